@@ -1,0 +1,446 @@
+"""Every record of our own logs: its fields, how it becomes a line, how a line becomes it again.
+
+Three kinds of log share the frame of `Record` and differ in their types: exchange logs
+(SDK logger, runner), wire logs (proxy) and transcripts (storage). A field without a default is
+always written, `null` when it is not known; a field with one is left out while it says nothing.
+
+What a log holds beyond these types is kept: a line of an unknown type, or of a form newer than
+`VERSION`, decodes to `Unknown` and encodes to the same bytes.
+"""
+
+import base64
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+VERSION = 1
+
+Json = msgspec.Raw  # a value from outside, verbatim, key order included: the log reformats nothing
+Encoding = Literal["base64"]
+
+
+class Struct(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What stands inside a record."""
+
+
+class Writer(Struct, frozen=True, kw_only=True):
+    pid: int
+    started: str  # when the process began to write; tells two uses of one pid apart
+    version: str  # of agent-logger
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"):
+    """One line of a log. The first line of a part says which log and part it is, and who writes it."""
+
+    v: int = msgspec.field(default_factory=lambda: VERSION)  # a factory, or omit_defaults would drop it
+    log: str | None = None
+    part: str | None = None
+    machine: str | None = None
+    writer: Writer | None = None
+
+
+class Redaction(Struct, frozen=True, kw_only=True):
+    """A secret that was taken out, by its place in the original bytes."""
+
+    place: str
+    offset: int
+    length: int
+    rule: str
+    hmac: str | None = None
+
+
+# ---------------------------------------------------------------- in every log
+
+
+PartReason = Literal["owned", "full", "sealed", "sync_failed", "no_locks", "verbatim"]
+
+
+class Part(Record, frozen=True, kw_only=True, tag="part"):
+    ts: str
+    kind: str  # of the log
+    number: int
+    reason: PartReason  # why it was begun; "verbatim": what follows may not carry the ids itself
+    after: str | None = None  # the part that ends where this one begins; none: both were written at once
+
+
+class Gap(Record, frozen=True, kw_only=True, tag="gap"):
+    """Records are missing here. The first line written once the disk took lines again."""
+
+    ts: str
+    lost: int
+    since: str
+    seconds: float  # monotonic, so a clock that was set meanwhile does not matter
+    reason: str
+    unsynced: int = 0  # written, but the sync of their part failed: they may be missing after a power cut
+
+
+class Recovered(Record, frozen=True, kw_only=True, tag="recovered"):
+    """The previous owner stopped in the middle of a line; it ends before this record."""
+
+    ts: str
+    torn_bytes: int
+
+
+class Large(Record, frozen=True, kw_only=True, tag="large"):
+    """Stands for a line that is too long for a log; `file` holds it, without its newline."""
+
+    file: str
+    bytes: int
+
+
+# ---------------------------------------------------------------- exchange logs
+
+
+class Message(Struct, frozen=True, kw_only=True):
+    source: str  # assistant, tool, user, system
+    type: str  # text, tool_use, result, thinking, image, or the type it came with
+    ts: str
+    text: str | None = None
+    tool_use_id: str | None = None
+    name: str | None = None
+    input: Json | None = None
+    is_error: bool | None = None
+    output: str | None = None
+    content: Json | None = None
+    message_id: str | None = None
+    parent_tool_use_id: str | None = None
+    origin: Json | None = None
+    usage: Json | None = None
+    raw: str | None = None  # an output line that is not a message, or a message of an unknown type
+    raw_encoding: Encoding | None = None
+
+
+class Stats(Struct, frozen=True, kw_only=True):
+    num_turns: int | None
+    duration_ms: int | None
+    duration_api_ms: int | None
+    tokens_in: int | None
+    tokens_out: int | None
+    cache_creation: int | None
+    cache_read: int | None
+    cost_usd: float | None  # of this exchange
+    reported_total_cost_usd: float | None = None  # the client's counter, as it came
+
+
+class Exit(Struct, frozen=True, kw_only=True):
+    status: int | None
+    signal: int | None
+
+
+class Tokens(Struct, frozen=True, kw_only=True):
+    input: int
+    output: int
+    cache_creation: int
+    cache_read: int
+
+
+class SessionStart(Record, frozen=True, kw_only=True, tag="session_start"):
+    session_id: str | None
+    ts: str
+    model: str | None
+    cwd: str | None
+    tools_available: list[str] | None
+    permission_mode: str | None
+    witness: Literal["sdk", "run"] | None = None
+    context: Json | None = None
+    argv: list[str] | None = None
+    continues: str | None = None
+
+
+EndReason = Literal["result", "input", "reset", "eof", "exit", "recovered"]
+
+
+class Exchange(Record, frozen=True, kw_only=True, tag="exchange"):
+    session_id: str | None
+    exchange: int
+    ts_start: str
+    ts_end: str | None
+    user_input: str | None
+    messages: list[Message]
+    stats: Stats | None
+    id: str | None = None  # the live copy has the same
+    user_content: Json | None = None
+    user_inputs: list[str] | None = None
+    origin: Json | None = None
+    complete: bool = True
+    end_reason: EndReason | None = None
+    exit: Exit | None = None
+    messages_file: str | None = None  # holds `messages`, one a line, when they are over `SPILL_BYTES`
+    redactions: list[Redaction] | None = None
+
+
+class SessionEnd(Record, frozen=True, kw_only=True, tag="session_end"):
+    session_id: str | None
+    ts: str
+    total_exchanges: int
+    total_duration_ms: int
+    total_duration_api_ms: int
+    total_cost_usd: float | None
+    total_tokens: Tokens | None  # of the last exchange
+    tools_used: dict[str, int]
+    billed_tokens: Tokens | None = None  # each response once, sub-agents included
+    context_tokens: int | None = None
+    peak_context_tokens: int | None = None
+    reason: str | None = None
+
+
+class Resume(Record, frozen=True, kw_only=True, tag="resume"):
+    session_id: str | None
+    ts: str
+    resumed_from: str | None = None
+
+
+class LiveStart(Record, frozen=True, kw_only=True, tag="live_start"):
+    """In a live file: an exchange that has begun."""
+
+    id: str
+    session_id: str | None
+    exchange: int
+    ts_start: str
+    user_input: str | None = None
+    user_content: Json | None = None
+    user_inputs: list[str] | None = None
+    origin: Json | None = None
+
+
+class LiveMessage(Record, frozen=True, kw_only=True, tag="live_message"):
+    """In a live file: a message of the exchange `id`, as it came."""
+
+    id: str
+    message: Message
+
+
+# ---------------------------------------------------------------- wire logs
+
+Headers = dict[str, str | list[str]]  # in wire order and case; a repeated name has a list
+
+
+class Identity(Struct, frozen=True, kw_only=True):
+    id: str | None
+    source: str
+    confidence: str
+
+
+class Timing(Struct, frozen=True, kw_only=True):
+    ttfb_ms: float | None
+    total_ms: float | None
+
+
+class Chunk(Struct, frozen=True, kw_only=True):
+    delta_ms: float  # since the previous chunk, monotonic
+    ts: str | None = None
+    raw: str | None = None
+    raw_encoding: Encoding | None = None
+    bytes: int | None = None  # in place of `raw` when the stream is in `body_file`
+
+
+class Stored(Struct, frozen=True, kw_only=True):
+    """The original of what redaction had to store decoded."""
+
+    bytes: int
+    hmac: str
+
+
+class WireStart(Record, frozen=True, kw_only=True, tag="session_start"):
+    ts: str
+    provider: str
+    upstream: str
+    session: str | None = None
+    identity: Identity | None = None
+
+
+class Request(Record, frozen=True, kw_only=True, tag="request"):
+    ts: str
+    seq: int
+    method: str
+    path: str
+    headers: Headers
+    body: str | None
+    fingerprint: str | None
+    call: str | None = None
+    thread: str | None = None
+    kind: str | None = None
+    bytes: int | None = None
+    body_hmac: str | None = None
+    body_encoding: Encoding | None = None
+    body_file: str | None = None
+    recoded: bool = False
+    original: Stored | None = None
+    retry_of: int | None = None
+    redactions: list[Redaction] | None = None
+    transport: Literal["http", "websocket"] | None = None
+    frame: int | None = None
+    head: list[str] | None = None
+
+
+class Response(Record, frozen=True, kw_only=True, tag="response"):
+    ts: str
+    seq: int
+    status: int | None
+    headers: Headers | None
+    timing: Timing
+    body: str | None = None
+    chunks: list[Chunk] | None = None
+    fingerprint: str | None = None
+    call: str | None = None
+    complete: bool | None = None
+    reason: str | None = None
+    http: str | None = None
+    status_text: str | None = None
+    trailers: Headers | None = None
+    bytes: int | None = None
+    body_hmac: str | None = None
+    body_encoding: Encoding | None = None
+    body_file: str | None = None
+    recoded: bool = False
+    original: Stored | None = None
+    message: Json | None = None
+    message_id: str | None = None
+    request_id: str | None = None
+    model: str | None = None
+    stop_reason: str | None = None
+    usage: Json | None = None
+    tokens_per_second: float | None = None
+    redactions: list[Redaction] | None = None
+    frame: int | None = None
+    head: list[str] | None = None
+
+
+class Fork(Record, frozen=True, kw_only=True, tag="fork"):
+    ts: str
+    from_seq: int
+    parent_session: str
+    reason: str
+
+
+class Rewrite(Record, frozen=True, kw_only=True, tag="rewrite"):
+    ts: str
+    seq: int
+    reason: str
+
+
+# ---------------------------------------------------------------- transcripts
+
+
+class SessionHeader(Record, frozen=True, kw_only=True, tag="session_header"):
+    id: str
+    created: str
+    cwd: str | None
+    project_path: str | None
+    git_branch: str | None
+    agent: str | None
+    model: str | None
+    version: str | None
+
+
+class Unknown(msgspec.Struct, frozen=True):
+    """A line that none of the types above describes, kept whole for the reader that will know it."""
+
+    raw: bytes
+
+
+AnyRecord = Record | Unknown
+Kind = Literal["exchange", "live", "wire", "transcript"]
+
+_EVERYWHERE: tuple[type[Record], ...] = (Part, Gap, Recovered, Large)
+KINDS: Mapping[Kind, tuple[type[Record], ...]] = {
+    "exchange": (SessionStart, Exchange, SessionEnd, Resume, *_EVERYWHERE),
+    "live": (LiveStart, LiveMessage),
+    "wire": (WireStart, Request, Response, Fork, Rewrite, *_EVERYWHERE),
+    "transcript": (SessionHeader, *_EVERYWHERE),
+}
+
+
+def tag(record: type[Record] | Record) -> str:
+    return str(record.__struct_config__.tag)
+
+
+# ---------------------------------------------------------------- lines
+
+_encoder = msgspec.json.Encoder()
+
+
+def encode(record: AnyRecord) -> bytes:
+    """The line of a record, without its newline."""
+    return record.raw if isinstance(record, Unknown) else _encoder.encode(record)
+
+
+class _Head(msgspec.Struct):
+    type: str
+    v: int = 0
+    provider: str | None = None
+    kind: str | None = None
+
+
+_head = msgspec.json.Decoder(_Head)
+_decoders = {
+    kind: {tag(record): msgspec.json.Decoder(record) for record in records} for kind, records in KINDS.items()
+}
+
+
+def decode(line: bytes, kind: Kind) -> AnyRecord:
+    """The record of a line of such a log.
+
+    Raises `msgspec.MsgspecError` for a line that is not JSON, and for one of a known type and version
+    whose fields do not fit: the caller quarantines it.
+    """
+    try:
+        head = _head.decode(line)
+    except msgspec.ValidationError:  # JSON, but not one of our records
+        return Unknown(line)
+    decoder = _decoders[kind].get(head.type)
+    if decoder is None or head.v > VERSION:
+        return Unknown(line)
+    return decoder.decode(line if head.v == VERSION else _lifted(line, head.v))
+
+
+def kind_of(line: bytes) -> Kind | None:
+    """Which log a line opens; `None` if it is somebody else's file."""
+    try:
+        head = _head.decode(line)
+    except msgspec.MsgspecError:
+        return None
+    if head.type == "part":
+        return next((kind for kind in KINDS if kind == head.kind), None)
+    if head.type == "session_start":
+        return "wire" if head.provider else "exchange"
+    return next((kind for kind, types in KINDS.items() if head.type in map(tag, types)), None)
+
+
+# ---------------------------------------------------------------- older forms
+
+
+def _lift_0(line: dict[str, Any]) -> dict[str, Any]:
+    """Version 0 is the form of the specification's own examples: no `v`, the client's counter as the cost."""
+    stats = line.get("stats")
+    if line["type"] == "exchange" and isinstance(stats, dict):
+        line["stats"] = {"duration_api_ms": None, **stats, "reported_total_cost_usd": stats.get("cost_usd")}
+    if line["type"] == "request":
+        line = {"fingerprint": None, "body": None, **line}
+    return line
+
+
+LIFTS: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = {0: _lift_0}  # from version n to n + 1
+
+
+def _lifted(line: bytes, version: int) -> bytes:
+    fields = msgspec.json.decode(line)
+    for step in range(version, VERSION):
+        fields = {**LIFTS[step](fields), "v": step + 1}
+    return _encoder.encode(fields)
+
+
+# ---------------------------------------------------------------- bytes as text
+
+
+def as_text(data: bytes) -> tuple[str, Encoding | None]:
+    """Bytes for a JSON string, and the encoding to write beside it: none if they are plain UTF-8."""
+    try:
+        return data.decode("utf-8"), None
+    except UnicodeDecodeError:
+        return base64.b64encode(data).decode("ascii"), "base64"
+
+
+def as_bytes(text: str, encoding: Encoding | None) -> bytes:
+    return base64.b64decode(text) if encoding == "base64" else text.encode("utf-8")

@@ -1,0 +1,276 @@
+"""The derived model: what every reader produces and every view shows.
+
+    Session > Exchange > Turn > Block
+
+Whatever the witnesses were, these say the same things. Nothing here is stored: a session is derived
+from the logs, and can be derived again, better, from the same files.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, Self
+
+Witness = Literal["wire", "sdk", "run", "transcript", "hook"]
+BlockKind = Literal["text", "thinking", "tool_use", "tool_result", "image", "other"]
+ToolKind = Literal["read", "write", "edit", "shell", "search", "fetch", "agent", "mcp", "other"]
+
+MAIN = "main"
+SIDE = "side"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Tokens as they are billed. `input_tokens` leaves out what came from the cache or went into it."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    cache_write_1h_tokens: int = 0  # part of cache_write_tokens
+
+    def __add__(self, other: Self) -> "Usage":
+        return Usage(**{name: getattr(self, name) + getattr(other, name) for name in self.__slots__})
+
+    def __sub__(self, other: Self) -> "Usage":
+        """For clients that report a counter: what came since `other`."""
+        return Usage(**{name: getattr(self, name) - getattr(other, name) for name in self.__slots__})
+
+    @property
+    def context_tokens(self) -> int:
+        """How much the model was given to read."""
+        return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """Dollars in integers. `None` is unknown, with the reason, and never counts as nothing."""
+
+    nano_usd: int | None
+    price_date: str | None = None
+    reason: str | None = None
+    unpriced: int = 0  # responses that this sum does not hold, for their price is not known
+
+    @property
+    def usd(self) -> float | None:
+        return None if self.nano_usd is None else self.nano_usd / 1e9
+
+    @staticmethod
+    def total(costs: Iterable["Cost"]) -> "Cost":
+        costs = list(costs)
+        known = [cost.nano_usd for cost in costs if cost.nano_usd is not None]
+        return Cost(
+            nano_usd=sum(known) if known else None,
+            price_date=max((cost.price_date for cost in costs if cost.price_date), default=None),
+            reason=next((cost.reason for cost in costs if cost.reason), None),
+            unpriced=sum(cost.unpriced or (cost.nano_usd is None and bool(cost.reason)) for cost in costs),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A piece of a turn, or of the answer its tool calls got."""
+
+    kind: BlockKind
+    text: str = ""  # to read: the text, the thought, the result's output
+    id: str | None = None  # a tool call's id, on the use and on its result
+    name: str | None = None  # the tool's
+    input: Any = None  # the tool's, as the model wrote it
+    is_error: bool = False
+    at: datetime | None = None
+    raw: Any = None  # the block as it came, where `text` does not say all of it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """A tool use and its result, paired by id. Either may be missing: killed agents leave such."""
+
+    id: str | None
+    name: str | None
+    kind: ToolKind
+    input: Any
+    result: str | None
+    is_error: bool
+    started: datetime | None
+    ended: datetime | None
+    thread: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One model response, and the results of the tools it called."""
+
+    message_id: str | None
+    request_id: str | None = None
+    thread: str = MAIN
+    model: str | None = None
+    service_tier: str | None = None
+    stop_reason: str | None = None
+    blocks: Sequence[Block] = ()
+    usage: Usage | None = None
+    cost: Cost | None = None
+    started: datetime | None = None
+    ended: datetime | None = None
+    witnesses: frozenset[Witness] = frozenset()
+    complete: bool = True
+
+    @property
+    def tool_calls(self) -> list[ToolCall]:
+        uses = [block for block in self.blocks if block.kind == "tool_use"]
+        results = [block for block in self.blocks if block.kind == "tool_result"]
+        answers = {block.id: block for block in results if block.id}
+        used = {use.id for use in uses}
+        orphans = [result for result in results if result.id not in used]
+        return [self._call(use, answers.get(use.id)) for use in uses] + [self._call(None, it) for it in orphans]
+
+    def _call(self, use: Block | None, result: Block | None) -> ToolCall:
+        known = use or result
+        return ToolCall(
+            id=known.id if known else None,
+            name=use.name if use else None,
+            kind=tool_kind(use.name) if use and use.name else "other",
+            input=use.input if use else None,
+            result=result.text if result else None,
+            is_error=bool(result and result.is_error),
+            started=use.at if use else None,
+            ended=result.at if result else None,
+            thread=self.thread,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """One user input and all that follows until the agent yields."""
+
+    number: int
+    started: datetime | None = None
+    ended: datetime | None = None
+    user_input: str | None = None
+    origin: str | None = None  # who began it, when it was not a person
+    turns: Sequence[Turn] = ()
+    complete: bool = True
+    end_reason: str | None = None
+
+    @property
+    def usage(self) -> Usage:
+        return _billed(self.turns)
+
+    @property
+    def cost(self) -> Cost:
+        return _cost(self.turns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """One conversation with an agent."""
+
+    id: str
+    agent: str | None = None
+    title: str | None = None
+    project: str | None = None
+    started: datetime | None = None
+    ended: datetime | None = None
+    exchanges: Sequence[Exchange] = ()
+    side_turns: Sequence[Turn] = field(default=())  # titles, classifiers, warm-ups: outside every exchange
+    parent: str | None = None
+
+    @property
+    def turns(self) -> list[Turn]:
+        return [turn for exchange in self.exchanges for turn in exchange.turns] + list(self.side_turns)
+
+    @property
+    def threads(self) -> list[str]:
+        return list(dict.fromkeys(turn.thread for turn in self.turns))
+
+    @property
+    def tool_calls(self) -> list[ToolCall]:
+        return [call for turn in self.turns for call in turn.tool_calls]
+
+    @property
+    def files(self) -> list[str]:
+        """Paths that tools were given, in the order of their first use."""
+        paths = (path for call in self.tool_calls for path in _paths(call.input))
+        return list(dict.fromkeys(paths))
+
+    @property
+    def witnesses(self) -> frozenset[Witness]:
+        return frozenset().union(*(turn.witnesses for turn in self.turns))
+
+    @property
+    def usage(self) -> Usage:
+        """What was billed, sub-agents and side calls included, each response once."""
+        return _billed(self.turns)
+
+    @property
+    def cost(self) -> Cost:
+        return _cost(self.turns)
+
+    @property
+    def context_tokens(self) -> int | None:
+        sizes = self._context_sizes()
+        return sizes[-1] if sizes else None
+
+    @property
+    def peak_context_tokens(self) -> int | None:
+        return max(self._context_sizes(), default=None)
+
+    def _context_sizes(self) -> list[int]:
+        return [turn.usage.context_tokens for turn in self.turns if turn.thread == MAIN and turn.usage]
+
+    def resume_command(self) -> list[str] | None:
+        """What to run to go on with this session; `None` for an agent that cannot."""
+        command = RESUME.get(self.agent or "")
+        return command(self.id) if command else None
+
+
+def _unique(turns: Iterable[Turn]) -> list[Turn]:
+    """Each response once: a later copy of a message id is the more final one."""
+    unique: dict[object, Turn] = {}
+    for turn in turns:
+        unique[turn.message_id or id(turn)] = turn
+    return list(unique.values())
+
+
+def _billed(turns: Iterable[Turn]) -> Usage:
+    return sum((turn.usage for turn in _unique(turns) if turn.usage), Usage())
+
+
+def _cost(turns: Iterable[Turn]) -> Cost:
+    return Cost.total(turn.cost for turn in _unique(turns) if turn.cost)
+
+
+PATH_KEYS = ("file_path", "path", "notebook_path", "filePath", "absolute_path")
+
+
+def _paths(tool_input: Any) -> list[str]:
+    if not isinstance(tool_input, Mapping):
+        return []
+    return [path for key in PATH_KEYS if isinstance(path := tool_input.get(key), str)]
+
+
+# The names of the agents' own tools, lower case; a name with `mcp__` in front is its server's.
+TOOL_KINDS: Mapping[ToolKind, frozenset[str]] = {
+    "read": frozenset({"read", "read_file", "read_many_files", "view", "notebookread"}),
+    "write": frozenset({"write", "write_file", "create"}),
+    "edit": frozenset(
+        {"edit", "multiedit", "notebookedit", "apply_patch", "replace", "patch", "str_replace"}
+    ),
+    "shell": frozenset({"bash", "shell", "exec_command", "local_shell", "run_shell_command", "bashoutput"}),
+    "search": frozenset({"grep", "glob", "ls", "list", "list_directory", "search_file_content", "websearch"}),
+    "fetch": frozenset({"webfetch", "web_fetch", "fetch"}),
+    "agent": frozenset({"agent", "task"}),
+}
+
+
+def tool_kind(name: str) -> ToolKind:
+    if name.startswith("mcp__"):
+        return "mcp"
+    return next((kind for kind, names in TOOL_KINDS.items() if name.lower() in names), "other")
+
+
+RESUME: Mapping[str, Callable[[str], list[str]]] = {
+    "claude-code": lambda session: ["claude", "--resume", session],
+    "codex": lambda session: ["codex", "resume", session],
+    "gemini-cli": lambda session: ["gemini", "--resume", session],
+    "opencode": lambda session: ["opencode", "--session", session],
+}

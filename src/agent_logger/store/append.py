@@ -1,0 +1,97 @@
+"""Appending lines so that no line of ours ever runs into another."""
+
+import os
+import time
+from pathlib import Path
+
+from agent_logger.store import platform
+
+LOCK_SECONDS = 2.0  # how long a shared file may be held by another before we write beside it
+
+
+class Appender:
+    """A file that nobody else appends to: each line is in it whole, or not at all."""
+
+    def __init__(self, held: platform.Held) -> None:
+        self._held = held
+        self.path = held.path
+        self.size = held.size()
+        self._newline_first = False
+
+    def append(self, line: bytes) -> None:
+        """One write; when it returns, the line survives the end of this process. Raises `OSError`."""
+        data = b"\n" + line + b"\n" if self._newline_first else line + b"\n"
+        try:
+            self._held.write(data)
+        except OSError:
+            self._take_back()
+            raise
+        self._newline_first = False
+        self.size += len(data)
+
+    def end_torn_line(self) -> int:
+        """If the file ends within a line, the next append ends it. Returns how many bytes it has."""
+        torn = torn_bytes(self._held)
+        self._newline_first = torn > 0
+        return torn
+
+    def is_in_place(self) -> bool:
+        return platform.is_same_file(self._held)
+
+    def _take_back(self) -> None:
+        try:
+            os.ftruncate(self._held.fd, self.size)
+        except OSError:  # what is there of the line stays, ended by the next one's newline
+            self.size = self._held.size()
+            self._newline_first = True
+
+    def move(self, path: Path) -> None:
+        os.rename(self.path, path)
+        self.path = self._held.path = path
+
+    def close(self) -> None:
+        self._held.close()
+
+
+def torn_bytes(held: platform.Held) -> int:
+    """How many bytes follow the last newline of a file."""
+    end = size = held.size()
+    while end > 0:
+        start = max(0, end - (64 << 10))
+        newline = os.pread(held.fd, end - start, start).rfind(b"\n")
+        if newline >= 0:
+            return size - (start + newline + 1)
+        end = start
+    return size
+
+
+def append_shared(path: Path, line: bytes) -> None:
+    """Add a line to a small file that many short processes share. Raises `OSError`.
+
+    Waits for the others, but not for one that is stopped: a single write with O_APPEND does not
+    mix with another's, and the newline in front mends what a killed one left.
+    """
+    platform.make_folder(path.parent)
+    held = _open_or_create(path)
+    try:
+        _lock_for_a_while(held)
+        newline = b"\n" if torn_bytes(held) else b""
+        held.write(newline + line + b"\n")
+    finally:
+        held.close()
+
+
+def _open_or_create(path: Path) -> platform.Held:
+    try:
+        return platform.open_file(path, create=True)
+    except FileExistsError:
+        return platform.open_file(path)
+
+
+def _lock_for_a_while(held: platform.Held) -> None:
+    give_up = time.monotonic() + LOCK_SECONDS
+    try:
+        while not platform.lock(held) and time.monotonic() < give_up:
+            time.sleep(0.005)
+    except platform.NoLocksError:
+        pass

@@ -1,0 +1,116 @@
+"""Keeping lines short: what is too large for one goes to a file of its own beside the log.
+
+`spill` decides, without touching a disk; the journal writes the files before the line that names
+them, so a line never points at nothing. `gather` is the way back.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from agent_logger import records
+from agent_logger.errors import SourceError
+from agent_logger.records import AnyRecord, Chunk, Exchange, Large, Message, Request, Response
+
+SPILL_BYTES = 8 << 20  # a body, or an exchange's messages, over this goes to a file
+_INSIDE = re.compile(r"[^/\0]+\.bodies/[A-Za-z0-9][A-Za-z0-9._-]*")
+LINE_BYTES = 16 << 20  # no line of ours is longer
+
+
+@dataclass(frozen=True, slots=True)
+class Spilled:
+    """A record's line, and the file it needs, by name within the log's `bodies` folder."""
+
+    line: bytes
+    name: str | None = None
+    data: bytes = b""
+
+
+Namer = Callable[[str], str]  # a name that no file of the bodies folder has: the wanted one if it is free
+
+
+def spill(record: AnyRecord, folder: str, free_name: Namer) -> Spilled:
+    """`folder` is what lines call the bodies folder."""
+    line = records.encode(record)
+    if len(line) <= SPILL_BYTES:
+        return Spilled(line)
+    spilled = _spill_known(record, folder, free_name) or Spilled(line)
+    return spilled if len(spilled.line) <= LINE_BYTES else _spill_line(line, folder, free_name)
+
+
+def _spill_known(record: AnyRecord, folder: str, free_name: Namer) -> Spilled | None:
+    match record:
+        case Exchange():
+            return _spill_messages(record, folder, free_name(f"{record.exchange}.jsonl"))
+        case Request() | Response() if record.body is not None:
+            return _spill_body(record, folder, free_name(record.call or "body"))
+        case Response() if record.chunks:
+            return _spill_chunks(record, record.chunks, folder, free_name(record.call or "body"))
+    return None
+
+
+def _spill_messages(record: Exchange, folder: str, name: str) -> Spilled:
+    data = b"".join(msgspec.json.encode(message) + b"\n" for message in record.messages)
+    short = replace(record, messages=[], messages_file=f"{folder}/{name}")
+    return Spilled(records.encode(short), name, data)
+
+
+def _spill_body(record: Request | Response, folder: str, name: str) -> Spilled:
+    data = records.as_bytes(record.body or "", record.body_encoding)
+    short = replace(record, body=None, body_encoding=None, body_file=f"{folder}/{name}")
+    return Spilled(records.encode(short), name, data)
+
+
+def _spill_chunks(record: Response, chunks: list[Chunk], folder: str, name: str) -> Spilled:
+    pieces = [records.as_bytes(chunk.raw or "", chunk.raw_encoding) for chunk in chunks]
+    sizes = [
+        Chunk(ts=chunk.ts, delta_ms=chunk.delta_ms, bytes=len(piece))
+        for chunk, piece in zip(chunks, pieces, strict=True)
+    ]
+    short = replace(record, chunks=sizes, body_file=f"{folder}/{name}")
+    return Spilled(records.encode(short), name, b"".join(pieces))
+
+
+def _spill_line(line: bytes, folder: str, free_name: Namer) -> Spilled:
+    name = free_name("line")
+    return Spilled(records.encode(Large(file=f"{folder}/{name}", bytes=len(line))), name, line)
+
+
+def gather(record: AnyRecord, log_folder: Path) -> AnyRecord:
+    """The record as it was before `spill`.
+
+    Raises `OSError` if its file is gone, `SourceError` if the line names a file elsewhere.
+    """
+    match record:
+        case Exchange(messages_file=str(file)):
+            lines = _read(log_folder, file).split(b"\n")
+            messages = [msgspec.json.decode(line, type=Message) for line in lines if line]
+            return replace(record, messages=messages, messages_file=None)
+        case Response(body_file=str(file), chunks=list(chunks)):
+            return replace(record, chunks=_refill(chunks, _read(log_folder, file)), body_file=None)
+        case Request(body_file=str(file)) | Response(body_file=str(file)):
+            text, encoding = records.as_text(_read(log_folder, file))
+            return replace(record, body=text, body_encoding=encoding, body_file=None)
+        case Large():
+            return records.Unknown(_read(log_folder, record.file))
+    return record
+
+
+def _read(log_folder: Path, file: str) -> bytes:
+    if not _INSIDE.fullmatch(file):  # a log may come from anybody, and must not lead us to /etc
+        raise SourceError(f"{log_folder}: a record names the file {file!r}, which is not one of its bodies")
+    return (log_folder / file).read_bytes()
+
+
+def _refill(chunks: list[Chunk], data: bytes) -> list[Chunk]:
+    filled, start = [], 0
+    for chunk in chunks:
+        end = start + (chunk.bytes or 0)
+        text, encoding = records.as_text(data[start:end])
+        filled.append(Chunk(ts=chunk.ts, delta_ms=chunk.delta_ms, raw=text, raw_encoding=encoding))
+        start = end
+    return filled

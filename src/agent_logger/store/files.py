@@ -1,0 +1,75 @@
+"""Reading a file of lines, plain or sealed, whoever wrote it."""
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from agent_logger.errors import SourceError
+from agent_logger.store.sealed import Frame, SealedFile
+from agent_logger.wire import jsonl
+from agent_logger.wire.jsonl import Damage, Entry, Torn
+from agent_logger.wire.lines import LineSplitter
+
+READ_BYTES = 1 << 20
+
+
+def entries(path: Path) -> Iterator[Entry | Damage | Torn]:
+    """Everything in a file, in order. Memory is bounded by the longest line that is parsed.
+
+    Offsets are those of the plain text. Raises `SourceError` for what is no regular file, and `OSError`.
+    """
+    return _sealed_entries(path) if path.suffix == ".zst" else _plain_entries(path)
+
+
+def read_at(path: Path, offset: int, length: int) -> bytes:
+    """A piece of the plain text of a file; shorter where the file ends."""
+    if path.suffix == ".zst":
+        with SealedFile(path) as sealed:
+            return sealed.read(offset, length)
+    with path.open("rb") as plain:
+        plain.seek(offset)
+        return plain.read(length)
+
+
+def _plain_entries(path: Path) -> Iterator[Entry | Damage | Torn]:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a FIFO must not block us
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise SourceError(f"{path}: not a regular file")
+        splitter = LineSplitter()
+        while chunk := os.read(fd, READ_BYTES):
+            yield from _decoded(splitter, chunk)
+        yield from _tail(splitter)
+    finally:
+        os.close(fd)
+
+
+def _sealed_entries(path: Path) -> Iterator[Entry | Damage | Torn]:
+    with SealedFile(path) as sealed:
+        splitter = LineSplitter()
+        for frame in sealed.frames:
+            try:
+                text = sealed.read_frame(frame)
+            except SourceError:
+                yield from _tail(splitter)
+                yield Damage(splitter.number, frame.offset, frame.length, "a sealed frame is damaged")
+                splitter = _behind(frame, splitter)
+            else:
+                yield from _decoded(splitter, text)
+        yield from _tail(splitter)
+
+
+def _decoded(splitter: LineSplitter, chunk: bytes) -> Iterator[Entry | Damage]:
+    for line in splitter.feed(chunk):
+        yield from jsonl.decode(line)
+
+
+def _tail(splitter: LineSplitter) -> Iterator[Torn]:
+    if torn := splitter.torn():
+        yield Torn(torn.number, torn.offset, torn.length)
+
+
+def _behind(frame: Frame, splitter: LineSplitter) -> LineSplitter:
+    """Frames end with a line, so reading goes on at the next; how many lines were lost is not known."""
+    return LineSplitter(number=splitter.number + 1, offset=frame.offset + frame.length)

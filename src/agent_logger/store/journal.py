@@ -1,0 +1,386 @@
+"""The journal: a log that loses nothing it acknowledged and never gets in the agent's way.
+
+`append` returns `True` once the whole line was handed to the system in one write: from then on it
+survives the end of this process, however it ends. The sync that also makes it survive a power cut
+follows within a second, in `upkeep`, and nobody waits for it.
+
+A disk that fails is not the agent's problem. No method here raises for it: what could not be written is
+counted in `lost`, the journal tries again after a while, and when it succeeds the first line
+it writes is a `gap` record that says how many records are missing and since when.
+"""
+
+import contextlib
+import errno
+import logging
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from agent_logger.records import AnyRecord, Exchange, Gap, Kind, LiveMessage, LiveStart
+from agent_logger.store import live, platform
+from agent_logger.store.bodies import Spilled, spill
+from agent_logger.store.clock import CLOCK, Clock
+from agent_logger.store.openpart import OpenPart
+from agent_logger.store.ownership import ANY, Beyond, Ids, claim
+from agent_logger.store.upkeep import UPKEEP
+
+PART_BYTES = 64 << 20
+FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS = 0.1, 5.0
+SPACE_CHECK_SECONDS = 10.0
+
+log = logging.getLogger("agent_logger.store")
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class _Failure:
+    """A time in which records are lost."""
+
+    reason: str
+    since: str
+    started: float  # monotonic, as is the next
+    retry_at: float
+    delay: float = FIRST_RETRY_SECONDS
+    lost: int = 0
+    unsynced: int = 0
+
+
+@dataclass(slots=True)
+class _Dirty:
+    """What the next sync has to do."""
+
+    files: dict[Path, int] = field(default_factory=dict)  # with how many records of each
+    folders: set[Path] = field(default_factory=set)  # with new names in them
+    live: list[Path] = field(default_factory=list)  # to be removed once the records are safe
+
+    def wrote(self, path: Path, count: int = 0) -> None:
+        self.files[path] = self.files.get(path, 0) + count
+
+    def __bool__(self) -> bool:
+        return bool(self.files or self.folders or self.live)
+
+
+class _TooSoonError(OSError):
+    """The disk failed a moment ago; it is left alone for a while."""
+
+
+class Journal:
+    """One log, `<folder>/<name>.jsonl` and its parts. Any thread may use it; so may a forked child."""
+
+    def __init__(
+        self, folder: Path, name: str, kind: Kind, *, clock: Clock = CLOCK, part_bytes: int = PART_BYTES
+    ) -> None:
+        self.folder, self.name, self.kind = folder, name, kind
+        self.written = 0  # records acknowledged
+        self.lost = 0  # records that could not be written
+        self.low_space = False
+        self._clock, self._part_bytes = clock, part_bytes
+        self._started = clock.now()
+        self._space_checked_at = -SPACE_CHECK_SECONDS
+        self._ids = Ids()
+        self._beyond = ANY
+        self.after_fork()
+        UPKEEP.register(self)
+
+    def after_fork(self) -> None:
+        """What was open is the parent's; our next record begins a part of our own."""
+        self._lock = threading.RLock()
+        self._part: OpenPart | None = None
+        self._live: live.LiveFile | None = None
+        self._failure: _Failure | None = None
+        self._dirty = _Dirty()
+        self.pending = 0  # records acknowledged but not synced yet
+
+    @property
+    def failing(self) -> str | None:
+        """Why records are being lost right now."""
+        failure = self._failure
+        return failure.reason if failure else None
+
+    # ------------------------------------------------------------ what callers do; none of it raises OSError
+
+    def open(self) -> bool:
+        """Take the log over and mend what its last owner left, as the first `append` does."""
+        with self._lock:
+            return self._attempt(self._opened)
+
+    def append(self, record: AnyRecord) -> bool:
+        """`True` once the record is safe from the end of this process; `False` if it is lost, and counted."""
+        with self._lock:
+            if self._attempt(lambda: self._write(record)):
+                self.written += 1
+                return True
+            self.lost += 1
+            if self._failure:
+                self._failure.lost += 1
+            return False
+
+    def begin(self, start: LiveStart) -> bool:
+        """An exchange begins: `add` its messages as they come, then `end` it with its record."""
+        return self._write_live(lambda file: file.begin(start))
+
+    def add(self, message: LiveMessage) -> bool:
+        return self._write_live(lambda file: file.add(message))
+
+    def end(self, exchange: Exchange) -> bool:
+        """`False` if its record is lost; the live file then stays, for the next owner to complete."""
+        with self._lock:
+            if not self.append(exchange):
+                return False
+            if self._live:
+                with contextlib.suppress(OSError):  # then it goes with the next one's
+                    self._dirty.live += filter(None, [self._live.end()])
+            return True
+
+    def close(self) -> None:
+        """Leave the log to whoever wants it next. The last sync is up to the upkeep."""
+        with self._lock:
+            if self._failure:
+                self._failure.retry_at = self._clock.monotonic()
+                self._attempt(lambda: None)
+            self._close_part()
+
+    # ------------------------------------------------------------ writing
+
+    def _write(self, record: AnyRecord) -> None:
+        part = self._opened()
+        spilled = spill(part.introduced(record), f"{self.name}.bodies", self._free_body_name)
+        if part.size and part.size + len(spilled.line) >= self._part_bytes:
+            part = self._start_part(Beyond(part.file.number, "full"))
+        if spilled.name:
+            self._write_body(spilled, spilled.name)
+        part.append(spilled.line)
+        self._dirty.wrote(part.path, 1)
+        self.pending += 1
+        UPKEEP.due(self)
+
+    def _write_live(self, write: Callable[[live.LiveFile], None]) -> bool:
+        """A live file that cannot be written is no loss yet: the exchange's record may still make it."""
+        with self._lock:
+            try:
+                part = self._opened()
+                file = self._live = self._live or live.LiveFile(part.file)
+                self._with_descriptors(lambda: write(file))
+            except OSError as error:
+                log.warning("%s: the exchange in flight is not on disk: %s", self._where(), error)
+                return False
+            self._dirty.wrote(file.path)
+            UPKEEP.due(self)
+            return True
+
+    def _free_body_name(self, wanted: str) -> str:
+        if not (self._bodies() / wanted).exists():
+            return wanted
+        return f"{Path(wanted).stem}-{self._clock.uuid7()}{Path(wanted).suffix}"
+
+    def _write_body(self, body: Spilled, name: str) -> None:
+        platform.make_folder(self._bodies())
+        held = self._with_descriptors(lambda: platform.open_file(self._bodies() / name, create=True))
+        try:
+            held.write(body.data)
+        except OSError:
+            os.unlink(held.path)
+            raise
+        finally:
+            held.close()
+        self._dirty.wrote(held.path)
+        self._dirty.folders.add(held.path.parent)
+
+    def _bodies(self) -> Path:
+        return self.folder / f"{self.name}.bodies"
+
+    # ------------------------------------------------------------ parts
+
+    def _opened(self) -> OpenPart:
+        part = self._part or self._start_part(self._beyond)
+        UPKEEP.used(self)
+        return part
+
+    def _start_part(self, beyond: Beyond) -> OpenPart:
+        if platform.make_folder(self.folder):
+            _write_gitignore(self.folder)
+        claimed = self._with_descriptors(
+            lambda: claim(self.folder, self.name, full_at=self._part_bytes, beyond=beyond)
+        )
+        if self._live:  # before the old part is let go: without an owner its live file were an orphan
+            self._live.follow(claimed.part)
+        self._close_part()
+        part = OpenPart(claimed, self.kind, self._ids, clock=self._clock, started=self._started)
+        self._part, self._ids = part, part.ids
+        self._dirty.folders.add(self.folder)
+        self._dirty.wrote(part.path)
+        UPKEEP.due(self)
+        if part.file.number > 1 or not claimed.created:
+            self._recover(part)
+        return part
+
+    def _recover(self, part: OpenPart) -> None:
+        in_flight = self._live.path if self._live and self._live.in_flight else None
+        try:
+            self._dirty.live += live.recover(part.file, self._write, in_flight=in_flight)
+        except OSError:
+            self._close_part()  # so that the next one to open it tries again
+            raise
+
+    def _close_part(self) -> None:
+        if self._part:
+            self._part.close()
+            self._part = None
+        if self._live:
+            self._live.close()
+        UPKEEP.closed(self)
+
+    def _with_descriptors(self, work: Callable[[], T]) -> T:
+        """Close other journals' files when the process has no descriptor left for this one's."""
+        while True:
+            try:
+                return work()
+            except OSError as error:
+                if error.errno not in (errno.EMFILE, errno.ENFILE) or not UPKEEP.release_one(self):
+                    raise
+
+    # ------------------------------------------------------------ a failing disk
+
+    def _attempt(self, work: Callable[[], object]) -> bool:
+        try:
+            if self._failure:
+                self._end_failure(self._failure)
+            work()
+        except _TooSoonError:
+            return False
+        except OSError as error:
+            self._fail(error)
+            return False
+        return True
+
+    def _fail(self, error: OSError, *, unsynced: int = 0) -> None:
+        now = self._clock.monotonic()
+        if self._failure is None:
+            log.warning("%s: cannot write (%s); records are lost until it can", self._where(), error.strerror)
+            self._failure = _Failure(str(error.strerror), self._clock.now(), now, now + FIRST_RETRY_SECONDS)
+        else:
+            self._failure.delay = min(2 * self._failure.delay, LAST_RETRY_SECONDS)
+            self._failure.retry_at = now + self._failure.delay
+        self._failure.unsynced += unsynced
+        UPKEEP.due(self)
+
+    def _end_failure(self, failure: _Failure) -> None:
+        """Say in the log what is missing. Raises while the disk still fails."""
+        now = self._clock.monotonic()
+        if now < failure.retry_at:
+            raise _TooSoonError
+        if failure.lost or failure.unsynced:
+            self._write(
+                Gap(
+                    ts=self._clock.now(),
+                    lost=failure.lost,
+                    since=failure.since,
+                    seconds=round(now - failure.started, 3),
+                    reason=failure.reason,
+                    unsynced=failure.unsynced,
+                )
+            )
+        self._failure = None
+
+    # ------------------------------------------------------------ upkeep, in a thread of its own
+
+    def upkeep(self) -> bool:
+        with self._lock:
+            dirty, self._dirty = self._dirty, _Dirty()
+        synced = [self._sync_file(path, count) for path, count in dirty.files.items()]
+        _sync_folders(dirty.folders)
+        if all(synced):
+            _remove(dirty.live)
+        with self._lock:
+            if not all(synced):
+                self._dirty.live += dirty.live
+            if self._failure:
+                self._attempt(lambda: None)
+            if self._part and not self._part.is_in_place():
+                self._close_part()  # somebody removed the log: the next record begins it anew
+        self._watch_space()
+        return bool(self._dirty or self._failure)
+
+    def _sync_file(self, path: Path, count: int) -> bool:
+        """Not through the descriptor that is written to, which may be closed at any time."""
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except FileNotFoundError:
+            fd = -1  # sealed or removed
+        except OSError:
+            with self._lock:
+                self._dirty.wrote(path, count)  # no descriptor left: next time
+            return False
+        try:
+            if fd >= 0:
+                platform.sync(fd)
+        except OSError as error:
+            self._sync_failed(path, count, error)
+            return False
+        finally:
+            if fd >= 0:
+                os.close(fd)
+            with self._lock:
+                self.pending -= count
+        return True
+
+    def _sync_failed(self, path: Path, count: int, error: OSError) -> None:
+        """The system may have dropped what it could not write, and the next sync would not say so.
+
+        So that file is not trusted again: a new part begins.
+        """
+        with self._lock:
+            if self._part and self._part.path == path:
+                self._beyond = Beyond(self._part.file.number, "sync_failed")
+                self._close_part()
+            self._fail(error, unsynced=count)
+            if self._failure:
+                self._failure.retry_at = self._clock.monotonic()  # a new part may well take lines
+
+    def release(self) -> bool:
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            had_part = self._part is not None
+            self._close_part()
+            return had_part
+        finally:
+            self._lock.release()
+
+    def _watch_space(self) -> None:
+        now = self._clock.monotonic()
+        if now - self._space_checked_at < SPACE_CHECK_SECONDS:
+            return
+        self._space_checked_at = now
+        with contextlib.suppress(OSError):
+            low = platform.is_low_on_space(self.folder)
+            if low and not self.low_space:
+                log.warning("%s: the disk is almost full; records will be lost when it is", self._where())
+            self.low_space = low
+
+    def _where(self) -> Path:
+        return self.folder / f"{self.name}.jsonl"
+
+
+def _write_gitignore(folder: Path) -> None:
+    with contextlib.suppress(OSError):
+        held = platform.open_file(folder / ".gitignore", create=True)
+        try:
+            held.write(b"*\n")
+        finally:
+            held.close()
+
+
+def _sync_folders(folders: set[Path]) -> None:
+    for folder in folders:
+        with contextlib.suppress(OSError):  # some file systems cannot; the files themselves are synced
+            platform.sync_folder(folder)
+
+
+def _remove(paths: list[Path]) -> None:
+    for path in paths:
+        with contextlib.suppress(OSError):  # its exchange is in the log: the next owner sees that, too
+            os.unlink(path)

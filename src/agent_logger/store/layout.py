@@ -1,0 +1,71 @@
+"""Where things are: our home, log folders, and names that are safe to be file names."""
+
+import hashlib
+import os
+import re
+from pathlib import Path
+
+from agent_logger.errors import StoreError
+from agent_logger.store import platform
+
+_SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_LOOKS_LIKE_A_PART = re.compile(r".*\.p[0-9]+")
+KEY_BYTES = 32
+
+
+def safe_name(outside: str) -> str:
+    """A file name for an id from outside: itself if it can do no harm, else its hash."""
+    if _SAFE.fullmatch(outside) and not _LOOKS_LIKE_A_PART.fullmatch(outside):
+        return outside
+    return hashlib.sha256(outside.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def prepare_log_folder(path: Path) -> None:
+    """Make a log folder, and see that it can be written to. Raises `StoreError` with one clear line.
+
+    For start-up: later on, a folder that cannot be written to loses records, but stops nobody.
+    """
+    try:
+        if platform.make_folder(path):
+            (path / ".gitignore").write_text("*\n")
+            os.chmod(path / ".gitignore", platform.FILE_MODE)
+        probe = path / f".write-test-{os.getpid()}"
+        platform.open_file(probe, create=True).close()
+        probe.unlink()
+    except OSError as error:
+        raise StoreError(f"cannot write to {path}: {error.strerror}; choose another folder") from error
+
+
+def install_key(home: Path) -> bytes:
+    """The 32 random bytes that HMACs of this installation are made with. Raises `StoreError`."""
+    path = home / "key"
+    try:
+        if not path.exists():
+            _create_key(home, path)
+        key = path.read_bytes()
+    except OSError as error:
+        raise StoreError(f"cannot use {path}: {error.strerror}") from error
+    if len(key) != KEY_BYTES:
+        raise StoreError(f"{path} has {len(key)} bytes in place of {KEY_BYTES}; move it away to get a new one")
+    return key
+
+
+def _create_key(home: Path, path: Path) -> None:
+    """Whole or not at all, and the first one wins, however many start at once."""
+    platform.make_folder(home)
+    temporary = home / f".key-{os.getpid()}-{os.urandom(4).hex()}"
+    held = platform.open_file(temporary, create=True)
+    try:
+        held.write(os.urandom(KEY_BYTES))
+        platform.sync(held.fd)
+        os.link(temporary, path)
+    except FileExistsError:
+        pass
+    finally:
+        held.close()
+        temporary.unlink()
+
+
+def facts_path(home: Path) -> Path:
+    """What cannot be derived: known log folders, names, tags, tombstones."""
+    return home / "facts.jsonl"

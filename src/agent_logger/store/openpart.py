@@ -1,0 +1,111 @@
+"""A part that this process appends to: which log it belongs to is said at its head."""
+
+import os
+from pathlib import Path
+from typing import TypedDict
+
+from msgspec.structs import replace
+
+from agent_logger import __version__, records
+from agent_logger.records import AnyRecord, Kind, Part, PartReason, Record, Recovered, Writer
+from agent_logger.store import platform
+from agent_logger.store.append import Appender
+from agent_logger.store.clock import Clock
+from agent_logger.store.ownership import Claim, Ids, ids_of
+from agent_logger.store.parts import PartFile
+
+
+class _Head(TypedDict):
+    log: str
+    part: str
+    machine: str
+    writer: Writer
+
+
+class OpenPart:
+    """Ours until it is closed. Opening it mends a line its last owner left torn. Raises `OSError`."""
+
+    def __init__(self, claimed: Claim, kind: Kind, before: Ids, *, clock: Clock, started: str) -> None:
+        """`before` are the ids of the log and of the part that this process wrote to so far, if any."""
+        self.file = claimed.part
+        self._kind, self._clock, self._started = kind, clock, started
+        self._appender = Appender(claimed.held)
+        self._says_nothing_yet = False
+        self.ids = before
+        try:
+            if claimed.is_empty:
+                self._introduce(claimed, before)
+            else:
+                self._adopt(before)
+        except OSError:
+            self.close()
+            raise
+
+    @property
+    def path(self) -> Path:
+        return self._appender.path
+
+    @property
+    def size(self) -> int:
+        return self._appender.size
+
+    def append(self, line: bytes) -> None:
+        self._appender.append(line)
+        self._says_nothing_yet = False
+
+    def introduced(self, record: AnyRecord) -> AnyRecord:
+        """The record as it is to be written: the first one of a log carries the ids.
+
+        One that may not be changed gets a record before it that does.
+        """
+        if not self._says_nothing_yet:
+            return record
+        if isinstance(record, Record):
+            return replace(record, **self._head())
+        self._append_part_record("verbatim", None)
+        return record
+
+    def is_in_place(self) -> bool:
+        """`False` once somebody removed or replaced the file."""
+        return self._appender.is_in_place()
+
+    def close(self) -> None:
+        self._appender.close()
+
+    def _introduce(self, claimed: Claim, before: Ids) -> None:
+        first = PartFile(self.file.folder, self.file.name)
+        log = before.log or (ids_of(first).log if self.file != first else None) or self._clock.uuid7()
+        self.ids = Ids(log, self._clock.uuid7())
+        if self.file == first:
+            self._says_nothing_yet = True
+            return
+        reason = claimed.reason or "owned"  # none: whoever created it died before it could say
+        self._append_part_record(reason, None if reason in ("owned", "no_locks") else self._previous(before))
+
+    def _previous(self, before: Ids) -> str | None:
+        return before.part or ids_of(PartFile(self.file.folder, self.file.name, self.file.number - 1)).part
+
+    def _adopt(self, before: Ids) -> None:
+        found = ids_of(self.file)
+        self.ids = Ids(found.log or before.log or self._clock.uuid7(), found.part or self._clock.uuid7())
+        if torn := self._appender.end_torn_line():
+            self.append(records.encode(Recovered(ts=self._clock.now(), torn_bytes=torn)))
+
+    def _append_part_record(self, reason: PartReason, after: str | None) -> None:
+        record = Part(
+            ts=self._clock.now(),
+            kind=self._kind,
+            number=self.file.number,
+            reason=reason,
+            after=after,
+            **self._head(),
+        )
+        self.append(records.encode(record))
+
+    def _head(self) -> _Head:
+        return _Head(
+            log=self.ids.log or "",
+            part=self.ids.part or "",
+            machine=platform.machine(),
+            writer=Writer(pid=os.getpid(), started=self._started, version=__version__),
+        )

@@ -1,0 +1,138 @@
+"""What differs between systems: locks, sync, modes, and what a fork does to open files.
+
+Everything the store keeps open is a `Held`, so that a forked child can let go of all of it at once:
+a lock would otherwise outlive its owner for as long as the child runs.
+"""
+
+import errno
+import fcntl
+import os
+import stat
+import sys
+import weakref
+from pathlib import Path
+
+FILE_MODE = 0o600
+FOLDER_MODE = 0o700
+LOW_SPACE_BYTES, LOW_SPACE_SHARE = 512 << 20, 0.05  # warn below the smaller of the two
+
+_NO_LOCKS = {errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
+_held: "weakref.WeakSet[Held]" = weakref.WeakSet()
+
+
+class Held:
+    """An open file of ours. Closed at the latest when it is forgotten."""
+
+    def __init__(self, fd: int, path: Path) -> None:
+        self.fd, self.path = fd, path
+        _held.add(self)
+
+    def write(self, data: bytes) -> None:
+        """All of it, or an `OSError`; short writes are continued."""
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self.fd, view) :]
+
+    def size(self) -> int:
+        return os.fstat(self.fd).st_size
+
+    def close(self) -> None:
+        fd, self.fd = self.fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def _let_go_in_child() -> None:
+    for held in list(_held):
+        held.close()
+
+
+os.register_at_fork(after_in_child=_let_go_in_child)
+
+
+def open_file(path: Path, *, create: bool = False) -> Held:
+    """For reading and appending. Never follows a link; `create` fails where the file exists."""
+    flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # a FIFO must not block us
+    if create:
+        flags |= os.O_CREAT | os.O_EXCL
+    held = Held(os.open(path, flags, FILE_MODE), path)
+    if create:
+        os.fchmod(held.fd, FILE_MODE)  # whatever the umask took away
+    elif not stat.S_ISREG(os.fstat(held.fd).st_mode):
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return held
+
+
+class NoLocksError(Exception):
+    """This file system has none: nobody can own a file here."""
+
+
+def lock(held: Held, *, wait: bool = False) -> bool:
+    """Own the file until it is closed. `False` if another process does."""
+    try:
+        fcntl.flock(held.fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno in _NO_LOCKS:
+            raise NoLocksError(str(held.path)) from error
+        raise
+    return True
+
+
+def unlock(held: Held) -> None:
+    fcntl.flock(held.fd, fcntl.LOCK_UN)
+
+
+def sync(fd: int) -> None:
+    """The data is on the device when this returns."""
+    if sys.platform == "darwin":
+        fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
+    else:
+        os.fdatasync(fd)
+
+
+def sync_folder(path: Path) -> None:
+    """New, renamed and removed names in it are on the device when this returns."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def is_same_file(held: Held) -> bool:
+    """Whether its path still leads to it: it may have been sealed, replaced or removed meanwhile."""
+    try:
+        return os.path.samestat(os.fstat(held.fd), os.lstat(held.path))
+    except FileNotFoundError:
+        return False
+
+
+def make_folder(path: Path) -> bool:
+    """Make it and its parents, readable by their owner alone. `False` if it was there."""
+    if path.is_dir():
+        return False
+    if path.parent != path:
+        make_folder(path.parent)
+    try:
+        os.mkdir(path, FOLDER_MODE)
+    except FileExistsError:
+        if path.is_dir():
+            return False
+        raise
+    os.chmod(path, FOLDER_MODE)
+    return True
+
+
+def is_low_on_space(path: Path) -> bool:
+    space = os.statvfs(path)
+    low = min(LOW_SPACE_BYTES, LOW_SPACE_SHARE * space.f_blocks * space.f_frsize)
+    return space.f_bavail * space.f_frsize < low
+
+
+def machine() -> str:
+    return os.uname().nodename

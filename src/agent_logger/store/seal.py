@@ -1,0 +1,129 @@
+"""Sealing: a part that nobody will append to any more is packed.
+
+In an order that loses nothing wherever it is cut: the plain text is synced, packed into a temporary
+file, read back and compared, synced, renamed; then the plain file goes. While both are there, the
+sealed one counts.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_logger import records
+from agent_logger.errors import SourceError
+from agent_logger.store import platform
+from agent_logger.store.append import torn_bytes
+from agent_logger.store.clock import CLOCK, Clock
+from agent_logger.store.journal import Journal
+from agent_logger.store.ownership import first_entry
+from agent_logger.store.parts import PartFile, live_files_of, parts_in
+from agent_logger.store.sealed import SealedFile, write_sealed
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    part: PartFile
+    plain_bytes: int
+    sealed_bytes: int
+
+
+def seal_due(folder: Path, after_seconds: float | None, *, clock: Clock = CLOCK) -> Iterator[Sealed]:
+    """Seal the parts of a folder that were superseded, or not touched for so long. `None`: never.
+
+    Raises `OSError`, and `SourceError` for a part that does not come back as it went in; the part
+    that failed is as it was.
+    """
+    if after_seconds is None:
+        return
+    parts = parts_in(folder)
+    newest = {part.name: part for part in parts}
+    for part in parts:
+        if part == newest[part.name]:
+            if _untouched_seconds(part, clock) < after_seconds:
+                continue
+            _mend(part)
+        if sealed := seal(part):
+            yield sealed
+
+
+def _untouched_seconds(part: PartFile, clock: Clock) -> float:
+    try:
+        return clock.wall() - os.stat(part.path).st_mtime
+    except FileNotFoundError:
+        return -1  # sealed already
+
+
+def seal(part: PartFile) -> Sealed | None:
+    """`None` if there is nothing to seal, or somebody writes to it."""
+    try:
+        held = platform.open_file(part.path)
+    except FileNotFoundError:
+        return None
+    try:
+        if not _is_free(held):
+            return None
+        if not part.is_sealed():
+            _pack(held, part)
+        _compare(held, part.sealed_path)
+        os.unlink(part.path)
+        platform.sync_folder(part.folder)
+        return Sealed(part, held.size(), part.sealed_path.stat().st_size)
+    finally:
+        held.close()
+
+
+def _is_free(held: platform.Held) -> bool:
+    try:
+        return platform.lock(held) and platform.is_same_file(held) and held.size() > 0
+    except platform.NoLocksError:
+        return False  # nobody can tell
+
+
+def _pack(held: platform.Held, part: PartFile) -> None:
+    temporary = part.sealed_path.with_name(part.sealed_path.name + ".tmp")
+    temporary.unlink(missing_ok=True)  # of somebody who was killed here: we hold the lock
+    platform.sync(held.fd)
+    out = platform.open_file(temporary, create=True)
+    try:
+        with open(held.path, "rb") as plain, open(out.fd, "wb", closefd=False) as packed:
+            write_sealed(plain, packed)
+        _compare(held, temporary)
+        platform.sync(out.fd)
+        times = os.fstat(held.fd)
+        os.utime(temporary, ns=(times.st_atime_ns, times.st_mtime_ns))
+        os.rename(temporary, part.sealed_path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    finally:
+        out.close()
+    platform.sync_folder(part.folder)
+
+
+def _compare(held: platform.Held, sealed_path: Path) -> None:
+    with SealedFile(sealed_path) as sealed:
+        same = all(
+            os.pread(held.fd, frame.length, frame.offset) == sealed.read_frame(frame)
+            for frame in sealed.frames
+        )
+        length = sum(frame.length for frame in sealed.frames)
+    if not same or length != held.size():
+        raise SourceError(f"{sealed_path}: does not hold what {held.path.name} holds; both are kept")
+
+
+def _mend(part: PartFile) -> None:
+    """Complete what a dead owner left half done in the newest part: once sealed, it has no owner any more."""
+    try:
+        held = platform.open_file(part.path)
+    except FileNotFoundError:
+        return
+    try:
+        half_done = _is_free(held) and (torn_bytes(held) or part in live_files_of(part.folder, part.name))
+    finally:
+        held.close()
+    first = first_entry(part) if half_done else None
+    if first and (kind := records.kind_of(first.raw)):
+        journal = Journal(part.folder, part.name, kind)
+        journal.open()
+        journal.close()

@@ -1,0 +1,122 @@
+"""Sealed parts: the same bytes as zstd frames that can be read one by one.
+
+Agents send their whole history again with every request, so a log shrinks to a fiftieth and less. The file
+is in zstd's seekable format: any `zstd` unpacks it, and the table at its end leads to the frame of an
+offset in the plain text. Frames end with a line, so a damaged one takes no line of its neighbours along.
+"""
+
+import os
+import struct
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Self
+
+from agent_logger.errors import SourceError
+from agent_logger.wire.lines import LONGEST_LINE
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+FRAME_BYTES = 16 << 20
+LONGEST_FRAME = FRAME_BYTES + LONGEST_LINE  # a frame ends with the line that fills it
+_OPTIONS: Mapping[int, int] = {
+    zstd.CompressionParameter.compression_level: 3,
+    zstd.CompressionParameter.checksum_flag: 1,
+}
+
+_SKIPPABLE = struct.Struct("<II")  # magic, length of what follows
+_SKIPPABLE_MAGIC = 0x184D2A5E
+_ENTRY = struct.Struct("<II")  # a frame's compressed and plain length
+_FOOTER = struct.Struct("<IBI")  # how many frames, a flag byte, magic
+_FOOTER_MAGIC = 0x8F92EAB1
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    offset: int  # in the plain text
+    length: int
+    file_offset: int
+    file_length: int
+
+
+def write_sealed(plain: BinaryIO, out: BinaryIO) -> None:
+    """Pack a file; both are left at their ends."""
+    table = []
+    for text in _frames_of_text(plain):
+        packed = zstd.compress(text, options=_OPTIONS)
+        out.write(packed)
+        table.append(_ENTRY.pack(len(packed), len(text)))
+    entries = b"".join(table)
+    out.write(_SKIPPABLE.pack(_SKIPPABLE_MAGIC, len(entries) + _FOOTER.size))
+    out.write(entries + _FOOTER.pack(len(table), 0, _FOOTER_MAGIC))
+
+
+def _frames_of_text(plain: BinaryIO) -> Iterator[bytes]:
+    while text := plain.read(FRAME_BYTES):
+        if not text.endswith(b"\n"):
+            text += plain.readline()
+        yield text
+
+
+class SealedFile:
+    """The plain text of a sealed part, frame by frame. Close it, or use it in a `with`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = path.open("rb")
+        self.frames = self._read_table()
+
+    def read_frame(self, frame: Frame) -> bytes:
+        """Raises `SourceError` if it is damaged; the others can still be read."""
+        self._file.seek(frame.file_offset)
+        unpacker = zstd.ZstdDecompressor()
+        try:
+            text = unpacker.decompress(self._file.read(frame.file_length), max_length=frame.length + 1)
+        except zstd.ZstdError as error:
+            raise SourceError(f"{self.path}: a frame is damaged: {error}") from error
+        if len(text) != frame.length or not unpacker.eof:
+            raise SourceError(f"{self.path}: a frame does not hold its {frame.length} bytes")
+        return text
+
+    def read(self, offset: int, length: int) -> bytes:
+        """A piece of the plain text. Raises `SourceError` if a frame under it is damaged."""
+        pieces = []
+        for frame in self.frames:
+            start, end = max(offset, frame.offset), min(offset + length, frame.offset + frame.length)
+            if start < end:
+                pieces.append(self.read_frame(frame)[start - frame.offset : end - frame.offset])
+        return b"".join(pieces)
+
+    def _read_table(self) -> list[Frame]:
+        size = os.fstat(self._file.fileno()).st_size
+        if size < _FOOTER.size + _SKIPPABLE.size:
+            raise SourceError(f"{self.path}: not a sealed part: only {size} bytes long")
+        self._file.seek(size - _FOOTER.size)
+        count, _, magic = _FOOTER.unpack(self._file.read(_FOOTER.size))
+        start = size - _FOOTER.size - count * _ENTRY.size
+        if magic != _FOOTER_MAGIC or start < _SKIPPABLE.size:
+            raise SourceError(f"{self.path}: not a sealed part, or its end is missing")
+        self._file.seek(start)
+        return list(_placed(_ENTRY.iter_unpack(self._file.read(count * _ENTRY.size))))
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _placed(sizes: Iterable[tuple[int, ...]]) -> Iterator[Frame]:
+    offset = file_offset = 0
+    for file_length, length in sizes:
+        if length > LONGEST_FRAME:
+            raise SourceError(f"a frame claims {length:,} bytes")
+        yield Frame(offset, length, file_offset, file_length)
+        offset, file_offset = offset + length, file_offset + file_length

@@ -1,0 +1,124 @@
+"""What is due for all journals of a process together: the sync, the limit of open files, a fork.
+
+One thread syncs whatever was written, at most once a second, so that no caller ever waits for a
+device. It also lets a journal that could not write try again.
+"""
+
+import atexit
+import logging
+import os
+import resource
+import threading
+import time
+import weakref
+from typing import Protocol
+
+SYNC_SECONDS = 1.0
+MOST_OPEN = 256  # journals with an open part, where the process may open more files than four times that
+
+
+log = logging.getLogger("agent_logger.store")
+
+
+class Kept(Protocol):
+    """A journal, as far as its upkeep is concerned."""
+
+    def upkeep(self) -> bool:
+        """Do what is due; `True` if there is more to do in a second."""
+
+    def release(self) -> bool:
+        """Close what is open, to be opened again when needed. `False` if it is busy."""
+
+    def after_fork(self) -> None:
+        """We are a child now: what is open belongs to the parent."""
+
+
+class Upkeep:
+    def __init__(self) -> None:
+        self._known: weakref.WeakSet[Kept] = weakref.WeakSet()
+        self._begin()
+
+    def _begin(self) -> None:
+        self._lock = threading.Lock()
+        self._due: dict[int, Kept] = {}  # held until done: a forgotten journal is synced too
+        self._open: dict[int, weakref.ref[Kept]] = {}  # least recently used first
+        self._most_open = _most_open()
+        self._working = threading.Lock()  # one round at a time, so that the last one waits for the thread's
+        self._wake = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def register(self, journal: Kept) -> None:
+        self._known.add(journal)
+
+    def due(self, journal: Kept) -> None:
+        """The journal wrote something, or failed to."""
+        with self._lock:
+            if id(journal) in self._due:
+                return
+            self._due[id(journal)] = journal
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="agent-logger-upkeep", daemon=True)
+                self._thread.start()
+        self._wake.set()
+
+    def used(self, journal: Kept) -> None:
+        """The journal has an open part. If there are too many, the one not used for longest is closed."""
+        with self._lock:
+            self._open.pop(id(journal), None)
+            self._open[id(journal)] = weakref.ref(journal)
+            too_many = len(self._open) > self._most_open
+        if too_many:
+            self.release_one(journal)
+
+    def closed(self, journal: Kept) -> None:
+        with self._lock:
+            self._open.pop(id(journal), None)
+
+    def release_one(self, keep: Kept) -> bool:
+        """Close the part that was not used for longest; `False` if there is none to close."""
+        with self._lock:
+            self._open = {key: ref for key, ref in self._open.items() if ref() is not None}
+            candidates = [found for ref in self._open.values() if (found := ref()) is not None]
+        return any(journal is not keep and journal.release() for journal in candidates)
+
+    def finish(self) -> None:
+        """Do all that is due, now."""
+        with self._working:
+            with self._lock:
+                journals, self._due = list(self._due.values()), {}
+            for journal in journals:
+                if self._keep(journal):
+                    with self._lock:
+                        self._due[id(journal)] = journal
+
+    def _keep(self, journal: Kept) -> bool:
+        try:
+            return journal.upkeep()
+        except Exception:  # the top of this thread: the other journals must still be synced
+            log.exception("the upkeep of a journal failed")
+            return False
+
+    def _run(self) -> None:
+        while True:
+            self._wake.wait()
+            self._wake.clear()
+            self.finish()
+            time.sleep(SYNC_SECONDS)
+            if self._due:
+                self._wake.set()
+
+    def after_fork(self) -> None:
+        self._begin()
+        for journal in list(self._known):
+            journal.after_fork()
+
+
+def _most_open() -> int:
+    """A quarter of what the process may open: the rest is the agent's."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(1, min(MOST_OPEN, soft // 4)) if soft != resource.RLIM_INFINITY else MOST_OPEN
+
+
+UPKEEP = Upkeep()
+os.register_at_fork(after_in_child=UPKEEP.after_fork)
+atexit.register(UPKEEP.finish)

@@ -1,0 +1,71 @@
+"""Cutting a byte stream into lines."""
+
+from dataclasses import dataclass
+
+LONGEST_LINE = 64 << 20  # bytes; a longer line is kept by its place, for parsing it could take all memory
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line without its newline. `data` is `None` when it is longer than `LONGEST_LINE`."""
+
+    number: int  # from 1
+    offset: int
+    length: int
+    data: bytes | None
+
+
+class LineSplitter:
+    """Cut a byte stream into lines at LF, and nowhere else.
+
+    Text tools also cut at U+2028 and U+0085. JSON strings may hold both
+    unescaped, so a prompt that quotes one would tear its own record in two.
+    """
+
+    def __init__(self, *, number: int = 1, offset: int = 0, longest: int = LONGEST_LINE) -> None:
+        self.number, self._offset, self._longest = number, offset, longest
+        self._held: list[bytes] = []  # what follows the last LF: being written, or cut by a crash
+        self._held_bytes = 0
+
+    def feed(self, chunk: bytes) -> list[Line]:
+        first, *rest = chunk.split(b"\n")
+        self._hold(first)
+        if not rest:
+            return []
+        *whole, last = rest
+        lines = [self._take(), *map(self._line, whole)]
+        self._hold(last)
+        return lines
+
+    def torn(self) -> Line | None:
+        """What follows the last newline, if anything does."""
+        if not self._held_bytes:
+            return None
+        return Line(self.number, self._offset, self._held_bytes, self._joined())
+
+    def _hold(self, piece: bytes) -> None:
+        self._held_bytes += len(piece)
+        if self._held_bytes > self._longest:
+            self._held.clear()
+        elif piece:
+            self._held.append(piece)
+
+    def _joined(self) -> bytes | None:
+        return b"".join(self._held) if self._held_bytes <= self._longest else None
+
+    def _take(self) -> Line:
+        line = Line(self.number, self._offset, self._held_bytes, self._joined())
+        self._held.clear()
+        self._held_bytes = 0
+        self._advance(line.length)
+        return line
+
+    def _line(self, data: bytes) -> Line:
+        kept = data if len(data) <= self._longest else None
+        line = Line(self.number, self._offset, len(data), kept)
+        self._advance(line.length)
+        return line
+
+    def _advance(self, length: int) -> None:
+        self.number += 1
+        self._offset += length + 1
