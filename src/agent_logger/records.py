@@ -9,14 +9,19 @@ What a log holds beyond these types is kept: a line of an unknown type, or of a 
 """
 
 import base64
+import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 VERSION = 1
 
-Json = msgspec.Raw  # a value from outside, verbatim, key order included: the log reformats nothing
+Json = (
+    msgspec.Raw | UnsetType
+)  # a value from outside, verbatim, key order included: the log reformats nothing
 Encoding = Literal["base64"]
 
 
@@ -99,14 +104,14 @@ class Message(Struct, frozen=True, kw_only=True):
     text: str | None = None
     tool_use_id: str | None = None
     name: str | None = None
-    input: Json | None = None
+    input: Json = UNSET
     is_error: bool | None = None
     output: str | None = None
-    content: Json | None = None
+    content: Json = UNSET
     message_id: str | None = None
     parent_tool_use_id: str | None = None
-    origin: Json | None = None
-    usage: Json | None = None
+    origin: Json = UNSET
+    usage: Json = UNSET
     raw: str | None = None  # an output line that is not a message, or a message of an unknown type
     raw_encoding: Encoding | None = None
 
@@ -143,7 +148,7 @@ class SessionStart(Record, frozen=True, kw_only=True, tag="session_start"):
     tools_available: list[str] | None
     permission_mode: str | None
     witness: Literal["sdk", "run"] | None = None
-    context: Json | None = None
+    context: Json = UNSET
     argv: list[str] | None = None
     continues: str | None = None
 
@@ -160,9 +165,9 @@ class Exchange(Record, frozen=True, kw_only=True, tag="exchange"):
     messages: list[Message]
     stats: Stats | None
     id: str | None = None  # the live copy has the same
-    user_content: Json | None = None
+    user_content: Json = UNSET
     user_inputs: list[str] | None = None
-    origin: Json | None = None
+    origin: Json = UNSET
     complete: bool = True
     end_reason: EndReason | None = None
     exit: Exit | None = None
@@ -199,9 +204,9 @@ class LiveStart(Record, frozen=True, kw_only=True, tag="live_start"):
     exchange: int
     ts_start: str
     user_input: str | None = None
-    user_content: Json | None = None
+    user_content: Json = UNSET
     user_inputs: list[str] | None = None
-    origin: Json | None = None
+    origin: Json = UNSET
 
 
 class LiveMessage(Record, frozen=True, kw_only=True, tag="live_message"):
@@ -295,12 +300,12 @@ class Response(Record, frozen=True, kw_only=True, tag="response"):
     body_file: str | None = None
     recoded: bool = False
     original: Stored | None = None
-    message: Json | None = None
+    message: Json = UNSET
     message_id: str | None = None
     request_id: str | None = None
     model: str | None = None
     stop_reason: str | None = None
-    usage: Json | None = None
+    usage: Json = UNSET
     tokens_per_second: float | None = None
     redactions: list[Redaction] | None = None
     frame: int | None = None
@@ -363,7 +368,18 @@ _encoder = msgspec.json.Encoder()
 
 def encode(record: AnyRecord) -> bytes:
     """The line of a record, without its newline."""
-    return record.raw if isinstance(record, Unknown) else _encoder.encode(record)
+    if isinstance(record, Unknown):
+        return record.raw
+    try:
+        return _encoder.encode(record)
+    except UnicodeEncodeError:  # half a character, which agents do cut out of texts; JSON can say it in ASCII
+        return json.dumps(msgspec.to_builtins(record, enc_hook=_parsed), separators=(",", ":")).encode(
+            "ascii"
+        )
+
+
+def _parsed(raw: msgspec.Raw) -> Any:
+    return json.loads(bytes(raw))
 
 
 class _Head(msgspec.Struct):
@@ -383,16 +399,31 @@ def decode(line: bytes, kind: Kind) -> AnyRecord:
     """The record of a line of such a log.
 
     Raises `msgspec.MsgspecError` for a line that is not JSON, and for one of a known type and version
-    whose fields do not fit: the caller quarantines it.
+    whose fields do not fit: the caller quarantines it. Half a character is read as U+FFFD.
     """
     try:
         head = _head.decode(line)
     except msgspec.ValidationError:  # JSON, but not one of our records
         return Unknown(line)
+    except msgspec.DecodeError as error:
+        return decode(_without_half_characters(line, error), kind)
     decoder = _decoders[kind].get(head.type)
     if decoder is None or head.v > VERSION:
         return Unknown(line)
     return decoder.decode(line if head.v == VERSION else _lifted(line, head.v))
+
+
+def _without_half_characters(line: bytes, error: msgspec.DecodeError) -> bytes:
+    try:
+        text = json.dumps(json.loads(line), ensure_ascii=False)
+    except (ValueError, RecursionError):
+        raise error from None
+    if not _HALF_CHARACTER.search(text):
+        raise error
+    return _HALF_CHARACTER.sub("\ufffd", text).encode()
+
+
+_HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 
 
 def kind_of(line: bytes) -> Kind | None:

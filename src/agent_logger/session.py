@@ -121,7 +121,9 @@ class Turn:
         answers = {block.id: block for block in results if block.id}
         used = {use.id for use in uses}
         orphans = [result for result in results if result.id not in used]
-        return [self._call(use, answers.get(use.id)) for use in uses] + [self._call(None, it) for it in orphans]
+        return [self._call(use, answers.get(use.id or "")) for use in uses] + [
+            self._call(None, it) for it in orphans
+        ]
 
     def _call(self, use: Block | None, result: Block | None) -> ToolCall:
         known = use or result

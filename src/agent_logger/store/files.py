@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agent_logger.errors import SourceError
+from agent_logger.store.parts import PartFile
 from agent_logger.store.sealed import Frame, SealedFile
 from agent_logger.wire import jsonl
 from agent_logger.wire.jsonl import Damage, Entry, Torn
@@ -20,6 +21,14 @@ def entries(path: Path) -> Iterator[Entry | Damage | Torn]:
     Offsets are those of the plain text. Raises `SourceError` for what is no regular file, and `OSError`.
     """
     return _sealed_entries(path) if path.suffix == ".zst" else _plain_entries(path)
+
+
+def part_entries(part: PartFile) -> Iterator[Entry | Damage | Torn]:
+    """Everything in a part, also if it is sealed while we look for it."""
+    try:
+        yield from entries(part.existing_path())
+    except FileNotFoundError:
+        yield from entries(part.sealed_path)
 
 
 def read_at(path: Path, offset: int, length: int) -> bytes:
@@ -58,6 +67,8 @@ def _sealed_entries(path: Path) -> Iterator[Entry | Damage | Torn]:
             else:
                 yield from _decoded(splitter, text)
         yield from _tail(splitter)
+        if sealed.cut:
+            yield Damage(splitter.number, sealed.length, 0, "the end of the sealed file is missing")
 
 
 def _decoded(splitter: LineSplitter, chunk: bytes) -> Iterator[Entry | Damage]:

@@ -46,7 +46,7 @@ def install_key(home: Path) -> bytes:
     except OSError as error:
         raise StoreError(f"cannot use {path}: {error.strerror}") from error
     if len(key) != KEY_BYTES:
-        raise StoreError(f"{path} has {len(key)} bytes in place of {KEY_BYTES}; move it away to get a new one")
+        raise StoreError(f"{path} has {len(key)} bytes, not {KEY_BYTES}; move it away to get a new one")
     return key
 
 

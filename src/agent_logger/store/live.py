@@ -19,7 +19,7 @@ from agent_logger.formats.exchange_log import from_live
 from agent_logger.records import AnyRecord, Exchange, LiveMessage, LiveStart, Unknown
 from agent_logger.store import platform
 from agent_logger.store.append import Appender
-from agent_logger.store.files import entries
+from agent_logger.store.files import entries, part_entries
 from agent_logger.store.parts import PartFile, live_files_of, parts_of
 from agent_logger.wire.jsonl import Entry
 
@@ -124,8 +124,8 @@ def _unfinished(paths: list[Path], logged: set[str]) -> list[Exchange]:
 def _exchange_ids(parts: Iterable[PartFile]) -> set[str]:
     found: set[str] = set()
     for part in parts:
-        with suppress(FileNotFoundError, SourceError):  # one that cannot be read does not say it has them
-            found |= _ids_in(entries(part.existing_path()))
+        with suppress(FileNotFoundError):
+            found |= _ids_in(part_entries(part))
     return found
 
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 from agent_logger.errors import SourceError
 from agent_logger.store import platform
-from agent_logger.store.files import entries
+from agent_logger.store.files import part_entries
 from agent_logger.store.parts import PartFile, parts_of
 from agent_logger.wire.jsonl import Entry
 
@@ -114,7 +114,7 @@ class Ids:
 def first_entry(part: PartFile) -> Entry | None:
     """`None` if it cannot be read, or is still being written."""
     try:
-        first = next(entries(part.existing_path()), None)
+        first = next(part_entries(part), None)
     except (OSError, SourceError):
         return None
     return first if isinstance(first, Entry) else None

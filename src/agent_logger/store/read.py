@@ -11,7 +11,7 @@ from agent_logger import records
 from agent_logger.errors import SourceError
 from agent_logger.records import AnyRecord, Exchange, Kind, Large, Part, Unknown
 from agent_logger.store.bodies import gather
-from agent_logger.store.files import entries
+from agent_logger.store.files import part_entries
 from agent_logger.store.live import read_live
 from agent_logger.store.ownership import first_entry
 from agent_logger.store.parts import PartFile, live_files_of, parts_of
@@ -20,7 +20,7 @@ from agent_logger.wire.jsonl import Damage, Entry, Torn
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A record, or what stands where one should, and its place: the part, and the offset in its plain text."""
+    """A record, or what stands where one should, and its place: a part, and the offset in its plain text."""
 
     part: PartFile
     line: int
@@ -92,7 +92,7 @@ def _stream(chain: list[PartFile], kind: Kind | None) -> Iterator[tuple[str, Ite
 
 
 def _items(part: PartFile, kind: Kind | None) -> Iterator[Item]:
-    for entry in entries(part.existing_path()):
+    for entry in part_entries(part):
         if isinstance(entry, Entry):
             yield Item(part, entry.line, entry.offset, _record(entry, kind, part.folder))
         else:
@@ -110,7 +110,9 @@ def decode(line: bytes, kind: Kind, folder: Path) -> AnyRecord:
     """A record with everything that belongs to it."""
     record = records.decode(line, kind)
     whole = gather(record, folder)
-    return records.decode(whole.raw, kind) if isinstance(record, Large) and isinstance(whole, Unknown) else whole
+    if isinstance(record, Large) and isinstance(whole, Unknown):
+        return records.decode(whole.raw, kind)
+    return whole
 
 
 def _time(found: object) -> str:

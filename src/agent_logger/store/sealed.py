@@ -5,6 +5,7 @@ is in zstd's seekable format: any `zstd` unpacks it, and the table at its end le
 offset in the plain text. Frames end with a line, so a damaged one takes no line of its neighbours along.
 """
 
+import contextlib
 import os
 import struct
 import sys
@@ -68,10 +69,14 @@ class SealedFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file = path.open("rb")
-        self.frames = self._read_table()
+        table = self._read_table()
+        self.cut = table is None
+        self.frames = table if table is not None else self._find_frames()
 
     def read_frame(self, frame: Frame) -> bytes:
         """Raises `SourceError` if it is damaged; the others can still be read."""
+        if frame.length > LONGEST_FRAME:
+            raise SourceError(f"{self.path}: a frame claims {frame.length:,} bytes")
         self._file.seek(frame.file_offset)
         unpacker = zstd.ZstdDecompressor()
         try:
@@ -91,17 +96,35 @@ class SealedFile:
                 pieces.append(self.read_frame(frame)[start - frame.offset : end - frame.offset])
         return b"".join(pieces)
 
-    def _read_table(self) -> list[Frame]:
+    @property
+    def length(self) -> int:
+        """Of the plain text."""
+        return self.frames[-1].offset + self.frames[-1].length if self.frames else 0
+
+    def _read_table(self) -> list[Frame] | None:
+        """`None` if it is not there: then this is no sealed part, or a part of one."""
         size = os.fstat(self._file.fileno()).st_size
         if size < _FOOTER.size + _SKIPPABLE.size:
-            raise SourceError(f"{self.path}: not a sealed part: only {size} bytes long")
+            return None
         self._file.seek(size - _FOOTER.size)
         count, _, magic = _FOOTER.unpack(self._file.read(_FOOTER.size))
         start = size - _FOOTER.size - count * _ENTRY.size
         if magic != _FOOTER_MAGIC or start < _SKIPPABLE.size:
-            raise SourceError(f"{self.path}: not a sealed part, or its end is missing")
+            return None
         self._file.seek(start)
         return list(_placed(_ENTRY.iter_unpack(self._file.read(count * _ENTRY.size))))
+
+    def _find_frames(self) -> list[Frame]:
+        """The whole frames at the beginning of a file whose end, and so its table, is missing."""
+        self._file.seek(0)
+        data = memoryview(self._file.read(LONGEST_FRAME))
+        sizes: list[tuple[int, int]] = []
+        with contextlib.suppress(zstd.ZstdError):
+            while data:
+                packed, plain = zstd.get_frame_size(data), zstd.get_frame_info(data).decompressed_size
+                sizes.append((packed, plain or 0))
+                data = data[packed:]
+        return list(_placed(sizes))
 
     def close(self) -> None:
         self._file.close()
@@ -116,7 +139,5 @@ class SealedFile:
 def _placed(sizes: Iterable[tuple[int, ...]]) -> Iterator[Frame]:
     offset = file_offset = 0
     for file_length, length in sizes:
-        if length > LONGEST_FRAME:
-            raise SourceError(f"a frame claims {length:,} bytes")
         yield Frame(offset, length, file_offset, file_length)
         offset, file_offset = offset + length, file_offset + file_length

@@ -1,0 +1,126 @@
+"""Reading every byte, to say whether all of it can be read."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from agent_logger import records
+from agent_logger.errors import SourceError
+from agent_logger.records import Gap, Kind, Recovered
+from agent_logger.store.files import entries
+from agent_logger.store.parts import part_of
+from agent_logger.store.read import decode
+from agent_logger.wire.jsonl import Damage, Entry, Torn
+
+
+class BadPlace(msgspec.Struct, frozen=True):
+    line: int
+    offset: int  # in the plain text, also of a sealed file
+    length: int
+    reason: str
+
+
+class FileReport(msgspec.Struct, frozen=True, kw_only=True):
+    path: str
+    bytes: int  # on disk
+    records: int
+    torn_bytes: int  # after the last newline: being written, or cut by a crash; not an error
+    mended: int  # places that a crash or a full disk damaged and the log itself accounts for
+    damage: list[BadPlace]
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    files: list[FileReport]
+    records: int
+    bytes: int
+    torn: int
+    mended: int
+    damage: int
+
+
+def summary(files: list[FileReport]) -> Report:
+    return Report(
+        files=files,
+        records=sum(it.records for it in files),
+        bytes=sum(it.bytes for it in files),
+        torn=sum(it.torn_bytes > 0 for it in files),
+        mended=sum(it.mended for it in files),
+        damage=sum(len(it.damage) for it in files),
+    )
+
+
+def log_files(path: Path) -> Iterator[Path]:
+    """The file itself, or the log files below a folder, ours and other agents'. Links are not followed."""
+    if not path.is_dir():
+        yield path
+        return
+    for folder, names, files in os.walk(path):
+        names.sort()
+        for name in sorted(files):
+            found = Path(folder) / name
+            if part_of(found) and found.is_file() and not found.is_symlink():
+                yield found
+
+
+def verify_file(path: Path) -> FileReport:
+    """Never raises for what is in the file, nor for a file that cannot be read: that is damage."""
+    check = _Check(path)
+    try:
+        for item in entries(path):
+            check.see(item)
+    except SourceError as error:
+        check.bad(Damage(0, 0, 0, str(error).removeprefix(f"{path}: ")))
+    except OSError as error:
+        check.bad(Damage(0, 0, 0, f"cannot be read: {error.strerror}"))
+    return check.report()
+
+
+class _Check:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._kind: Kind | None = None
+        self._records = self._torn_bytes = self._mended = 0
+        self._damage: list[Damage] = []
+
+    def see(self, item: Entry | Damage | Torn) -> None:
+        match item:
+            case Torn():
+                self._torn_bytes = item.length
+            case Damage():
+                self.bad(item)
+            case Entry():
+                self._see_entry(item)
+
+    def bad(self, damage: Damage) -> None:
+        self._damage.append(damage)
+
+    def _see_entry(self, entry: Entry) -> None:
+        if not isinstance(entry.value, dict):
+            return self.bad(Damage(entry.line, entry.offset, len(entry.raw), "JSON, but not an object"))
+        self._kind = self._kind or records.kind_of(entry.raw)
+        try:
+            record = decode(entry.raw, self._kind, self._path.parent) if self._kind else None
+        except (msgspec.MsgspecError, SourceError, OSError) as error:
+            return self.bad(Damage(entry.line, entry.offset, len(entry.raw), str(error)))
+        self._records += 1
+        if isinstance(record, Gap | Recovered):
+            self._account_for(entry)
+        return None
+
+    def _account_for(self, entry: Entry) -> None:
+        """The line before such a record was cut, and the record says so."""
+        if self._damage and self._damage[-1].line == entry.line - 1:
+            self._damage.pop()
+            self._mended += 1
+
+    def report(self) -> FileReport:
+        return FileReport(
+            path=str(self._path),
+            bytes=self._path.stat().st_size if self._path.exists() else 0,
+            records=self._records,
+            torn_bytes=self._torn_bytes,
+            mended=self._mended,
+            damage=[BadPlace(it.line, it.offset, it.length, it.reason) for it in self._damage],
+        )
