@@ -1,0 +1,96 @@
+"""The scripted agent's side of the Messages API: ask, and put the streamed answer together."""
+
+import http.client
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import msgspec
+
+from .dialect import Json
+from .script import ToolUse
+
+SILENCE_SECONDS = 30  # far beyond the script's longest pause
+
+
+class StreamEvent(msgspec.Struct):
+    """Any event of a stream: which fields it has depends on its type."""
+
+    type: str
+    message: Json = {}
+    content_block: Json = {}
+    delta: Json = {}
+    usage: Json = {}
+
+
+@dataclass(frozen=True)
+class Answer:
+    message: Json  # as a request without `stream` would have got it
+    request_id: str
+
+    @property
+    def blocks(self) -> list[Json]:
+        blocks: list[Json] = self.message["content"]
+        return blocks
+
+    @property
+    def tool_uses(self) -> list[ToolUse]:
+        return [msgspec.convert(block, ToolUse) for block in self.blocks if block["type"] == "tool_use"]
+
+    @property
+    def text(self) -> str:
+        return "".join(block["text"] for block in self.blocks if block["type"] == "text")
+
+
+class Client:
+    """One connection to the API, open from the first question to `close`."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        self._connection = http.client.HTTPConnection(parts.netloc, timeout=SILENCE_SECONDS)
+        self._path = f"{parts.path}/v1/messages"
+        self.seconds = 0.0  # spent asking
+        self.close = self._connection.close
+
+    def ask(self, body: Json, headers: dict[str, str]) -> Answer:
+        started = time.monotonic()
+        sent = msgspec.json.encode({**body, "stream": True})
+        self._connection.request("POST", self._path, sent, {"content-type": "application/json", **headers})
+        with self._connection.getresponse() as response:
+            if response.status != http.HTTPStatus.OK:
+                raise ConnectionError(f"the scripted API said {response.status}: {response.read().decode()}")
+            answer = Answer(rejoin(_events(response)), response.headers["request-id"])
+        self.seconds += time.monotonic() - started
+        return answer
+
+
+def _events(lines: Iterable[bytes]) -> Iterator[StreamEvent]:
+    for line in lines:
+        if line.startswith(b"data: "):
+            yield msgspec.json.decode(line.removeprefix(b"data: "), type=StreamEvent)
+
+
+def rejoin(events: Iterable[StreamEvent]) -> Json:
+    message: Json = {}
+    blocks: list[Json] = []
+    for event in events:
+        match event.type:
+            case "message_start":
+                message = {**event.message, "content": blocks}
+            case "content_block_start":
+                blocks.append(event.content_block)
+            case "content_block_delta":
+                _grow(blocks[-1], event.delta)
+            case "content_block_stop" if "partial_json" in blocks[-1]:
+                blocks[-1]["input"] = msgspec.json.decode(blocks[-1].pop("partial_json"))
+            case "message_delta":
+                usage = message["usage"] | event.usage
+                message |= {**event.delta, "usage": usage}
+    return message
+
+
+def _grow(block: Json, delta: Json) -> None:
+    for key, piece in delta.items():
+        if key != "type":
+            block[key] = block.get(key, "") + piece

@@ -1,0 +1,80 @@
+"""What an API must offer to be scripted, and what is the same in all of them."""
+
+import secrets
+import string
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import msgspec
+
+from .http import Request
+from .script import Block, Prompt, ToolUse, Turn
+
+ALPHABET = string.ascii_letters + string.digits
+
+Json = dict[str, Any]  # on its way out; nothing reads it again
+
+
+@dataclass(frozen=True)
+class Event:
+    """One event of a streamed answer. Not every API names its events."""
+
+    name: str
+    data: bytes
+
+    def sse(self) -> bytes:
+        name = f"event: {self.name}\n".encode() if self.name else b""
+        return b"%bdata: %b\n\n" % (name, self.data)
+
+
+class Ask(Protocol):
+    """A request to the model, read: one vendor's way to answer it, whole or streamed."""
+
+    @property
+    def prompt(self) -> Prompt: ...
+
+    def whole(self, turn: Turn) -> Json: ...
+
+    def stream(self, turn: Turn) -> Iterator[Event]: ...
+
+
+Reader = Callable[[Request], Ask]  # raises msgspec.MsgspecError for a body that is not the API's
+
+
+class Piece(msgspec.Struct):
+    """Any content block of a request; only its text counts here."""
+
+    text: str = ""
+    content: "str | list[Piece] | None" = None
+
+
+def text_of(content: str | Sequence[Piece] | None) -> str:
+    if content is None or isinstance(content, str):
+        return content or ""
+    texts = (piece.text or text_of(piece.content) for piece in content)
+    return "\n".join(text for text in texts if text)
+
+
+def event(name: str, /, **data: Any) -> Event:
+    """An event whose data carries its name as `type`, as Anthropic's and OpenAI's do."""
+    return Event(name, msgspec.json.encode({"type": name, **data}))
+
+
+def new_id(prefix: str, length: int = 22) -> str:
+    return prefix + "".join(secrets.choice(ALPHABET) for _ in range(length))
+
+
+def with_ids(blocks: Sequence[Block], prefix: str) -> list[Block]:
+    return [
+        msgspec.structs.replace(block, id=new_id(prefix))
+        if isinstance(block, ToolUse) and not block.id
+        else block
+        for block in blocks
+    ]
+
+
+def cut(text: str, pieces: int) -> list[str]:
+    """Cut into about as many pieces of one length; the empty text is one empty piece."""
+    step = max(1, -(-len(text) // max(1, pieces)))
+    return [text[i : i + step] for i in range(0, len(text), step)] or [""]

@@ -1,0 +1,116 @@
+"""Real clients, each run in a home of its own and pointed at a loopback URL.
+
+They see nothing of the caller's environment: no key, no settings, no sessions. What they try to
+reach beyond loopback goes to a proxy that is not there.
+"""
+
+import importlib.util
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+ANTHROPIC_KEY = "sk-ant-api03-FAKEFAKEFAKEFAKEFAKEFAKEFAKEFAKE-fakeAA"
+OPENAI_KEY = "sk-proj-FAKEFAKEFAKEFAKEFAKEFAKEFAKEFAKE"
+NOWHERE = "http://127.0.0.1:9"  # the discard port: nobody listens
+
+
+def find_claude() -> Path | None:
+    """The Claude Code binary that comes inside the Agent SDK."""
+    spec = importlib.util.find_spec("claude_agent_sdk")
+    if spec is None or spec.origin is None:
+        return None
+    binary = Path(spec.origin).parent / "_bundled" / "claude"
+    return binary if binary.exists() else None
+
+
+def find_codex() -> Path | None:
+    binary = ROOT / ".components" / "node_modules" / ".bin" / "codex"
+    return binary if binary.exists() else None
+
+
+@dataclass(frozen=True)
+class Finished:
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
+class Sandbox:
+    """A home and a project folder under `root`, kept for the test to look at."""
+
+    def __init__(self, root: Path) -> None:
+        self.home, self.project = root / "home", root / "project"
+        for folder in (self.home, self.project):
+            folder.mkdir(parents=True, exist_ok=True)
+
+    @contextmanager
+    def start(
+        self, command: Sequence[str], environment: Mapping[str, str]
+    ) -> Iterator[subprocess.Popen[str]]:
+        """Run a client while entered; on exit it and its children are killed if they still run."""
+        process = subprocess.Popen(
+            command,
+            cwd=self.project,
+            env={**self._environment(), **environment},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        with process:
+            try:
+                yield process
+            finally:
+                if process.poll() is None:
+                    os.killpg(process.pid, signal.SIGKILL)
+
+    def run(
+        self, command: Sequence[str], environment: Mapping[str, str], *, stdin: str = "", seconds: float = 60
+    ) -> Finished:
+        with self.start(command, environment) as process:
+            stdout, stderr = process.communicate(stdin, timeout=seconds)
+        return Finished(process.returncode, stdout, stderr)
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            "HOME": str(self.home),
+            "PATH": os.environ["PATH"],
+            "LANG": "C.UTF-8",
+            "TERM": "dumb",
+            "HTTP_PROXY": NOWHERE,
+            "HTTPS_PROXY": NOWHERE,
+            "NO_PROXY": "127.0.0.1,localhost",
+        }
+
+
+def run_claude(sandbox: Sandbox, url: str, *arguments: str, stdin: str = "", seconds: float = 60) -> Finished:
+    """`claude` with these arguments, `-p` included; `url` is the base URL of Anthropic's API."""
+    environment = {
+        "ANTHROPIC_BASE_URL": url,
+        "ANTHROPIC_API_KEY": ANTHROPIC_KEY,
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "DISABLE_AUTOUPDATER": "1",
+        "DISABLE_ERROR_REPORTING": "1",
+        "DISABLE_TELEMETRY": "1",
+    }
+    return sandbox.run([str(find_claude()), *arguments], environment, stdin=stdin, seconds=seconds)
+
+
+def run_codex(sandbox: Sandbox, url: str, *arguments: str, seconds: float = 60) -> Finished:
+    """`codex exec --json` with these arguments; `url` is the base URL of OpenAI's API, without `/v1`."""
+    settings = {
+        "openai_base_url": f'"{url}/v1"',
+        "check_for_update_on_startup": "false",
+        "analytics.enabled": "false",
+        "feedback.enabled": "false",
+    }
+    options = [option for key, value in settings.items() for option in ("-c", f"{key}={value}")]
+    fixed = ["--json", "--skip-git-repo-check", "--sandbox", "danger-full-access", "-m", "gpt-fake-1"]
+    command = [str(find_codex()), "exec", *options, *fixed, *arguments]
+    return sandbox.run(command, {"CODEX_API_KEY": OPENAI_KEY}, seconds=seconds)

@@ -1,0 +1,66 @@
+"""What all tests share: homes of their own, and the components some of them need."""
+
+import importlib.util
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.clients import Sandbox, find_claude, find_codex
+
+
+def _package(name: str) -> object:
+    return importlib.util.find_spec(name)
+
+
+def _program(name: str) -> object:
+    return shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+
+
+COMPONENTS: Mapping[str, Callable[[], object]] = {
+    "anthropic": partial(_package, "anthropic"),
+    "claude": find_claude,
+    "claude_agent_sdk": partial(_package, "claude_agent_sdk"),
+    "codex": find_codex,
+    "openai": partial(_package, "openai"),
+    "chromium": partial(_program, "chromium"),
+    "nginx": partial(_program, "nginx"),
+    "strace": partial(_program, "strace"),
+}
+
+# What would lead a test to its caller's own sessions, keys, settings or proxies.
+FOREIGN = ("AGENT_LOGGER_", "ANTHROPIC_", "CLAUDE", "CODEX_", "GEMINI_", "OPENAI_", "OPENCODE_", "XDG_")
+FOREIGN_ENDS = ("_PROXY", "_proxy")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test whose component is absent. In CI, where all are installed, fail it."""
+    for marker in item.iter_markers("needs"):
+        for component in marker.args:
+            if not COMPONENTS[component]():
+                reason = f"needs {component}: ./dev setup --full installs it"
+                if os.environ.get("CI") == "true":
+                    pytest.fail(reason, pytrace=False)
+                pytest.skip(reason)
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty home, ours and everybody's, so that no test reads or writes the user's."""
+    for name in list(os.environ):
+        if name.startswith(FOREIGN) or name.endswith(FOREIGN_ENDS):
+            monkeypatch.delenv(name)
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("AGENT_LOGGER_HOME", str(home / ".agent-logger"))
+    return home
+
+
+@pytest.fixture
+def sandbox(tmp_path: Path) -> Sandbox:
+    """Where a real client runs: see `tests.clients`."""
+    return Sandbox(tmp_path)
