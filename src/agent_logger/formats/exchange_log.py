@@ -1,8 +1,17 @@
-"""What the lines of an exchange log mean."""
+"""What the lines of an exchange log mean: exchanges in flight, and the session they make."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
 
-from agent_logger.records import AnyRecord, Exchange, LiveMessage, LiveStart, Message
+import msgspec
+
+from agent_logger import session
+from agent_logger.records import AnyRecord, Exchange, LiveMessage, LiveStart, Message, SessionStart
+from agent_logger.session import MAIN, Block, BlockKind, Session, Turn, Usage, Witness
+
+# ---------------------------------------------------------------- live files
 
 
 def from_live(records: Iterable[AnyRecord]) -> list[Exchange]:
@@ -33,3 +42,130 @@ def _in_flight(start: LiveStart, messages: list[Message]) -> Exchange:
         stats=None,
         complete=False,
     )
+
+
+# ---------------------------------------------------------------- the session
+
+
+def session_of(records: Iterable[AnyRecord], exchanges: Iterable[Exchange]) -> Session:
+    """The session of a log: its other records, and its exchanges, each once."""
+    start = next((it for it in records if isinstance(it, SessionStart)), None)
+    witness: Witness = start.witness if start and start.witness else "sdk"
+    found = [_exchange(it, start.model if start else None, witness) for it in exchanges]
+    times = [time for it in found for time in (it.started, it.ended) if time]
+    ids = [start.session_id if start else None, *(it.session_id for it in exchanges)]
+    return Session(
+        id=next((it for it in ids if it), ""),
+        agent="claude-code" if witness == "sdk" else None,
+        title=next((it.user_input for it in found if it.user_input), None),
+        project=start.cwd if start else None,
+        started=min(times, default=None),
+        ended=max(times, default=None),
+        exchanges=found,
+    )
+
+
+def _exchange(record: Exchange, model: str | None, witness: Witness) -> session.Exchange:
+    started = time_of(record.ts_start)
+    return session.Exchange(
+        number=record.exchange,
+        started=started,
+        ended=_not_before(started, time_of(record.ts_end)),
+        user_input=record.user_input,
+        turns=_turns(record.messages, model, witness),
+        complete=record.complete,
+        end_reason=record.end_reason,
+    )
+
+
+def _not_before(start: datetime | None, end: datetime | None) -> datetime | None:
+    """A clock that was set back must not make a duration negative."""
+    return max(start, end) if start and end else end
+
+
+def _turns(messages: list[Message], model: str | None, witness: Witness) -> list[Turn]:
+    """One turn a message id. What is no answer of a model goes to the turn it belongs to: a tool's result, and
+    the prompt of a sub-agent, to the one that called the tool; anything else to the latest."""
+    turns: dict[str, Turn] = {}
+    callers: dict[str, str] = {}
+    for number, message in enumerate(messages):
+        if message.source == "assistant":
+            key = message.message_id or f"message {number}"
+            callers.setdefault(message.tool_use_id or "", key)
+        else:
+            called = message.tool_use_id or message.parent_tool_use_id or ""
+            key = callers.get(called) or next(reversed(turns), f"message {number}")
+        turns[key] = _extended(turns.get(key) or _turn(message, model, witness), message)
+    return list(turns.values())
+
+
+def _turn(message: Message, model: str | None, witness: Witness) -> Turn:
+    parent = message.parent_tool_use_id
+    return Turn(
+        message_id=message.message_id,
+        thread=f"agent:{parent}" if parent else MAIN,
+        model=model,
+        usage=_usage(message),
+        started=time_of(message.ts),
+        witnesses=frozenset({witness}),
+    )
+
+
+def _extended(turn: Turn, message: Message) -> Turn:
+    ended = _not_before(turn.started, time_of(message.ts))
+    return replace(turn, blocks=[*turn.blocks, _block(message)], ended=ended)
+
+
+KINDS: Mapping[str, BlockKind] = {
+    "text": "text",
+    "thinking": "thinking",
+    "tool_use": "tool_use",
+    "result": "tool_result",
+    "image": "image",
+}
+
+
+def _block(message: Message) -> Block:
+    return Block(
+        kind=KINDS.get(message.type, "other") if message.source in ("assistant", "tool") else "other",
+        text=message.text or message.output or "",
+        id=message.tool_use_id,
+        name=message.name,
+        input=_value(message.input),
+        is_error=bool(message.is_error),
+        at=time_of(message.ts),
+        raw=_value(message.content) if message.content else message.raw,
+    )
+
+
+class _Usage(msgspec.Struct, frozen=True):
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_input_tokens: int = 0
+    cache_creation_input_tokens: int = 0
+
+
+def _usage(message: Message) -> Usage | None:
+    if not message.usage:
+        return None
+    try:
+        reported = msgspec.json.decode(message.usage, type=_Usage)
+    except msgspec.MsgspecError:
+        return None  # not known, rather than wrong
+    return Usage(
+        input_tokens=reported.input_tokens,
+        output_tokens=reported.output_tokens,
+        cache_read_tokens=reported.cache_read_input_tokens,
+        cache_write_tokens=reported.cache_creation_input_tokens,
+    )
+
+
+def _value(raw: msgspec.Raw | msgspec.UnsetType) -> Any:
+    return msgspec.json.decode(raw) if raw else None
+
+
+def time_of(ts: str | None) -> datetime | None:
+    try:
+        return datetime.fromisoformat(ts) if ts else None
+    except ValueError:
+        return None

@@ -45,10 +45,6 @@ class Appender:
             self.size = self._held.size()
             self._newline_first = True
 
-    def move(self, path: Path) -> None:
-        os.rename(self.path, path)
-        self.path = self._held.path = path
-
     def close(self) -> None:
         self._held.close()
 

@@ -55,11 +55,15 @@ class LiveFile:
 
     def follow(self, part: PartFile) -> None:
         """The journal writes to another part now, and only the owner of a part has a live file there."""
-        if part.live_path == self.path:
+        own, wanted = self.path, part.live_path
+        if wanted == own:
             return
-        if self._appender:
-            self._appender.move(part.live_path)
-        self.path = part.live_path
+        self.close()
+        if self._start and wanted.exists():  # an orphan, which is not ours to overwrite
+            wanted = wanted.with_name(f"{wanted.name}.{self._start.id}")
+        if self._start and own.exists():
+            os.rename(own, wanted)
+        self.path = wanted
 
     def close(self) -> None:
         if self._appender:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-_PART = re.compile(r"(?P<name>.+?)(?:\.p(?P<number>[2-9]|[1-9][0-9]+))?\.jsonl(?:\.zst|\.live(?:\.[^.]+)?)?")
+_PART = re.compile(r"(?P<name>.+?)(?:\.p(?P<number>[2-9]|[1-9][0-9]+))?\.jsonl(?:\.zst|\.live(?:\..+)?)?")
 
 
 @dataclass(frozen=True, slots=True, order=True)

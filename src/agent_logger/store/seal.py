@@ -63,9 +63,10 @@ def seal(part: PartFile) -> Sealed | None:
     try:
         if not _is_free(held):
             return None
-        if not part.is_sealed():
+        if part.is_sealed():  # by somebody who was killed before the last step
+            _compare(held, part.sealed_path)
+        else:
             _pack(held, part)
-        _compare(held, part.sealed_path)
         os.unlink(part.path)
         platform.sync_folder(part.folder)
         return Sealed(part, held.size(), part.sealed_path.stat().st_size)
