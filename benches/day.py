@@ -83,7 +83,11 @@ def response(seq: int, answer: list[str]) -> Response:
         headers={"content-type": "text/event-stream"},
         timing=Timing(ttfb_ms=812.5, total_ms=3210.25),
         chunks=[
-            Chunk(ts="2026-11-15T08:45:33.000Z", delta_ms=21.5, raw=f'event: delta\ndata: {{"text":"{word}"}}\n\n')
+            Chunk(
+                ts="2026-11-15T08:45:33.000Z",
+                delta_ms=21.5,
+                raw=f'event: delta\ndata: {{"text":"{word}"}}\n\n',
+            )
             for word in answer
         ],
         complete=True,
@@ -105,7 +109,9 @@ def one_stream(files: list[Path]) -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--calls", type=int, default=1000)
     parser.add_argument("--folder", help="where to write; a temporary folder otherwise")
     arguments = parser.parse_args()

@@ -28,7 +28,9 @@ MAY_IMPORT = {
 READ_THE_ENVIRONMENT = {"config.py", "store/layout.py"}
 
 
-MODULES = {path.relative_to(SOURCE).as_posix(): ast.parse(path.read_text()) for path in sorted(SOURCE.rglob("*.py"))}
+MODULES = {
+    path.relative_to(SOURCE).as_posix(): ast.parse(path.read_text()) for path in sorted(SOURCE.rglob("*.py"))
+}
 
 
 def rooms_imported(name: str, tree: ast.Module) -> Iterator[str]:
@@ -52,7 +54,9 @@ def test_a_module_imports_only_what_its_room_may(name: str) -> None:
     imported = {it for it in rooms_imported(name, MODULES[name]) if it != "__version__"} - {room}
     if room in ("__init__", "__main__", "cli"):
         return
-    assert room in MAY_IMPORT, f"{room} is new: say in MAY_IMPORT and in docs/ARCHITECTURE.md what it may import"
+    assert room in MAY_IMPORT, (
+        f"{room} is new: say in MAY_IMPORT and in docs/ARCHITECTURE.md what it may import"
+    )
     allowed = MAY_IMPORT[room]
     assert imported <= allowed if allowed is not None else "cli" not in imported, sorted(imported)
 

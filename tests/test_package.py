@@ -19,7 +19,17 @@ RUNTIME = {"backports.zstd", "click", "msgspec", "rich"}
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(out), str(ROOT)]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--wheel-dir",
+        str(out),
+        str(ROOT),
+    ]
     subprocess.run(command, check=True, capture_output=True)
     [path] = out.glob("*.whl")
     return path
@@ -40,7 +50,9 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
 
 def test_the_wheel_depends_on_what_the_design_names(wheel: Path) -> None:
     metadata = zipfile.ZipFile(wheel).read("agent_logger-0.1.0.dist-info/METADATA").decode()
-    required = [line for line in re.findall(r"^Requires-Dist: (.+)", metadata, re.MULTILINE) if "extra ==" not in line]
+    required = [
+        line for line in re.findall(r"^Requires-Dist: (.+)", metadata, re.MULTILINE) if "extra ==" not in line
+    ]
     names = {re.match(r"[\w.-]+", line)[0].replace("-", ".") for line in required}  # type: ignore[index]
     assert names == RUNTIME
 
@@ -56,7 +68,16 @@ def test_the_wheel_works_in_a_clean_environment(wheel: Path, tmp_path: Path) -> 
     venv.create(tmp_path / "venv", with_pip=True)
     python = tmp_path / "venv" / "bin" / "python"
     constraints = ["--constraint", str(ROOT / "constraints.txt")]
-    install = [str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet", *constraints, str(wheel)]
+    install = [
+        str(python),
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "install",
+        "--quiet",
+        *constraints,
+        str(wheel),
+    ]
     subprocess.run(install, check=True, capture_output=True)
     modules = [
         ".".join(path.relative_to(ROOT / "src").with_suffix("").parts)
@@ -68,7 +89,7 @@ def test_the_wheel_works_in_a_clean_environment(wheel: Path, tmp_path: Path) -> 
     subprocess.run([str(python), "-I", "-c", script], check=True, env=clean, cwd=tmp_path)
     command = [str(tmp_path / "venv" / "bin" / "agent-logger"), "demo", "--once"]
     shown = subprocess.run(command, check=True, env=clean, cwd=tmp_path, capture_output=True, text=True)
-    assert "5 records" in shown.stdout
+    assert "all can be read" in shown.stdout
 
 
 def test_the_constraints_name_no_address() -> None:

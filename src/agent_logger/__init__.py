@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .session import Block, Cost, Exchange, Session, ToolCall, Turn, Usage
+    from agent_logger.session import Block, Cost, Exchange, Session, ToolCall, Turn, Usage
 
 __version__ = "0.1.0"
 

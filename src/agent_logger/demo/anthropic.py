@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import msgspec
 
-from .dialect import Event, Json, Piece, cut, event, new_id, text_of, with_ids
-from .http import Request
-from .script import Block, Prompt, RawItem, Text, Thinking, ToolUse, Turn, Usage
+from agent_logger.demo.dialect import Event, Json, Piece, cut, event, new_id, text_of, with_ids
+from agent_logger.demo.http import Request
+from agent_logger.demo.script import Block, Prompt, RawItem, Text, Thinking, ToolUse, Turn, Usage
 
 COUNTED = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
 

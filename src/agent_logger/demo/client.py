@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from .dialect import Json
-from .script import ToolUse
+from agent_logger.demo.dialect import Json
+from agent_logger.demo.script import ToolUse
 
 SILENCE_SECONDS = 30  # far beyond the script's longest pause
 

@@ -12,12 +12,12 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from . import story
-from .anthropic import COUNTED
-from .client import Answer, Client
-from .dialect import Json
-from .script import ToolUse, Turn
-from .server import ScriptedAPI
+from agent_logger.demo import story
+from agent_logger.demo.anthropic import COUNTED
+from agent_logger.demo.client import Answer, Client
+from agent_logger.demo.dialect import Json
+from agent_logger.demo.script import ToolUse, Turn
+from agent_logger.demo.server import ScriptedAPI
 
 PROJECT = "/demo/tea-timer"  # exists in the story alone
 NANO_USD = dict(zip(COUNTED, (3000, 3750, 300, 15000), strict=True))  # per token of the story's model

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from .http import Request
-from .script import Block, Prompt, ToolUse, Turn
+from agent_logger.demo.http import Request
+from agent_logger.demo.script import Block, Prompt, ToolUse, Turn
 
 ALPHABET = string.ascii_letters + string.digits
 

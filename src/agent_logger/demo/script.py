@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from .http import Request
+from agent_logger.demo.http import Request
 
 
 class Usage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

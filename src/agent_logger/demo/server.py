@@ -7,10 +7,10 @@ from typing import ClassVar, Generic, TypeVar
 
 import msgspec
 
-from . import anthropic
-from .dialect import Ask, Json, Reader, new_id
-from .http import LoopbackServer, Reply, Request
-from .script import Cue, OffScriptError, Scenario, Script, T
+from agent_logger.demo import anthropic
+from agent_logger.demo.dialect import Ask, Json, Reader, new_id
+from agent_logger.demo.http import LoopbackServer, Reply, Request
+from agent_logger.demo.script import Cue, OffScriptError, Scenario, Script, T
 
 JSON = ("content-type", "application/json")
 SSE = ("content-type", "text/event-stream; charset=utf-8")

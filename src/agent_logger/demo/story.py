@@ -5,7 +5,7 @@ from importlib.resources import files
 
 import msgspec
 
-from .script import Scenario, ToolUse, Turn
+from agent_logger.demo.script import Scenario, ToolUse, Turn
 
 
 class Outcome(msgspec.Struct, frozen=True):

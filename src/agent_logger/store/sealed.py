@@ -18,9 +18,9 @@ from agent_logger.errors import SourceError
 from agent_logger.wire.lines import LONGEST_LINE
 
 if sys.version_info >= (3, 14):
-    from compression import zstd
+    from compression import zstd as zstd
 else:
-    from backports import zstd
+    from backports import zstd as zstd
 
 FRAME_BYTES = 16 << 20
 LONGEST_FRAME = FRAME_BYTES + LONGEST_LINE  # a frame ends with the line that fills it

@@ -1,0 +1,149 @@
+"""Write the generated files of this repository; with `--check`, name those that are stale.
+
+A new one is a function that returns the file's whole text, and a row in `GENERATED`.
+"""
+
+import json
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import msgspec
+from click.testing import CliRunner
+
+from agent_logger.cli import COMMANDS, NAME, config, shell
+from agent_logger.config import SETTINGS, Origins, Setting, Written
+from agent_logger.records import KINDS, Kind
+from agent_logger.store import verify
+
+ROOT = Path(__file__).resolve().parent.parent
+
+CONFIG_PAGE = """\
+<!-- Written by docs/generate.py from the table in src/agent_logger/config.py. -->
+
+# Settings
+
+Each setting can be given in three ways; the first that is there wins:
+
+1. a flag of the command, like `--log-dir ~/logs`;
+2. a variable in the environment, like `AGENT_LOGGER_LOG_DIR=~/logs` (an empty one counts as not set);
+3. a line in the TOML file, like `log_dir = "~/logs"`;
+
+else the default holds. A command has only the flags that it needs; `agent-logger config` has all
+of them, and shows every value with its source. A value that is not allowed is an error (exit code
+2) wherever it stands, also where a stronger source overrides it.
+
+The file is `~/.agent-logger/config.toml`, or what `--config FILE` names. It is never looked for in
+the working folder: a repository must not choose where your traffic goes or which command is run.
+For the same reason a file is refused when another user owns it or may write to it or to a folder
+above it (a folder with the sticky bit, like `/tmp`, is fine). [config.toml.example](../config.toml.example)
+holds every line with its default.
+
+Relative folders, also those in the file, are taken from the working folder. A list replaces the list
+of a weaker source; the two are not joined.
+
+## The settings
+"""
+
+OTHER_VARIABLES = """
+## Other variables
+
+| variable | meaning |
+|---|---|
+| `AGENT_LOGGER_HOME` | our own folder, instead of `~/.agent-logger` |
+| `AGENT_LOGGER_DEBUG` | `1`: an unexpected error shows its traceback |
+| `NO_COLOR` | anything: no colour |
+"""
+
+EXAMPLE = """\
+# Settings of agent-logger: ~/.agent-logger/config.toml, or the file that --config names.
+# Every line shows its default. Flags and the environment win over this file.
+# Nobody but you may be able to write to it (chmod go-w).
+"""
+
+
+def config_page() -> str:
+    return CONFIG_PAGE + "".join(map(_section, SETTINGS.values())) + OTHER_VARIABLES
+
+
+def _section(setting: Setting) -> str:
+    repeatable = ", may be repeated" if isinstance(setting.kind, Origins) else ""
+    commas = ", separated by commas" if isinstance(setting.kind, Origins) else ""
+    return f"""
+### `{setting.name}`
+
+{setting.help}
+
+- Allowed: {setting.kind.allowed}
+- Default: `{_toml(setting.default)}`
+- Flag: `{setting.flag} {setting.kind.metavar}`{repeatable}
+- Variable: `{setting.variable}`{commas}
+"""
+
+
+def config_example() -> str:
+    return EXAMPLE + "".join(map(_example, SETTINGS.values()))
+
+
+def _example(setting: Setting) -> str:
+    return f"""
+# {setting.help}
+# Allowed: {setting.kind.allowed}
+#{setting.name} = {_toml(setting.default)}
+"""
+
+
+def _toml(value: Written) -> str:
+    return json.dumps(value)  # numbers, plain strings and lists of them look alike in both
+
+
+def log_schema(kind: Kind) -> str:
+    records = KINDS[kind]
+    one_of, definitions = msgspec.json.schema_components(records, ref_template="#/$defs/{name}")
+    return _schema(f"A line of a log of kind {kind}", {"oneOf": list(one_of), "$defs": definitions})
+
+
+def report_schema(title: str, report: type) -> str:
+    return _schema(title, msgspec.json.schema(report))
+
+
+def _schema(title: str, schema: dict[str, object]) -> str:
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title}
+    return json.dumps({**head, **schema}, indent=2) + "\n"
+
+
+def command_page(name: str) -> str:
+    """The page as it is, its first block of code replaced by the command's help."""
+    page = (ROOT / f"docs/commands/{name}.md").read_text("utf-8")
+    help_text = CliRunner(env={"COLUMNS": "80"}).invoke(shell, [name, "--help"], prog_name=NAME).output
+    before, _, after = page.split("```", 2)
+    return f"{before}```\n{help_text}```{after}"
+
+
+GENERATED: dict[str, Callable[[], str]] = {
+    "config.toml.example": config_example,
+    "docs/config.md": config_page,
+    "docs/schemas/config.json": partial(report_schema, "agent-logger config --json", config.Report),
+    "docs/schemas/verify.json": partial(report_schema, "agent-logger verify --json", verify.Report),
+    **{f"docs/schemas/{kind}-log.json": partial(log_schema, kind) for kind in KINDS},
+    **{f"docs/commands/{name}.md": partial(command_page, name) for name in COMMANDS},
+}
+
+
+def main(arguments: list[str]) -> int:
+    if arguments not in ([], ["--check"]):
+        sys.stderr.write("usage: generate.py [--check]\n")
+        return 2
+    texts = {ROOT / name: make() for name, make in GENERATED.items()}
+    stale = [path for path, text in texts.items() if not path.exists() or path.read_text("utf-8") != text]
+    for path in stale:
+        if not arguments:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(texts[path], "utf-8")
+        sys.stderr.write(f"{'stale' if arguments else 'wrote'} {path.relative_to(ROOT)}\n")
+    return 1 if stale and arguments else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

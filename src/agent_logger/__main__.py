@@ -1,0 +1,3 @@
+from agent_logger.cli import main
+
+main()

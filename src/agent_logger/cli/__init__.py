@@ -1,0 +1,220 @@
+"""The command line: one module per command, imported when it is called.
+
+`main` turns every way a command can end into an exit code: 0 fine, 1 failed, 2 wrong usage
+or setting, 130 stopped by Ctrl-C. A command returns its exit code, or nothing for 0.
+"""
+
+import os
+import select
+import sys
+from importlib import import_module
+from io import TextIOWrapper
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from agent_logger.errors import AgentLoggerError, ConfigError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+NAME = "agent-logger"
+IMPLIED = "start"  # what `agent-logger --port 9000` means
+
+# Each command is `command` in the module of its name; the line is here so that help and
+# completion import none of them.
+SECTIONS = {
+    "Record": {
+        "start": "start recording (in this version: the demo)",
+        "demo": "a scripted conversation, recorded and shown; needs no key",
+    },
+    "Check": {
+        "verify": "read every byte of the logs, report damage",
+    },
+    "Set up": {
+        "config": "every setting, its value and where it came from",
+        "completion": "print the completion script for bash, zsh or fish",
+    },
+}
+COMMANDS = {name: line for section in SECTIONS.values() for name, line in section.items()}
+
+EXAMPLES = [
+    ("agent-logger demo", "see what it does; needs no key"),
+    ("agent-logger verify", "is everything that was recorded still there?"),
+    ("agent-logger verify ~/.claude/projects", "are an agent's own files whole?"),
+    ("agent-logger config --json", "the settings, for a program"),
+]
+
+
+class Shell(click.Group):
+    """The group of all commands, which imports only the one that is called."""
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f".{cmd_name}", __name__).command
+        return command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        own = {name for option in self.get_params(ctx) for name in option.opts}
+        # `agent-logger <TAB>` asks for the commands, so there nothing is implied.
+        bare = not args and not ctx.resilient_parsing
+        if bare or (args and args[0].startswith("-") and args[0] not in own):
+            args = [IMPLIED, *args]
+        return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in COMMANDS and not ctx.resilient_parsing:
+            ctx.fail(f"no command {args[0]!r}{_nearest(args[0])}")
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (BrokenPipeError, EOFError) as error:
+            if isinstance(error, BrokenPipeError) and _reader_is_gone():
+                raise
+            raise _MisreadError from error
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
+        from click.shell_completion import CompletionItem
+
+        if not incomplete.startswith("-"):
+            return [
+                CompletionItem(name, help=COMMANDS[name]) for name in COMMANDS if name.startswith(incomplete)
+            ]
+        implied = self.get_command(ctx, IMPLIED)
+        assert implied is not None
+        with implied.make_context(IMPLIED, [], parent=ctx, resilient_parsing=True) as inner:
+            items = [
+                *click.Command.shell_complete(self, ctx, incomplete),
+                *implied.shell_complete(inner, incomplete),
+            ]
+        return list({item.value: item for item in items}.values())
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write_usage(ctx.command_path, "[COMMAND] [OPTIONS]")
+
+    def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl(
+                    [(name.ljust(max(map(len, COMMANDS))), line) for name, line in commands.items()]
+                )
+
+    def format_epilog(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Examples"):
+            formatter.write_dl(EXAMPLES)
+        formatter.write("\n'agent-logger COMMAND --help' tells more about one.\n")
+
+
+def _nearest(name: str) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, COMMANDS, n=1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _print_version(ctx: click.Context, _option: click.Parameter, asked: bool) -> None:
+    if not asked or ctx.resilient_parsing:
+        return
+    import platform
+    import sqlite3
+
+    from agent_logger import __version__
+
+    click.echo(f"{NAME} {__version__} (Python {platform.python_version()}, SQLite {sqlite3.sqlite_version})")
+    ctx.exit()
+
+
+@click.command(cls=Shell, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80})
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Show the versions.",
+)
+def shell() -> None:
+    """The flight recorder for coding agents: every session, word for word.
+
+    Without a command it does what start does, and takes its options.
+    """
+
+
+class _MisreadError(Exception):
+    """Around an error that click takes for something else: every broken pipe for that of
+    stdout, every end of file for the user's Ctrl-D; it then stays silent."""
+
+
+def main() -> NoReturn:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    sys.exit(_run())
+
+
+def _run() -> int:
+    try:
+        code = shell.main(prog_name=NAME, standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except click.ClickException as error:
+        return _fail(_usage(error), error.exit_code)
+    except ConfigError as error:
+        return _fail(str(error), 2)
+    except AgentLoggerError as error:
+        return _fail(str(error), 1)
+    except (click.Abort, KeyboardInterrupt):
+        return 130
+    except Exception as error:
+        if _debug():
+            raise
+        return _unexpected(error.__cause__ if isinstance(error, _MisreadError) else error)
+
+
+def _fail(message: str, code: int) -> int:
+    from agent_logger.cli.output import note, printable
+
+    note(f"{NAME}: {printable(message)}")
+    return code
+
+
+def _usage(error: click.ClickException) -> str:
+    message = " ".join(error.format_message().split()).rstrip(".")
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    return f"{message} (see {context.command_path} --help)" if context else message
+
+
+def _unexpected(error: BaseException | None) -> int:
+    _drop_unwritten_output()
+    text = f"{type(error).__name__}: {error}".rstrip(": ")
+    return _fail(f"{text} (AGENT_LOGGER_DEBUG=1 shows where)", 1)
+
+
+def _debug() -> bool:
+    from agent_logger.config import debug  # only now: `--help` needs no settings
+
+    return debug()
+
+
+def _drop_unwritten_output() -> None:
+    """After a full disk: Python would try once more on its way out, and complain in its own words."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def _reader_is_gone() -> bool:
+    """`| head` has seen enough: stdout or stderr is a pipe that nobody reads any more."""
+    poll = select.poll()
+    for descriptor in (1, 2):
+        poll.register(descriptor, 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))

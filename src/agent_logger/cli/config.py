@@ -1,0 +1,59 @@
+"""`agent-logger config`: what applies, and who said so."""
+
+from dataclasses import dataclass
+
+import click
+
+from agent_logger import config
+from agent_logger.cli import output
+
+
+@dataclass(frozen=True)
+class Value:
+    value: config.Written
+    source: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `--json` prints."""
+
+    home: str
+    file: str | None
+    settings: dict[str, Value]
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@config.settings_options(*config.SETTINGS)
+def command(settings: config.Settings, as_json: bool) -> None:
+    """Every setting, its value and where it came from.
+
+    A flag wins over the environment (AGENT_LOGGER_PORT), which wins over the TOML file, which
+    wins over the default. Flags given here are shown as the other commands would take them.
+    """
+    for name in config.stray_variables():
+        output.note(f"agent-logger: {name} is set, but there is no such setting")
+    report = _report(settings)
+    if as_json:
+        output.json(report)
+    else:
+        _print(report)
+
+
+def _report(settings: config.Settings) -> Report:
+    values = {name: Value(settings.written(name), settings.sources[name]) for name in config.SETTINGS}
+    return Report(str(settings.home), str(settings.file) if settings.file else None, values)
+
+
+def _print(report: Report) -> None:
+    output.echo(f"home  {report.home}")
+    output.echo(f"file  {report.file or 'none: there is no config.toml in the home'}")
+    output.echo()
+    rows = [(name, _text(given.value), given.source) for name, given in report.settings.items()]
+    output.table(("setting", "value", "source"), rows)
+
+
+def _text(value: config.Written) -> str:
+    text = ", ".join(value) if isinstance(value, list) else str(value)
+    return text or "(none)"

@@ -1,0 +1,73 @@
+"""`agent-logger demo`: something to look at, without a key."""
+
+import tempfile
+import threading
+import uuid
+from pathlib import Path
+
+import click
+
+from agent_logger import config
+from agent_logger.cli import output
+from agent_logger.cli.session_text import session_lines
+
+
+@click.command()
+@click.option("--once", is_flag=True, help="End after printing, instead of keeping the scripted API up.")
+@config.settings_options("sessions_dir")
+def command(settings: config.Settings, once: bool) -> None:
+    """Record a scripted conversation, and show what was recorded.
+
+    A model API that plays a script listens on 127.0.0.1; a small agent talks to it, uses its
+    tools, and every message is written to an exchange log as it happens. No key, no network.
+
+    The log goes to a new temporary folder, or to the one given with --sessions-dir.
+    """
+    from agent_logger.demo.conversation import scripted_api
+    from agent_logger.store.layout import prepare_log_folder
+
+    if settings.is_default("sessions_dir"):
+        folder = Path(tempfile.mkdtemp(prefix="agent-logger-demo-"))
+    else:
+        folder = settings.sessions_dir
+    prepare_log_folder(folder)
+    with scripted_api() as api:
+        output.note(f"A scripted model API listens on {api.url}; an agent talks to it ...")
+        name = _record(api.url, folder)
+        _show(folder, name)
+        if not once:
+            output.note(f"\nThe scripted API stays up at {api.url} (Anthropic Messages). Ctrl-C ends it.")
+            threading.Event().wait()
+
+
+def _record(url: str, folder: Path) -> str:
+    from agent_logger.demo.conversation import UserInput, converse
+    from agent_logger.demo.record import Recording
+
+    session_id = str(uuid.uuid4())
+    with Recording(folder, session_id) as recording:
+        for happening in recording.follow(converse(url, session_id=session_id)):
+            if isinstance(happening, UserInput):
+                output.note(f"  you: {happening.text}")
+        return recording.journal.name
+
+
+def _show(folder: Path, name: str) -> None:
+    """All of it is read back from the log."""
+    from agent_logger.formats.exchange_log import session_of
+    from agent_logger.records import Record, SessionEnd, tag
+    from agent_logger.store.parts import PartFile
+    from agent_logger.store.read import read_exchanges, read_log
+    from agent_logger.store.verify import verify_file
+
+    records = [item.found for item in read_log(folder, name) if isinstance(item.found, Record)]
+    output.note("\nWhat was recorded, read back from the log:\n")
+    for line in session_lines(session_of(records, read_exchanges(folder, name)), output.columns()):
+        output.echo(line)
+    output.echo()
+    for end in (it for it in records if isinstance(it, SessionEnd)):
+        output.echo(f"cost:    ${end.total_cost_usd:.4f}, as the client reported it")
+    output.echo(f"records: {' '.join(tag(it) for it in records)}")
+    report = verify_file(PartFile(folder, name).path)
+    state = "damaged" if report.damage else "all can be read"
+    output.echo(f"log:     {report.path}\n         {report.bytes:,} bytes, {state}")

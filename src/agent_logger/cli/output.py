@@ -1,0 +1,140 @@
+"""What commands print: data on stdout, notes on stderr, and nothing that drives a terminal.
+
+Whatever comes out of a log is hostile (DESIGN section 8): an escape sequence can rewrite the
+screen, a bidi control can turn a line around, a tag character can hide a sentence. All
+functions here show such characters as text. `printable` is for what is printed otherwise.
+"""
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from shutil import get_terminal_size
+
+import click
+
+from agent_logger.config import no_color
+
+# C0, DEL and C1; bidi marks, embeddings, isolates; line and paragraph separators; lone
+# surrogates; invisible operators and annotations, zero-width space, byte order mark, and the
+# tags and selectors of plane 14, which can carry a hidden text. The joiners U+200C and U+200D
+# stay: Persian, Hindi and family emoji are written with them.
+_CONTROLS = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    r"\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
+)
+_CONTROLS_IN_LINES = re.compile(_CONTROLS.pattern.replace(r"\x00-\x1f", r"\x00-\x08\x0b-\x1f"))
+
+
+def printable(text: str, *, lines: bool = False) -> str:
+    r"""`text` with control characters as visible text: `\x1b`, `\u202e`, `\n`.
+
+    With `lines`, newlines and tabs stay. Everything else is unchanged, backslashes too: this
+    is for reading, not for reading back.
+    """
+    return (_CONTROLS_IN_LINES if lines else _CONTROLS).sub(_escape, text)
+
+
+def _escape(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode("ascii")
+
+
+def echo(text: str = "") -> None:
+    click.echo(printable(text, lines=True))
+
+
+def note(text: str) -> None:
+    """Progress, hints, warnings: what a pipe must not carry."""
+    click.echo(printable(text, lines=True), err=True)
+
+
+def json(value: object) -> None:
+    """Print whatever msgspec can encode, indented.
+
+    What a terminal would act on is written as `\\uXXXX`, which means the same to a reader.
+    """
+    click.echo(_CONTROLS_IN_LINES.sub(_json_escape, _json(value)))
+
+
+def _json(value: object) -> str:
+    import msgspec
+
+    try:
+        return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    except UnicodeEncodeError:  # a lone surrogate: a path or a text that is not Unicode
+        from json import dumps
+
+        return dumps(msgspec.to_builtins(value), indent=2)
+
+
+def _json_escape(match: re.Match[str]) -> str:
+    units = match[0].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[i : i + 2].hex()}" for i in range(0, len(units), 2))
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str | int]]) -> None:
+    """Print rows under a head; a column that holds only numbers is aligned right.
+
+    On a terminal, long cells are folded to its width. In a pipe every row is one line,
+    however long, for the next program.
+    """
+    rows = [list(row) for row in rows]
+    numeric = [bool(rows) and all(isinstance(row[i], int) for row in rows) for i in range(len(head))]
+    cells = [[printable(str(cell)) for cell in row] for row in (head, *rows)]
+    if sys.stdout is not None and sys.stdout.isatty():
+        _print_rich(cells, numeric)
+    else:
+        _print_plain(cells, numeric)
+
+
+@contextmanager
+def progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A bar on stderr, on a terminal only. Yields what to call with how much more was done."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True, no_color=no_color()), transient=True) as bar:
+        task = bar.add_task(printable(label), total=total)
+        yield lambda done: bar.advance(task, done)
+
+
+def columns() -> int:
+    """The width to fill: the terminal's, 80 where there is none."""
+    return get_terminal_size((80, 24)).columns
+
+
+def width(text: str) -> int:
+    """Columns that `text` takes: wide characters take two, combining ones none."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def _print_plain(cells: list[list[str]], numeric: list[bool]) -> None:
+    widths = [max(map(width, column)) for column in zip(*cells, strict=True)]
+    lines = ("  ".join(map(_pad, row, widths, numeric)).rstrip(" ") for row in cells)
+    click.echo("\n".join(lines))
+
+
+def _pad(cell: str, wanted: int, right: bool) -> str:
+    space = " " * (wanted - width(cell))
+    return space + cell if right else cell + space
+
+
+def _print_rich(cells: list[list[str]], numeric: list[bool]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    head, *rows = cells
+    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold cyan")
+    for name, right in zip(head, numeric, strict=True):
+        grid.add_column(Text(name), justify="right" if right else "left", overflow="fold")
+    for row in rows:
+        grid.add_row(*map(Text, row))  # Text: a cell like "[red]" is no markup
+    Console(width=columns(), no_color=no_color()).print(grid)

@@ -1,0 +1,82 @@
+"""`agent-logger verify`: is everything still there?"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from agent_logger import config
+from agent_logger.cli import output
+from agent_logger.errors import SourceError
+
+if TYPE_CHECKING:
+    from agent_logger.store.verify import FileReport
+
+
+@click.command()
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/verify.json).")
+@config.settings_options("log_dir", "sessions_dir")
+def command(settings: config.Settings, paths: tuple[Path, ...], as_json: bool) -> int:
+    """Read every byte of logs, and report damage.
+
+    PATHS are files, or folders to search for logs: ours, plain or sealed, and the JSONL files
+    that agents leave behind. Without PATHS: the log folder, the sessions folder and the home.
+
+    A torn end is not damage: the line is being written, or its writer was killed, and the next
+    writer ends it. Exit code: 0 all can be read, 1 there is damage.
+
+    \b
+    Examples:
+      agent-logger verify
+      agent-logger verify ~/.claude/projects
+      agent-logger verify logs/anthropic/20261115-084532-a7f3.jsonl.zst --json
+    """
+    from agent_logger.store.verify import log_files, summary
+
+    files = [file for path in paths or _default_paths(settings) for file in log_files(_existing(path))]
+    reports = list(_with_progress(files))
+    report = summary(reports)
+    if as_json:
+        output.json(report)
+        return 1 if report.damage else 0
+    for it in reports:
+        for line in _trouble_lines(it):
+            output.echo(line)
+    output.echo(
+        f"{_count(len(files), 'file')}, {_count(report.records, 'record')}, {report.bytes:,} bytes: "
+        f"{_count(report.torn, 'torn end')}, {report.mended:,} mended, {report.damage:,} damaged"
+    )
+    return 1 if report.damage else 0
+
+
+def _default_paths(settings: config.Settings) -> list[Path]:
+    return [it for it in (settings.log_dir, settings.sessions_dir, settings.home) if it.exists()]
+
+
+def _existing(path: Path) -> Path:
+    if not path.exists():
+        raise SourceError(f"{path}: no such file or folder")
+    return path
+
+
+def _with_progress(files: list[Path]) -> Iterator["FileReport"]:
+    from agent_logger.store.verify import verify_file
+
+    sizes = [path.lstat().st_size for path in files]
+    with output.progress("reading", sum(sizes)) as advance:
+        for path, size in zip(files, sizes, strict=True):
+            yield verify_file(path)
+            advance(size)
+
+
+def _trouble_lines(report: "FileReport") -> Iterable[str]:
+    for bad in report.damage:
+        yield f"{report.path}:{bad.line}: offset {bad.offset}, {_count(bad.length, 'byte')}: {bad.reason}"
+    if report.torn_bytes:
+        yield f"{report.path}: torn end of {_count(report.torn_bytes, 'byte')}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")

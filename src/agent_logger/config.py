@@ -1,0 +1,480 @@
+"""The settings: flags > environment > TOML > defaults, each value with its source.
+
+`SETTINGS` is the one table of them. Flags, variables, TOML keys, `docs/config.md` and
+`config.toml.example` come from it. Only this module reads our environment variables and
+`NO_COLOR`; the agents' own are `store/layout.py`'s.
+
+A value is *written* as a TOML file holds it (`"12h"`, `8080`, a list of strings) and *checked*
+into what the program uses (43200, 8080, a tuple of origins). Texts of flags and variables
+are turned into the written form first, so that each kind of value has one check.
+"""
+
+import os
+import re
+import stat
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from itertools import chain
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal, TypeVar
+
+from agent_logger.errors import ConfigError
+
+Written = int | str | list[str]
+Flags = Mapping[str, str | Sequence[str] | None]
+R = TypeVar("R")
+
+PREFIX = "AGENT_LOGGER_"
+DEFAULT = "default"
+
+
+# ---- kinds of values
+
+
+class Kind(ABC):
+    """How one kind of value is written, and what is allowed."""
+
+    metavar: str
+    allowed: str
+    choices: tuple[str, ...] = ()
+
+    def from_text(self, text: str) -> object:
+        """What a flag or a variable says, in the written form."""
+        return text
+
+    @abstractmethod
+    def check(self, written: object) -> Any:
+        """The value as the program uses it. `ValueError`: not allowed."""
+
+    def show(self, value: Any) -> Written:
+        """The written form of a checked value."""
+        return str(value)
+
+
+class Number(Kind):
+    metavar = "NUMBER"
+
+    def __init__(self, low: int, high: int) -> None:
+        self.low, self.high = low, high
+        self.allowed = f"a whole number from {low} to {high}"
+
+    def from_text(self, text: str) -> object:
+        return int(text) if re.fullmatch("[0-9]{1,9}", text) else text
+
+    def check(self, written: object) -> int:
+        # `type`, for `true` is an `int` to isinstance.
+        if type(written) is not int or not self.low <= written <= self.high:
+            raise ValueError(written)
+        return written
+
+    def show(self, value: Any) -> Written:
+        return int(value)
+
+
+class Folder(Kind):
+    metavar = "FOLDER"
+    allowed = "a folder; a relative one is taken from the working folder, ~ is your home"
+
+    def check(self, written: object) -> Path:
+        if not isinstance(written, str) or not written or "\0" in written:
+            raise ValueError(written)
+        try:
+            return _absolute(written)
+        except RuntimeError as error:  # ~user, and there is no such user
+            raise ValueError(written) from error
+
+
+class Choice(Kind):
+    def __init__(self, *choices: str) -> None:
+        self.choices = choices
+        self.metavar = "|".join(choices)
+        self.allowed = " or ".join(f'"{choice}"' for choice in choices)
+
+    def check(self, written: object) -> str:
+        if written not in self.choices:
+            raise ValueError(written)
+        return str(written)
+
+
+class Duration(Kind):
+    """Whole seconds, or `None` for never."""
+
+    metavar = "DURATION"
+    allowed = '"never", or 1 to 9999 of s, m, h or d, like "12h" or "1d"'
+    units = MappingProxyType({"d": 86400, "h": 3600, "m": 60, "s": 1})
+
+    def check(self, written: object) -> int | None:
+        if written == "never":
+            return None
+        match = re.fullmatch("([1-9][0-9]{0,3})([smhd])", written) if isinstance(written, str) else None
+        if match is None:
+            raise ValueError(written)
+        return int(match[1]) * self.units[match[2]]
+
+    def show(self, value: Any) -> Written:
+        if value is None:
+            return "never"
+        unit = next(unit for unit, seconds in self.units.items() if value % seconds == 0)
+        return f"{value // self.units[unit]}{unit}"
+
+
+class Command(Kind):
+    metavar = "COMMAND"
+    allowed = "a command line with balanced quotes, or nothing"
+
+    def check(self, written: object) -> str:
+        if not isinstance(written, str) or "\0" in written:
+            raise ValueError(written)
+        if written:
+            from shlex import split
+
+            split(written)
+        return written.strip()
+
+
+@dataclass(frozen=True)
+class Origin:
+    """One upstream: scheme, host and port exactly. An IPv6 host is without brackets."""
+
+    scheme: str
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> "Origin":
+        """Read `https://host[:port]` or `http://host:port`. `ValueError`: anything else.
+
+        Plain http says its port, so that nobody sends a conversation in the clear by leaving
+        out a letter.
+        """
+        # re.ASCII: without it, [a-z] also matches the Kelvin sign when case is ignored.
+        pattern = r"(https?)://([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::([0-9]{1,5}))?"
+        match = re.fullmatch(pattern, text, re.IGNORECASE | re.ASCII)
+        if match is None or (match[1].lower() == "http" and match[3] is None):
+            raise ValueError(text)
+        port = int(match[3] or 443)
+        if not 1 <= port <= 65535:
+            raise ValueError(text)
+        return cls(match[1].lower(), _host(match[2].lower()), port)
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        usual = self.scheme == "https" and self.port == 443
+        return f"{self.scheme}://{host}" if usual else f"{self.scheme}://{host}:{self.port}"
+
+
+def _host(text: str) -> str:
+    labels = text.split(".")
+    if text.startswith("["):
+        from ipaddress import IPv6Address
+
+        return str(IPv6Address(text[1:-1]))
+    if re.fullmatch("[0-9]+|0x[0-9a-f]*", labels[-1]):
+        # Resolvers take 2130706433 and 0x7f.1 for 127.0.0.1; one address has one spelling here.
+        from ipaddress import IPv4Address
+
+        return str(IPv4Address(text))
+    label = re.compile("[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
+    if len(text) > 253 or not all(map(label.fullmatch, labels)):
+        raise ValueError(text)
+    return text
+
+
+class Origins(Kind):
+    metavar = "ORIGIN"
+    allowed = "a list of https://host, https://host:port, http://host:port; no path, no user"
+
+    def from_text(self, text: str) -> object:
+        return [item.strip() for item in text.split(",") if item.strip()]
+
+    def check(self, written: object) -> tuple[Origin, ...]:
+        if not isinstance(written, list) or not all(isinstance(item, str) for item in written):
+            raise ValueError(written)
+        return tuple(dict.fromkeys(map(Origin.parse, written)))
+
+    def show(self, value: Any) -> Written:
+        return [str(origin) for origin in value]
+
+
+# ---- the table
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One row of the table; `name` is also the TOML key."""
+
+    name: str
+    kind: Kind
+    default: Written
+    help: str
+
+    @property
+    def flag(self) -> str:
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def variable(self) -> str:
+        return PREFIX + self.name.upper()
+
+
+PORT = Number(0, 65535)
+
+SETTINGS: Mapping[str, Setting] = {
+    row.name: row
+    for row in (
+        Setting("port", PORT, 8080, "Port of the proxy on 127.0.0.1; 0 takes a free one."),
+        Setting("page_port", PORT, 8081, "Port of the page on 127.0.0.1; 0 takes a free one."),
+        Setting("log_dir", Folder(), "./logs", "Folder of the wire logs."),
+        Setting("sessions_dir", Folder(), "./sessions", "Folder of the exchange logs."),
+        Setting("allow_upstream", Origins(), [], "Upstreams the proxy may call besides the known providers."),
+        Setting(
+            "redact",
+            Choice("all", "credentials"),
+            "all",
+            'What is redacted: known key patterns too, or only the "credentials" of a request.',
+        ),
+        Setting("seal_after", Duration(), "1d", "Compress a part of a log that was untouched for so long."),
+        Setting("workers", Number(1, 64), 1, "Relay processes that share the port."),
+        Setting("summary_command", Command(), "", "Command that sums up a session; empty: none."),
+    )
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Every setting as it applies, checked. Inward go plain arguments, not this object."""
+
+    port: int
+    page_port: int
+    log_dir: Path
+    sessions_dir: Path
+    allow_upstream: tuple[Origin, ...]
+    redact: Literal["all", "credentials"]
+    seal_after: int | None  # seconds; None: never
+    workers: int
+    summary_command: str
+
+    home: Path
+    file: Path | None  # the TOML file that was read
+    sources: Mapping[str, str]  # "default", "flag --port", "environment AGENT_LOGGER_PORT", a path
+
+    def is_default(self, name: str) -> bool:
+        """Nobody chose this value: a default port that is taken may be replaced, a chosen one not."""
+        return self.sources[name] == DEFAULT
+
+    def written(self, name: str) -> Written:
+        return SETTINGS[name].kind.show(getattr(self, name))
+
+
+# ---- reading
+
+
+def load(flags: Flags | None = None, file: str | None = None) -> Settings:
+    """The settings as they apply now. `ConfigError` names the setting, its source, what is allowed.
+
+    `flags` holds texts by setting name, `None` or `()` where not given; `file` is `--config`.
+    Every value given is checked, also one that a stronger source overrides.
+    """
+    path = _config_file(file)
+    values: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    weakest_first = chain(_from_file(path), _from_environment(), _from_flags(flags or {}))
+    for setting, written, source in weakest_first:
+        values[setting.name] = _check(setting, written, source)
+        sources[setting.name] = source
+    for name in SETTINGS.keys() - values.keys():
+        values[name] = _check(SETTINGS[name], SETTINGS[name].default, DEFAULT)
+        sources[name] = DEFAULT
+    return Settings(**values, home=home(), file=path, sources=MappingProxyType(sources))
+
+
+Given = Iterator[tuple[Setting, object, str]]  # setting, written value, source
+
+
+def _from_file(path: Path | None) -> Given:
+    if path is None:
+        return
+    for key, written in _read_toml(path).items():
+        if key not in SETTINGS:
+            raise ConfigError(f"{path}: {key} is not a setting; {_settings_like(key)}")
+        yield SETTINGS[key], written, str(path)
+
+
+def _from_environment() -> Given:
+    for setting in SETTINGS.values():
+        if text := os.environ.get(setting.variable):
+            yield setting, setting.kind.from_text(text), f"environment {setting.variable}"
+
+
+def _from_flags(flags: Flags) -> Given:
+    for name, given in flags.items():
+        if given is None or given == ():
+            continue
+        setting = SETTINGS[name]
+        written = setting.kind.from_text(given) if isinstance(given, str) else list(given)
+        yield setting, written, f"flag {setting.flag}"
+
+
+def _check(setting: Setting, written: object, source: str) -> Any:
+    try:
+        return setting.kind.check(written)
+    except ValueError as error:
+        shown = f"{setting.name} = {_shown(written)}"
+        raise ConfigError(f"{source}: {shown}; allowed: {setting.kind.allowed}") from error
+
+
+def _shown(written: object) -> str:
+    """A refused value for the error line: short, and without the password of a URL."""
+    from json import dumps
+
+    text = re.sub("//[^/@]*@", "//...@", dumps(written, default=str, ensure_ascii=False))
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _settings_like(key: str) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(key.replace("-", "_").lower(), SETTINGS, n=1)
+    return f"did you mean {near[0]}?" if near else f"allowed: {', '.join(SETTINGS)}"
+
+
+# ---- the file
+
+
+def _config_file(given: str | None) -> Path | None:
+    """`--config`, or the home's file if it is there. Never the working folder's: a repository
+    must not choose an upstream or a command."""
+    if given is not None:
+        return _absolute(given)
+    usual = home() / "config.toml"
+    try:
+        usual.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError:
+        pass  # opening it says why
+    return usual
+
+
+def _read_toml(path: Path) -> dict[str, object]:
+    import tomllib
+
+    try:
+        with path.open("rb") as file:
+            _refuse_if_others_may_write(path, os.fstat(file.fileno()))
+            return tomllib.load(file)
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{path}: not a TOML file: {error}") from error
+
+
+def _refuse_if_others_may_write(path: Path, opened: os.stat_result) -> None:
+    """Who may write to a folder on the way may also put another file in this one's place."""
+    if stat.S_ISCHR(opened.st_mode):
+        return  # /dev/null: what others write there, nobody reads
+    _refuse_if_open(path, opened)
+    for folder in dict.fromkeys([*path.parents, *path.resolve().parents]):
+        _refuse_if_open(folder, folder.stat())
+
+
+def _refuse_if_open(path: Path, status: os.stat_result) -> None:
+    if status.st_uid not in (0, os.geteuid()):
+        raise ConfigError(
+            f"{path}: belongs to another user (uid {status.st_uid}), so nothing is read from it"
+        )
+    sticky = stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX  # /tmp: only owners replace
+    if status.st_mode & 0o022 and not sticky:
+        raise ConfigError(
+            f"{path}: others may write to it, so nothing is read from it; chmod go-w mends that"
+        )
+
+
+# ---- the environment
+
+
+def home() -> Path:
+    """Our folder: `AGENT_LOGGER_HOME` or `~/.agent-logger`. It need not exist."""
+    try:
+        return _absolute(os.environ.get(f"{PREFIX}HOME") or "~/.agent-logger")
+    except RuntimeError as error:
+        raise ConfigError(f"your home folder is unknown; set HOME or {PREFIX}HOME") from error
+
+
+def debug() -> bool:
+    """`AGENT_LOGGER_DEBUG=1`: unexpected errors show their traceback."""
+    return os.environ.get(f"{PREFIX}DEBUG", "") not in ("", "0")
+
+
+def no_color() -> bool:
+    return bool(os.environ.get("NO_COLOR"))
+
+
+def stray_variables() -> list[str]:
+    """Variables that look like ours and mean nothing: most likely mistyped."""
+    known = {f"{PREFIX}HOME", f"{PREFIX}DEBUG", *(setting.variable for setting in SETTINGS.values())}
+    return sorted(name for name in os.environ if name.startswith(PREFIX) and name not in known)
+
+
+def _absolute(text: str) -> Path:
+    path = Path(text).expanduser()
+    try:
+        return path.absolute()
+    except FileNotFoundError as error:
+        raise ConfigError(f"{path}: the working folder no longer exists; go to another one") from error
+
+
+# ---- click
+
+
+def settings_options(*names: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
+    """Give a click command the flags of these settings and `--config`; hand it `settings`.
+
+    Settings without a flag here still come from the environment and the file.
+    """
+
+    def decorate(command: Callable[..., R]) -> Callable[..., R]:
+        @wraps(command)
+        def with_settings(*args: Any, config_file: str | None, **rest: Any) -> R:
+            flags = {name: rest.pop(name) for name in names}
+            return command(*args, settings=load(flags, config_file), **rest)
+
+        return _with_flags(with_settings, [SETTINGS[name] for name in names])
+
+    return decorate
+
+
+def _with_flags(command: Callable[..., R], settings: list[Setting]) -> Callable[..., R]:
+    import click  # here, for the library reads settings without a command line
+
+    path = click.Path(readable=False)  # for the shells' completion; `load` checks
+    options = [
+        click.option(
+            setting.flag,
+            setting.name,
+            metavar=setting.kind.metavar,
+            multiple=isinstance(setting.kind, Origins),
+            type=path if isinstance(setting.kind, Folder) else str,
+            shell_complete=_completer(setting.kind) if setting.kind.choices else None,
+            help=_flag_help(setting),
+        )
+        for setting in settings
+    ]
+    file_help = "Read this TOML file, not the home's."
+    options.append(click.option("--config", "config_file", metavar="FILE", type=path, help=file_help))
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _completer(kind: Kind) -> Callable[[Any, Any, str], list[str]]:
+    return lambda _context, _parameter, start: [word for word in kind.choices if word.startswith(start)]
+
+
+def _flag_help(setting: Setting) -> str:
+    if isinstance(setting.kind, Origins):
+        return f"{setting.help} May be repeated."
+    return f"{setting.help} [default: {setting.default}]" if setting.default else setting.help

@@ -1,0 +1,86 @@
+"""Every command, setting and record type has its place in docs/, and what is shown there is true."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from agent_logger import records
+from agent_logger.cli import COMMANDS
+from agent_logger.config import SETTINGS
+from agent_logger.records import Kind, Record
+
+DOCS = Path(__file__).parents[1] / "docs"
+ROOT = DOCS.parent
+FORMATS = (DOCS / "FORMATS.md").read_text()
+TYPES = [(kind, it) for kind, types in records.KINDS.items() for it in types]
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / "tests").glob("*/README.md")])
+
+
+@pytest.mark.parametrize(("kind", "record"), TYPES, ids=lambda it: getattr(it, "__name__", it))
+def test_every_record_type_is_explained_field_by_field(kind: Kind, record: type[Record]) -> None:
+    assert f"**`{records.tag(record)}`**" in FORMATS
+    for field in msgspec.structs.fields(record):
+        shown = f"**`{field.name}`**" if field.required else f"`{field.name}`"
+        assert shown in FORMATS, f"{field.name} of {records.tag(record)}"
+
+
+def test_every_example_of_a_record_can_be_read() -> None:
+    lines = [
+        line for block in re.findall(r"```json\n(.*?)```", FORMATS, re.DOTALL) for line in block.splitlines()
+    ]
+    kind: Kind | None = None
+    seen = set()
+    for line in lines:
+        kind = records.kind_of(line.encode()) or kind
+        assert kind is not None
+        found = records.decode(line.encode(), kind)
+        assert isinstance(found, Record), line
+        seen.add(type(found))
+    assert seen == {record for _, record in TYPES}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_a_page_that_shows_its_help(command: str) -> None:
+    run = [sys.executable, "-m", "agent_logger", command, "--help"]
+    clean = {"COLUMNS": "80", "PATH": "/usr/bin:/bin"}
+    shown = subprocess.run(run, check=True, capture_output=True, text=True, env=clean).stdout
+    assert shown.strip() in (DOCS / "commands" / f"{command}.md").read_text()
+    assert all(len(line) <= 80 for line in shown.splitlines())
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_every_setting_is_explained(setting: str) -> None:
+    assert f"### `{setting}`" in (DOCS / "config.md").read_text()
+
+
+def test_what_is_generated_is_not_stale() -> None:
+    command = [sys.executable, str(DOCS / "generate.py"), "--check"]
+    checked = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (checked.returncode, checked.stderr) == (0, ""), "run ./dev docs"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda it: it.relative_to(ROOT).as_posix())
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
+
+
+def test_the_modules_of_the_store_are_on_the_map() -> None:
+    page = (DOCS / "ARCHITECTURE.md").read_text()
+    for path in (ROOT / "src/agent_logger/store").glob("*.py"):
+        assert path.stem == "__init__" or f"`{path.stem}`" in page, path.stem
+
+
+def test_the_readme_shows_the_demo_as_it_is(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "agent_logger", "demo", "--once"]
+    clean = {"COLUMNS": "80", "PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
+    shown = subprocess.run(command, check=True, capture_output=True, text=True, env=clean).stdout
+    readme = (ROOT / "README.md").read_text()
+    for line in shown.splitlines():
+        if not re.match(r"session |log:|.* bytes,", line):  # these are this run's own
+            assert line in readme, line
