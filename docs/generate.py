@@ -4,15 +4,15 @@ A new one is a function that returns the file's whole text, and a row in `GENERA
 """
 
 import json
+import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import msgspec
-from click.testing import CliRunner
 
-from agent_logger.cli import COMMANDS, NAME, config, shell
+from agent_logger.cli import COMMANDS, config
 from agent_logger.config import SETTINGS, Origins, Setting, Written
 from agent_logger.records import KINDS, Kind
 from agent_logger.store import verify
@@ -116,7 +116,9 @@ def _schema(title: str, schema: dict[str, object]) -> str:
 def command_page(name: str) -> str:
     """The page as it is, its first block of code replaced by the command's help."""
     page = (ROOT / f"docs/commands/{name}.md").read_text("utf-8")
-    help_text = CliRunner(env={"COLUMNS": "80"}).invoke(shell, [name, "--help"], prog_name=NAME).output
+    command = [sys.executable, "-m", "agent_logger", name, "--help"]
+    environment = {"COLUMNS": "80", "HOME": "/"}
+    help_text = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
     before, _, after = page.split("```", 2)
     return f"{before}```\n{help_text}```{after}"
 
