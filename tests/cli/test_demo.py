@@ -1,0 +1,95 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from agent_logger.records import Exchange, SessionEnd, SessionStart
+from agent_logger.store.parts import parts_in
+from agent_logger.store.read import read_log
+from agent_logger.store.verify import log_files, verify_file
+
+
+def environment(tmp_path: Path) -> dict[str, str]:
+    return {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TMPDIR": str(tmp_path), "COLUMNS": "80"}
+
+
+def demo(tmp_path: Path, *arguments: str, command: str = "demo") -> subprocess.CompletedProcess[str]:
+    line = [sys.executable, "-m", "agent_logger", command, *arguments]
+    return subprocess.run(
+        line, capture_output=True, text=True, check=False, env=environment(tmp_path), cwd=tmp_path
+    )
+
+
+def test_the_demo_records_a_conversation_and_shows_it(tmp_path: Path) -> None:
+    done = demo(tmp_path, "--once", "--sessions-dir", "s")
+    assert done.returncode == 0
+    [part] = parts_in(tmp_path / "s")
+    records = [item.found for item in read_log(part.folder, part.name)]
+    assert [type(it) for it in records] == [SessionStart, Exchange, Exchange, Exchange, SessionEnd]
+    for it in records:
+        if isinstance(it, Exchange):
+            assert it.user_input
+            assert it.user_input in done.stdout
+    assert max(map(len, done.stdout.splitlines()[:-2])) <= 80  # but for the path of the log
+
+
+def test_costs_of_exchanges_add_up_to_what_the_client_counted(tmp_path: Path) -> None:
+    demo(tmp_path, "--once", "--sessions-dir", "s")
+    [part] = parts_in(tmp_path / "s")
+    records = [item.found for item in read_log(part.folder, part.name)]
+    stats = [it.stats for it in records if isinstance(it, Exchange) and it.stats]
+    [end] = [it for it in records if isinstance(it, SessionEnd)]
+    assert end.total_cost_usd == pytest.approx(sum(it.cost_usd or 0 for it in stats))
+    assert end.total_cost_usd == pytest.approx(stats[-1].reported_total_cost_usd)
+    assert end.tools_used == {"Agent": 1, "Bash": 1, "Edit": 1, "Grep": 1}
+
+
+def test_start_says_that_there_is_no_proxy_yet_and_runs_the_demo(tmp_path: Path) -> None:
+    done = demo(tmp_path, command="start")
+    assert done.returncode == 0
+    assert "no proxy and no page yet" in done.stderr
+    assert "3 exchanges" in done.stdout
+
+
+def test_nothing_is_written_into_the_working_folder_or_the_home(tmp_path: Path) -> None:
+    demo(tmp_path, "--once")
+    assert [
+        path.name.startswith("agent-logger-demo-") for path in tmp_path.iterdir() if path.name != "home"
+    ] == [True]
+
+
+def test_a_folder_that_cannot_be_written_is_one_line_and_exit_1(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = demo(tmp_path, "--once", "--sessions-dir", "file/s")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("agent-logger: cannot write to ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_without_once_the_api_stays_up_until_ctrl_c(tmp_path: Path) -> None:
+    line = [sys.executable, "-m", "agent_logger", "demo"]
+    child = subprocess.Popen(line, env=environment(tmp_path), cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    assert child.stderr is not None
+    assert any("stays up" in line for line in child.stderr)
+    child.send_signal(signal.SIGINT)
+    assert child.wait(10) == 130
+    child.stderr.close()
+
+
+def test_a_demo_that_is_killed_loses_nothing_it_had_recorded(tmp_path: Path) -> None:
+    line = [sys.executable, "-m", "agent_logger", "demo", "--sessions-dir", "s"]
+    child = subprocess.Popen(
+        line, env=environment(tmp_path), cwd=tmp_path, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+    )
+    deadline = time.monotonic() + 20
+    while not list((tmp_path / "s").glob("*.live")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    child.kill()
+    child.wait()
+    reports = [verify_file(path) for path in log_files(tmp_path / "s")]
+    assert [bad for report in reports for bad in report.damage] == []
+    assert sum(report.records for report in reports) > 0

@@ -1,0 +1,113 @@
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agent_logger.records import Resume
+from agent_logger.store.journal import Journal
+from agent_logger.store.parts import PartFile
+from agent_logger.store.seal import seal
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def verify(tmp_path: Path) -> Run:
+    def verify(*arguments: object) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "agent_logger", "verify", *map(str, arguments)]
+        clean = {"PATH": os.environ["PATH"], "HOME": str(tmp_path / "home")}
+        return subprocess.run(command, capture_output=True, text=True, check=False, env=clean, cwd=tmp_path)
+
+    return verify
+
+
+def write_log(folder: Path, name: str = "a", records: int = 3) -> Path:
+    log = Journal(folder, name, "exchange")
+    for number in range(records):
+        log.append(Resume(session_id=str(number), ts="2026-11-15T08:45:32.000Z"))
+    log.close()
+    return folder / f"{name}.jsonl"
+
+
+def test_a_whole_log_is_one_line_and_exit_0(verify: Run, tmp_path: Path) -> None:
+    path = write_log(tmp_path / "logs")
+    done = verify(path)
+    size = f"{path.stat().st_size:,}"
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"1 file, 3 records, {size} bytes: 0 torn ends, 0 mended, 0 damaged\n"
+
+
+def test_damage_is_named_by_file_line_and_offset_and_is_exit_1(verify: Run, tmp_path: Path) -> None:
+    path = write_log(tmp_path / "logs")
+    path.write_bytes(b'{"a":1}\n\0\0\0\n{"b":2}\n')
+    done = verify(path.parent)
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[0] == f"{path}:2: offset 8, 3 bytes: NUL bytes"
+
+
+def test_a_torn_end_is_told_and_is_exit_0(verify: Run, tmp_path: Path) -> None:
+    path = write_log(tmp_path / "logs")
+    with path.open("ab") as file:
+        file.write(b'{"ty')
+    done = verify(path)
+    assert done.returncode == 0
+    assert f"{path}: torn end of 4 bytes\n" in done.stdout
+
+
+def test_sealed_parts_are_read_too(verify: Run, tmp_path: Path) -> None:
+    write_log(tmp_path / "logs", "a", records=500)
+    assert seal(PartFile(tmp_path / "logs", "a"))
+    write_log(tmp_path / "logs", "b")
+    assert "2 files, 503 records" in verify(tmp_path / "logs").stdout
+    sealed = tmp_path / "logs" / "a.jsonl.zst"
+    content = bytearray(sealed.read_bytes())
+    content[20] ^= 0xFF
+    sealed.write_bytes(content)
+    broken = verify(tmp_path / "logs")
+    assert broken.returncode == 1
+    assert "a sealed frame is damaged" in broken.stdout
+
+
+def test_json_says_the_same(verify: Run, tmp_path: Path) -> None:
+    path = write_log(tmp_path / "logs")
+    with path.open("ab") as file:
+        file.write(b"rubbish\n{")
+    done = verify("--json", path)
+    report = json.loads(done.stdout)
+    assert done.returncode == 1
+    assert (report["records"], report["torn"], report["damage"]) == (3, 1, 1)
+    [bad] = report["files"][0]["damage"]
+    assert (bad["line"], bad["length"], bad["reason"]) == (4, 7, "not JSON: expecting value")
+
+
+def test_without_a_path_our_own_folders_are_read(verify: Run, tmp_path: Path) -> None:
+    assert verify().stdout.startswith("0 files")
+    write_log(tmp_path / "logs")
+    write_log(tmp_path / "sessions")
+    write_log(tmp_path / "home" / ".agent-logger" / "projects" / "x")
+    assert verify().stdout.startswith("3 files, 9 records")
+
+
+def test_a_path_that_is_not_there_is_one_line_and_exit_1(verify: Run, tmp_path: Path) -> None:
+    done = verify(tmp_path / "nowhere")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"agent-logger: {tmp_path}/nowhere: no such file or folder\n"
+
+
+def test_a_hostile_file_name_does_not_drive_the_terminal(verify: Run, tmp_path: Path) -> None:
+    path = tmp_path / "\x1b]0;owned\x07.jsonl"
+    path.write_bytes(b"rubbish\n")
+    done = verify(path)
+    assert "\x1b" not in done.stdout
+    assert "\\x1b]0;owned\\x07.jsonl" in done.stdout
+
+
+def test_a_fifo_does_not_hang_it(verify: Run, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.jsonl")
+    done = verify(tmp_path / "a.jsonl")
+    assert done.returncode == 1
+    assert "not a regular file" in done.stdout
