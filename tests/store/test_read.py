@@ -67,7 +67,7 @@ def test_a_large_record_is_read_back_whole_though_no_line_is_long(
     log.append(record)
     longest = max(len(line) for line in (tmp_path / f"{NAME}.jsonl").read_bytes().split(b"\n"))
     assert longest <= LINE_BYTES
-    bodies = [path for path in (tmp_path / f"{NAME}.bodies").iterdir()]
+    bodies = list((tmp_path / f"{NAME}.bodies").iterdir())
     assert len(bodies) == 2
     assert {path.stat().st_mode & 0o777 for path in bodies} == {0o600}
     for found in records_in(tmp_path):
