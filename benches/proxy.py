@@ -1,0 +1,468 @@
+"""The proxy beside its peers, in one run: nobody (direct), nginx, mitmdump writing flows, ours recording everything.
+
+    ./dev bench proxy            under four minutes
+    ./dev bench proxy --quick    under one
+
+Load: `wrk -t1 -c32` with JSON bodies of 2 KB both ways; nginx with one worker, `proxy_buffering off`, upstream
+keep-alive and no access log; an upstream that does nothing. All of it shares the machine's cores, as at work.
+Rounds of the targets are interleaved and the best one counts, so that a busy machine disturbs all of them alike.
+Behind the table stand the budgets of the design. Exit code 1 when one is exceeded or the log lacks a call.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Self
+from urllib.request import ProxyHandler, build_opener
+
+from _proxy_load import Answer, Load, small_body
+from _proxy_targets import (
+    LOAD,
+    Log,
+    Target,
+    cpu_seconds,
+    memory_bytes,
+    our_target,
+    start_mitmdump,
+    start_nginx,
+    start_upstream,
+    started,
+)
+
+CONNECTIONS = 32
+LATENCY_RATE = 200
+HISTORY_RATE = 50
+FETCH = build_opener(ProxyHandler({})).open
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long each part takes."""
+
+    rounds: int
+    seconds: int  # of one load
+    history_seconds: int
+    idle_streams: int
+    stream_events: int  # of each of CONNECTIONS streams
+    catch_up_seconds: int  # what the recorder is given, at most
+    bound_seconds: int
+
+
+FULL = Plan(2, 4, 10, 5000, 3000, 25, 240)
+QUICK = Plan(1, 2, 3, 1000, 1000, 10, 60)
+
+
+@dataclass
+class Run:
+    """One load: what `wrk` said, and what it cost."""
+
+    rate: float
+    p50_ms: float
+    p99_ms: float
+    calls: int
+    failed: int
+    seconds: float
+
+
+# Measures
+
+
+def quantile(ordered: list[float], part: float) -> float:
+    return ordered[min(len(ordered) - 1, int(len(ordered) * part))] if ordered else float("nan")
+
+
+UNITS = {"us": 0.001, "ms": 1.0, "s": 1000.0, "m": 60_000.0}
+
+
+def wrk(target: Target, folder: Path, seconds: int) -> Run:
+    script = folder / "post.lua"
+    body = small_body("user").decode()
+    script.write_text(
+        f"wrk.method = 'POST'\nwrk.body = [==[{body}]==]\nwrk.headers['Content-Type'] = 'application/json'\n"
+    )
+    command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "--latency", "-s", str(script)]
+    began = time.monotonic()
+    done = subprocess.run(
+        [*command, target.url("/v1/messages")],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        timeout=seconds + 30,
+    )
+    took = time.monotonic() - began
+    percent = {name: float(value) * UNITS[unit] for name, value, unit in _PERCENT.findall(done.stdout)}
+    failed = sum(int(number) for number in _FAILED.findall(done.stdout))
+    calls = re.search(r"(\d+) requests in", done.stdout)
+    rate = re.search(r"Requests/sec:\s+([\d.]+)", done.stdout)
+    assert calls and rate, done.stdout
+    return Run(float(rate[1]), percent["50"], percent["99"], int(calls[1]), failed, took)
+
+
+_PERCENT = re.compile(r"^\s+(50|99)%\s+([\d.]+)(us|ms|s|m)", re.MULTILINE)
+_FAILED = re.compile(r"(?:Non-2xx or 3xx responses:|read|write|timeout|connect) (\d+)")
+
+
+@contextlib.contextmanager
+def stopped(pid: int) -> Iterator[None]:
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+class Probe:
+    """Marked calls beside a load, 20 a second: what they have to wait for is what all have to wait for."""
+
+    def __init__(self, target: Target, seconds: int, first: int) -> None:
+        self.answer = Answer([], {})
+        load = Load(0, "/v1/messages", seconds=seconds, rate=20, first=first)
+        self._thread = threading.Thread(target=self._run, args=(target, load))
+
+    def _run(self, target: Target, load: Load) -> None:
+        self.answer = target.client("calls", load)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.join()
+
+
+# The table
+
+
+class Report:
+    def __init__(self) -> None:
+        self.over: list[str] = []
+
+    def line(self, name: str, *values: str) -> None:
+        print(f"{name:44}" + "".join(f"{value:>14}" for value in values), flush=True)
+
+    def budget(self, name: str, value: str, budget: str, good: bool) -> None:
+        self.line(name, value, budget, "ok" if good else "OVER")
+        if not good:
+            self.over.append(name)
+
+
+class Bench:
+    def __init__(self, folder: Path, plan: Plan, stack: contextlib.ExitStack) -> None:
+        self.folder, self.plan, self.report = folder, plan, Report()
+        self.number = 1  # of the next marked call
+        self.upstream = start_upstream(stack)
+        self.nginx = start_nginx(stack, folder, self.upstream)
+        self.mitmdump = start_mitmdump(stack, folder, self.upstream)
+        self.ours = our_target(stack, folder / "log", self.upstream)
+        self.log = stack.enter_context(Log(folder / "log"))
+        self.sent_elsewhere = 0  # calls that the upstream got from others than us
+
+    def run(self) -> int:
+        self.small_calls()
+        self.latency()
+        self.streams()
+        self.history()
+        self.count()
+        self.idle()
+        print(f"\nOVER BUDGET: {', '.join(self.report.over)}" if self.report.over else "\nwithin all budgets")
+        return 1 if self.report.over else 0
+
+    # What the upstream has seen of us, and so the log must hold
+
+    def received(self) -> int:
+        with FETCH(self.upstream.url("/count"), timeout=10) as answer:
+            return int(answer.read())
+
+    def ours_received(self) -> int:
+        return self.received() - self.sent_elsewhere
+
+    def catch_up(self) -> float:
+        """Seconds until the log held all that the upstream got from us."""
+        return self.log.wait(self.ours_received(), self.plan.catch_up_seconds)
+
+    @contextlib.contextmanager
+    def elsewhere(self) -> Iterator[None]:
+        before = self.received()
+        try:
+            yield
+        finally:
+            self.sent_elsewhere += self.received() - before
+
+    def marks(self, count: int) -> int:
+        first, self.number = self.number, self.number + count
+        return first
+
+    def small_calls(self) -> None:
+        runs: dict[str, list[Run]] = {}
+        cpu: dict[str, float] = {}
+        sustained, lags, caught_up = [0.0], [0.0], [0.0]
+        for number in range(self.plan.rounds):
+            for target in (self.upstream, self.nginx, self.mitmdump if number == 0 else None):
+                if target:
+                    before = {part: cpu_seconds(pid) for part, pid in target.pids.items()}
+                    with self.elsewhere():
+                        run = wrk(target, self.folder, self.plan.seconds)
+                    runs.setdefault(target.name, []).append(run)
+                    cpu |= cost(target, before, run.calls)
+            if self.ours:
+                if recorder := self.ours.pids.get("recorder"):
+                    with stopped(recorder):
+                        runs.setdefault("ours, recorder stopped", []).append(
+                            wrk(self.ours, self.folder, self.plan.seconds)
+                        )
+                    self.catch_up()
+                before = {part: cpu_seconds(pid) for part, pid in self.ours.pids.items()}
+                calls = self.ours_received()
+                with Probe(self.ours, self.plan.seconds, self.marks(1000)) as probe:
+                    run = wrk(self.ours, self.folder, self.plan.seconds)
+                behind = self.catch_up()
+                runs.setdefault("ours, recording", []).append(run)
+                calls = self.ours_received() - calls
+                cpu |= cost(self.ours, before, calls)
+                sustained.append(calls / (run.seconds + behind))
+                lags.append(self.log.lags_ms(probe.answer)[-1])
+                caught_up.append(behind)
+        self.show_small_calls(runs, cpu)
+        self.judge_small_calls(runs, max(sustained), min(lags[1:], default=0), min(caught_up[1:], default=0))
+
+    def show_small_calls(self, runs: dict[str, list[Run]], cpu: dict[str, float]) -> None:
+        nginx = best(runs, "nginx")
+        self.report.line("2 KB JSON, 32 connections", "requests/s", "of nginx", "p50", "p99", "failed")
+        for name in runs:
+            run = best(runs, name)
+            ratio = f"{run.rate / nginx.rate:.2f}x" if nginx.rate else "-"
+            times = f"{run.p50_ms:.2f} ms", f"{run.p99_ms:.2f} ms"
+            self.report.line(name, f"{run.rate:,.0f}", ratio, *times, str(run.failed))
+        parts = ", ".join(f"{part} {seconds:.3f}" for part, seconds in cpu.items())
+        print(f"CPU seconds per 1,000 calls: {parts}\n")
+
+    def judge_small_calls(
+        self, runs: dict[str, list[Run]], sustained: float, lag_ms: float, behind: float
+    ) -> None:
+        self.report.line("budgets", "measured", "budget")
+        if not self.ours:
+            return
+        nginx, mitmdump = best(runs, "nginx").rate, best(runs, "mitmdump, writing flows").rate
+        alone, recording = best(runs, "ours, recorder stopped"), best(runs, "ours, recording")
+        if nginx and alone.rate:
+            ratio = alone.rate / nginx
+            self.report.budget("relay, recorder stopped, of nginx", f"{ratio:.2f}x", ">= 0.7x", ratio >= 0.7)
+        if nginx:
+            ratio = sustained / nginx
+            name = f"recorded to the last call ({sustained:,.0f}/s), of nginx"
+            self.report.budget(name, f"{ratio:.2f}x", ">= 0.3x", ratio >= 0.3)
+        if mitmdump:
+            ratio = sustained / mitmdump
+            self.report.budget("the same, of mitmdump", f"{ratio:.1f}x", ">= 20x", ratio >= 20)
+        p99 = recording.p99_ms
+        self.report.budget("p99 while recording, 32 connections", f"{p99:.2f} ms", "< 10 ms", p99 < 10)
+        self.report.line("log lag at that load, at most", f"{lag_ms:,.0f} ms")
+        self.report.line("until the recorder had caught up", f"{behind:.2f} s")
+
+    def latency(self) -> None:
+        """At a rate that leaves the machine mostly idle, so the proxy's own time is seen."""
+        took: dict[str, list[list[float]]] = {}
+        lags: list[float] = []
+        for _ in range(self.plan.rounds + 1):
+            for target in filter(None, (self.upstream, self.nginx, self.ours)):
+                first = self.marks(LATENCY_RATE * self.plan.seconds)
+                load = Load(0, "/v1/messages", self.plan.seconds, LATENCY_RATE, first)
+                with contextlib.nullcontext() if target is self.ours else self.elsewhere():
+                    answer = target.client("calls", load)
+                took.setdefault(target.name, []).append(sorted(ns / 1e6 for ns in answer.took_ns))
+                if answer.failed:
+                    print(f"{target.name}: {answer.failed} calls failed at {LATENCY_RATE}/s")
+                if target is self.ours:
+                    self.catch_up()
+                    lags += self.log.lags_ms(answer)
+        p50 = {name: min(quantile(one, 0.5) for one in rounds) for name, rounds in took.items()}
+        p99 = {name: min(quantile(one, 0.99) for one in rounds) for name, rounds in took.items()}
+        for name in took:
+            if name != "ours":
+                self.report.line(
+                    f"{LATENCY_RATE} calls/s, {name}: p50, p99", f"{p50[name]:.3f} ms", f"{p99[name]:.3f} ms"
+                )
+        if self.ours:
+            name = f"{LATENCY_RATE} calls/s, ours above direct:"
+            added = p50["ours"] - p50["direct"], p99["ours"] - p99["direct"]
+            self.report.budget(f"{name} p50", f"{added[0]:.3f} ms", "< 0.3 ms", added[0] < 0.3)
+            self.report.budget(f"{name} p99", f"{added[1]:.3f} ms", "< 2 ms", added[1] < 2)
+            p99_lag = quantile(sorted(lags), 0.99)
+            self.report.line(
+                f"{LATENCY_RATE} calls/s, log lag p50, p99",
+                f"{quantile(sorted(lags), 0.5):.0f} ms",
+                f"{p99_lag:.0f} ms",
+            )
+
+    def streams(self) -> None:
+        rates: dict[str, float] = {}
+        expected = CONNECTIONS * self.plan.stream_events
+        for _ in range(self.plan.rounds + 1):
+            for target in filter(None, (self.upstream, self.nginx, self.ours)):
+                load = Load(0, f"/stream?events={self.plan.stream_events}&ms=0", streams=CONNECTIONS)
+                with contextlib.nullcontext() if target is self.ours else self.elsewhere():
+                    answer = target.client("streams", load)
+                if answer.failed or answer.events < 0.98 * expected:
+                    print(
+                        f"{target.name}: {answer.failed} streams cut, {answer.events:,} of {expected:,} events"
+                    )
+                rates[target.name] = max(rates.get(target.name, 0), expected / answer.seconds)
+                if target is self.ours:
+                    self.catch_up()
+        for name, rate in rates.items():
+            if name != "ours":
+                self.report.line(f"SSE events/s, {name}", f"{rate:,.0f}")
+        if not self.ours:
+            return
+        if self.nginx:
+            ratio = rates["ours"] / rates["nginx"]
+            name = f"SSE events/s, ours recorded ({rates['ours']:,.0f}), of nginx"
+            self.report.budget(name, f"{ratio:.2f}x", ">= 0.85x", ratio >= 0.85)
+        paced = self.ours.client("paced", Load(0, "/paced?events=8&ms=200", streams=20))
+        held = max(paced.took_ns) / 1e6
+        good = held < 100 and paced.events == 160
+        self.report.budget("an event every 200 ms: held back at most", f"{held:.1f} ms", "< 100 ms", good)
+
+    def history(self) -> None:
+        if not self.ours:
+            return
+        calls = HISTORY_RATE * self.plan.history_seconds
+        load = Load(
+            0, "/v1/messages", self.plan.history_seconds, HISTORY_RATE, self.marks(calls), history=True
+        )
+        before = {part: cpu_seconds(pid) for part, pid in self.ours.pids.items()}
+        answer = self.ours.client("calls", load)
+        behind = self.catch_up()
+        lags = self.log.lags_ms(answer)
+        made = len(answer.took_ns) / answer.seconds
+        name = f"500 KB requests, {made:.0f}/s: log lag p99"
+        p99 = quantile(lags, 0.99)
+        good = p99 < 250 and made > 0.95 * HISTORY_RATE and not answer.failed
+        self.report.budget(name, f"{p99:.0f} ms", "< 250 ms", good)
+        spent = ", ".join(f"{part} {one:.3f}" for part, one in cost(self.ours, before, calls).items())
+        self.report.line(
+            "  lag p50, most; caught up after",
+            f"{quantile(lags, 0.5):.0f} ms",
+            f"{lags[-1]:.0f} ms",
+            f"{behind:.2f} s",
+        )
+        print(f"  CPU seconds per 1,000 calls: {spent}")
+
+    def count(self) -> None:
+        """A call that its client left before it was answered is one, too. So there may be a few more in the log."""
+        if not self.ours:
+            return
+        self.catch_up()
+        time.sleep(0.2)  # for one too many
+        received, held = self.ours_received(), self.log.calls
+        good = received <= held <= received + 2 * CONNECTIONS * self.plan.rounds
+        self.report.budget("calls in the log, of those the upstream got", f"{held:,}", f"{received:,}", good)
+
+    def idle(self) -> None:
+        """A proxy of its own, so that what is left of the loads is not charged to the streams."""
+        budget = 30
+        for target_name in ("nginx", "ours"):
+            with contextlib.ExitStack() as stack:
+                target = self.nginx
+                if target_name == "ours":
+                    target = self.ours and our_target(stack, self.folder / "idle", self.upstream)
+                if not target:
+                    continue
+                each = self.idle_memory(target) / 1024
+                name = f"memory of each of {self.plan.idle_streams:,} open streams, {target_name}"
+                if target_name == "ours":
+                    self.report.budget(name, f"{each:.1f} KB", f"< {budget} KB", each < budget)
+                else:
+                    self.report.line(name, f"{each:.1f} KB")
+
+    def idle_memory(self, target: Target) -> float:
+        load = Load(target.port, target.prefix + "/idle", streams=self.plan.idle_streams)
+        pids = list(target.pids.values())
+        with contextlib.ExitStack() as stack:
+            time.sleep(0.5)
+            before = memory_bytes(pids)
+            command = [*LOAD, "idle", json.dumps(vars(load))]
+            process = started(stack, command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            assert process.stdout and process.stdin
+            opened = int(process.stdout.readline())
+            if opened < load.streams:
+                print(f"{target.name}: {opened:,} of {load.streams:,} streams opened")
+            time.sleep(1)
+            after = memory_bytes(pids)
+            process.stdin.close()
+            process.stdout.read()
+        return (after - before) / opened
+
+
+def best(runs: dict[str, list[Run]], name: str) -> Run:
+    return max(runs.get(name, []), key=lambda run: run.rate, default=Run(0, 0, 0, 0, 0, 0))
+
+
+def cost(target: Target, before: dict[str, float], calls: int) -> dict[str, float]:
+    return {part: (cpu_seconds(pid) - before[part]) / calls * 1000 for part, pid in target.pids.items()}
+
+
+def install_tools() -> None:
+    missing = [
+        name
+        for name in ("wrk", "nginx")
+        if not shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+    ]
+    if missing and os.getuid() == 0 and shutil.which("apt-get"):
+        print(f"apt-get install {' '.join(missing)}", file=sys.stderr)
+        subprocess.run(
+            ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *missing],
+            stdout=subprocess.DEVNULL,
+        )
+
+
+def give_up(number: int, _frame: FrameType | None) -> None:
+    """An exception, so that every process we started is ended on the way out."""
+    raise TimeoutError("the bench took too long" if number == signal.SIGALRM else "ended")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="smaller loads: a look, not a measurement")
+    parser.add_argument("--folder", help="where to write; a temporary folder otherwise")
+    arguments = parser.parse_args()
+    install_tools()
+    if not shutil.which("wrk"):
+        print("wrk is not here, and apt-get could not install it")
+        return 1
+    plan = QUICK if arguments.quick else FULL
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    signal.signal(signal.SIGALRM, give_up)
+    signal.signal(signal.SIGTERM, give_up)
+    signal.alarm(plan.bound_seconds)
+    folder = Path(tempfile.mkdtemp(prefix="agent-logger-proxy-", dir=arguments.folder))
+    began = time.monotonic()
+    try:
+        with contextlib.ExitStack() as stack:
+            code = Bench(folder, plan, stack).run()
+    finally:
+        signal.alarm(0)
+        shutil.rmtree(folder, ignore_errors=True)
+    print(f"took {time.monotonic() - began:.0f} s")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,442 @@
+r"""The one door every secret passes before disk or screen.
+
+Two steps. The credentials a request carries are known exactly and are removed wherever they appear. Then come
+patterns for the known families of keys. Nothing is decoded first: a text may be JSON, JSON in JSON,
+percent-encoded or cut off, and the patterns allow for all of these at once.
+
+Speed: every pattern begins with a literal that is looked for in C, at above 1 GB/s; the rest of it is tried
+only at a hit. One alternation of all families has no common literal and is many times slower, so each literal
+is a pass of its own, and families with the same first letters share one.
+
+Linear time: a pattern that reads on without bound cannot begin twice in the same run of characters (its left
+edge forbids it, or the first match takes the whole run); the others read a bounded number of bytes.
+"""
+
+import hmac
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from typing import Generic, NamedTuple, TypeVar
+from urllib.parse import unquote_to_bytes
+
+from agent_logger.records import Redaction
+
+Headers = Iterable[tuple[bytes, bytes]]
+T = TypeVar("T")
+
+_REDACTED = b"[redacted]"
+_TAIL = 4  # characters shown at the end of a key
+_HIDDEN = 20  # characters at least; of a shorter key, prefix and tail would give away too much
+_KEY_BYTES = 32
+
+
+class Family(NamedTuple):
+    """The keys of one vendor: `anchor`, a literal, and `prefix` are shown, `secret` is not."""
+
+    rule: str
+    anchor: bytes
+    prefix: bytes
+    secret: bytes
+    before: bytes = rb"[A-Za-z0-9]"  # must not stand before it: `task-` ends in a prefix too
+
+
+_ANYTHING = b""  # the prefix is long enough to tell a key wherever it stands
+# CSS classes begin with `sk-` too: what has dashes in it needs a digit and a capital to be a key. (That it does not
+# follow itself only saves the search in a text full of `sk-`.)
+_NO_CLASS = rb"(?<!sk-sk-)(?=[A-Za-z_-]{0,24}+\d)(?=[a-z\d_-]{0,24}+[A-Z])"
+
+# Neighbours with one anchor share a pass, and the first that fits gives the rule.
+FAMILIES = (
+    Family("anthropic", b"sk-", rb"ant-", rb"[\w-]{20,}", _ANYTHING),
+    Family("openai", b"sk-", rb"(?:proj|svcacct|admin)-", rb"[\w-]{20,}", _ANYTHING),
+    Family("openrouter", b"sk-", rb"or-v1-", rb"[A-Za-z0-9]{20,}", _ANYTHING),
+    Family("sk", b"sk-", rb"", rb"(?:[A-Za-z0-9]{20}|%b[\w-]{20})[\w-]*" % _NO_CLASS),
+    Family("stripe", b"sk_live_", rb"", rb"[A-Za-z0-9]{16,}", _ANYTHING),
+    Family("stripe", b"rk_live_", rb"", rb"[A-Za-z0-9]{16,}", _ANYTHING),
+    Family("github", b"g", rb"h[pousr]_", rb"\w{36,}", _ANYTHING),
+    Family("github_pat", b"g", rb"ithub_pat_", rb"\w{40,}", _ANYTHING),
+    Family("gitlab", b"g", rb"lpat-", rb"[\w-]{20,}(?:\.[\w-]{2,20}){0,2}", _ANYTHING),
+    Family("groq", b"g", rb"sk_", rb"[A-Za-z0-9]{30,}"),
+    Family("google", b"A", rb"Iza", rb"[\w-]{35,}"),
+    Family("aws", b"A", rb"[KS]IA", rb"[A-Z0-9]{16,}"),
+    Family("google_oauth", b"ya29.", rb"", rb"(?:c\.)?[\w-]{20,}"),
+    Family("slack", b"x", rb"ox[abcdeprs]-", rb"(?:[\w-]|%(?:2[BFbf]|3[Dd])){20,}+"),
+    Family("xai", b"x", rb"ai-", rb"[A-Za-z0-9]{30,}"),
+    Family("huggingface", b"hf_", rb"", rb"[A-Za-z0-9]{30,}"),
+    Family("npm", b"npm_", rb"", rb"[A-Za-z0-9]{36,}"),
+    # Sixteen characters without a dash: a page named `pypi-...` has words there.
+    Family("pypi", b"pypi-", rb"", rb"(?=\w{16})[\w-]{40,}"),
+    # Signed tokens have three parts, encrypted ones five, the second of which may be empty.
+    Family("jwt", b"eyJ", rb"", rb"[\w-]{10,}\.[\w-]*\.[\w-]{10,}(?:\.[\w-]+){0,2}", rb"[\w.-]"),
+)
+_VENDOR = re.compile(b"|".join(re.escape(family.anchor) + family.prefix for family in FAMILIES))
+
+# What looks like a letter before a key may end an escape (`\nsk-`, `\u001bsk-`, `\x00sk-`, `%3Dsk-`) or a
+# terminal's colour (`[31msk-`), and a dash may begin a line of a diff. All contain what no key does, so none makes
+# an edge inside one.
+_NO_LETTERS = (
+    rb"(?:\\[bfnrt]|\[[mK]|\n-)",
+    rb"(?:%[0-9A-Fa-f]{2}|[\[;]\d[mK]|\\n-)",
+    rb"(?:\\x[0-9A-Fa-f]{2}|[\[;]\d\d[mK])",
+    rb"\\u[0-9A-Fa-f]{4}",
+)
+
+
+class Pass(NamedTuple):
+    """One way through a text. The secret is the whole match (`group` 0) or the part named by the rule (1)."""
+
+    anchor: bytes
+    pattern: re.Pattern[bytes]
+    group: int
+    reach: int = 16  # bytes by which a match may reach over a blank, as "Bearer" does
+
+
+def _pass(anchor: bytes, families: Iterable[Family]) -> Pass:
+    # A way begins with its prefix: `re` then rejects it by one letter, which makes short anchors cheap.
+    ways = (b"%b%b(?P<%b>%b)" % (f.prefix, _edge(f), f.rule.encode(), f.secret) for f in families)
+    return Pass(anchor, re.compile(b"%b(?:%b)" % (re.escape(anchor), b"|".join(ways))), 0)
+
+
+def _edge(family: Family) -> bytes:
+    if family.before == _ANYTHING:
+        return b""
+    start = re.escape(family.anchor) + family.prefix
+    ends = (b"(?<=%b%b)" % (end, start) for end in _NO_LETTERS)
+    return b"(?>(?<!%b%b)|%b)" % (family.before, start, b"|".join(ends))
+
+
+# What base64 has beyond letters and digits, percent-encoded or escaped in JSON.
+_ESCAPED = rb"%(?:2[BFbf]|3[Dd])|\\{1,4}(?:/|u00(?:2[BFbf]|3[Dd]))"
+# Below 40 characters a digit is asked for: "bearer authentication/authorization" is prose.
+_BEARER = (
+    rb"(?:[ \t+]{1,4}|%%20|\\{1,8}t)(?=[A-Za-z._~+/=-]{0,40}\d|[\w.~+/=-]{40})"
+    rb"(?P<bearer>(?:[\w~+/=-]|%b|\.(?=[\w~+/=-])){16,}+)" % _ESCAPED
+)
+# `$PASSWORD`, `{password}`, `<password>`, `***`, `%s` are places for a password, not one.
+_PASSWORD = rb"""[^\s/?#@:"'`<>\\]{0,128}:(?![$<{*]|%[s(])(?P<url_password>[^\s/?#"'`<>\\]{1,256})@"""
+_ENCODED_PASSWORD = (
+    rb"%2[Ff]%2[Ff][\w.~-]{0,128}%3[Aa]"
+    rb"(?P<url_password>(?:[\w.~!*'()-]|%(?!40|2[Ff])[0-9A-Fa-f]{2}){1,256})%40"
+)
+# Lines may be indented, or numbered as agents' tools print them, or joined by blanks in a variable.
+_PEM_WORDS = {
+    b"B64": rb"(?:[\w+/=]|%b)" % _ESCAPED,
+    b"BLANK": rb"(?:[ ]|%20|\+)",
+    b"LINE": rb"(?:(?:[\r\n]|\\{1,8}[rn]|%0[ADad]){1,4}[ \t]{0,12}(?:\d{1,6}ARROW)?-?)",
+    b"ARROW": rb"(?:\t|\xe2\x86\x92|\\{1,8}(?:t|u2192))",
+}
+_PEM = rb"""-----BEGIN BLANK (?:[A-Z0-9]{1,12} BLANK){0,3} PRIVATE BLANK KEY (?:BLANK BLOCK)? -----
+    (?:LINE [A-Z][A-Za-z-]{2,20}(?::|%3[Aa])(?:[^\\\r\n"%]|%(?!0[ADad])){1,100}){0,5}  # Proc-Type, Version
+    (?:LINE{1,2}|BLANK)? (?=B64{20})
+    (?P<private_key> B64 (?:(?:LINE|BLANK(?=B64{40}|B64{1,76}BLANK?-----END))? B64){19,12000}+)"""
+for _word, _meaning in _PEM_WORDS.items():
+    _PEM = _PEM.replace(_word, _meaning)
+
+_PASSES = (
+    *(_pass(anchor, families) for anchor, families in groupby(FAMILIES, key=lambda family: family.anchor)),
+    Pass(b"earer", re.compile(rb"earer(?<=[Bb]earer)" + _BEARER), 1),
+    Pass(b"EARER", re.compile(rb"EARER(?<=BEARER)" + _BEARER), 1),
+    Pass(b"://", re.compile(rb"://" + _PASSWORD), 1),
+    Pass(b":\\", re.compile(rb":\\{1,4}/\\{1,4}/" + _PASSWORD), 1),  # JSON may write `/` as `\/`
+    Pass(b"%3", re.compile(rb"%3[Aa]" + _ENCODED_PASSWORD), 1),
+    Pass(b"-----BEGIN", re.compile(_PEM, re.VERBOSE), 1, reach=1 << 16),
+)
+
+_CREDENTIAL = "credential"
+_SCHEMED = {b"authorization", b"proxy-authorization"}
+_WHOLE = {b"x-api-key", b"api-key", b"x-goog-api-key", b"x-amz-security-token"}
+_SCHEME = re.compile(
+    rb"[ \t]*(?i:bearer|basic|digest|token|negotiate|ntlm|oauth|api-?key|key|aws4-hmac-sha256)[ \t]+"
+)
+_QUERY = re.compile(rb"[?&](?i:key|api_key|access_token)=([^&#]+)")
+
+
+class Span(NamedTuple):
+    start: int
+    end: int
+    rule: str
+
+
+@dataclass(frozen=True)
+class Redacted(Generic[T]):
+    """What may be kept, and what was taken out of it, in order."""
+
+    data: T
+    redactions: tuple[Redaction, ...] = ()
+
+
+@dataclass(frozen=True)
+class Known:
+    """What an earlier scan says about a text: agents send their whole history with every request.
+
+    Its first `head` and last `tail` bytes are those of an earlier text of `length` bytes, in which
+    `redactions` were found with the same `patterns`. All figures are of bytes before redaction.
+    """
+
+    length: int
+    redactions: Sequence[Redaction]
+    head: int = 0
+    tail: int = 0
+
+
+def credentials_of(headers: Headers, target: bytes = b"") -> tuple[bytes, ...]:
+    """The secrets in the head of a request or response, without schemes, as sent and percent-decoded."""
+    found = [value[s.start : s.end] for name, value in headers for s in _header_spans(name, value)]
+    found += [target[s.start : s.end] for s in _target_spans(target)]
+    return tuple(dict.fromkeys(form for value in found for form in (value, unquote_to_bytes(value))))
+
+
+def _header_spans(name: bytes, value: bytes) -> list[Span]:
+    name = name.lower()
+    if name in _SCHEMED:
+        scheme = _SCHEME.match(value)
+        return _trimmed(value, scheme.end() if scheme else 0, len(value))
+    if name in _WHOLE:
+        return _trimmed(value, 0, len(value))
+    if name == b"cookie":
+        return [span for part in re.finditer(rb"[^;]+", value) for span in _cookie(value, *part.span())]
+    if name == b"set-cookie":
+        return _cookie(value, 0, len(value.partition(b";")[0]))  # attributes follow
+    return []
+
+
+def _cookie(value: bytes, start: int, end: int) -> list[Span]:
+    return _trimmed(value, value.find(b"=", start, end) + 1 or start, end)
+
+
+def _trimmed(value: bytes, start: int, end: int) -> list[Span]:
+    text = value[start:end]
+    start, end = end - len(text.lstrip(b' \t"')), start + len(text.rstrip(b' \t"'))
+    return [Span(start, end, _CREDENTIAL)] if start < end else []
+
+
+def _target_spans(target: bytes) -> list[Span]:
+    return [Span(*found.span(1), _CREDENTIAL) for found in _QUERY.finditer(target)]
+
+
+_TELLING = 64  # characters from the start of a credential that tell it, even where it is cut off
+
+
+class Credential:
+    """A value to be found in any text, however JSON or a URL spells it."""
+
+    def __init__(self, value: bytes) -> None:
+        self._value = value
+        # Letters, digits and these are never escaped: the longest run of them is quick to look for.
+        self._anchor = max(re.findall(rb"[\w.-]+", value[:_TELLING]), key=len)
+
+    @cached_property
+    def _pieces(self) -> list[re.Pattern[bytes]]:
+        value = self._value.rstrip(b"=")
+        spelled = [_spellings(byte) for byte in value]
+        spelled += [
+            _spellings(byte) + b"?" for byte in self._value[len(value) :]
+        ]  # padding is often left out
+        return [re.compile(b"".join(spelled[at : at + _TELLING])) for at in range(0, len(spelled), _TELLING)]
+
+    def find(self, data: bytes) -> Iterator[Span]:
+        if self._anchor not in data:
+            return  # so it is nearly always, and to compile takes longer than to look
+        end = 0
+        for found in self._pieces[0].finditer(data):
+            if found.start() >= end:
+                end = self._follow(data, found.end())
+                yield Span(found.start(), end, _CREDENTIAL)
+
+    def _follow(self, data: bytes, end: int) -> int:
+        # Piece by piece: a text that repeats all but the end of a long value must not cost its square.
+        for piece in self._pieces[1:]:
+            found = piece.match(data, end)
+            if not found:
+                break
+            end = found.end()
+        return end
+
+
+def _spellings(byte: int) -> bytes:
+    char = re.escape(bytes([byte]))
+    if byte not in _MAY_BE_ESCAPED:
+        return char
+    return rb"(?:%b|\\{1,8}(?:%b|u00(?i:%02x))|%%(?:25)?(?i:%02x))" % (char, char, byte, byte)
+
+
+_MAY_BE_ESCAPED = bytes(byte for byte in range(128) if not chr(byte).isalnum() and byte not in b"_.-")
+
+
+def _searchable(value: bytes) -> Iterator[bytes]:
+    """The parts of a credential that can be removed from any text without harm to it.
+
+    None has a quote or backslash, with which a match could reach over the end of a JSON string, nor half a
+    character, nor begins with what may be escaped. Words (`dark`, `lm-studio`), dates and numbers stand
+    everywhere and are no secrets: under 8 characters nothing counts, under 16 only letters mixed with digits.
+    """
+    for part in re.split(rb'["\\\x00-\x1f\x7f-\xff]+', value):
+        core = part.lstrip(_MAY_BE_ESCAPED)
+        mixed = re.search(rb"\d", core) and re.search(rb"[A-Za-z]", core)
+        number = re.fullmatch(rb"[\d.eE+-]+", core)
+        if len(core) >= (8 if mixed else 16) and not number and not _is_shown(core):
+            yield core
+
+
+class Redactor:
+    """Removes `credentials`, and with `patterns` whatever looks like a key of a known family.
+
+    Its own output it leaves alone, and JSON stays JSON. `key` is the install's: equal secrets have equal
+    HMACs, which only its holder can compute. Offsets count bytes, also in text.
+    """
+
+    def __init__(self, key: bytes, credentials: Iterable[bytes] = (), *, patterns: bool = True) -> None:
+        if len(key) != _KEY_BYTES:
+            raise ValueError(f"the install key has {_KEY_BYTES} bytes, not {len(key)}")
+        self._key = key
+        self._patterns = patterns
+        parts = dict.fromkeys(part for value in credentials for part in _searchable(value))
+        self._credentials = [Credential(part) for part in parts]
+
+    def redact(self, data: bytes, place: str, known: Known | None = None) -> Redacted[bytes]:
+        """With `known` the time goes by what is new; the answer is the same."""
+        return self._rewrite(data, place, self._spans(data, known))
+
+    def redact_text(self, text: str, place: str) -> Redacted[str]:
+        redacted = self.redact(text.encode("utf-8", "surrogatepass"), place)
+        return Redacted(redacted.data.decode("utf-8", "surrogatepass"), redacted.redactions)
+
+    def redact_chunks(self, chunks: Sequence[bytes], place: str) -> Redacted[list[bytes]]:
+        """The chunks of one stream, as many as came. What is shown of a secret goes where it began.
+
+        Offsets are those in the stream. The texts of a message's deltas are such a stream too.
+        """
+        stream = b"".join(chunks)
+        spans = _merged(stream, self._spans(stream))
+        return Redacted(_replaced(chunks, stream, spans), self._listed(stream, place, spans))
+
+    def redact_headers(self, headers: Headers, place: str) -> Redacted[list[tuple[bytes, bytes]]]:
+        """Values that are credentials go whatever their length; schemes and the names of cookies stay.
+
+        The place of a redaction is `<place>.<name in lower case>`, its offset that in the value.
+        """
+        kept: list[tuple[bytes, bytes]] = []
+        redactions: list[Redaction] = []
+        for name, value in headers:
+            spans = [*_header_spans(name, value), *self._spans(value)]
+            redacted = self._rewrite(value, f"{place}.{name.decode('latin-1').lower()}", spans)
+            kept.append((name, redacted.data))
+            redactions += redacted.redactions
+        return Redacted(kept, tuple(redactions))
+
+    def redact_target(self, target: bytes, place: str) -> Redacted[bytes]:
+        """A request's path and query, or its URL."""
+        return self._rewrite(target, place, [*_target_spans(target), *self._spans(target)])
+
+    def _spans(self, data: bytes, known: Known | None = None) -> list[Span]:
+        # Credentials are looked for everywhere: they may be newer than what is known.
+        spans = [span for credential in self._credentials for span in credential.find(data)]
+        low, high = _news(data, known) if known else (0, len(data))
+        if known:
+            spans += _carried(data, known, low, high)
+        if self._patterns:
+            spans += _pattern_spans(data, low, high)
+        return spans
+
+    def _rewrite(self, data: bytes, place: str, spans: list[Span]) -> Redacted[bytes]:
+        if not spans:
+            return Redacted(data)
+        spans = _merged(data, spans)
+        return Redacted(_replaced([data], data, spans)[0], self._listed(data, place, spans))
+
+    def _listed(self, data: bytes, place: str, spans: Sequence[Span]) -> tuple[Redaction, ...]:
+        hmacs = {secret: self._hmac(secret) for secret in {data[s.start : s.end] for s in spans}}
+        return tuple(
+            Redaction(place=place, offset=start, length=end - start, rule=rule, hmac=hmacs[data[start:end]])
+            for start, end, rule in spans
+        )
+
+    def _hmac(self, secret: bytes) -> str:
+        return "v1:" + hmac.digest(self._key, secret, "sha256").hex()[:16]
+
+
+def _pattern_spans(data: bytes, low: int, high: int) -> Iterator[Span]:
+    for anchor, pattern, group, reach in _PASSES:
+        start, end = max(low - reach, 0), high + reach
+        first = data.find(anchor, start, end)
+        if first >= 0:
+            for found in pattern.finditer(data, first, end):
+                yield Span(*found.span(group), str(found.lastgroup))
+
+
+_DELIMITERS = (b" ", b"\n", b'"')  # no key has one of these in it, but for what `Pass.reach` is there
+
+
+def _news(data: bytes, known: Known) -> tuple[int, int]:
+    """The part of `data` to be scanned: from the last delimiter before what is new to one well after it."""
+    # Head and tail overlap where one of two like pieces was taken out; the seam may then be anywhere in it.
+    head, tail = sorted((min(known.head, len(data)), max(len(data) - known.tail, 0)))
+    low = max(data.rfind(delimiter, 0, head) for delimiter in _DELIMITERS)
+    highs = (data.find(delimiter, tail + 16) for delimiter in _DELIMITERS)  # past the blanks after "Bearer"
+    return max(low, 0), min((high for high in highs if high >= 0), default=len(data))
+
+
+def _carried(data: bytes, known: Known, low: int, high: int) -> Iterator[Span]:
+    """What was found before and is not scanned again, or was a credential, which may have changed since."""
+    shift = len(data) - known.length
+    for redaction in known.redactions:
+        start, end, rule = redaction.offset, redaction.offset + redaction.length, redaction.rule
+        if end <= known.head and (start < low or rule == _CREDENTIAL):
+            yield Span(start, end, rule)
+        if start >= known.length - known.tail and (start + shift >= high or rule == _CREDENTIAL):
+            yield Span(start + shift, end + shift, rule)
+
+
+def _merged(data: bytes, spans: Iterable[Span]) -> list[Span]:
+    """In order and apart. Of spans that overlap, the first to begin gives the rule, then the first found."""
+    merged: list[Span] = []
+    for span in sorted(spans, key=lambda span: span.start):
+        start = _past_escape(data, span.start)
+        if merged and start < merged[-1].end:
+            if span.end > merged[-1].end:
+                merged[-1] = merged[-1]._replace(end=span.end)
+        elif start < span.end and not _is_shown(data[start : span.end]):
+            merged.append(Span(start, span.end, span.rule))
+    return merged
+
+
+_ESCAPE = re.compile(rb'\\(?:u[0-9A-Fa-f]{4}|["\\/bfnrt])')
+
+
+def _past_escape(data: bytes, start: int) -> int:
+    r"""`start`, or the end of the escape it lies in: of `\npm_...` only `pm_...` may go."""
+    backslash = data.rfind(b"\\", max(0, start - 5), start)
+    escape = _ESCAPE.match(data, backslash) if backslash >= 0 else None
+    return max(start, escape.end()) if escape else start
+
+
+def _shown(secret: bytes) -> bytes:
+    vendor, tail = _VENDOR.match(secret), secret[-_TAIL:]
+    if vendor is None or len(secret) - vendor.end() - _TAIL < _HIDDEN or not re.fullmatch(rb"[\w-]+", tail):
+        return _REDACTED
+    return vendor[0] + b"..." + tail
+
+
+def _is_shown(text: bytes) -> bool:
+    before, dots, tail = text.rpartition(b"...")
+    return text == _REDACTED or bool(dots and len(tail) == _TAIL and _VENDOR.fullmatch(before))
+
+
+def _replaced(chunks: Iterable[bytes], stream: bytes, spans: Sequence[Span]) -> list[bytes]:
+    replaced: list[bytes] = []
+    base = turn = 0
+    for chunk in chunks:
+        pieces, at, end = [], base, base + len(chunk)
+        while turn < len(spans) and spans[turn].start < end:
+            span = spans[turn]
+            if span.start >= base:
+                pieces += [stream[at : span.start], _shown(stream[span.start : span.end])]
+            at = min(span.end, end)
+            if span.end > end:
+                break  # the next chunk has the rest of it
+            turn += 1
+        replaced.append(b"".join(pieces) + stream[at:end] if pieces or at > base else chunk)
+        base = end
+    return replaced
