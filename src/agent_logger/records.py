@@ -171,7 +171,8 @@ class Exchange(Record, frozen=True, kw_only=True, tag="exchange"):
     complete: bool = True
     end_reason: EndReason | None = None
     exit: Exit | None = None
-    messages_file: str | None = None  # holds `messages`, one a line, when they are over `SPILL_BYTES`
+    messages_file: str | None = None  # holds `messages`, one a line, when they are too many for a line
+    file_bytes: int | None = None  # how long that file is
     redactions: list[Redaction] | None = None
 
 
@@ -270,12 +271,13 @@ class Request(Record, frozen=True, kw_only=True, tag="request"):
     body_hmac: str | None = None
     body_encoding: Encoding | None = None
     body_file: str | None = None
+    file_bytes: int | None = None  # how long that file is
     recoded: bool = False
     original: Stored | None = None
     retry_of: int | None = None
     redactions: list[Redaction] | None = None
     transport: Literal["http", "websocket"] | None = None
-    frame: int | None = None
+    frame: str | None = None
     head: list[str] | None = None
 
 
@@ -298,6 +300,7 @@ class Response(Record, frozen=True, kw_only=True, tag="response"):
     body_hmac: str | None = None
     body_encoding: Encoding | None = None
     body_file: str | None = None
+    file_bytes: int | None = None  # how long that file is
     recoded: bool = False
     original: Stored | None = None
     message: Json = UNSET
@@ -308,7 +311,7 @@ class Response(Record, frozen=True, kw_only=True, tag="response"):
     usage: Json = UNSET
     tokens_per_second: float | None = None
     redactions: list[Redaction] | None = None
-    frame: int | None = None
+    frame: str | None = None
     head: list[str] | None = None
 
 
@@ -427,7 +430,7 @@ _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 
 
 def kind_of(line: bytes) -> Kind | None:
-    """Which log a line opens; `None` if it is somebody else's file."""
+    """Which log a line stands in; `None` if it says nothing of that, or is somebody else's."""
     try:
         head = _head.decode(line)
     except msgspec.MsgspecError:
@@ -436,6 +439,8 @@ def kind_of(line: bytes) -> Kind | None:
         return next((kind for kind in KINDS if kind == head.kind), None)
     if head.type == "session_start":
         return "wire" if head.provider else "exchange"
+    if head.type in map(tag, _EVERYWHERE):
+        return None
     return next((kind for kind, types in KINDS.items() if head.type in map(tag, types)), None)
 
 

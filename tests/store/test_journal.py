@@ -308,7 +308,8 @@ def test_what_could_not_be_written_is_counted_and_the_gap_is_in_the_log(folder: 
     time.pass_by(1)
     assert log.append(note("kept"))
     assert log.failing is None
-    gap, kept = records_in(folder)
+    part, gap, kept = records_in(folder)
+    assert isinstance(part, Part)
     assert isinstance(gap, Gap)
     assert (gap.lost, gap.seconds, gap.reason) == (2, 1.0, "File exists")
     assert kept == note("kept")

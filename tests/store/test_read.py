@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_logger.errors import SourceError, StoreError
-from agent_logger.records import Chunk, Exchange, Kind, Record, Request, Response, Timing, Unknown
+from agent_logger.records import Chunk, Exchange, Kind, Part, Record, Request, Response, Timing, Unknown
 from agent_logger.store.append import append_shared
 from agent_logger.store.bodies import LINE_BYTES, SPILL_BYTES, gather
 from agent_logger.store.files import entries, read_at
@@ -72,6 +72,8 @@ def test_a_large_record_is_read_back_whole_though_no_line_is_long(
     assert {path.stat().st_mode & 0o777 for path in bodies} == {0o600}
     for found in records_in(tmp_path):
         assert isinstance(found, Record)
+        if isinstance(found, Part):
+            continue  # before a first record that stands in a file as a whole
         assert msgspec.structs.replace(found, log=None, part=None, machine=None, writer=None) == record
 
 

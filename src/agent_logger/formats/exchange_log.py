@@ -24,7 +24,13 @@ def from_live(records: Iterable[AnyRecord]) -> list[Exchange]:
             messages.setdefault(record.id, [])
         elif isinstance(record, LiveMessage):
             messages.setdefault(record.id, []).append(record.message)
+            starts.setdefault(record.id, _unknown_start(record))
     return [_in_flight(start, messages[start.id]) for start in starts.values()]
+
+
+def _unknown_start(first: LiveMessage) -> LiveStart:
+    """For messages whose beginning was lost; `exchange` 0 is no number."""
+    return LiveStart(id=first.id, session_id=None, exchange=0, ts_start=first.message.ts)
 
 
 def _in_flight(start: LiveStart, messages: list[Message]) -> Exchange:

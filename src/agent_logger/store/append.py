@@ -1,5 +1,6 @@
 """Appending lines so that no line of ours ever runs into another."""
 
+import contextlib
 import os
 import time
 from pathlib import Path
@@ -16,18 +17,26 @@ class Appender:
         self._held = held
         self.path = held.path
         self.size = held.size()
-        self._newline_first = False
+        self._newline_first = self._unsure = False
 
     def append(self, line: bytes) -> None:
         """One write; when it returns, the line survives the end of this process. Raises `OSError`."""
+        if self._unsure:
+            self._look_again()
         data = b"\n" + line + b"\n" if self._newline_first else line + b"\n"
+        self._unsure = True  # until the end of this: a signal may raise in the middle
         try:
             self._held.write(data)
         except OSError:
             self._take_back()
             raise
-        self._newline_first = False
         self.size += len(data)
+        self._newline_first = self._unsure = False
+
+    def _look_again(self) -> None:
+        self.end_torn_line()
+        self.size = self._held.size()
+        self._unsure = False
 
     def end_torn_line(self) -> int:
         """If the file ends within a line, the next append ends it. Returns how many bytes it has."""
@@ -39,11 +48,14 @@ class Appender:
         return platform.is_same_file(self._held)
 
     def _take_back(self) -> None:
-        try:
+        with contextlib.suppress(
+            OSError
+        ):  # then what is there of the line stays, ended by the next one's newline
             os.ftruncate(self._held.fd, self.size)
-        except OSError:  # what is there of the line stays, ended by the next one's newline
-            self.size = self._held.size()
-            self._newline_first = True
+
+    def duplicate(self) -> int:
+        """A descriptor of the same file, for the caller to close."""
+        return os.dup(self._held.fd)
 
     def close(self) -> None:
         self._held.close()
@@ -59,6 +71,16 @@ def torn_bytes(held: platform.Held) -> int:
             return size - (start + newline + 1)
         end = start
     return size
+
+
+def append_once(path: Path, line: bytes) -> None:
+    """Make a file of this one line, unless it is there and not empty. Raises `OSError`."""
+    held = _open_or_create(path)
+    try:
+        if held.size() == 0:
+            held.write(line + b"\n")
+    finally:
+        held.close()
 
 
 def append_shared(path: Path, line: bytes) -> None:

@@ -1,7 +1,7 @@
 """Keeping lines short: what is too large for one goes to a file of its own beside the log.
 
 `spill` decides, without touching a disk; the journal writes the files before the line that names
-them, so a line never points at nothing. `gather` is the way back.
+them. `decode` is the way back.
 """
 
 import re
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from agent_logger import records
 from agent_logger.errors import SourceError
-from agent_logger.records import AnyRecord, Chunk, Exchange, Large, Message, Request, Response
+from agent_logger.records import AnyRecord, Chunk, Exchange, Kind, Large, Message, Request, Response
 
 SPILL_BYTES = 8 << 20  # a body, or an exchange's messages, over this goes to a file
 _INSIDE = re.compile(r"[^/\0]+\.bodies/[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -42,6 +42,11 @@ def spill(record: AnyRecord, folder: str, free_name: Namer) -> Spilled:
     return spilled if len(spilled.line) <= LINE_BYTES else _spill_line(line, folder, free_name)
 
 
+def keeps_its_type(record: AnyRecord, line: bytes) -> bool:
+    """Whether the record's line is still one of its type, however large it is."""
+    return len(line) <= SPILL_BYTES or isinstance(record, Exchange | Request | Response)
+
+
 def _spill_known(record: AnyRecord, folder: str, free_name: Namer) -> Spilled | None:
     match record:
         case Exchange():
@@ -55,13 +60,13 @@ def _spill_known(record: AnyRecord, folder: str, free_name: Namer) -> Spilled | 
 
 def _spill_messages(record: Exchange, folder: str, name: str) -> Spilled:
     data = b"".join(msgspec.json.encode(message) + b"\n" for message in record.messages)
-    short = replace(record, messages=[], messages_file=f"{folder}/{name}")
+    short = replace(record, messages=[], messages_file=f"{folder}/{name}", file_bytes=len(data))
     return Spilled(records.encode(short), name, data)
 
 
 def _spill_body(record: Request | Response, folder: str, name: str) -> Spilled:
     data = records.as_bytes(record.body or "", record.body_encoding)
-    short = replace(record, body=None, body_encoding=None, body_file=f"{folder}/{name}")
+    short = replace(record, body=None, body_encoding=None, body_file=f"{folder}/{name}", file_bytes=len(data))
     return Spilled(records.encode(short), name, data)
 
 
@@ -71,8 +76,9 @@ def _spill_chunks(record: Response, chunks: list[Chunk], folder: str, name: str)
         Chunk(ts=chunk.ts, delta_ms=chunk.delta_ms, bytes=len(piece))
         for chunk, piece in zip(chunks, pieces, strict=True)
     ]
-    short = replace(record, chunks=sizes, body_file=f"{folder}/{name}")
-    return Spilled(records.encode(short), name, b"".join(pieces))
+    data = b"".join(pieces)
+    short = replace(record, chunks=sizes, body_file=f"{folder}/{name}", file_bytes=len(data))
+    return Spilled(records.encode(short), name, data)
 
 
 def _spill_line(line: bytes, folder: str, free_name: Namer) -> Spilled:
@@ -80,30 +86,40 @@ def _spill_line(line: bytes, folder: str, free_name: Namer) -> Spilled:
     return Spilled(records.encode(Large(file=f"{folder}/{name}", bytes=len(line))), name, line)
 
 
-def gather(record: AnyRecord, log_folder: Path) -> AnyRecord:
-    """The record as it was before `spill`.
+def decode(line: bytes, kind: Kind, log_folder: Path) -> AnyRecord:
+    """The record of a line, with all that `spill` took out of it.
 
-    Raises `OSError` if its file is gone, `SourceError` if the line names a file elsewhere.
+    Raises what `records.decode` does, `OSError` if a file it needs is gone, and `SourceError` if that is not whole
+    or elsewhere.
     """
+    record = records.decode(line, kind)
+    if isinstance(record, Large):
+        return records.decode(_read(log_folder, record.file, record.bytes), kind)
+    return gather(record, log_folder)
+
+
+def gather(record: AnyRecord, log_folder: Path) -> AnyRecord:
     match record:
         case Exchange(messages_file=str(file)):
-            lines = _read(log_folder, file).split(b"\n")
+            lines = _read(log_folder, file, record.file_bytes).split(b"\n")
             messages = [msgspec.json.decode(line, type=Message) for line in lines if line]
-            return replace(record, messages=messages, messages_file=None)
+            return replace(record, messages=messages, messages_file=None, file_bytes=None)
         case Response(body_file=str(file), chunks=list(chunks)):
-            return replace(record, chunks=_refill(chunks, _read(log_folder, file)), body_file=None)
+            data = _read(log_folder, file, record.file_bytes)
+            return replace(record, chunks=_refill(chunks, data), body_file=None, file_bytes=None)
         case Request(body_file=str(file)) | Response(body_file=str(file)):
-            text, encoding = records.as_text(_read(log_folder, file))
-            return replace(record, body=text, body_encoding=encoding, body_file=None)
-        case Large():
-            return records.Unknown(_read(log_folder, record.file))
+            text, encoding = records.as_text(_read(log_folder, file, record.file_bytes))
+            return replace(record, body=text, body_encoding=encoding, body_file=None, file_bytes=None)
     return record
 
 
-def _read(log_folder: Path, file: str) -> bytes:
+def _read(log_folder: Path, file: str, length: int | None) -> bytes:
     if not _INSIDE.fullmatch(file):  # a log may come from anybody, and must not lead us to /etc
         raise SourceError(f"{log_folder}: a record names the file {file!r}, which is not one of its bodies")
-    return (log_folder / file).read_bytes()
+    data = (log_folder / file).read_bytes()
+    if length is not None and len(data) != length:
+        raise SourceError(f"{log_folder / file}: has {len(data):,} bytes in place of {length:,}")
+    return data
 
 
 def _refill(chunks: list[Chunk], data: bytes) -> list[Chunk]:

@@ -14,13 +14,14 @@ import errno
 import logging
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
 from agent_logger.records import AnyRecord, Exchange, Gap, Kind, LiveMessage, LiveStart
 from agent_logger.store import live, platform
+from agent_logger.store.append import append_once
 from agent_logger.store.bodies import Spilled, spill
 from agent_logger.store.clock import CLOCK, Clock
 from agent_logger.store.openpart import OpenPart
@@ -52,15 +53,18 @@ class _Failure:
 class _Dirty:
     """What the next sync has to do."""
 
-    files: dict[Path, int] = field(default_factory=dict)  # with how many records of each
+    bodies: list[Path] = field(default_factory=list)
     folders: set[Path] = field(default_factory=set)  # with new names in them
+    lines: dict[Path, int] = field(
+        default_factory=dict
+    )  # parts and live files, with how many records of each
     live: list[Path] = field(default_factory=list)  # to be removed once the records are safe
 
     def wrote(self, path: Path, count: int = 0) -> None:
-        self.files[path] = self.files.get(path, 0) + count
+        self.lines[path] = self.lines.get(path, 0) + count
 
     def __bool__(self) -> bool:
-        return bool(self.files or self.folders or self.live)
+        return bool(self.bodies or self.folders or self.lines or self.live)
 
 
 class _TooSoonError(OSError):
@@ -82,12 +86,15 @@ class Journal:
         self._space_checked_at = -SPACE_CHECK_SECONDS
         self._ids = Ids()
         self._beyond = ANY
+        self._gitignore_is_due = False
         self.after_fork()
         UPKEEP.register(self)
 
     def after_fork(self) -> None:
         """What was open is the parent's; our next record begins a part of our own."""
         self._lock = threading.RLock()
+        self._busy = False
+        self._beside: Journal | None = None
         self._part: OpenPart | None = None
         self._live: live.LiveFile | None = None
         self._failure: _Failure | None = None
@@ -104,19 +111,32 @@ class Journal:
 
     def open(self) -> bool:
         """Take the log over and mend what its last owner left, as the first `append` does."""
-        with self._lock:
-            return self._attempt(self._opened)
+        with self._turn() as ours:
+            return ours and self._attempt(self._opened)
 
     def append(self, record: AnyRecord) -> bool:
         """`True` once the record is safe from the end of this process; `False` if it is lost, and counted."""
-        with self._lock:
-            if self._attempt(lambda: self._write(record)):
-                self.written += 1
-                return True
-            self.lost += 1
-            if self._failure:
-                self._failure.lost += 1
-            return False
+        with self._turn() as ours:
+            return self._append(record) if ours else self._append_beside(record)
+
+    def offer(self, record: AnyRecord) -> bool:
+        """As `append`, for a caller that keeps what is not taken and offers it again: that is not lost."""
+        with self._turn() as ours:
+            taken = ours and self._attempt(lambda: self._write(record))
+            self.written += taken
+            return taken
+
+    def place(self) -> tuple[Path, int] | None:
+        """The part that is written to, and its size; `None` while the disk fails."""
+        with self._turn() as ours:
+            opened = ours and self._attempt(self._opened)
+            return (self._part.path, self._part.size) if opened and self._part else None
+
+    def adopt(self, file: Path, name: str) -> str | None:
+        """Make a file of this file system a body of the log. What records call it; `None` if it is not taken."""
+        with self._turn() as ours:
+            adopted = ours and self._attempt(lambda: self._adopt(file, name))
+            return f"{self.name}.bodies/{name}" if adopted else None
 
     def begin(self, start: LiveStart) -> bool:
         """An exchange begins: `add` its messages as they come, then `end` it with its record."""
@@ -127,21 +147,61 @@ class Journal:
 
     def end(self, exchange: Exchange) -> bool:
         """`False` if its record is lost; the live file then stays, for the next owner to complete."""
-        with self._lock:
-            if not self.append(exchange):
+        with self._turn() as ours:
+            if not ours:
+                return self._append_beside(exchange)
+            if not self._append(exchange):
                 return False
             if self._live:
-                with contextlib.suppress(OSError):  # then it goes with the next one's
+                with contextlib.suppress(OSError):  # then the next owner removes it
                     self._dirty.live += filter(None, [self._live.end()])
             return True
 
     def close(self) -> None:
         """Leave the log to whoever wants it next. The last sync is up to the upkeep."""
+        with self._turn() as ours:
+            if ours:
+                self.last_chance()
+                self._close_part()
+        if self._beside:
+            self._beside.close()
+
+    def last_chance(self) -> None:
+        """Say what was lost now, if at all, without waiting for the disk to rest."""
         with self._lock:
             if self._failure:
                 self._failure.retry_at = self._clock.monotonic()
                 self._attempt(lambda: None)
-            self._close_part()
+
+    @contextlib.contextmanager
+    def _turn(self) -> Iterator[bool]:
+        """One at a time. `False` for a signal handler that has interrupted one which is at work."""
+        with self._lock:
+            if self._busy:
+                yield False
+                return
+            self._busy = True
+            try:
+                yield True
+            finally:
+                self._busy = False
+
+    def _append(self, record: AnyRecord) -> bool:
+        if self._attempt(lambda: self._write(record)):
+            self.written += 1
+            return True
+        self.lost += 1
+        if self._failure:
+            self._failure.lost += 1
+        return False
+
+    def _append_beside(self, record: AnyRecord) -> bool:
+        """In the middle of a line there is no room for another: it goes to a part of its own."""
+        if self._beside is None:
+            self._beside = Journal(
+                self.folder, self.name, self.kind, clock=self._clock, part_bytes=self._part_bytes
+            )
+        return self._beside.append(record)
 
     # ------------------------------------------------------------ writing
 
@@ -149,7 +209,8 @@ class Journal:
         part = self._opened()
         spilled = spill(part.introduced(record), f"{self.name}.bodies", self._free_body_name)
         if part.size and part.size + len(spilled.line) >= self._part_bytes:
-            part = self._start_part(Beyond(part.file.number, "full"))
+            beyond = Beyond(part.file.number, "full")
+            part = self._with_descriptors(lambda: self._start_part(beyond))
         if spilled.name:
             self._write_body(spilled, spilled.name)
         part.append(spilled.line)
@@ -159,7 +220,9 @@ class Journal:
 
     def _write_live(self, write: Callable[[live.LiveFile], None]) -> bool:
         """A live file that cannot be written is no loss yet: the exchange's record may still make it."""
-        with self._lock:
+        with self._turn() as ours:
+            if not ours:
+                return False
             try:
                 part = self._opened()
                 file = self._live = self._live or live.LiveFile(part.file)
@@ -168,6 +231,7 @@ class Journal:
                 log.warning("%s: the exchange in flight is not on disk: %s", self._where(), error)
                 return False
             self._dirty.wrote(file.path)
+            self._dirty.folders.add(self.folder)
             UPKEEP.due(self)
             return True
 
@@ -186,8 +250,15 @@ class Journal:
             raise
         finally:
             held.close()
-        self._dirty.wrote(held.path)
-        self._dirty.folders.add(held.path.parent)
+        self._dirty.bodies.append(held.path)
+        self._dirty.folders |= {held.path.parent, self.folder}
+
+    def _adopt(self, file: Path, name: str) -> None:
+        platform.make_folder(self._bodies())
+        os.replace(file, self._bodies() / name)
+        self._dirty.bodies.append(self._bodies() / name)
+        self._dirty.folders |= {self._bodies(), self.folder}
+        UPKEEP.due(self)
 
     def _bodies(self) -> Path:
         return self.folder / f"{self.name}.bodies"
@@ -195,18 +266,17 @@ class Journal:
     # ------------------------------------------------------------ parts
 
     def _opened(self) -> OpenPart:
-        part = self._part or self._start_part(self._beyond)
+        part = self._part or self._with_descriptors(lambda: self._start_part(self._beyond))
         UPKEEP.used(self)
         return part
 
     def _start_part(self, beyond: Beyond) -> OpenPart:
-        if platform.make_folder(self.folder):
-            _write_gitignore(self.folder)
-        claimed = self._with_descriptors(
-            lambda: claim(self.folder, self.name, full_at=self._part_bytes, beyond=beyond)
-        )
+        self._gitignore_is_due |= platform.make_folder(self.folder)
+        self._write_gitignore()
+        claimed = claim(self.folder, self.name, full_at=self._part_bytes, beyond=beyond)
         if self._live:  # before the old part is let go: without an owner its live file were an orphan
             self._live.follow(claimed.part)
+            self._dirty.wrote(self._live.path)  # what is due for it goes by its name
         self._close_part()
         part = OpenPart(claimed, self.kind, self._ids, clock=self._clock, started=self._started)
         self._part, self._ids = part, part.ids
@@ -290,42 +360,55 @@ class Journal:
     def upkeep(self) -> bool:
         with self._lock:
             dirty, self._dirty = self._dirty, _Dirty()
-        synced = [self._sync_file(path, count) for path, count in dirty.files.items()]
+            held = {path: self._duplicate(path) for path in dirty.lines}
+        # In this order: a line that is on the disk must not name a body that is not.
+        synced = [self._sync_file(path, 0, None) for path in dirty.bodies]
         _sync_folders(dirty.folders)
+        synced += [self._sync_file(path, count, held[path]) for path, count in dirty.lines.items()]
         if all(synced):
             _remove(dirty.live)
-        with self._lock:
+        with self._turn() as ours:
             if not all(synced):
                 self._dirty.live += dirty.live
-            if self._failure:
+            if ours and self._failure:
                 self._attempt(lambda: None)
-            if self._part and not self._part.is_in_place():
+            if ours and self._part and not self._part.is_in_place():
                 self._close_part()  # somebody removed the log: the next record begins it anew
+        self._write_gitignore()
         self._watch_space()
         return bool(self._dirty or self._failure)
 
-    def _sync_file(self, path: Path, count: int) -> bool:
-        """Not through the descriptor that is written to, which may be closed at any time."""
+    def _duplicate(self, path: Path) -> int | None:
+        """A descriptor of the very file that was written, for its name may be another's when the sync comes."""
+        for writer in (self._part, self._live):
+            if writer and writer.path == path:
+                with contextlib.suppress(OSError):
+                    return writer.duplicate()
+        return None
+
+    def _sync_file(self, path: Path, count: int, fd: int | None) -> bool:
         try:
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            fd = fd if fd is not None else os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         except FileNotFoundError:
-            fd = -1  # sealed or removed
+            self._settle(count)  # sealed or removed
+            return True
         except OSError:
             with self._lock:
                 self._dirty.wrote(path, count)  # no descriptor left: next time
             return False
         try:
-            if fd >= 0:
-                platform.sync(fd)
+            platform.sync(fd)
         except OSError as error:
             self._sync_failed(path, count, error)
             return False
         finally:
-            if fd >= 0:
-                os.close(fd)
-            with self._lock:
-                self.pending -= count
+            os.close(fd)
+            self._settle(count)
         return True
+
+    def _settle(self, count: int) -> None:
+        with self._lock:
+            self.pending -= count
 
     def _sync_failed(self, path: Path, count: int, error: OSError) -> None:
         """The system may have dropped what it could not write, and the next sync would not say so.
@@ -336,7 +419,9 @@ class Journal:
             if self._part and self._part.path == path:
                 self._beyond = Beyond(self._part.file.number, "sync_failed")
                 self._close_part()
-            self._fail(error, unsynced=count)
+            since = self._dirty.lines.pop(path, 0)  # these came while it was failing
+            self.pending -= since
+            self._fail(error, unsynced=count + since)
             if self._failure:
                 self._failure.retry_at = self._clock.monotonic()  # a new part may well take lines
 
@@ -361,17 +446,16 @@ class Journal:
                 log.warning("%s: the disk is almost full; records will be lost when it is", self._where())
             self.low_space = low
 
+    def _write_gitignore(self) -> None:
+        """Into a folder that we created, for logs are nobody's source code."""
+        if not self._gitignore_is_due:
+            return
+        with contextlib.suppress(OSError):  # else next time
+            append_once(self.folder / ".gitignore", b"*")
+            self._gitignore_is_due = False
+
     def _where(self) -> Path:
         return self.folder / f"{self.name}.jsonl"
-
-
-def _write_gitignore(folder: Path) -> None:
-    with contextlib.suppress(OSError):
-        held = platform.open_file(folder / ".gitignore", create=True)
-        try:
-            held.write(b"*\n")
-        finally:
-            held.close()
 
 
 def _sync_folders(folders: set[Path]) -> None:

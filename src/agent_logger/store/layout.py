@@ -7,9 +7,10 @@ from pathlib import Path
 
 from agent_logger.errors import StoreError
 from agent_logger.store import platform
+from agent_logger.store.append import append_once
 
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_LOOKS_LIKE_A_PART = re.compile(r".*\.p[0-9]+")
+_LOOKS_LIKE_A_PART = re.compile(r".*\.p[0-9]+|.*\.jsonl.*")
 KEY_BYTES = 32
 
 
@@ -27,11 +28,11 @@ def prepare_log_folder(path: Path) -> None:
     """
     try:
         if platform.make_folder(path):
-            (path / ".gitignore").write_text("*\n")
-            os.chmod(path / ".gitignore", platform.FILE_MODE)
-        probe = path / f".write-test-{os.getpid()}"
+            append_once(path / ".gitignore", b"*")
+        probe = path / ".write-test"
+        probe.unlink(missing_ok=True)
         platform.open_file(probe, create=True).close()
-        probe.unlink()
+        probe.unlink(missing_ok=True)
     except OSError as error:
         raise StoreError(f"cannot write to {path}: {error.strerror}; choose another folder") from error
 

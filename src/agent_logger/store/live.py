@@ -19,7 +19,10 @@ from agent_logger.formats.exchange_log import from_live
 from agent_logger.records import AnyRecord, Exchange, LiveMessage, LiveStart, Unknown
 from agent_logger.store import platform
 from agent_logger.store.append import Appender
+from agent_logger.store.bodies import decode
+from agent_logger.store.clock import CLOCK
 from agent_logger.store.files import entries, part_entries
+from agent_logger.store.layout import safe_name
 from agent_logger.store.parts import PartFile, live_files_of, parts_of
 from agent_logger.wire.jsonl import Entry
 
@@ -28,8 +31,10 @@ class LiveFile:
     """The exchange in flight of one journal. Its descriptor may be closed at any time and is opened again."""
 
     def __init__(self, part: PartFile) -> None:
+        self._part = part
         self.path = part.live_path
         self._start: LiveStart | None = None
+        self._start_is_written = False
         self._appender: Appender | None = None
 
     @property
@@ -37,53 +42,72 @@ class LiveFile:
         return self._start is not None
 
     def begin(self, start: LiveStart) -> None:
-        self._open().append(records.encode(start))
-        self._start = start
+        if not self._start:
+            self.close()
+            self.path = _free(self._part.live_path, start.id)
+        self._start, self._start_is_written = start, False
+        self._opened()
 
     def add(self, message: LiveMessage) -> None:
-        self._open().append(records.encode(message))
+        self._opened().append(records.encode(message))
 
     def end(self) -> Path | None:
         """Returns the file to remove after the next sync, under a name that is not used again."""
         start, self._start = self._start, None
         self.close()
-        if start is None or not self.path.exists():
-            return None
-        retired = self.path.with_name(f"{self.path.name}.{start.id}")
-        os.rename(self.path, retired)
-        return retired
+        return retire(self.path) if start else None
 
     def follow(self, part: PartFile) -> None:
         """The journal writes to another part now, and only the owner of a part has a live file there."""
-        own, wanted = self.path, part.live_path
-        if wanted == own:
+        if part == self._part:
             return
         self.close()
-        if self._start and wanted.exists():  # an orphan, which is not ours to overwrite
-            wanted = wanted.with_name(f"{wanted.name}.{self._start.id}")
-        if self._start and own.exists():
-            os.rename(own, wanted)
-        self.path = wanted
+        self._part, own = part, self.path
+        if self._start:
+            self.path = _free(part.live_path, self._start.id)
+            with suppress(FileNotFoundError):  # another process took it for an orphan
+                os.rename(own, self.path)
+
+    def duplicate(self) -> int | None:
+        return self._appender.duplicate() if self._appender else None
 
     def close(self) -> None:
         if self._appender:
             self._appender.close()
             self._appender = None
 
-    def _open(self) -> Appender:
+    def _opened(self) -> Appender:
+        """The file, which begins with its exchange, however often it was closed or taken away meanwhile."""
         if self._appender is None:
-            self._appender = self._reopened()
+            self._appender = self._open()
+        if self._start and not self._start_is_written:
+            self._appender.append(records.encode(self._start))
+            self._start_is_written = True
         return self._appender
 
-    def _reopened(self) -> Appender:
+    def _open(self) -> Appender:
         try:
             return Appender(platform.open_file(self.path))
         except FileNotFoundError:
-            pass
-        appender = Appender(platform.open_file(self.path, create=True))
-        if self._start:  # taken away while it was closed: what follows must still have a beginning
-            appender.append(records.encode(self._start))
-        return appender
+            self._start_is_written = False
+            return Appender(platform.open_file(self.path, create=True))
+
+
+def _free(path: Path, exchange_id: str) -> Path:
+    """A file there is an orphan, or about to be removed: not ours to write to."""
+    return path.with_name(f"{path.name}.{safe_name(exchange_id)}") if path.exists() else path
+
+
+def retire(path: Path) -> Path | None:
+    """Make sure that nobody writes to a live file under its name any more. `None` if it is gone."""
+    if not path.name.endswith(".live"):
+        return path  # it has a name of its own
+    retired = path.with_name(f"{path.name}.{CLOCK.uuid7()}")
+    try:
+        os.rename(path, retired)
+    except FileNotFoundError:
+        return None
+    return retired
 
 
 def read_live(path: Path) -> list[Exchange]:
@@ -116,7 +140,7 @@ def recover(part: PartFile, write: Callable[[Exchange], None], *, in_flight: Pat
                 logged = _exchange_ids(it for it in parts_of(part.folder, part.name) if it >= other)
                 for exchange in _unfinished(paths, logged):
                     write(replace(exchange, end_reason="recovered"))
-                done += paths
+                done += filter(None, map(retire, paths))
     return done
 
 
@@ -126,16 +150,22 @@ def _unfinished(paths: list[Path], logged: set[str]) -> list[Exchange]:
 
 
 def _exchange_ids(parts: Iterable[PartFile]) -> set[str]:
+    """Of the exchanges that are in the log whole: a power cut may have left a record and taken its messages."""
     found: set[str] = set()
     for part in parts:
         with suppress(FileNotFoundError):
-            found |= _ids_in(part_entries(part))
+            found.update(filter(None, (_exchange_id(line, part.folder) for line in part_entries(part))))
     return found
 
 
-def _ids_in(lines: Iterable[object]) -> set[str]:
-    values = (line.value for line in lines if isinstance(line, Entry))
-    return {value["id"] for value in values if isinstance(value, dict) and isinstance(value.get("id"), str)}
+def _exchange_id(line: object, folder: Path) -> str | None:
+    if not isinstance(line, Entry) or b'"exchange"' not in line.raw:
+        return None
+    try:
+        record = decode(line.raw, "exchange", folder)
+    except (msgspec.MsgspecError, SourceError, OSError):
+        return None
+    return record.id if isinstance(record, Exchange) else None
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from agent_logger import __version__, records
 from agent_logger.records import AnyRecord, Kind, Part, PartReason, Record, Recovered, Writer
 from agent_logger.store import platform
 from agent_logger.store.append import Appender
+from agent_logger.store.bodies import keeps_its_type
 from agent_logger.store.clock import Clock
 from agent_logger.store.ownership import Claim, Ids, ids_of
 from agent_logger.store.parts import PartFile
@@ -56,11 +57,11 @@ class OpenPart:
     def introduced(self, record: AnyRecord) -> AnyRecord:
         """The record as it is to be written: the first one of a log carries the ids.
 
-        One that may not be changed gets a record before it that does.
+        One that may not be changed, or stands in every kind of log, gets a `part` record before it that does.
         """
         if not self._says_nothing_yet:
             return record
-        if isinstance(record, Record):
+        if isinstance(record, Record) and _tells_its_log(record):
             return replace(record, **self._head())
         self._append_part_record("verbatim", None)
         return record
@@ -68,6 +69,9 @@ class OpenPart:
     def is_in_place(self) -> bool:
         """`False` once somebody removed or replaced the file."""
         return self._appender.is_in_place()
+
+    def duplicate(self) -> int:
+        return self._appender.duplicate()
 
     def close(self) -> None:
         self._appender.close()
@@ -80,16 +84,21 @@ class OpenPart:
             self._says_nothing_yet = True
             return
         reason = claimed.reason or "owned"  # none: whoever created it died before it could say
-        self._append_part_record(reason, None if reason in ("owned", "no_locks") else self._previous(before))
+        self._append_part_record(reason, before.part or self._previous(reason))
 
-    def _previous(self, before: Ids) -> str | None:
-        return before.part or ids_of(PartFile(self.file.folder, self.file.name, self.file.number - 1)).part
+    def _previous(self, reason: PartReason) -> str | None:
+        """The part whose end this one begins at; none if somebody else is still writing to it."""
+        if reason in ("owned", "no_locks"):
+            return None
+        return ids_of(PartFile(self.file.folder, self.file.name, self.file.number - 1)).part
 
     def _adopt(self, before: Ids) -> None:
         found = ids_of(self.file)
         self.ids = Ids(found.log or before.log or self._clock.uuid7(), found.part or self._clock.uuid7())
+        self._says_nothing_yet = found.log is None  # a crash took its head: the next record says it again
         if torn := self._appender.end_torn_line():
-            self.append(records.encode(Recovered(ts=self._clock.now(), torn_bytes=torn)))
+            recovered = self.introduced(Recovered(ts=self._clock.now(), torn_bytes=torn))
+            self.append(records.encode(recovered))
 
     def _append_part_record(self, reason: PartReason, after: str | None) -> None:
         record = Part(
@@ -109,3 +118,8 @@ class OpenPart:
             machine=platform.machine(),
             writer=Writer(pid=os.getpid(), started=self._started, version=__version__),
         )
+
+
+def _tells_its_log(record: Record) -> bool:
+    line = records.encode(record)
+    return keeps_its_type(record, line) and records.kind_of(line) is not None

@@ -5,16 +5,20 @@ the lock begins a new part, so nobody waits and no two writers share a file: a l
 left torn would take the other's next line with it.
 """
 
+import itertools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from agent_logger import records
 from agent_logger.errors import SourceError
+from agent_logger.records import Kind
 from agent_logger.store import platform
 from agent_logger.store.files import part_entries
 from agent_logger.store.parts import PartFile, parts_of
 from agent_logger.wire.jsonl import Entry
 
+HEAD_LINES = 8
 TRIES = 1000  # others may create parts of the same log at the same time; each try loses to one of them
 
 Reason = Literal["owned", "full", "sealed", "sync_failed", "no_locks"]
@@ -73,6 +77,9 @@ def _create(part: PartFile) -> platform.Held | None:
         owned = platform.lock(held)
     except platform.NoLocksError:
         owned = True  # and everybody else will begin a part of their own
+    if owned and part.is_sealed():  # between our look and our file, which hides behind the sealed one
+        part.path.unlink(missing_ok=True)
+        owned = False
     if not owned:
         held.close()
         return None
@@ -109,21 +116,30 @@ def _obstacle(held: platform.Held, part: PartFile, full_at: int) -> Reason | Lit
 class Ids:
     log: str | None = None
     part: str | None = None
+    after: str | None = None  # the part before it
 
 
-def first_entry(part: PartFile) -> Entry | None:
-    """`None` if it cannot be read, or is still being written."""
+def head_of(part: PartFile) -> list[Entry]:
+    """The first lines that can be read: a crash may have taken the very first ones. Raises `OSError`."""
     try:
-        first = next(part_entries(part), None)
-    except (OSError, SourceError):
-        return None
-    return first if isinstance(first, Entry) else None
+        readable = (line for line in part_entries(part) if isinstance(line, Entry))
+        return list(itertools.islice(readable, HEAD_LINES))
+    except (FileNotFoundError, SourceError):
+        return []
 
 
 def ids_of(part: PartFile) -> Ids:
-    """What the first line of a part says; nothing if it cannot be read."""
-    first = first_entry(part)
-    if first is None or not isinstance(first.value, dict):
-        return Ids()
-    log, own = first.value.get("log"), first.value.get("part")
-    return Ids(log if isinstance(log, str) else None, own if isinstance(own, str) else None)
+    """What the head of a part says; nothing if it cannot be read."""
+    values = (line.value for line in head_of(part) if isinstance(line.value, dict))
+    return next((_ids(value) for value in values if "log" in value), Ids())
+
+
+def _ids(value: dict[str, object]) -> Ids:
+    log, own, after = (value.get(key) for key in ("log", "part", "after"))
+    return Ids(*(it if isinstance(it, str) else None for it in (log, own, after)))
+
+
+def kind_of(part: PartFile) -> Kind | None:
+    """`None` for a file that is not ours, or has no whole line yet."""
+    kinds = (records.kind_of(line.raw) for line in head_of(part))
+    return next((kind for kind in kinds if kind), None)

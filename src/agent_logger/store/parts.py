@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-_PART = re.compile(r"(?P<name>.+?)(?:\.p(?P<number>[2-9]|[1-9][0-9]+))?\.jsonl(?:\.zst|\.live(?:\..+)?)?")
+_PART = re.compile(
+    r"(?P<name>.+?)(?:\.p(?P<number>[2-9]|[1-9][0-9]+))?\.jsonl(?:\.zst|(?P<live>\.live(?:\.[\w.-]+)?))?"
+)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -55,22 +57,27 @@ def part_of(path: Path) -> PartFile | None:
     return PartFile(path.parent, found["name"], int(found["number"] or 1)) if found else None
 
 
+def is_live(path: Path) -> bool:
+    found = _PART.fullmatch(path.name)
+    return bool(found and found["live"])
+
+
 def parts_of(folder: Path, name: str) -> list[PartFile]:
     """The parts of a log, oldest first."""
-    return sorted({part for part, path in _files(folder, name) if ".live" not in path.name})
+    return sorted({part for part, path in _files(folder, name) if not is_live(path)})
 
 
 def live_files_of(folder: Path, name: str) -> dict[PartFile, list[Path]]:
     """A part has more than one while a sync is due for an exchange that has just ended."""
     found: dict[PartFile, list[Path]] = {}
     for part, path in _files(folder, name):
-        if ".live" in path.name:
+        if is_live(path):
             found.setdefault(part, []).append(path)
     return found
 
 
 def parts_in(folder: Path) -> list[PartFile]:
-    return sorted({part for part, path in _files(folder) if ".live" not in path.name})
+    return sorted({part for part, path in _files(folder) if not is_live(path)})
 
 
 def _files(folder: Path, name: str | None = None) -> Iterator[tuple[PartFile, Path]]:

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import msgspec
 
-from agent_logger import records
 from agent_logger.errors import SourceError
-from agent_logger.records import AnyRecord, Exchange, Kind, Large, Part, Unknown
-from agent_logger.store.bodies import gather
+from agent_logger.records import AnyRecord, Exchange, Kind, Part, Unknown
+from agent_logger.store.bodies import decode
 from agent_logger.store.files import part_entries
 from agent_logger.store.live import read_live
-from agent_logger.store.ownership import first_entry
+from agent_logger.store.ownership import ids_of, kind_of
 from agent_logger.store.parts import PartFile, live_files_of, parts_of
 from agent_logger.wire.jsonl import Damage, Entry, Torn
 
@@ -34,7 +33,7 @@ def read_log(folder: Path, name: str) -> Iterator[Item]:
     Bodies that stand in files of their own are where they belong in their records again.
     """
     parts = parts_of(folder, name)
-    kind = log_kind(parts)
+    kind = next((kind for part in parts if (kind := kind_of(part))), None)
     streams = [_stream(chain, kind) for chain in _chains(parts)]
     return (item for _, item in heapq.merge(*streams, key=lambda timed: timed[0]))
 
@@ -52,34 +51,19 @@ def read_exchanges(folder: Path, name: str) -> list[Exchange]:
     return list(best.values())
 
 
-def log_kind(parts: list[PartFile]) -> Kind | None:
-    """`None` for a log that is not ours, or has no whole line yet."""
-    firsts = (first_entry(part) for part in parts)
-    kinds = (records.kind_of(first.raw) for first in firsts if first)
-    return next((kind for kind in kinds if kind), None)
-
-
 def _chains(parts: list[PartFile]) -> list[list[PartFile]]:
     """Parts that were written one after the other; two chains were written at the same time."""
     chain_of: dict[str, list[PartFile]] = {}
     chains: list[list[PartFile]] = []
     for part in parts:
-        own, after = _links(part)
-        chain = chain_of.get(after) if after else None
+        ids = ids_of(part)
+        chain = chain_of.get(ids.after) if ids.after else None
         if chain is None:
             chains.append(chain := [])
         chain.append(part)
-        if own:
-            chain_of[own] = chain
+        if ids.part:
+            chain_of[ids.part] = chain
     return chains
-
-
-def _links(part: PartFile) -> tuple[str | None, str | None]:
-    first = first_entry(part)
-    if not first or not isinstance(first.value, dict):
-        return None, None
-    own, after = first.value.get("part"), first.value.get("after")
-    return own if isinstance(own, str) else None, after if isinstance(after, str) else None
 
 
 def _stream(chain: list[PartFile], kind: Kind | None) -> Iterator[tuple[str, Item]]:
@@ -104,15 +88,6 @@ def _record(entry: Entry, kind: Kind | None, folder: Path) -> AnyRecord | Damage
         return decode(entry.raw, kind, folder) if kind else Unknown(entry.raw)
     except (msgspec.MsgspecError, SourceError, OSError) as error:
         return Damage(entry.line, entry.offset, len(entry.raw), str(error))
-
-
-def decode(line: bytes, kind: Kind, folder: Path) -> AnyRecord:
-    """A record with everything that belongs to it."""
-    record = records.decode(line, kind)
-    whole = gather(record, folder)
-    if isinstance(record, Large) and isinstance(whole, Unknown):
-        return records.decode(whole.raw, kind)
-    return whole
 
 
 def _time(found: object) -> str:

@@ -5,20 +5,22 @@ file, read back and compared, synced, renamed; then the plain file goes. While b
 sealed one counts.
 """
 
+import logging
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent_logger import records
 from agent_logger.errors import SourceError
 from agent_logger.store import platform
 from agent_logger.store.append import torn_bytes
 from agent_logger.store.clock import CLOCK, Clock
 from agent_logger.store.journal import Journal
-from agent_logger.store.ownership import first_entry
+from agent_logger.store.ownership import kind_of
 from agent_logger.store.parts import PartFile, live_files_of, parts_in
 from agent_logger.store.sealed import SealedFile, write_sealed
+
+log = logging.getLogger("agent_logger.store")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,20 +33,32 @@ class Sealed:
 def seal_due(folder: Path, after_seconds: float | None, *, clock: Clock = CLOCK) -> Iterator[Sealed]:
     """Seal the parts of a folder that were superseded, or not touched for so long. `None`: never.
 
-    Raises `OSError`, and `SourceError` for a part that does not come back as it went in; the part
-    that failed is as it was.
+    A part that cannot be sealed now stays as it is, and the log says why.
     """
     if after_seconds is None:
         return
-    parts = parts_in(folder)
+    try:
+        parts = parts_in(folder)
+    except OSError as error:
+        log.warning("%s: nothing is sealed: %s", folder, error)
+        return
     newest = {part.name: part for part in parts}
     for part in parts:
-        if part == newest[part.name]:
-            if _untouched_seconds(part, clock) < after_seconds:
-                continue
-            _mend(part)
-        if sealed := seal(part):
+        try:
+            sealed = _seal_if_due(part, part == newest[part.name], after_seconds, clock)
+        except (OSError, SourceError) as error:
+            log.warning("%s: not sealed: %s", part.path, error)
+            continue
+        if sealed:
             yield sealed
+
+
+def _seal_if_due(part: PartFile, is_newest: bool, after_seconds: float, clock: Clock) -> Sealed | None:
+    if is_newest:
+        if _untouched_seconds(part, clock) < after_seconds:
+            return None
+        _mend(part)
+    return seal(part)
 
 
 def _untouched_seconds(part: PartFile, clock: Clock) -> float:
@@ -55,7 +69,10 @@ def _untouched_seconds(part: PartFile, clock: Clock) -> float:
 
 
 def seal(part: PartFile) -> Sealed | None:
-    """`None` if there is nothing to seal, or somebody writes to it."""
+    """`None` if there is nothing to seal, or somebody writes to it.
+
+    Raises `OSError`, and `SourceError` if the sealed part does not hold what the plain one holds; both are kept.
+    """
     try:
         held = platform.open_file(part.path)
     except FileNotFoundError:
@@ -123,8 +140,7 @@ def _mend(part: PartFile) -> None:
         half_done = _is_free(held) and (torn_bytes(held) or part in live_files_of(part.folder, part.name))
     finally:
         held.close()
-    first = first_entry(part) if half_done else None
-    if first and (kind := records.kind_of(first.raw)):
+    if half_done and (kind := kind_of(part)):
         journal = Journal(part.folder, part.name, kind)
         journal.open()
         journal.close()

@@ -6,6 +6,7 @@ offset in the plain text. Frames end with a line, so a damaged one takes no line
 """
 
 import contextlib
+import mmap
 import os
 import struct
 import sys
@@ -100,28 +101,38 @@ class SealedFile:
         return self.frames[-1].offset + self.frames[-1].length if self.frames else 0
 
     def _read_table(self) -> list[Frame] | None:
-        """`None` if it is not there: then this is no sealed part, or a part of one."""
+        """`None` if it is damaged, or not there: then this is no sealed part, or a piece of one."""
         size = os.fstat(self._file.fileno()).st_size
         if size < _FOOTER.size + _SKIPPABLE.size:
             return None
         self._file.seek(size - _FOOTER.size)
         count, _, magic = _FOOTER.unpack(self._file.read(_FOOTER.size))
-        start = size - _FOOTER.size - count * _ENTRY.size
-        if magic != _FOOTER_MAGIC or start < _SKIPPABLE.size:
+        length = count * _ENTRY.size
+        start = size - _FOOTER.size - length - _SKIPPABLE.size
+        if magic != _FOOTER_MAGIC or start < 0:
             return None
         self._file.seek(start)
-        return list(_placed(_ENTRY.iter_unpack(self._file.read(count * _ENTRY.size))))
+        head = _SKIPPABLE.unpack(self._file.read(_SKIPPABLE.size))
+        frames = list(_placed(_ENTRY.iter_unpack(self._file.read(length))))
+        end = frames[-1].file_offset + frames[-1].file_length if frames else 0
+        return frames if head == (_SKIPPABLE_MAGIC, length + _FOOTER.size) and end == start else None
 
     def _find_frames(self) -> list[Frame]:
-        """The whole frames at the beginning of a file whose end, and so its table, is missing."""
-        self._file.seek(0)
-        data = memoryview(self._file.read(LONGEST_FRAME))
+        """The whole frames of a file without its table, as far as they follow each other."""
+        if not os.fstat(self._file.fileno()).st_size:
+            return []
         sizes: list[tuple[int, int]] = []
-        with contextlib.suppress(zstd.ZstdError):
-            while data:
-                packed, plain = zstd.get_frame_size(data), zstd.get_frame_info(data).decompressed_size
+        with (
+            mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ) as file,
+            memoryview(file) as data,
+            contextlib.suppress(zstd.ZstdError),
+        ):
+            at = 0
+            while at < len(data) and file[at : at + 4] != _SKIPPABLE_MAGIC.to_bytes(4, "little"):
+                with data[at:] as rest:
+                    packed, plain = zstd.get_frame_size(rest), zstd.get_frame_info(rest).decompressed_size
                 sizes.append((packed, plain or 0))
-                data = data[packed:]
+                at += packed
         return list(_placed(sizes))
 
     def close(self) -> None:

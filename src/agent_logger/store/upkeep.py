@@ -26,6 +26,9 @@ class Kept(Protocol):
     def upkeep(self) -> bool:
         """Do what is due; `True` if there is more to do in a second."""
 
+    def last_chance(self) -> None:
+        """The process ends: what waits for a better time must be said now."""
+
     def release(self) -> bool:
         """Close what is open, to be opened again when needed. `False` if it is busy."""
 
@@ -39,7 +42,7 @@ class Upkeep:
         self._begin()
 
     def _begin(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may record while it is held
         self._due: dict[int, Kept] = {}  # held until done: a forgotten journal is synced too
         self._open: dict[int, weakref.ref[Kept]] = {}  # least recently used first
         self._most_open = _most_open()
@@ -53,13 +56,21 @@ class Upkeep:
     def due(self, journal: Kept) -> None:
         """The journal wrote something, or failed to."""
         with self._lock:
-            if id(journal) in self._due:
+            if id(journal) in self._due and self._thread:
                 return
             self._due[id(journal)] = journal
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="agent-logger-upkeep", daemon=True)
-                self._thread.start()
+                self._start_thread()
         self._wake.set()
+
+    def _start_thread(self) -> None:
+        thread = threading.Thread(target=self._run, name="agent-logger-upkeep", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:  # the system has no thread for us now; the next record tries again
+            log.warning("cannot sync yet: %s", error)
+        else:
+            self._thread = thread
 
     def used(self, journal: Kept) -> None:
         """The journal has an open part. If there are too many, the one not used for longest is closed."""
@@ -91,6 +102,13 @@ class Upkeep:
                     with self._lock:
                         self._due[id(journal)] = journal
 
+    def at_exit(self) -> None:
+        with self._lock:
+            journals = list(self._due.values())
+        for journal in journals:
+            journal.last_chance()
+        self.finish()
+
     def _keep(self, journal: Kept) -> bool:
         try:
             return journal.upkeep()
@@ -121,4 +139,4 @@ def _most_open() -> int:
 
 UPKEEP = Upkeep()
 os.register_at_fork(after_in_child=UPKEEP.after_fork)
-atexit.register(UPKEEP.finish)
+atexit.register(UPKEEP.at_exit)

@@ -9,9 +9,9 @@ import msgspec
 from agent_logger import records
 from agent_logger.errors import SourceError
 from agent_logger.records import Gap, Kind, Recovered
+from agent_logger.store.bodies import decode
 from agent_logger.store.files import entries
 from agent_logger.store.parts import part_of
-from agent_logger.store.read import decode
 from agent_logger.wire.jsonl import Damage, Entry, Torn
 
 

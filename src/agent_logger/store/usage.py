@@ -1,0 +1,68 @@
+"""What logs take on the disk, by kind of file."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from agent_logger.store.parts import is_live, part_of
+
+
+class FolderUsage(msgspec.Struct, frozen=True, kw_only=True):
+    """Bytes of a folder and all below it, as files are long, not as blocks are counted."""
+
+    path: str
+    logs: int
+    plain_bytes: int
+    sealed_bytes: int
+    live_bytes: int
+    body_bytes: int
+    other_bytes: int  # indexes, the spool, keys, settings
+    free_bytes: int  # of the disk it is on
+
+    @property
+    def total_bytes(self) -> int:
+        return self.plain_bytes + self.sealed_bytes + self.live_bytes + self.body_bytes + self.other_bytes
+
+
+def folder_usage(path: Path) -> FolderUsage:
+    """Links are not followed. What vanishes meanwhile is not counted."""
+    sizes = dict.fromkeys(("plain", "sealed", "live", "body", "other"), 0)
+    logs = set()
+    for file, size in _files(path):
+        kind = _kind(file)
+        sizes[kind] += size
+        if kind in ("plain", "sealed") and (part := part_of(file)):
+            logs.add((part.folder, part.name))
+    return FolderUsage(
+        path=str(path),
+        logs=len(logs),
+        plain_bytes=sizes["plain"],
+        sealed_bytes=sizes["sealed"],
+        live_bytes=sizes["live"],
+        body_bytes=sizes["body"],
+        other_bytes=sizes["other"],
+        free_bytes=shutil.disk_usage(path).free,
+    )
+
+
+def _files(path: Path) -> Iterator[tuple[Path, int]]:
+    for folder, _, names in os.walk(path):
+        for name in names:
+            file = Path(folder) / name
+            try:
+                yield file, file.lstat().st_size
+            except FileNotFoundError:
+                continue
+
+
+def _kind(file: Path) -> str:
+    if file.parent.name.endswith(".bodies"):
+        return "body"
+    if part_of(file) is None:
+        return "other"
+    if file.suffix == ".zst":
+        return "sealed"
+    return "live" if is_live(file) else "plain"
