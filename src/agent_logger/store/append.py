@@ -53,9 +53,9 @@ class Appender:
         ):  # then what is there of the line stays, ended by the next one's newline
             os.ftruncate(self._held.fd, self.size)
 
-    def duplicate(self) -> int:
-        """A descriptor of the same file, for the caller to close."""
-        return os.dup(self._held.fd)
+    def duplicate(self) -> platform.Held:
+        """The same file once more, for the caller to close."""
+        return platform.Held(os.dup(self._held.fd), self.path)
 
     def close(self) -> None:
         self._held.close()

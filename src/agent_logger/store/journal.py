@@ -93,7 +93,7 @@ class Journal:
     def after_fork(self) -> None:
         """What was open is the parent's; our next record begins a part of our own."""
         self._lock = threading.RLock()
-        self._busy = False
+        self._busy = self._recovering = False
         self._beside: Journal | None = None
         self._part: OpenPart | None = None
         self._live: live.LiveFile | None = None
@@ -283,17 +283,21 @@ class Journal:
         self._dirty.folders.add(self.folder)
         self._dirty.wrote(part.path)
         UPKEEP.due(self)
-        if part.file.number > 1 or not claimed.created:
+        if (part.file.number > 1 or not claimed.created) and not self._recovering:
             self._recover(part)
-        return part
+        return self._part
 
     def _recover(self, part: OpenPart) -> None:
+        """May itself fill the part and begin another."""
         in_flight = self._live.path if self._live and self._live.in_flight else None
+        self._recovering = True
         try:
             self._dirty.live += live.recover(part.file, self._write, in_flight=in_flight)
         except OSError:
             self._close_part()  # so that the next one to open it tries again
             raise
+        finally:
+            self._recovering = False
 
     def _close_part(self) -> None:
         if self._part:
@@ -378,17 +382,17 @@ class Journal:
         self._watch_space()
         return bool(self._dirty or self._failure)
 
-    def _duplicate(self, path: Path) -> int | None:
-        """A descriptor of the very file that was written, for its name may be another's when the sync comes."""
+    def _duplicate(self, path: Path) -> platform.Held | None:
+        """The very file that was written, for its name may be another's when the sync comes."""
         for writer in (self._part, self._live):
             if writer and writer.path == path:
                 with contextlib.suppress(OSError):
                     return writer.duplicate()
         return None
 
-    def _sync_file(self, path: Path, count: int, fd: int | None) -> bool:
+    def _sync_file(self, path: Path, count: int, held: platform.Held | None) -> bool:
         try:
-            fd = fd if fd is not None else os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            held = held or platform.open_file(path)
         except FileNotFoundError:
             self._settle(count)  # sealed or removed
             return True
@@ -397,12 +401,12 @@ class Journal:
                 self._dirty.wrote(path, count)  # no descriptor left: next time
             return False
         try:
-            platform.sync(fd)
+            platform.sync(held.fd)
         except OSError as error:
             self._sync_failed(path, count, error)
             return False
         finally:
-            os.close(fd)
+            held.close()
             self._settle(count)
         return True
 

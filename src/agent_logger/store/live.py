@@ -42,9 +42,8 @@ class LiveFile:
         return self._start is not None
 
     def begin(self, start: LiveStart) -> None:
-        if not self._start:
-            self.close()
-            self.path = _free(self._part.live_path, start.id)
+        self.close()  # also if the last one never ended: its file is then for the next owner
+        self.path = _free(self._part.live_path, start.id)
         self._start, self._start_is_written = start, False
         self._opened()
 
@@ -68,7 +67,7 @@ class LiveFile:
             with suppress(FileNotFoundError):  # another process took it for an orphan
                 os.rename(own, self.path)
 
-    def duplicate(self) -> int | None:
+    def duplicate(self) -> platform.Held | None:
         return self._appender.duplicate() if self._appender else None
 
     def close(self) -> None:
@@ -137,35 +136,67 @@ def recover(part: PartFile, write: Callable[[Exchange], None], *, in_flight: Pat
         paths = [path for path in found if path != in_flight]
         with _abandoned(other, own=part) as abandoned:
             if abandoned:
-                logged = _exchange_ids(it for it in parts_of(part.folder, part.name) if it >= other)
+                logged = _logged(it for it in parts_of(part.folder, part.name) if it >= other)
                 for exchange in _unfinished(paths, logged):
                     write(replace(exchange, end_reason="recovered"))
                 done += filter(None, map(retire, paths))
     return done
 
 
-def _unfinished(paths: list[Path], logged: set[str]) -> list[Exchange]:
-    found = {it.id: it for path in sorted(paths) for it in read_live(path) if it.id not in logged}
-    return sorted(found.values(), key=lambda it: it.exchange)
+Logged = dict[str | None, list[Exchange]]
 
 
-def _exchange_ids(parts: Iterable[PartFile]) -> set[str]:
-    """Of the exchanges that are in the log whole: a power cut may have left a record and taken its messages."""
-    found: set[str] = set()
+def _unfinished(paths: list[Path], logged: Logged) -> list[Exchange]:
+    """What live files say and the log does not."""
+    found = merged(it for path in sorted(paths) for it in read_live(path))
+    rest = (_beyond(exchange, logged.get(exchange.id, [])) for exchange in found)
+    return sorted((it for it in rest if it), key=lambda it: it.exchange)
+
+
+def _beyond(exchange: Exchange, logged: list[Exchange]) -> Exchange | None:
+    """The messages that were recovered before, when its writer seemed to be dead, are not recovered again."""
+    if any(it.complete for it in logged):
+        return None
+    known = [message for it in logged for message in it.messages]
+    messages = [message for message in exchange.messages if message not in known]
+    return replace(exchange, messages=messages) if messages or not logged else None
+
+
+def merged(exchanges: Iterable[Exchange]) -> list[Exchange]:
+    """Each exchange once: as it is complete, or with all the messages its incomplete copies have."""
+    best: dict[object, Exchange] = {}
+    for exchange in exchanges:
+        key = exchange.id or id(exchange)
+        known = best.get(key)
+        if known is None or (exchange.complete and not known.complete):
+            best[key] = exchange
+        elif not known.complete:
+            more = [message for message in exchange.messages if message not in known.messages]
+            best[key] = replace(known, messages=known.messages + more) if more else known
+    return list(best.values())
+
+
+def _logged(parts: Iterable[PartFile]) -> Logged:
+    """The exchanges that are in the log whole: a power cut may have left a record and taken its messages."""
+    found: Logged = {}
     for part in parts:
         with suppress(FileNotFoundError):
-            found.update(filter(None, (_exchange_id(line, part.folder) for line in part_entries(part))))
+            for line in part_entries(part):
+                if exchange := _exchange(line, part.folder):
+                    found.setdefault(exchange.id, []).append(exchange)
     return found
 
 
-def _exchange_id(line: object, folder: Path) -> str | None:
+def _exchange(line: object, folder: Path) -> Exchange | None:
     if not isinstance(line, Entry) or b'"exchange"' not in line.raw:
         return None
     try:
         record = decode(line.raw, "exchange", folder)
     except (msgspec.MsgspecError, SourceError, OSError):
         return None
-    return record.id if isinstance(record, Exchange) else None
+    if not isinstance(record, Exchange):
+        return None
+    return replace(record, messages=[]) if record.complete else record  # of these only the id matters
 
 
 @contextmanager

@@ -70,7 +70,7 @@ class OpenPart:
         """`False` once somebody removed or replaced the file."""
         return self._appender.is_in_place()
 
-    def duplicate(self) -> int:
+    def duplicate(self) -> platform.Held:
         return self._appender.duplicate()
 
     def close(self) -> None:
@@ -95,10 +95,9 @@ class OpenPart:
     def _adopt(self, before: Ids) -> None:
         found = ids_of(self.file)
         self.ids = Ids(found.log or before.log or self._clock.uuid7(), found.part or self._clock.uuid7())
-        self._says_nothing_yet = found.log is None  # a crash took its head: the next record says it again
         if torn := self._appender.end_torn_line():
-            recovered = self.introduced(Recovered(ts=self._clock.now(), torn_bytes=torn))
-            self.append(records.encode(recovered))
+            self.append(records.encode(Recovered(ts=self._clock.now(), torn_bytes=torn)))
+        self._says_nothing_yet = found.log is None  # a crash took its head: the next record says it again
 
     def _append_part_record(self, reason: PartReason, after: str | None) -> None:
         record = Part(

@@ -11,7 +11,7 @@ from agent_logger.errors import SourceError
 from agent_logger.records import AnyRecord, Exchange, Kind, Part, Unknown
 from agent_logger.store.bodies import decode
 from agent_logger.store.files import part_entries
-from agent_logger.store.live import read_live
+from agent_logger.store.live import merged, read_live
 from agent_logger.store.ownership import ids_of, kind_of
 from agent_logger.store.parts import PartFile, live_files_of, parts_of
 from agent_logger.wire.jsonl import Damage, Entry, Torn
@@ -39,16 +39,11 @@ def read_log(folder: Path, name: str) -> Iterator[Item]:
 
 
 def read_exchanges(folder: Path, name: str) -> list[Exchange]:
-    """The exchanges of a log, and those in flight. Of two with one id the complete one counts."""
+    """The exchanges of a log, and those in flight, each once."""
     found = [item.found for item in read_log(folder, name) if isinstance(item.found, Exchange)]
     for paths in live_files_of(folder, name).values():
         found += [exchange for path in paths for exchange in read_live(path)]
-    best: dict[object, Exchange] = {}
-    for exchange in found:
-        key = exchange.id or id(exchange)
-        if key not in best or (exchange.complete and not best[key].complete):
-            best[key] = exchange
-    return list(best.values())
+    return merged(found)
 
 
 def _chains(parts: list[PartFile]) -> list[list[PartFile]]:

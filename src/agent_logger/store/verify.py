@@ -100,8 +100,9 @@ class _Check:
         if not isinstance(entry.value, dict):
             return self.bad(Damage(entry.line, entry.offset, len(entry.raw), "JSON, but not an object"))
         self._kind = self._kind or records.kind_of(entry.raw)
+        kind: Kind | None = self._kind or ("transcript" if "v" in entry.value else None)
         try:
-            record = decode(entry.raw, self._kind, self._path.parent) if self._kind else None
+            record = decode(entry.raw, kind, self._path.parent) if kind else None
         except (msgspec.MsgspecError, SourceError, OSError) as error:
             return self.bad(Damage(entry.line, entry.offset, len(entry.raw), str(error)))
         self._records += 1
