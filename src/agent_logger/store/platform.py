@@ -128,6 +128,21 @@ def make_folder(path: Path) -> bool:
     return True
 
 
+def replace_file(path: Path, data: bytes) -> None:
+    """Put a whole file in the place of another, so that nobody ever reads half of one. Raises `OSError`."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.unlink(missing_ok=True)
+    held = open_file(temporary, create=True)
+    try:
+        held.write(data)
+        os.rename(temporary, path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+    finally:
+        held.close()
+
+
 def is_low_on_space(path: Path) -> bool:
     space = os.statvfs(path)
     low = min(LOW_SPACE_BYTES, LOW_SPACE_SHARE * space.f_blocks * space.f_frsize)

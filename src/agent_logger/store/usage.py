@@ -61,7 +61,7 @@ def _files(path: Path) -> Iterator[tuple[Path, int]]:
 def _kind(file: Path) -> str:
     if file.parent.name.endswith(".bodies"):
         return "body"
-    if part_of(file) is None:
+    if part_of(file) is None or ".spool" in file.parts:
         return "other"
     if file.suffix == ".zst":
         return "sealed"

@@ -57,7 +57,7 @@ def log_files(path: Path) -> Iterator[Path]:
         yield path
         return
     for folder, names, files in os.walk(path):
-        names.sort()
+        names[:] = sorted(name for name in names if name != ".spool")  # the proxy's own, and not yet a log
         for name in sorted(files):
             found = Path(folder) / name
             if part_of(found) and found.is_file() and not found.is_symlink():

@@ -1,0 +1,112 @@
+"""The suite notices when a safeguard is taken out: each line below, changed so, turns a named test red."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import agent_logger
+
+ROOT = Path(__file__).parent.parent.parent
+KILL, FAULTS, POWER = (f"tests/store/test_{name}.py" for name in ("kill", "faults", "power_cut"))
+
+
+class Mutant(NamedTuple):
+    name: str
+    file: str  # in src/agent_logger
+    old: str  # is there exactly once, or this test fails: then the row has to follow the code
+    new: str
+    test: str
+
+
+MUTANTS = [
+    Mutant(
+        "no sync",
+        "store/platform.py",
+        "        os.fdatasync(fd)\n",
+        "        pass\n",
+        f"{POWER}::test_a_power_cut_that_keeps_names_takes_nothing_that_was_synced[_dropped]",
+    ),
+    Mutant(
+        "no newline first",
+        "store/append.py",
+        "self._newline_first = torn > 0",
+        "self._newline_first = False",
+        f"{KILL}::test_a_torn_last_line_takes_no_later_record_with_it[within its head]",
+    ),
+    Mutant(
+        "no recovery of live files",
+        "store/journal.py",
+        "            self._recover(part)\n",
+        "            pass\n",
+        f"{KILL}::test_an_interrupted_exchange_is_completed_once_with_every_acknowledged_message",
+    ),
+    Mutant(
+        "no going on after a short write",
+        "store/platform.py",
+        "            view = view[os.write(self.fd, view) :]",
+        "            os.write(self.fd, view)\n            return",
+        f"{FAULTS}::test_short_writes_are_taken_back_and_counted",
+    ),
+    Mutant(
+        "no taking back of half a line",
+        "store/append.py",
+        "os.ftruncate(self._held.fd, self.size)",
+        "pass",
+        f"{FAULTS}::test_short_writes_are_taken_back_and_counted",
+    ),
+    Mutant(
+        "no new part after a failed sync",
+        "store/journal.py",
+        'self._beyond = Beyond(self._part.file.number, "sync_failed")',
+        "pass",
+        f"{FAULTS}::test_after_a_failed_sync_a_new_part_begins_and_the_old_one_is_left_alone",
+    ),
+    Mutant(
+        "no modes but the umask's",
+        "store/platform.py",
+        "os.fchmod(held.fd, FILE_MODE)",
+        "pass",
+        f"{FAULTS}::test_every_file_and_folder_is_its_owner_s_alone[511]",
+    ),
+]
+
+
+def _run(source: Path, *tests: str) -> subprocess.CompletedProcess[str]:
+    """Run tests against a copy of `src`."""
+    argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
+    env = {**os.environ, "PYTHONPATH": str(source)}
+    return subprocess.run(argv, cwd=ROOT, env=env, capture_output=True, text=True, timeout=100)
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    source = tmp_path / "src"
+    shutil.copytree(Path(agent_logger.__file__).parent, source / "agent_logger")
+    return source
+
+
+@pytest.mark.needs("strace")
+@pytest.mark.parametrize("mutant", [pytest.param(mutant, id=mutant.name) for mutant in MUTANTS])
+def test_the_suite_notices(mutant: Mutant, copy: Path) -> None:
+    path = copy / "agent_logger" / mutant.file
+    text = path.read_text()
+    assert text.count(mutant.old) == 1
+    path.write_text(text.replace(mutant.old, mutant.new))
+    ran = _run(copy, mutant.test)
+    assert ran.returncode == 1, ran.stdout + ran.stderr  # 1: tests failed; more: they could not be run
+    assert "1 failed" in ran.stdout
+
+
+@pytest.mark.needs("strace")
+def test_the_same_tests_pass_on_an_unchanged_copy(copy: Path) -> None:
+    where = "import agent_logger; print(agent_logger.__file__)"
+    env = {**os.environ, "PYTHONPATH": str(copy)}
+    found = subprocess.run([sys.executable, "-c", where], env=env, capture_output=True, text=True, check=True)
+    assert found.stdout.startswith(str(copy))
+    ran = _run(copy, *sorted({mutant.test for mutant in MUTANTS}))
+    assert ran.returncode == 0, ran.stdout + ran.stderr
