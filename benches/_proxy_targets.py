@@ -24,6 +24,7 @@ PYTHON = sys.executable
 ROOT = Path(__file__).parents[1]
 MITMPROXY = ROOT / ".components" / "mitmproxy"
 LOAD = [PYTHON, _proxy_load.__file__]
+STILL_SECONDS = 2.0  # a log that has not grown for so long has all it will get
 
 
 # Processes
@@ -315,15 +316,17 @@ class Log:
         self._files[name] = -1, sum(text.count(b'{"type":"response"') for text in texts)
 
     def wait(self, calls: int, most_seconds: float) -> float:
-        """Seconds until it holds so many, or until we give up."""
-        began = time.monotonic()
-        while self.calls < calls and time.monotonic() < began + most_seconds:
+        """Seconds until it held so many; or until it had the last, if it lacks some and stands still."""
+        began = grown = time.monotonic()
+        held = self.calls
+        while held < calls and time.monotonic() < min(began + most_seconds, grown + STILL_SECONDS):
             time.sleep(0.01)
-        return time.monotonic() - began
+            if self.calls > held:
+                held, grown = self.calls, time.monotonic()
+        return grown - began
 
     def lags_ms(self, answer: Answer) -> list[float]:
         """From the client having its answer to the log having it, of every call."""
         missing = time.monotonic_ns()
-        return sorted(
-            max(0, self.seen_ns.get(number, missing) - ns) / 1e6 for number, ns in answer.finished_ns.items()
-        )
+        lags = [self.seen_ns.get(number, missing) - ns for number, ns in answer.finished_ns.items()]
+        return sorted(max(0, lag) / 1e6 for lag in lags) or [float("nan")]

@@ -9,13 +9,15 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from agent_logger.cli import COMMANDS, config
+from agent_logger.cli import COMMANDS, config, status
 from agent_logger.config import SETTINGS, Origins, Setting, Written
 from agent_logger.records import KINDS, Kind
 from agent_logger.store import verify
+from agent_logger.store.usage import FolderUsage
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -104,7 +106,7 @@ def log_schema(kind: Kind) -> str:
     return _schema(f"A line of a log of kind {kind}", {"oneOf": list(one_of), "$defs": definitions})
 
 
-def report_schema(title: str, report: type) -> str:
+def report_schema(title: str, report: Any) -> str:
     return _schema(title, msgspec.json.schema(report))
 
 
@@ -127,6 +129,10 @@ GENERATED: dict[str, Callable[[], str]] = {
     "config.toml.example": config_example,
     "docs/config.md": config_page,
     "docs/schemas/config.json": partial(report_schema, "agent-logger config --json", config.Report),
+    "docs/schemas/du.json": partial(report_schema, "agent-logger du --json", list[FolderUsage]),
+    "docs/schemas/status.json": partial(
+        report_schema, "agent-logger status --json", list[status.ProxyReport]
+    ),
     "docs/schemas/verify.json": partial(report_schema, "agent-logger verify --json", verify.Report),
     **{f"docs/schemas/{kind}-log.json": partial(log_schema, kind) for kind in KINDS},
     **{f"docs/commands/{name}.md": partial(command_page, name) for name in COMMANDS},

@@ -13,7 +13,16 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 # DESIGN section 10, as far as it is used.
-RUNTIME = {"backports.zstd", "click", "msgspec", "rich"}
+RUNTIME = {
+    "backports.zstd",
+    "brotli",
+    "click",
+    "msgspec",
+    "rich",
+    "truststore",
+    "uvloop",
+    "websockets",
+}
 
 
 @pytest.fixture(scope="module")

@@ -413,6 +413,26 @@ def no_color() -> bool:
     return bool(os.environ.get("NO_COLOR"))
 
 
+@dataclass(frozen=True)
+class Network:
+    """What the environment says about the way to upstreams, as other programs understand it."""
+
+    https_proxy: str
+    no_proxy: str
+    ca_file: str
+
+
+def network() -> Network:
+    def first(*names: str) -> str:
+        return next((value for name in names if (value := os.environ.get(name))), "")
+
+    return Network(
+        https_proxy=first("https_proxy", "HTTPS_PROXY"),
+        no_proxy=first("no_proxy", "NO_PROXY"),
+        ca_file=first("SSL_CERT_FILE"),
+    )
+
+
 def stray_variables() -> list[str]:
     """Variables that look like ours and mean nothing: most likely mistyped."""
     known = {f"{PREFIX}HOME", f"{PREFIX}DEBUG", *(setting.variable for setting in SETTINGS.values())}

@@ -12,19 +12,9 @@ from agent_logger.store.parts import PartFile, live_files_of, parts_of
 from agent_logger.store.read import read_exchanges, read_log
 from agent_logger.store.seal import seal
 from agent_logger.store.upkeep import UPKEEP
-
-from .world import (
-    NAME,
-    FakeTime,
-    damage_in,
-    exchange,
-    live_message,
-    live_start,
-    note,
-    notes_in,
-    records_in,
-    start,
-)
+from tests.store.logs import damage, exchange, live
+from tests.store.logs import start as live_start
+from tests.store.world import NAME, FakeTime, note, notes_in, records_in, start
 
 
 @pytest.fixture
@@ -189,9 +179,9 @@ def test_a_torn_line_is_ended_and_accounted_for_by_the_next_owner(folder: Path) 
     path = folder / f"{NAME}.jsonl"
     with path.open("ab") as file:
         file.write(b'{"type":"resume","v":1,"sess')
-    assert damage_in(folder) == [], "a torn end is in flight, not damage"
+    assert damage(folder, NAME) == [], "a torn end is in flight, not damage"
     journal(folder).append(note("after"))
-    assert damage_in(folder) == []
+    assert damage(folder, NAME) == []
     found = [item.found for item in read_log(folder, NAME)]
     assert [it.torn_bytes for it in found if isinstance(it, Recovered)] == [28]
     assert path.read_bytes().count(b"\n") == 4
@@ -211,10 +201,10 @@ def test_an_empty_part_left_by_a_killed_process_is_taken_over(folder: Path) -> N
 def test_an_exchange_in_flight_is_on_disk_message_by_message(folder: Path) -> None:
     log = journal(folder)
     log.begin(live_start("x"))
-    log.add(live_message("x", "roses"))
-    log.add(live_message("x", "violets"))
+    log.add(live("x", "roses"))
+    log.add(live("x", "violets"))
     [found] = read_exchanges(folder, NAME)
-    assert (found.user_input, [it.text for it in found.messages]) == ("write a poem", ["roses", "violets"])
+    assert (found.user_input, [it.text for it in found.messages]) == ("do it", ["roses", "violets"])
     assert not found.complete
 
 
@@ -222,8 +212,8 @@ def test_an_exchange_that_has_ended_is_there_once_and_its_live_file_goes(folder:
     log = journal(folder)
     for number in (1, 2):
         log.begin(live_start(f"x{number}", number))
-        log.add(live_message(f"x{number}", "roses"))
-        assert log.end(exchange(f"x{number}", number, "roses"))
+        log.add(live(f"x{number}", "roses"))
+        assert log.end(exchange(f"x{number}", "roses", number=number))
         assert [it.complete for it in read_exchanges(folder, NAME)] == [True] * number
     UPKEEP.finish()
     assert live_paths(folder) == []
@@ -240,7 +230,7 @@ def test_the_next_owner_completes_an_orphan(folder: Path) -> None:
     one = journal(folder)
     one.append(start())
     one.begin(live_start("x"))
-    one.add(live_message("x", "roses"))
+    one.add(live("x", "roses"))
     abandon(one)
     journal(folder).open()
     UPKEEP.finish()
@@ -262,7 +252,7 @@ def test_an_orphan_of_a_log_without_a_record_is_completed_too(folder: Path) -> N
 def test_an_exchange_killed_between_its_record_and_the_removal_is_there_once(folder: Path) -> None:
     one = journal(folder)
     one.begin(live_start("x"))
-    one.append(exchange("x", 1, "roses"))
+    one.append(exchange("x", "roses"))
     abandon(one)
     assert len(live_paths(folder)) == 1
     journal(folder).open()
@@ -276,7 +266,7 @@ def test_an_exchange_of_a_living_process_is_left_alone(folder: Path) -> None:
     one.begin(live_start("x"))
     two.append(note("two"))
     UPKEEP.finish()
-    assert one.add(live_message("x", "roses"))
+    assert one.add(live("x", "roses"))
     assert [it.end_reason for it in read_exchanges(folder, NAME)] == [None]
 
 
@@ -284,10 +274,10 @@ def test_an_exchange_goes_on_over_the_end_of_a_part(folder: Path) -> None:
     log = journal(folder, part_bytes=1000)
     log.append(start())
     log.begin(live_start("x"))
-    log.add(live_message("x", "roses"))
+    log.add(live("x", "roses"))
     for number in range(20):
         log.append(note(f"{number}"))
-    log.add(live_message("x", "violets"))
+    log.add(live("x", "violets"))
     [path] = live_paths(folder)
     newest = parts_of(folder, NAME)[-1]
     assert path == newest.live_path

@@ -433,6 +433,24 @@ def test_a_part_is_free_when_its_owner_forked_during_a_sync_and_died(
         _take_over_while_a_child_lives(parent, folder)
 
 
+@pytest.mark.needs("strace")
+def test_a_part_is_free_as_soon_as_it_is_closed_although_its_sync_is_under_way(
+    writers: Writers, tmp_path: Path
+) -> None:
+    folder = tmp_path / "logs"
+    job = Job(folder=str(folder), seed="w", work="close", largest=2_000, pause_seconds=0.2, stopped=True)
+    first = writers.start(job)
+    slow = ["-e", "trace=fdatasync", "-e", "inject=fdatasync:delay_enter=2000000"]
+    with traced(first, tmp_path / "trace", *slow):
+        first.wait_for("done")
+        journal = Journal(folder, "log", "exchange")
+        assert journal.append(resume("next"))
+        journal.close()
+        first.kill()
+    assert [part.number for part in parts_of(folder, "log")] == [1]
+    assert look(folder).order[-1] == "next"
+
+
 def _take_over_while_a_child_lives(parent: Writer, folder: Path) -> None:
     child = parent.wait_for("child").number
     while sum(ack.op == "append" for ack in parent.acks) < 2:
@@ -455,8 +473,16 @@ def _take_over_while_a_child_lives(parent: Writer, folder: Path) -> None:
 
 
 def test_a_child_forked_while_threads_append_can_append_at_once(writers: Writers, tmp_path: Path) -> None:
-    job = Job(folder=str(tmp_path), seed="w", work="fork_while_appending", count=40, largest=2_000)
-    writer = writers.start(job)
+    writer = writers.start(
+        Job(
+            folder=str(tmp_path),
+            seed="w",
+            work="fork_while_appending",
+            count=40,
+            largest=2_000,
+            pause_seconds=0.0005,
+        )
+    )
     writer.join()
     found = look(tmp_path)
     assert writer.wait_for("done").lost == 0

@@ -20,8 +20,8 @@ from agent_logger.store.parts import PartFile, part_of
 from agent_logger.store.seal import seal
 from agent_logger.store.verify import log_files, summary, verify_file
 from agent_logger.wire.jsonl import Damage, Entry, Torn
-
-from .world import NAME, exchange, note, records_in, start
+from tests.store.logs import exchange
+from tests.store.world import NAME, note, records_in, start
 
 # ---------------------------------------------------------------- large bodies
 
@@ -53,7 +53,7 @@ LARGE: list[tuple[Kind, Record]] = [
     ("wire", response(body=BIG)),
     ("wire", response(body=b64encode(b"\xff" * SPILL_BYTES).decode(), body_encoding="base64")),
     ("wire", response(chunks=[Chunk(ts="t", delta_ms=1.5, raw="ab" * 200_000) for _ in range(30)])),
-    ("exchange", exchange("x", 1, *["line\n" * 1_000_000] * 3)),
+    ("exchange", exchange("x", *["line\n" * 1_000_000] * 3)),
     ("exchange", note("s" * (LINE_BYTES + 1))),
 ]
 
@@ -83,7 +83,7 @@ def test_a_large_body_is_the_calls_file_byte_for_byte(tmp_path: Path) -> None:
 
 
 def test_a_large_exchange_keeps_its_messages_under_its_number(tmp_path: Path) -> None:
-    Journal(tmp_path, NAME, "exchange").append(exchange("x", 7, "a" * SPILL_BYTES))
+    Journal(tmp_path, NAME, "exchange").append(exchange("x", "a" * SPILL_BYTES, number=7))
     [line] = (tmp_path / f"{NAME}.jsonl").read_bytes().splitlines()
     assert msgspec.json.decode(line)["messages_file"] == f"{NAME}.bodies/7.jsonl"
 
@@ -346,7 +346,7 @@ def test_a_key_of_the_wrong_size_is_refused(tmp_path: Path) -> None:
 
 def test_an_exchange_names_its_file_by_its_number_even_if_another_process_took_it(tmp_path: Path) -> None:
     one, two = (Journal(tmp_path, NAME, "exchange") for _ in range(2))
-    one.append(exchange("x", 1, "a" * SPILL_BYTES))
-    two.append(exchange("y", 1, "b" * SPILL_BYTES))
+    one.append(exchange("x", "a" * SPILL_BYTES))
+    two.append(exchange("y", "b" * SPILL_BYTES))
     texts = [it.messages[0].text for it in records_in(tmp_path) if isinstance(it, Exchange)]
     assert sorted(text[0] for text in texts if text) == ["a", "b"]

@@ -1,13 +1,10 @@
-"""What the tests of the store share: short records, and reading a log back."""
+"""A log of one session, and a clock that a test sets. `logs.py` has exchanges, and what was acknowledged."""
 
-from collections.abc import Callable
 from pathlib import Path
 
-from agent_logger.records import AnyRecord, Exchange, LiveMessage, LiveStart, Message, Resume, SessionStart
+from agent_logger.records import AnyRecord, Resume, SessionStart
 from agent_logger.store.clock import Clock
-from agent_logger.store.parts import parts_of
 from agent_logger.store.read import read_log
-from agent_logger.store.verify import verify_file
 from agent_logger.wire.jsonl import Damage, Torn
 
 NAME = "20261115_084532_1f320356"
@@ -29,30 +26,6 @@ def note(text: str, ts: str = "2026-11-15T08:45:33.000Z") -> Resume:
     return Resume(session_id=text, ts=ts)
 
 
-def live_start(exchange_id: str, number: int = 1) -> LiveStart:
-    return LiveStart(
-        id=exchange_id, session_id="1f", exchange=number, ts_start="t0", user_input="write a poem"
-    )
-
-
-def live_message(exchange_id: str, text: str) -> LiveMessage:
-    return LiveMessage(id=exchange_id, message=Message(source="assistant", type="text", ts="t1", text=text))
-
-
-def exchange(exchange_id: str, number: int = 1, *texts: str) -> Exchange:
-    return Exchange(
-        id=exchange_id,
-        session_id="1f",
-        exchange=number,
-        ts_start="t0",
-        ts_end="t2",
-        user_input="write a poem",
-        messages=[Message(source="assistant", type="text", ts="t1", text=text) for text in texts],
-        stats=None,
-        end_reason="result",
-    )
-
-
 def records_in(folder: Path, name: str = NAME) -> list[AnyRecord]:
     """The records of a log; fails the test if anything in it cannot be read."""
     found = [item.found for item in read_log(folder, name)]
@@ -62,11 +35,6 @@ def records_in(folder: Path, name: str = NAME) -> list[AnyRecord]:
 
 def notes_in(folder: Path, name: str = NAME) -> list[str]:
     return [it.session_id or "" for it in records_in(folder, name) if isinstance(it, Resume)]
-
-
-def damage_in(folder: Path, name: str = NAME) -> list[str]:
-    reports = [verify_file(part.existing_path()) for part in parts_of(folder, name)]
-    return [f"{report.path}: {bad.reason}" for report in reports for bad in report.damage]
 
 
 class FakeTime:
@@ -82,6 +50,3 @@ class FakeTime:
     @property
     def clock(self) -> Clock:
         return Clock(wall=lambda: self.wall, monotonic=lambda: self.monotonic)
-
-
-Wait = Callable[[Callable[[], bool]], None]

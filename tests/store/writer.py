@@ -6,6 +6,7 @@ but its pipe, and every acknowledgement goes to the pipe after the call that gav
 """
 
 import ctypes
+import faulthandler
 import fcntl
 import hashlib
 import os
@@ -43,6 +44,7 @@ Work = Literal[
     "mixed",
     "scenario",
     "end_only",
+    "close",
     "many_logs",
     "fork",
     "fork_while_appending",
@@ -224,6 +226,16 @@ def end_only(job: Job, pipe: int) -> None:
     time.sleep(60)
 
 
+def close(job: Job, pipe: int) -> None:
+    """A log that is closed while its sync is under way, if that takes long."""
+    subject = Subject(job, pipe)
+    subject.append()
+    time.sleep(job.pause_seconds)
+    subject.journal.close()
+    subject.done()
+    time.sleep(60)
+
+
 def many_logs(job: Job, pipe: int) -> None:
     """More logs than files can be open, each with an exchange in flight all the while."""
     subjects = [Subject(job, pipe, f"log{number}") for number in range(job.logs)]
@@ -265,6 +277,7 @@ def fork_while_appending(job: Job, pipe: int) -> None:
         subject = subjects.pop()
         while not stop.is_set():
             subject.append()
+            time.sleep(job.pause_seconds)
 
     threads = [threading.Thread(target=append) for _ in range(3)]
     for thread in threads:
@@ -456,6 +469,7 @@ WORK: Mapping[Work, Callable[[Job, int], None]] = {
     "mixed": mixed,
     "scenario": scenario,
     "end_only": end_only,
+    "close": close,
     "many_logs": many_logs,
     "fork": fork,
     "fork_while_appending": fork_while_appending,
@@ -522,6 +536,7 @@ def _start(control: socket.socket, job: Job, pipe: int) -> int:
     pid = os.fork()
     if pid == 0:
         control.close()
+        faulthandler.dump_traceback_later(MOST_SECONDS - 10)  # where it hangs, before it is killed
         status = 1
         try:
             run(job, pipe)

@@ -25,11 +25,14 @@ IMPLIED = "start"  # what `agent-logger --port 9000` means
 # completion import none of them.
 SECTIONS = {
     "Record": {
-        "start": "start recording (in this version: the demo)",
+        "start": "start recording (the same as no command)",
+        "proxy": "the proxy alone",
         "demo": "a scripted conversation, recorded and shown; needs no key",
     },
     "Check": {
+        "status": "is it recording? what was lost?",
         "verify": "read every byte of the logs, report damage",
+        "du": "what the logs take on the disk",
     },
     "Set up": {
         "config": "every setting, its value and where it came from",
@@ -40,6 +43,7 @@ COMMANDS = {name: line for section in SECTIONS.values() for name, line in sectio
 
 EXAMPLES = [
     ("agent-logger demo", "see what it does; needs no key"),
+    ("agent-logger status", "is it recording?"),
     ("agent-logger verify", "is everything that was recorded still there?"),
     ("agent-logger verify ~/.claude/projects", "are an agent's own files whole?"),
     ("agent-logger config --json", "the settings, for a program"),

@@ -3,16 +3,14 @@
 import click
 
 from agent_logger import config
-from agent_logger.cli import demo, output
+from agent_logger.cli import proxy
 
 
 @click.command()
-@config.settings_options("port", "page_port", "log_dir", "allow_upstream", "redact", "workers")
-@click.pass_context
-def command(context: click.Context, settings: config.Settings) -> None:  # noqa: ARG001 (checked)
-    """Start recording. The same as agent-logger without a command.
+@config.settings_options(*proxy.SETTINGS)
+def command(settings: config.Settings) -> None:
+    """Start recording: the proxy, until there is a page. The same as no command.
 
-    This version has no proxy and no page yet, so it runs the demo.
+    'agent-logger proxy --help' says how an agent is sent through it.
     """
-    output.note("This version has no proxy and no page yet, so here is the demo (agent-logger demo).\n")
-    context.invoke(demo.command, once=True, sessions_dir=None, config_file=None)
+    proxy.serve(settings)

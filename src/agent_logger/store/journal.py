@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+from agent_logger import records
 from agent_logger.records import AnyRecord, Exchange, Gap, Kind, LiveMessage, LiveStart
 from agent_logger.store import live, platform
 from agent_logger.store.append import append_once
@@ -119,11 +120,15 @@ class Journal:
         with self._turn() as ours:
             return self._append(record) if ours else self._append_beside(record)
 
-    def offer(self, record: AnyRecord) -> bool:
-        """As `append`, for a caller that keeps what is not taken and offers it again: that is not lost."""
+    def offer(self, *offered: AnyRecord) -> bool:
+        """As `append`, for a caller that keeps what is not taken and offers it again: that is not lost.
+
+        Several records are written at once, all or none; they are to be short ones.
+        """
         with self._turn() as ours:
-            taken = ours and self._attempt(lambda: self._write(record))
-            self.written += taken
+            work = self._write if len(offered) == 1 else self._write_together
+            taken = ours and self._attempt(lambda: work(*offered))
+            self.written += len(offered) * taken
             return taken
 
     def place(self) -> tuple[Path, int] | None:
@@ -216,6 +221,17 @@ class Journal:
         part.append(spilled.line)
         self._dirty.wrote(part.path, 1)
         self.pending += 1
+        UPKEEP.due(self)
+
+    def _write_together(self, first: AnyRecord, *others: AnyRecord) -> None:
+        part = self._opened()
+        lines = b"\n".join(map(records.encode, [part.introduced(first), *others]))
+        if part.size and part.size + len(lines) >= self._part_bytes:
+            beyond = Beyond(part.file.number, "full")
+            part = self._with_descriptors(lambda: self._start_part(beyond))
+        part.append(lines)
+        self._dirty.wrote(part.path, 1 + len(others))
+        self.pending += 1 + len(others)
         UPKEEP.due(self)
 
     def _write_live(self, write: Callable[[live.LiveFile], None]) -> bool:

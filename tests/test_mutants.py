@@ -11,7 +11,7 @@ import pytest
 
 import agent_logger
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parent.parent
 KILL, FAULTS, POWER = (f"tests/store/test_{name}.py" for name in ("kill", "faults", "power_cut"))
 
 
@@ -73,6 +73,27 @@ MUTANTS = [
         "pass",
         f"{FAULTS}::test_every_file_and_folder_is_its_owner_s_alone[511]",
     ),
+    Mutant(
+        "no credentials by exact value",
+        "redact.py",
+        "for credential in self._credentials for span in credential.find(data)]",
+        "for credential in () for span in credential.find(data)]",
+        "tests/test_redact.py::test_a_short_credential_of_letters_and_digits_is_removed_everywhere",
+    ),
+    Mutant(
+        "no check of the Host",
+        "capture/proxy/guard.py",
+        "if hosts[0].lower() not in self._hosts:",
+        "if False:",
+        "tests/capture/proxy/test_guard.py::test_another_host_is_misdirected_on_every_route",
+    ),
+    Mutant(
+        "no check of the address",
+        "capture/proxy/route.py",
+        "if route.any_address or is_public(address)]",
+        "]",
+        "tests/capture/proxy/test_ssrf.py::test_a_known_name_that_resolves_to_a_private_address_is_not_connected_to",
+    ),
 ]
 
 
@@ -99,7 +120,7 @@ def test_the_suite_notices(mutant: Mutant, copy: Path) -> None:
     path.write_text(text.replace(mutant.old, mutant.new))
     ran = _run(copy, mutant.test)
     assert ran.returncode == 1, ran.stdout + ran.stderr  # 1: tests failed; more: they could not be run
-    assert "1 failed" in ran.stdout
+    assert " failed" in ran.stdout
 
 
 @pytest.mark.needs("strace")

@@ -1,0 +1,128 @@
+"""One call on its way through the relay, and what the tap is told of it."""
+
+import re
+import time
+from typing import Protocol
+
+from agent_logger.capture.proxy.frames import (
+    AnyFrame,
+    CallEnd,
+    Refusal,
+    RequestData,
+    RequestEnd,
+    RequestHead,
+    ResponseData,
+    ResponseHead,
+    TunnelData,
+)
+from agent_logger.capture.proxy.masks import Credentials, Masker
+from agent_logger.capture.proxy.route import Route
+from agent_logger.store.clock import CLOCK
+from agent_logger.wire import http1
+from agent_logger.wire.bodies import HEAD_LIMIT, Body, LengthBody
+
+# As much of a refused head as can be read: header lines with whatever is folded under them.
+_LOOSE_FIELD = re.compile(rb"(?<=\n)([^\s:]+)[ \t]*:(?:[^\n]|\n[ \t])*")
+
+
+class Tap(Protocol):
+    """Where frames go. It never blocks and never raises: recording must not harm a call."""
+
+    def put(self, frame: AnyFrame) -> None: ...
+
+    def credential(self, value: bytes) -> int:
+        """The number that stands for the value in `Mask.credential`; the same one for the same value."""
+
+
+class Reporter:
+    """Numbers the calls of a relay."""
+
+    def __init__(self, tap: Tap) -> None:
+        self.tap = tap
+        self.credentials = Credentials(tap.credential)
+        self.calls = 0
+
+    def number(self) -> int:
+        self.calls += 1
+        return self.calls
+
+    def refuse(self, connection: int, status: int, reason: str, data: bytes) -> None:
+        end = data.find(b"\r\n\r\n")
+        head = data[: end + 4 if end >= 0 else HEAD_LIMIT]
+        fields = [(found[1], found[0]) for found in _LOOSE_FIELD.finditer(head)]
+        masked = Masker(self.credentials).head(head, fields, head.partition(b"\n")[0])
+        self.tap.put(
+            Refusal(self.number(), time.monotonic_ns(), CLOCK.uuid7(), connection, status, reason, *masked)
+        )
+
+
+class Call:
+    """A request that is allowed, and the reading of its answer."""
+
+    __slots__ = ("_framed", "_masker", "_number", "_tap", "body", "head", "response", "route", "sent")
+
+    def __init__(self, reporter: Reporter, head: http1.RequestHead, route: Route) -> None:
+        self.head, self.route = head, route
+        self.body: Body = head.framing or LengthBody(0)
+        self.response = http1.ResponseReader(head.method, websocket=head.websocket)
+        self.sent = False  # something was sent to the client
+        self._tap = reporter.tap
+        self._masker = Masker(reporter.credentials)
+        self._number = reporter.number()
+        self._framed = not route.has_tokens
+
+    def forwarded(self) -> bytes:
+        head, route = self.head, self.route
+        first = b"%b %b HTTP/1.%d" % (head.method, route.path, head.minor)
+        return head.forwarded(first, host=route.name.encode(), upgrade=head.websocket)
+
+    def begun(self, connection: int) -> None:
+        head, route = self.head, self.route
+        raw, masks = self._masker.head(head.raw, head.fields(), head.target)
+        path = self._masker.target(route.path)
+        frame = RequestHead(
+            self._number,
+            time.monotonic_ns(),
+            CLOCK.uuid7(),
+            connection,
+            route.provider,
+            route.name,
+            path,
+            raw,
+            masks,
+            head.websocket,
+        )
+        self._tap.put(frame)
+
+    def request_read(self) -> None:
+        """Tell what was read of the request's body since the last time."""
+        ns, body = time.monotonic_ns(), self.body
+        if body.pieces:
+            pieces, body.pieces = body.pieces, []
+            data = pieces[0][0] if len(pieces) == 1 else b"".join(piece for piece, _ in pieces)
+            if self._framed:
+                self._tap.put(RequestData(self._number, ns, *self._masker.data(data)))
+        if body.done:
+            self._tap.put(RequestEnd(self._number, ns, body.trailers))
+
+    def response_read(self) -> None:
+        ns, response = time.monotonic_ns(), self.response
+        if response.heads:
+            for head in response.heads:
+                self._tap.put(ResponseHead(self._number, ns, *self._masker.head(head.raw, head.fields())))
+            response.heads = []
+        body = response.body
+        if body is not None and body.pieces:
+            if self._framed:
+                for piece, ends in body.pieces:
+                    data, masks = self._masker.data(piece)
+                    self._tap.put(ResponseData(self._number, ns, data, ends, masks))
+            body.pieces = []
+
+    def tunnelled(self, data: bytes, *, from_client: bool) -> None:
+        masked, masks = self._masker.data(data)
+        self._tap.put(TunnelData(self._number, time.monotonic_ns(), masked, from_client, masks))
+
+    def ended(self, reason: str | None = None) -> None:
+        trailers = self.response.body.trailers if self.response.body is not None else b""
+        self._tap.put(CallEnd(self._number, time.monotonic_ns(), reason, trailers))

@@ -1,0 +1,242 @@
+"""Up to where the spool is in the logs for good, so that the rest of it is all that must be read after a crash.
+
+A checkpoint is taken in steps, and a crash after any of them costs nothing:
+
+1. the logs are synced;
+2. frames of open calls are carried to a file of their own, if that frees much more than it takes;
+3. the position is written beside the old one, synced, and put in its place;
+4. segments and carried files that no position names are removed;
+5. `touched.jsonl` forgets what was touched before.
+
+All but the last is done in a thread, on a picture of the recorder's state at one moment; recording goes on.
+"""
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from agent_logger.capture.proxy.segments import Follower, Start, carry, segments_of
+from agent_logger.capture.proxy.spool import lock_path, segment_path
+from agent_logger.store import platform
+from agent_logger.store.upkeep import UPKEEP
+
+CARRY_ABOVE = 64 << 20  # bytes that may stay for the sake of open calls
+CARRY_SHARE = 4  # and this many times what they need
+
+log = logging.getLogger("agent_logger.proxy")
+Steps = Callable[[str], None]  # told after each step, for tests
+
+
+class Open(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A call that has not ended: what of it is in the logs."""
+
+    relay: str
+    call: int
+    records: int = 0
+    seq: int | None = None
+    last_seq: int | None = None  # on a WebSocket, of its last message
+    log: tuple[str, str] | None = None
+
+
+class Session(msgspec.Struct, frozen=True):
+    relay: str
+    connection: int
+    log: tuple[str, str]
+    upstream: str
+
+
+class Relay(msgspec.Struct, frozen=True, omit_defaults=True):
+    segment: int  # the first one that is needed
+    number: int  # of the next frame
+    carried: str | None = None
+    finished: bool = False  # it is gone, and nothing of it is needed
+
+
+class Position(msgspec.Struct, frozen=True, kw_only=True):
+    v: int = 1
+    boot: str = ""
+    wall: float = 0.0
+    relays: dict[str, Relay] = msgspec.field(default_factory=dict)
+    open: list[Open] = msgspec.field(default_factory=list)
+    sessions: list[Session] = msgspec.field(default_factory=list)
+    numbers: list[tuple[str, str, int]] = msgspec.field(default_factory=list)  # folder, name, last call
+
+    def starts(self, folder: Path) -> dict[str, Start]:
+        return {
+            relay: Start(
+                segment=at.segment,
+                number=at.number,
+                calls=frozenset(it.call for it in self.open if it.relay == relay),
+                carried=folder / at.carried if at.carried else None,
+            )
+            for relay, at in self.relays.items()
+            if not at.finished
+        }
+
+
+def boot_id() -> str:
+    """Another one after each start of the machine; empty where the system does not tell."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def load(folder: Path) -> Position:
+    try:
+        return msgspec.json.decode((folder / "position.json").read_bytes(), type=Position)
+    except FileNotFoundError:
+        return Position()
+
+
+def clean(folder: Path, position: Position) -> None:
+    """Remove what no position names: a crash came between the steps."""
+    named = {at.carried for at in position.relays.values()}
+    for path in folder.iterdir():
+        if (path.suffix == ".carried" and path.name not in named) or path.suffix in (".body", ".raw", ".new"):
+            path.unlink()
+    for relay, at in position.relays.items():
+        _remove_segments(folder, relay, at)
+
+
+def _remove_segments(folder: Path, relay: str, at: Relay) -> None:
+    for number in segments_of(folder).get(relay, []):
+        if number < at.segment or at.finished:
+            segment_path(folder, relay, number).unlink(missing_ok=True)
+    if at.finished:
+        lock_path(folder, relay).unlink(missing_ok=True)
+
+
+@dataclass(slots=True)
+class Retained:
+    """What an open call needs of the spool."""
+
+    first_segment: int
+    bytes: int = 0
+
+
+@dataclass(slots=True)
+class _Plan:
+    position: Position
+    carry: dict[str, tuple[list[Path], frozenset[int]]] = field(default_factory=dict)
+    remove: list[Path] = field(default_factory=list)
+
+
+class Checkpoints:
+    """One at a time. The recorder begins them, asks whether they are `done`, and then goes on."""
+
+    def __init__(self, folder: Path, position: Position, steps: Steps | None = None) -> None:
+        self.folder, self.position = folder, position
+        self.failed: str | None = None
+        self._steps = steps or (lambda step: None)  # noqa: ARG005
+        self._thread: threading.Thread | None = None
+        self._counter = time.time_ns() // 1_000_000  # carried files have names of their own
+
+    @property
+    def running(self) -> bool:
+        return self._thread is not None
+
+    def begin(
+        self, picture: Position, followers: Mapping[str, Follower], needs: Sequence[tuple[str, int, Retained]]
+    ) -> None:
+        """`needs`: relay, call, and what is kept for it, of all open calls."""
+        plan = self._plan(picture, followers, needs)
+        self._thread = threading.Thread(
+            target=self._run, args=(plan,), name="agent-logger-checkpoint", daemon=True
+        )
+        self._thread.start()
+
+    def done(self, *, wait: bool = False) -> bool:
+        """Whether the one that was begun has ended, and well; if not well, `failed` says why."""
+        if not self._thread or (self._thread.is_alive() and not wait):
+            return False
+        self._thread.join()
+        self._thread = None
+        return self.failed is None
+
+    def _plan(
+        self, picture: Position, followers: Mapping[str, Follower], needs: Sequence[tuple[str, int, Retained]]
+    ) -> _Plan:
+        relays: dict[str, Relay] = {}
+        plan = _Plan(picture)
+        for relay, follower in followers.items():
+            own = [(call, kept) for name, call, kept in needs if name == relay]
+            old = self.position.relays.get(relay)
+            carried = old.carried if old else None
+            first = min(
+                (kept.first_segment for _, kept in own if kept.first_segment), default=follower.segment
+            )
+            first = min(first, follower.segment)
+            inherits = any(kept.first_segment == 0 for _, kept in own)
+            finished = follower.exhausted and not own
+            if not inherits:
+                carried = None
+            needed = [segment_path(self.folder, relay, n) for n in range(first, follower.segment)]
+            files = [*([self.folder / carried] if carried else []), *needed]
+            live = sum(kept.bytes for _, kept in own)
+            if sum(map(_size, files)) > CARRY_SHARE * live + CARRY_ABOVE:
+                self._counter += 1
+                carried, first = f"{relay}.{self._counter}.carried", follower.segment
+                plan.carry[carried] = (
+                    [path for path in files if path.exists()],
+                    frozenset(call for call, _ in own),
+                )
+            relays[relay] = Relay(first, follower.number, carried, finished)
+        for relay, at in self.position.relays.items():  # until their files are gone
+            if relay not in relays and at.finished and relay in segments_of(self.folder):
+                relays[relay] = at
+        old_carried = {at.carried for at in self.position.relays.values() if at.carried}
+        plan.remove = [self.folder / name for name in old_carried - {at.carried for at in relays.values()}]
+        plan.position = msgspec.structs.replace(picture, relays=relays)
+        return plan
+
+    def _run(self, plan: _Plan) -> None:
+        self.failed = None
+        try:
+            self._take(plan)
+        except OSError as error:
+            self.failed = str(error)
+        except Exception as error:  # the top of this thread
+            log.exception("a checkpoint failed")
+            self.failed = repr(error)
+
+    def _take(self, plan: _Plan) -> None:
+        UPKEEP.finish()
+        self._steps("synced")
+        for name, (files, calls) in plan.carry.items():
+            carry(self.folder / name, files, calls)
+            self._steps("carried")
+        new = self.folder / "position.new"
+        new.unlink(missing_ok=True)
+        held = platform.open_file(new, create=True)
+        try:
+            held.write(msgspec.json.encode(plan.position))
+            self._steps("written")
+            platform.sync(held.fd)
+        finally:
+            held.close()
+        self._steps("position synced")
+        os.replace(new, self.folder / "position.json")
+        self._steps("renamed")
+        platform.sync_folder(self.folder)
+        self._steps("folder synced")
+        self.position = plan.position
+        for path in plan.remove:
+            path.unlink(missing_ok=True)
+            self._steps("carried removed")
+        for relay, at in plan.position.relays.items():
+            _remove_segments(self.folder, relay, at)
+            self._steps("segments removed")
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

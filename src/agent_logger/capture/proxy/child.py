@@ -1,0 +1,354 @@
+"""The recorder's process: it reads the spool until it is told to finish, and says how it is doing.
+
+Its input is a pipe from the proxy, over which credentials come. When the pipe ends, because the proxy closed it
+or died, the recorder takes what is on the spool, makes a last checkpoint and goes.
+"""
+
+import gc
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from agent_logger.capture.proxy import checkpoint
+from agent_logger.capture.proxy.checkpoint import Checkpoints, Steps
+from agent_logger.capture.proxy.logs import Logs
+from agent_logger.capture.proxy.pair import Bench
+from agent_logger.capture.proxy.pipe import POLL_SECONDS, Pipe
+from agent_logger.capture.proxy.recording import Recording
+from agent_logger.capture.proxy.segments import Spools
+from agent_logger.capture.proxy.spool import spool_folder
+from agent_logger.errors import SourceError
+from agent_logger.store import layout, platform
+from agent_logger.store.append import append_shared
+from agent_logger.store.clock import CLOCK
+from agent_logger.store.seal import seal_due
+
+SCAN_SECONDS = 0.25
+CHECKPOINT_SECONDS = 1.0
+STATUS_SECONDS = 1.0
+SEAL_FIRST_SECONDS, SEAL_SECONDS = 60.0, 3600.0
+GIVE_UP_SECONDS = 10.0  # with a disk that fails, once told to finish
+FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS = 0.01, 0.5
+
+log = logging.getLogger("agent_logger.proxy")
+
+
+class RecorderStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """`recorder.json`, written anew every second."""
+
+    pid: int
+    ts: str
+    calls: int  # ended, since this process began
+    open: int
+    written: int  # records
+    lost: int  # frames that relays had to drop, and calls that could not be made records of
+    lag_ms: float  # the age of the oldest frame that was not taken, at its highest within the last second
+    backlog_bytes: int
+    degraded_since: str | None = None
+    problem: str | None = None
+    checkpoints: int = 0
+
+
+class _GaveUpError(Exception):
+    """Told to finish, and the disk still fails. What is on the spool stays there."""
+
+
+class Child:
+    def __init__(
+        self,
+        log_dir: Path,
+        home: Path,
+        *,
+        pipe: int = 0,
+        patterns: bool = True,
+        seal_after_seconds: float | None = 86_400.0,
+        steps: Steps | None = None,
+        checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    ) -> None:
+        self.log_dir, self.home = log_dir, home
+        self.folder = spool_folder(log_dir)
+        self.pipe = Pipe(pipe)
+        self._patterns, self._seal_after, self._steps = patterns, seal_after_seconds, steps or _no_step
+        self._checkpoint_seconds = checkpoint_seconds
+        self._checkpoints_taken = 0
+        self._degraded_since: str | None = None
+        self._problem: str | None = None
+        self._lag_ns = 0
+        now = time.monotonic()
+        self._status_at, self._scan_at = now, now
+        self._checkpoint_at, self._seal_at = now + checkpoint_seconds, now + SEAL_FIRST_SECONDS
+        self._sealing: threading.Thread | None = None
+        self._give_up_at: float | None = None
+        self._state: object = None  # at the last checkpoint
+        self._told_to_finish = False
+
+    def run(self) -> int:
+        platform.make_folder(self.folder)
+        lock = self._lock()
+        if lock is None:
+            return 0
+        try:
+            self._begin()
+            self._work()
+            self._finish()
+        except _GaveUpError:
+            return 1
+        finally:
+            lock.close()
+        return 0
+
+    def _lock(self) -> platform.Held | None:
+        """The recorder of an earlier proxy may still be at work; `None` if we are not wanted any more."""
+        path = self.folder / "recorder.lock"
+        try:
+            held = platform.open_file(path, create=True)
+        except FileExistsError:
+            held = platform.open_file(path)
+        while not platform.lock(held):
+            self.pipe.drain()
+            if self.pipe.ended:
+                held.close()
+                return None
+            self.pipe.wait(POLL_SECONDS)
+        return held
+
+    def _begin(self) -> None:
+        position = checkpoint.load(self.folder)
+        checkpoint.clean(self.folder, position)
+        self._steps("cleaned")
+        self._boot = checkpoint.boot_id()
+        self.logs = Logs(self.log_dir, self.folder, self._insist)
+        restarted = position.wall - 60 if position.wall and position.boot != self._boot else None
+        found = self.logs.recover(changed_since=restarted)
+        self._steps("recovered")
+        bench = Bench(layout.install_key(self.home), self.folder, self)
+        self.recording = Recording(self.logs, bench, self.pipe.values, patterns=self._patterns)
+        self.recording.resume(position, found)
+        self._checkpoints = Checkpoints(self.folder, position, self._steps)
+        self.spools = Spools(self.folder, position.starts(self.folder))
+        gc.freeze()  # what is there now stays; calls are freed without the collector
+        gc.set_threshold(50_000, 20, 50)
+        self._know_folder()
+
+    def _work(self) -> None:
+        while True:
+            self.pipe.drain()
+            took = self._batch()
+            self._chores()
+            if not took:
+                if self.pipe.ended and self._is_done():
+                    return
+                self.pipe.wait(POLL_SECONDS)
+
+    def _batch(self) -> bool:
+        took = False
+        take = self.recording.take
+        for read in self.spools.batch(time.monotonic_ns()):
+            if not took:
+                self._lag_ns = max(self._lag_ns, time.monotonic_ns() - read.ns)
+                took = True
+            try:
+                take(read)
+            except _GaveUpError:
+                raise
+            except Exception:  # of one call: the others are to be recorded all the same
+                log.exception("call %s of relay %s is lost", read.frame.call, read.relay.relay)
+                self.recording.give_up(read)
+        for follower in self.spools.followers.values():
+            if follower.exhausted:
+                self.recording.relay_died(follower)
+        self.logs.flush()
+        return took
+
+    def _is_done(self) -> bool:
+        """Nothing was taken: whether nothing will come. Relays that still run may go on without us."""
+        if not self._told_to_finish:
+            self._told_to_finish = True
+            self._scan()
+            return False
+        return not any(
+            it.is_waiting or (it.gone and not it.exhausted) for it in self.spools.followers.values()
+        )
+
+    # ------------------------------------------------------------ what is due now and then
+
+    def _chores(self) -> None:
+        now = time.monotonic()
+        if now >= self._scan_at:
+            self._scan()
+        if self._checkpoints.running:
+            self._end_checkpoint()
+        elif now >= self._checkpoint_at:
+            self._begin_checkpoint()
+        if now >= self._status_at:
+            self._say()
+        if now >= self._seal_at and not (self._sealing and self._sealing.is_alive()):
+            self._seal_at = now + SEAL_SECONDS
+            self._sealing = threading.Thread(target=self._seal, name="agent-logger-seal", daemon=True)
+            self._sealing.start()
+
+    def _scan(self) -> None:
+        self._scan_at = time.monotonic() + SCAN_SECONDS
+        self.spools.scan()
+        for follower in self.spools.followers.values():
+            if not follower.is_waiting:
+                follower.look()
+
+    def _begin_checkpoint(self) -> None:
+        self._checkpoint_at = time.monotonic() + self._checkpoint_seconds
+        state = (self.logs.written, [(it.segment, it.exhausted) for it in self.spools.followers.values()])
+        followers = self.spools.followers
+        if state == self._state or self.recording.is_replaying(followers):
+            return
+        self._state = state
+        picture = msgspec.structs.replace(self.recording.picture(), boot=self._boot, wall=time.time())
+        needs = [(relay, call, it.kept) for (relay, call), it in self.recording.open.items()]
+        self.logs.begin_checkpoint()
+        self._checkpoints.begin(picture, followers, needs)
+
+    def _end_checkpoint(self, *, wait: bool = False) -> bool:
+        if not self._checkpoints.done(wait=wait):
+            if not self._checkpoints.running:
+                self._degrade(self._checkpoints.failed or "")
+                self._state = None
+            return False
+        self._checkpoints_taken += 1
+        relays = self._checkpoints.position.relays
+        for (relay, _), it in self.recording.open.items():
+            if relay in relays and it.kept.first_segment < relays[relay].segment:
+                it.kept.first_segment = 0
+        for relay, at in relays.items():
+            if at.finished and relay in self.spools.followers:
+                self.spools.forget(relay)
+                self.recording.forget(relay)
+        try:
+            self.logs.end_checkpoint()
+        except OSError as error:
+            self._degrade(str(error))
+        self._steps("touched forgotten")
+        return True
+
+    def _finish(self) -> None:
+        if self._checkpoints.running:
+            self._end_checkpoint(wait=True)
+        for _ in range(2):  # the second one forgets relays that the first one finished
+            self._state = None
+            self._begin_checkpoint()
+            if self._checkpoints.running and not self._end_checkpoint(wait=True):
+                raise _GaveUpError
+        self.logs.close()
+        self._say()
+
+    def _seal(self) -> None:
+        folders = [self.log_dir, *(it for it in self.log_dir.iterdir() if it.is_dir() and it.name[0] != ".")]
+        for folder in folders:
+            try:
+                for _ in seal_due(folder, self._seal_after):
+                    pass
+            except (OSError, SourceError) as error:
+                log.warning("%s: cannot seal: %s", folder, error)
+
+    def _know_folder(self) -> None:
+        """So that other commands find the logs."""
+        path, folder = layout.facts_path(self.home), str(self.log_dir.resolve())
+        fact = {"type": "log_folder", "path": folder, "ts": CLOCK.now()}
+        try:
+            known = path.read_bytes() if path.exists() else b""
+            if msgspec.json.encode({"type": "log_folder", "path": folder})[:-1] not in known:
+                append_shared(path, msgspec.json.encode(fact))
+        except OSError as error:
+            log.warning("%s: %s", path, error)
+
+    # ------------------------------------------------------------ a failing disk
+
+    def _insist(self, work: Callable[[], bool]) -> None:
+        if work():
+            return
+        delay = FIRST_RETRY_SECONDS
+        self._degrade("")
+        while not work():
+            self._problem = self.logs.failing() or self._problem
+            self.pipe.drain()
+            now = time.monotonic()
+            if now >= self._status_at:
+                self._say()
+            if self.pipe.ended:
+                self._give_up_at = self._give_up_at or now + GIVE_UP_SECONDS
+                if now > self._give_up_at:
+                    raise _GaveUpError
+            time.sleep(delay)
+            delay = min(2 * delay, LAST_RETRY_SECONDS)
+        self._degraded_since = self._problem = None
+
+    def create(self, path: Path) -> platform.Held:
+        """A file for a large body."""
+        created: list[platform.Held] = []
+
+        def create() -> bool:
+            try:
+                path.unlink(missing_ok=True)
+                created.append(platform.open_file(path, create=True))
+            except OSError as error:
+                self._problem = str(error)
+                return False
+            return True
+
+        self._insist(create)
+        return created[0]
+
+    def write(self, held: platform.Held, data: bytes) -> None:
+        left = memoryview(data)
+
+        def write() -> bool:
+            nonlocal left
+            try:
+                while left:
+                    left = left[os.write(held.fd, left) :]
+            except OSError as error:
+                self._problem = str(error)
+                return False
+            return True
+
+        self._insist(write)
+
+    def _degrade(self, problem: str) -> None:
+        self._degraded_since = self._degraded_since or CLOCK.now()
+        self._problem = problem or self._problem
+
+    def _say(self) -> None:
+        self._status_at = time.monotonic() + STATUS_SECONDS
+        now = time.monotonic_ns()
+        followers = self.spools.followers.values()
+        oldest = min(
+            (it.oldest_ns for it in followers if it.oldest_ns is not None and not it.gone), default=now
+        )
+        counts = self.recording.counts
+        status = RecorderStatus(
+            pid=os.getpid(),
+            ts=CLOCK.now(),
+            calls=counts.calls,
+            open=len(counts.open),
+            written=self.logs.written,
+            lost=counts.dropped_frames + counts.failed,
+            lag_ms=round(max(self._lag_ns, now - oldest) / 1e6, 1),
+            backlog_bytes=sum(it.backlog_bytes() for it in followers),
+            degraded_since=self._degraded_since,
+            problem=self._problem,
+            checkpoints=self._checkpoints_taken,
+        )
+        self._lag_ns = 0
+        new = self.folder / "recorder.new"
+        try:
+            new.write_bytes(msgspec.json.encode(status))
+            os.chmod(new, platform.FILE_MODE)
+            os.replace(new, self.folder / "recorder.json")
+        except OSError:
+            pass  # a disk that takes nothing: the age of the old one says so
+
+
+def _no_step(step: str) -> None: ...

@@ -1,0 +1,160 @@
+"""What the relay tells the recorder: frames, in the order things happened.
+
+A frame is on disk as `length, checksum, body`: two little-endian 32-bit numbers, the CRC-32 of the body, and the
+body, which is msgpack. A segment of the spool is a `Segment` frame, which has no number, and then all others; they are
+counted from its `first`, so a frame is known by relay and number, also after a crash of everybody.
+
+Bodies are payload: without chunk sizes, as encoded as they came. Credentials never stand in a frame. The
+relay puts NULs in their place and says so in `masked`; the values travel over a pipe, in memory, as
+`Credential`s, for the recorder to put back before it takes HMACs and redacts. Where it cannot (both crashed) the
+places are known all the same.
+"""
+
+import struct
+import zlib
+from collections.abc import Iterator
+
+import msgspec
+
+HEAD = struct.Struct("<II")  # length of the body, its CRC-32
+LONGEST_FRAME = 16 << 20
+
+
+class Mask(msgspec.Struct, array_like=True, frozen=True):
+    """Where a credential stood in a frame's bytes, and which: an index into the relay's list of them."""
+
+    offset: int
+    length: int
+    credential: int
+
+
+class Credential(msgspec.Struct, array_like=True, frozen=True):
+    """Over the pipe only: what `Mask.credential` stands for. All are sent again to a new recorder."""
+
+    relay: str
+    index: int
+    value: bytes
+
+
+class Frame(msgspec.Struct, array_like=True, frozen=True):
+    """`call` counts the relay's calls; `ns` is monotonic."""
+
+    call: int
+    ns: int
+
+
+class Segment(Frame, array_like=True, frozen=True, tag=0):
+    """The first frame of a segment. `wall_ns` is what the clock said at `ns`, to tell times from."""
+
+    relay: str
+    pid: int
+    first: int
+    wall_ns: int
+
+
+class RequestHead(Frame, array_like=True, frozen=True, tag=1):
+    """A call begins: its head is complete. `head` is as the client sent it, request line included."""
+
+    id: str  # UUIDv7
+    connection: int  # counts the relay's client connections
+    provider: str
+    upstream: str  # host, or host:port where it is not 443
+    path: bytes  # the target as the upstream gets it
+    head: bytes
+    masked: tuple[Mask, ...] = ()  # in `head`; those in `path` are masked there and not listed again
+    websocket: bool = False  # it asked for an upgrade
+
+
+class RequestData(Frame, array_like=True, frozen=True, tag=2):
+    data: bytes
+    masked: tuple[Mask, ...] = ()
+
+
+class RequestEnd(Frame, array_like=True, frozen=True, tag=3):
+    trailers: bytes = b""
+
+
+class ResponseHead(Frame, array_like=True, frozen=True, tag=4):
+    """Status line and headers. Interim ones (1xx) come before the final one, each as such a frame."""
+
+    head: bytes
+    masked: tuple[Mask, ...] = ()
+
+
+class ResponseData(Frame, array_like=True, frozen=True, tag=5):
+    """`ends_chunk`: this ends an HTTP chunk, or, where the body is not chunked, what was read at once."""
+
+    data: bytes
+    ends_chunk: bool = True
+    masked: tuple[Mask, ...] = ()
+
+
+class TunnelData(Frame, array_like=True, frozen=True, tag=6):
+    """Bytes of an upgraded connection, frames and masking of WebSocket included."""
+
+    data: bytes
+    from_client: bool
+    masked: tuple[Mask, ...] = ()
+
+
+class CallEnd(Frame, array_like=True, frozen=True, tag=7):
+    """The last frame of a call. `reason` is none if request and response are whole, else one of DESIGN's words."""
+
+    reason: str | None = None
+    trailers: bytes = b""
+
+
+class Refusal(Frame, array_like=True, frozen=True, tag=8):
+    """A request that we answered ourselves: the only frame of its call."""
+
+    id: str
+    connection: int
+    status: int
+    reason: str  # for a person: what was wrong with it
+    head: bytes  # as far as it came
+    masked: tuple[Mask, ...] = ()
+
+
+class Dropped(Frame, array_like=True, frozen=True, tag=9):
+    """Frames that did not fit, of this call (0: of all): the disk was too slow, or full."""
+
+    frames: int
+    bytes: int
+
+
+AnyFrame = (
+    Segment
+    | RequestHead
+    | RequestData
+    | RequestEnd
+    | ResponseHead
+    | ResponseData
+    | TunnelData
+    | CallEnd
+    | Refusal
+    | Dropped
+)
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(AnyFrame).decode
+
+
+def pack(frame: AnyFrame) -> tuple[bytes, bytes]:
+    """Head and body, for `writev`."""
+    body = _encode(frame)
+    return HEAD.pack(len(body), zlib.crc32(body)), body
+
+
+def unpack(data: bytes, offset: int = 0) -> Iterator[tuple[AnyFrame, int]]:
+    """The frames of a segment from `offset`, each with the offset behind it.
+
+    Ends before the first frame that is not whole: it is being written, or a crash cut it.
+    """
+    while len(data) - offset >= HEAD.size:
+        length, checksum = HEAD.unpack_from(data, offset)
+        start, end = offset + HEAD.size, offset + HEAD.size + length
+        body = data[start:end]
+        if not 0 < length <= LONGEST_FRAME or len(body) < length or zlib.crc32(body) != checksum:
+            return
+        offset = end
+        yield _decode(body), offset

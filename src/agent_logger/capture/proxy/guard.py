@@ -1,0 +1,69 @@
+"""Who may talk to us: programs on this machine, but no web page in its browser.
+
+Loopback keeps other machines out, not pages: a page can send requests to any address, and with a name of its own
+that resolves to 127.0.0.1 it may read the answers too. Such a request carries the page's name as `Host`, often
+without an `Origin`, so `Host` is what decides; `Origin` and `Sec-Fetch-Site` stop the rest.
+"""
+
+from http import HTTPStatus
+
+import msgspec
+
+from agent_logger.wire.http1 import FETCH_SITE, HOST, ORIGIN, RequestHead
+
+_NAMES = (b"127.0.0.1", b"localhost", b"[::1]")
+_OWN_SITE = (b"same-origin", b"none")  # none: a person typed the address
+
+
+class ForbiddenError(Exception):
+    def __init__(self, reason: str, status: int) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+class Guard:
+    def __init__(self, port: int) -> None:
+        hosts = {name + b":%d" % port for name in _NAMES} | (set(_NAMES) if port == 80 else set())
+        self._hosts = hosts
+        self._origins = {b"http://" + host for host in hosts}
+
+    def check(self, head: RequestHead) -> None:
+        hosts = head.values(HOST)
+        if len(hosts) != 1:
+            raise ForbiddenError("a request needs one Host", 400)
+        if hosts[0].lower() not in self._hosts:
+            raise ForbiddenError("the Host is not ours: 127.0.0.1 or localhost, with the port", 421)
+        if any(origin.lower() not in self._origins for origin in head.values(ORIGIN)):
+            raise ForbiddenError("web pages may not use this proxy (Origin)", 403)
+        if any(site.lower() not in _OWN_SITE for site in head.values(FETCH_SITE)):
+            raise ForbiddenError("web pages may not use this proxy (Sec-Fetch-Site)", 403)
+
+
+_KINDS = {
+    400: "malformed",
+    403: "forbidden",
+    404: "not_found",
+    405: "method",
+    421: "host",
+    431: "head_too_long",
+    502: "upstream",
+    504: "upstream_timeout",
+    505: "version",
+}
+
+
+def error_response(status: int, reason: str, *, bodiless: bool = False) -> bytes:
+    """What we answer ourselves; the header tells it from an upstream's. `reason` is ours, never the client's bytes.
+
+    The body has Anthropic's form, which the SDKs of others print too.
+    """
+    told = {"type": "agent_logger_error", "message": f"agent-logger: {reason}"}
+    body = msgspec.json.encode({"type": "error", "error": told})
+    head = (
+        f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n"
+        f"x-agent-logger-error: {_KINDS[status]}\r\n"
+        "content-type: application/json\r\n"
+        f"content-length: {len(body)}\r\n"
+        "connection: close\r\n\r\n"
+    )
+    return head.encode() + (b"" if bodiless else body)

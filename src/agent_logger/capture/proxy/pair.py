@@ -1,0 +1,348 @@
+"""One request and its response, from the frames of a call to two records.
+
+A call over HTTP is one pair; on a WebSocket each message of the client and its answer is one.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agent_logger.capture.proxy.frames import Refusal, RequestHead
+from agent_logger.capture.proxy.large import LARGE_BYTES, Disk, Large
+from agent_logger.capture.proxy.payload import (
+    SMALLEST_KNOWN,
+    Kept,
+    KnownBody,
+    Line,
+    Secrets,
+    Treatment,
+    keep,
+)
+from agent_logger.records import Headers, Redaction, Request, Response, Timing
+from agent_logger.wire.call import (
+    Call,
+    Collected,
+    head_lines,
+    headers_of,
+    is_stream,
+    method_of,
+    status_line,
+    stream_end,
+)
+
+TOGETHER_BYTES = 64 << 10  # a body up to this is searched together with its head
+REQUEST_IDS = ("request-id", "x-request-id", "x-oai-request-id")
+
+
+@dataclass(slots=True)
+class Bench:
+    """What a pair works with: the install's key, and where large bodies go."""
+
+    key: bytes
+    folder: Path
+    disk: Disk
+
+
+@dataclass(slots=True)
+class Asked:
+    """The head of a request with its credentials in place; `unknown` of them could not be had."""
+
+    frame: RequestHead
+    head: bytes
+    path: bytes
+    unknown: int
+    credentials: frozenset[int]
+
+
+@dataclass(slots=True)
+class Written:
+    """A record, and the file that is to become its body."""
+
+    record: Request | Response
+    file: Path | None = None
+    file_name: str = ""
+
+
+@dataclass(slots=True)
+class _Body:
+    """One direction."""
+
+    place: str
+    large: Large | None = None
+    unknown: int = 0  # credentials that could not be put back: what the bytes were is not known
+    redactions: list[Redaction] = field(default_factory=list)
+
+
+class Pair:
+    def __init__(self, asked: Asked, call_id: str, ns: int, secrets: Secrets, bench: Bench) -> None:
+        self.asked, self.id = asked, call_id
+        self.seq = 0
+        self.call = Call(ns)
+        self.secrets = secrets  # those of the response are added when it has begun
+        self.message = False  # of a WebSocket
+        self._bench = bench
+        self._request, self._response = _Body("body"), _Body("body")
+        self._status: bytes = b""
+        self._answered: list[bytes] | None = None  # the lines of the response's head
+        self._lines: list[Line] | None = None  # the same, redacted when first needed
+
+    # ------------------------------------------------------------ frames
+
+    def request_data(self, data: bytes, ns: int, unknown: int = 0) -> None:
+        self.call.request_data(data, ns)
+        self._request.unknown += unknown
+        if self.call.request.size > LARGE_BYTES:
+            self._spill(self._request, self.call.request, f"{self.id}.request", self._request_treatment)
+
+    def response_head(self, head: bytes, ns: int, secrets: Secrets) -> None:
+        self.call.response_head(head, ns)
+        if self.call.head is None:
+            return  # an interim one
+        self.secrets = secrets
+        self._status, *self._answered = head_lines(head)
+
+    def response_data(self, data: bytes, ns: int, *, ends_chunk: bool = True, unknown: int = 0) -> None:
+        self.call.response_data(data, ns, ends_chunk=ends_chunk)
+        self._response.unknown += unknown
+        if self.call.response.size > LARGE_BYTES:
+            self._spill(self._response, self.call.response, f"{self.id}.response", self._response_treatment)
+
+    def header(self, name: str) -> str:
+        """Of the response."""
+        return _value(self._response_lines(), name)
+
+    def _response_lines(self) -> list[Line]:
+        if self._lines is None:
+            self._lines = self.secrets.head(self._answered or ())
+        return self._lines
+
+    def begin_message_answer(self, ns: int) -> None:
+        """On a WebSocket there is no head, but that of the upgrade."""
+        if self.call.head is None:
+            self._status = b"HTTP/1.1 101 Switching Protocols"
+            self.call.response_head(self._status, ns)
+
+    def skip_request(self) -> None:
+        """Its record is in the log already."""
+        self.call.request.take()
+        _discard(self._request)
+
+    def skip_response(self) -> None:
+        self.call.response.take()
+        _discard(self._response)
+
+    # ------------------------------------------------------------ records
+
+    def request_record(
+        self, *, ts: str, seq: int, frame: str, upstream: str | None, known: KnownBody | None
+    ) -> Written:
+        """`upstream` is that of the log: a head that says the same need not be written out."""
+        asked, call = self.asked, self.call
+        start, *lines = head_lines(asked.head)
+        clean = call.request.size < SMALLEST_KNOWN and self.secrets.is_clean(lines, call.request.pieces)
+        kept = self._kept(self._request, call.request, self._request_treatment, known, clean=clean)
+        redactions = list(kept.redactions)
+        path = self.secrets.target(asked.path)
+        redactions += path.redactions
+        headers, head = self._request_head(start, lines, redactions, upstream)
+        record = Request(
+            ts=ts,
+            seq=seq,
+            method=method_of(asked.head),
+            path=path.data.decode("latin-1"),
+            headers=headers,
+            head=head,
+            body=kept.body,
+            body_encoding=kept.encoding,
+            fingerprint=None,
+            call=self.id,
+            bytes=kept.bytes,
+            body_hmac=None if self._request.unknown else kept.hmac,
+            file_bytes=kept.file_bytes or None,
+            recoded=kept.recoded,
+            original=kept.original,
+            redactions=redactions or None,
+            transport="websocket" if asked.frame.websocket else "http",
+            frame=frame,
+        )
+        return Written(record, kept.file, self.id)
+
+    def _request_head(
+        self, start: bytes, rest: Sequence[bytes], redactions: list[Redaction], upstream: str | None
+    ) -> tuple[Headers, list[str] | None]:
+        if self.message:
+            return {}, None
+        asked = self.asked
+        lines = self.secrets.head(rest)
+        headers, in_order = _headers(lines, redactions)
+        trailers = (
+            self.secrets.head(head_lines(self.call.request_trailers)) if self.call.request_trailers else []
+        )
+        frame = asked.frame
+        usual = b"%b /%b/%b%b HTTP/1.1" % (
+            start.partition(b" ")[0],
+            frame.provider.encode(),
+            frame.upstream.encode(),
+            asked.path,
+        )
+        if in_order and start == usual and upstream == frame.upstream and not trailers:
+            return headers, None
+        method, target, version = self.secrets.request_line(start)
+        said = (method + target.data + version).decode("latin-1")
+        head = [said, *(line.text for line in lines)]
+        return headers, head + (["", *(line.text for line in trailers)] if trailers else [])
+
+    def response_record(self, *, ts: str, seq: int, frame: str) -> Written:
+        call = self.call
+        clean = call.response.size < TOGETHER_BYTES
+        clean = clean and self.secrets.is_clean(self._answered or (), call.response.pieces)
+        kept = self._kept(self._response, call.response, self._response_treatment, None, clean=clean)
+        redactions = list(kept.redactions)
+        ended = None if call.reason or call.holes else kept.stream_ended
+        reason = call.outcome(stream_ended=ended)
+        headers: Headers | None = None
+        head: list[str] | None = None
+        line = status_line(self._status)
+        if self._answered is not None:
+            headers, in_order = _headers(self._response_lines(), redactions)
+            if not (in_order and line.plain) or call.interim:
+                head = self._response_head()
+        trailers = None
+        if call.response_trailers:
+            trailers, _ = _headers(self.secrets.head(head_lines(call.response_trailers)), redactions)
+        record = Response(
+            ts=ts,
+            seq=seq,
+            status=line.status,
+            headers=headers,
+            head=head,
+            timing=call.timing(),
+            body=kept.body,
+            body_encoding=kept.encoding,
+            chunks=kept.chunks,
+            call=self.id,
+            complete=reason is None,
+            reason=reason,
+            http=line.http,
+            status_text=line.text,
+            trailers=trailers,
+            bytes=kept.bytes,
+            body_hmac=None if self._response.unknown else kept.hmac,
+            file_bytes=kept.file_bytes or None,
+            recoded=kept.recoded,
+            original=kept.original,
+            request_id=next((value for name in REQUEST_IDS if (value := self.header(name))), None),
+            redactions=redactions or None,
+            frame=frame,
+        )
+        return Written(record, kept.file, f"{self.id}-response")
+
+    def _response_head(self) -> list[str]:
+        said: list[str] = []
+        for head in [*self.call.interim, self.call.head or b""]:
+            start, *rest = head_lines(head)
+            first = self.secrets.redactor.redact(start, "head").data.decode("latin-1")
+            said += ["", first] if said else [first]
+            said += [line.text for line in self.secrets.head(rest)]
+        return said
+
+    # ------------------------------------------------------------ bodies
+
+    def _request_treatment(self) -> Treatment:
+        encoding = ""
+        if not self.message and re.search(rb"\r\ncontent-encoding:", self.asked.head, re.IGNORECASE):
+            encoding = _value(self.secrets.head(head_lines(self.asked.head)[1:]), "content-encoding")
+        return Treatment(self._bench.key, self.secrets.redactor, self._request.place, encoding)
+
+    def _response_treatment(self) -> Treatment:
+        kind = self.header("content-type")
+        stream = self.message or is_stream(kind)
+        place, end = "chunks" if stream else "body", None
+        if stream and not self.message and self._status.startswith(b"2", 9):
+            end = stream_end(self.asked.path, kind)
+        encoding = "" if self.message else self.header("content-encoding")
+        return Treatment(self._bench.key, self.secrets.redactor, place, encoding, stream, end)
+
+    def _kept(
+        self,
+        body: _Body,
+        collected: Collected,
+        treatment: Callable[[], Treatment],
+        known: KnownBody | None,
+        *,
+        clean: bool,
+    ) -> Kept:
+        if body.large:
+            body.large.add(*collected.take())
+            kept, body.large = body.large.finish(), None
+            return kept
+        pieces, times = collected.take()
+        return keep(pieces, times, treatment(), known, clean=clean)
+
+    def _spill(
+        self, body: _Body, collected: Collected, name: str, treatment: Callable[[], Treatment]
+    ) -> None:
+        if body.large is None:
+            body.large = Large(self._bench.folder / f"{name}.body", treatment(), self._bench.disk)
+        body.large.add(*collected.take())
+
+
+def refused(
+    frame: Refusal, head: bytes, secrets: Secrets, *, ts: str, seq: int, name: str
+) -> tuple[Request, Response]:
+    """The records of a request that we answered ourselves."""
+    start, *rest = head_lines(head)
+    lines = secrets.head(rest)
+    method, target, version = secrets.request_line(start)
+    said = (method + target.data + version).decode("latin-1")
+    headers, _ = headers_of((line.name, line.value) for line in lines if line.name is not None)
+    redactions = [*target.redactions, *(it for line in lines for it in line.redactions)]
+    request = Request(
+        ts=ts,
+        seq=seq,
+        method=method.decode("latin-1").rstrip(),
+        path=target.data.decode("latin-1"),
+        headers=headers,
+        head=[said, *(line.text for line in lines)],
+        body=None,
+        fingerprint=None,
+        call=frame.id,
+        redactions=redactions or None,
+        frame=name,
+    )
+    response = Response(
+        ts=ts,
+        seq=seq,
+        status=frame.status,
+        headers=None,
+        timing=Timing(ttfb_ms=0.0, total_ms=0.0),
+        call=frame.id,
+        complete=False,
+        reason="refused",
+        status_text=secrets.redactor.redact_text(frame.reason, "reason").data,
+        frame=name,
+    )
+    return request, response
+
+
+def _discard(body: _Body) -> None:
+    if body.large:
+        kept, body.large = body.large.finish(), None
+        if kept.file:
+            kept.file.unlink(missing_ok=True)
+
+
+def _value(lines: Sequence[Line], name: str) -> str:
+    return ", ".join(line.value for line in lines if line.key == name)
+
+
+def _headers(lines: Sequence[Line], redactions: list[Redaction]) -> tuple[Headers, bool]:
+    """The object, and whether it gives the lines back exactly."""
+    headers, in_order = headers_of((line.name, line.value) for line in lines if line.name is not None)
+    plain = True
+    for line in lines:
+        plain = plain and line.plain
+        if line.redactions:
+            redactions += line.redactions
+    return headers, in_order and plain

@@ -1,0 +1,303 @@
+"""From bytes as they came to what a record may hold: HMACs first, then redaction, also of what is compressed.
+
+Here are heads, and bodies that are looked at when they are whole; those over 8 MB are in `large`.
+"""
+
+import hmac
+import re
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from agent_logger import records
+from agent_logger.capture.proxy.frames import Mask
+from agent_logger.records import Chunk, Encoding, Redaction, Stored
+from agent_logger.redact import Known, Redacted, Redactor, credentials_of
+from agent_logger.wire.call import Field, chunks_of, field_of, told
+from agent_logger.wire.encodings import DecodeError, Decoder, decode, decoder
+
+KNOWN_BYTES = 32 << 20  # of request bodies, kept to be compared with the next of their connection
+MOST_KNOWN = 1024
+SMALLEST_KNOWN = 16 << 10  # a shorter one is scanned as fast
+MOST_LINES = 4096
+REDACTED = b"[redacted]"
+
+
+def restored(data: bytes, masks: Sequence[Mask], values: Mapping[int, bytes]) -> tuple[bytes, int]:
+    """With the credentials in their places again, and how many are not known: these are shown as redacted."""
+    if not masks:
+        return data, 0
+    whole, unknown = bytearray(data), 0
+    for mask in sorted(masks, key=lambda mask: mask.offset, reverse=True):
+        value = values.get(mask.credential)
+        unknown += value is None
+        whole[mask.offset : mask.offset + mask.length] = REDACTED if value is None else value
+    return bytes(whole), unknown
+
+
+def body_hmac(key: bytes, data: bytes) -> str:
+    return "v1:" + hmac.digest(key, data, "sha256").hex()
+
+
+# ---------------------------------------------------------------- heads
+
+
+class Line(NamedTuple):
+    """A line of a head, redacted. Without a name it is no field."""
+
+    key: str  # the name in lower case
+    name: str | None
+    value: str
+    text: str  # the line; each character a byte
+    plain: bool
+    redactions: tuple[Redaction, ...] = ()
+
+
+def cut_request_line(line: bytes) -> tuple[bytes, bytes, bytes]:
+    """Joined they are the line again."""
+    start = line.find(b" ") + 1
+    end = line.rfind(b" HTTP/")
+    return line[:start], line[start : end if end >= start else len(line)], line[end:] if end >= start else b""
+
+
+class Secrets:
+    """Redacts for calls with the same credentials. Their heads differ in a line or two, so lines are remembered."""
+
+    def __init__(self, key: bytes, credentials: Iterable[bytes], *, patterns: bool) -> None:
+        self.redactor = Redactor(key, credentials, patterns=patterns)
+        self._lines: dict[bytes, Line] = {}
+        self._targets: dict[bytes, Redacted[bytes]] = {}
+
+    def target(self, target: bytes) -> Redacted[bytes]:
+        """A path with its query."""
+        known = self._targets.get(target)
+        if known is None:
+            if len(self._targets) > MOST_LINES:
+                self._targets.clear()
+            known = self._targets[target] = self.redactor.redact_target(target, "path")
+        return known
+
+    def request_line(self, line: bytes) -> tuple[bytes, Redacted[bytes], bytes]:
+        """The method, the target, which alone may hold secrets, and what follows."""
+        before, target, after = cut_request_line(line)
+        return before, self.target(target), after
+
+    def head(self, lines: Sequence[bytes]) -> list[Line]:
+        if len(self._lines) > MOST_LINES:
+            self._lines.clear()
+        new = [line for line in lines if line not in self._lines]
+        if new:
+            self._learn(new)
+        return [self._lines[line] for line in lines]
+
+    def is_clean(self, head: Sequence[bytes], pieces: Sequence[bytes]) -> bool:
+        """Whether nothing is to be taken out of new lines of a head, nor of a body: asked once, not twice."""
+        new = [line for line in head if line not in self._lines]
+        if self.redactor.redact(b"\n".join([*new, b"", b"".join(pieces)]), "").redactions:
+            return False
+        fields = [field_of(line) for line in new]
+        if None in fields or credentials_of((field.name, field.value) for field in fields if field):
+            return True  # of the body; these are looked at by themselves
+        for line, field in zip(new, fields, strict=True):
+            if field:
+                self._lines[line] = _clean(line, field)
+        return True
+
+    def _learn(self, lines: Sequence[bytes]) -> None:
+        fields = [field_of(line) for line in lines]
+        # Nearly always nothing is found, and all at once it is found out faster.
+        known = credentials_of((field.name, field.value) for field in fields if field)
+        clean = not known and not self.redactor.redact(b"\n".join(lines), "headers").redactions
+        for line, field in zip(lines, fields, strict=True):
+            if field is None:
+                self._lines[line] = self._odd(line)
+            elif clean:
+                self._lines[line] = _clean(line, field)
+            else:
+                self._lines[line] = self._redacted(line, field.name, field.value, plain=field.plain)
+
+    def _redacted(self, line: bytes, name: bytes, value: bytes, *, plain: bool) -> Line:
+        found = self.redactor.redact_headers([(name, value)], "headers")
+        kept = found.data[0][1]
+        start = line.index(b":") + 1
+        start += len(line[start:]) - len(line[start:].lstrip(b" \t"))
+        whole = line[:start] + kept + line[start + len(value) :]
+        return Line(
+            _text(name).lower(), _text(name), _text(kept), whole.decode("latin-1"), plain, found.redactions
+        )
+
+    def _odd(self, line: bytes) -> Line:
+        found = self.redactor.redact(line, "head")
+        return Line("", None, "", found.data.decode("latin-1"), plain=False, redactions=found.redactions)
+
+
+def _clean(line: bytes, field: Field) -> Line:
+    name = _text(field.name)
+    return Line(name.lower(), name, _text(field.value), line.decode("latin-1"), field.plain)
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
+
+
+# ---------------------------------------------------------------- bodies
+
+
+@dataclass(slots=True)
+class Kept:
+    """What a record says of a body. Size and HMAC are those of the bytes that came."""
+
+    bytes: int
+    hmac: str | None = None
+    body: str | None = None
+    encoding: Encoding | None = None
+    chunks: list[Chunk] | None = None
+    file: Path | None = None  # holds it, if it is too large for a record
+    file_bytes: int = 0
+    recoded: bool = False
+    redactions: tuple[Redaction, ...] = ()
+    stream_ended: bool | None = None
+
+    @property
+    def original(self) -> Stored | None:
+        return Stored(bytes=self.bytes, hmac=self.hmac or "") if self.recoded else None
+
+
+class Treatment(NamedTuple):
+    """How a body is to be looked at."""
+
+    key: bytes
+    redactor: Redactor
+    place: str
+    encoding: str = ""  # its Content-Encoding
+    stream: bool = False  # told chunk by chunk
+    end: re.Pattern[bytes] | None = None  # of the stream
+
+    def decoder(self, limit: int | None = None) -> Decoder | None:
+        if self.encoding.strip().lower() in ("", "identity"):
+            return None
+        return decoder(self.encoding, limit) if limit else decoder(self.encoding)
+
+
+def keep(
+    pieces: Sequence[bytes],
+    times: Sequence[int],
+    how: Treatment,
+    known: "KnownBody | None" = None,
+    *,
+    clean: bool = False,
+) -> Kept:
+    """For a body that is here as a whole. `clean`: it was looked at, and nothing is to be taken out of its bytes."""
+    data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    kept = Kept(len(data), body_hmac(how.key, data) if data else None)
+    chunks, starts = chunks_of(pieces, times) if how.stream else ([data], [])
+    text = data
+    if data and (undo := how.decoder()):
+        decoded, whole = _decoded(undo, chunks, how.encoding)
+        text = b"".join(decoded)
+        found = how.redactor.redact_chunks(decoded, how.place)
+        if found.redactions:
+            chunks, kept.redactions, kept.recoded = found.data, found.redactions, True
+        elif not whole:
+            raw = how.redactor.redact_chunks(chunks, how.place)
+            chunks, kept.redactions = raw.data, raw.redactions
+    elif clean:
+        pass
+    elif how.stream:
+        found = how.redactor.redact_chunks(chunks, how.place)
+        chunks, kept.redactions = found.data, found.redactions
+    elif data:
+        one = how.redactor.redact(data, how.place, known.compared(data) if known else None)
+        chunks, kept.redactions = [one.data], one.redactions
+        if known:
+            known.remember(data, one.redactions)
+    if how.stream:
+        kept.chunks = told(chunks, starts)
+        kept.stream_ended = how.end.search(text) is not None if how.end else None
+    elif data:
+        kept.body, kept.encoding = records.as_text(chunks[0])
+    return kept
+
+
+def _decoded(undo: Decoder, pieces: Sequence[bytes], encoding: str) -> tuple[list[bytes], bool]:
+    """As far as it goes, piece by piece, and whether that is all of it."""
+    try:
+        decoded = [undo.feed(piece) for piece in pieces]
+        decoded[-1] += undo.finish()
+    except DecodeError:
+        return [_before_damage(b"".join(pieces), encoding), *[b""] * (len(pieces) - 1)], False
+    return decoded, True
+
+
+def _before_damage(data: bytes, encoding: str) -> bytes:
+    try:
+        return decode(data, encoding)
+    except DecodeError as error:
+        return error.decoded
+
+
+class KnownBody:
+    """The last request body of a connection: the next one mostly begins with it."""
+
+    def __init__(self) -> None:
+        self.data = b""
+        self._redactions: tuple[Redaction, ...] = ()
+
+    def compared(self, data: bytes) -> Known | None:
+        if len(self.data) < SMALLEST_KNOWN or len(data) < SMALLEST_KNOWN:
+            return None
+        head = _common(self.data, data)
+        tail = _common_end(self.data, data, min(len(self.data), len(data)) - head)
+        return Known(len(self.data), self._redactions, head, tail)
+
+    def remember(self, data: bytes, redactions: tuple[Redaction, ...]) -> None:
+        self.data, self._redactions = data if len(data) >= SMALLEST_KNOWN else b"", redactions
+
+
+def _common(one: bytes, other: bytes) -> int:
+    """How many bytes at the start are the same."""
+    at, step = 0, 1 << 16
+    most = min(len(one), len(other))
+    while step and at < most:
+        if at + step <= most and one[at : at + step] == other[at : at + step]:
+            at += step
+        else:
+            step //= 2
+    return at
+
+
+def _common_end(one: bytes, other: bytes, most: int) -> int:
+    at, step = 0, 1 << 16
+    while step and at < most:
+        last, last_other = len(one) - at, len(other) - at
+        if at + step <= most and one[last - step : last] == other[last_other - step : last_other]:
+            at += step
+        else:
+            step //= 2
+    return at
+
+
+class KnownBodies:
+    """Those of the connections used last, up to a number of bytes."""
+
+    def __init__(self, most_bytes: int = KNOWN_BYTES) -> None:
+        self._most, self._bytes = most_bytes, 0
+        self._bodies: OrderedDict[tuple[str, int], KnownBody] = OrderedDict()
+
+    def of(self, connection: tuple[str, int]) -> KnownBody:
+        body = self._bodies.get(connection)
+        if body is None:
+            body = self._bodies[connection] = KnownBody()
+        self._bodies.move_to_end(connection)
+        return body
+
+    def shrink(self, body: KnownBody, before: int) -> None:
+        """A body was remembered in place of one of `before` bytes."""
+        self._bytes += len(body.data) - before
+        while len(self._bodies) > 1 and (self._bytes > self._most or len(self._bodies) > MOST_KNOWN):
+            self._bytes -= len(self._bodies.popitem(last=False)[1].data)

@@ -1,0 +1,422 @@
+"""From frames, in the order they happened, to records in the logs.
+
+A request is written as soon as it is whole, a response when it ends. After a crash the same frames come again, and
+what is in the logs already is not written twice: the position says how many records of an open call are, the
+tails of the logs which were written since.
+"""
+
+import hashlib
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from agent_logger.capture.proxy import frames
+from agent_logger.capture.proxy.checkpoint import Open, Position, Retained, Session
+from agent_logger.capture.proxy.logs import Filing, Found, LogName, Logs
+from agent_logger.capture.proxy.pair import Bench, Pair, Written, refused
+from agent_logger.capture.proxy.payload import KnownBodies
+from agent_logger.capture.proxy.segments import Follower, Read
+from agent_logger.capture.proxy.unmask import Unmask, Values
+from agent_logger.records import Gap, WireStart
+from agent_logger.store.clock import timestamp
+from agent_logger.wire.call import ends_answer
+from agent_logger.wire.websocket import Kind, Message, Messages
+
+REFUSED = LogName("", "refused")
+UNATTRIBUTED = LogName("", "unattributed")
+
+
+@dataclass(slots=True)
+class Tunnel:
+    """An upgraded connection: each message of the client begins a pair of its own."""
+
+    client: Messages
+    server: Messages
+    pair: Pair | None = None
+    count: int = 0
+
+
+@dataclass(slots=True)
+class OpenCall:
+    relay: Follower
+    number: int  # of the call, among the relay's
+    pair: Pair
+    kept: Retained
+    was: Open | None = None  # in the last position: its first records are in the logs
+    records: int = 0  # that it has by now
+    log: LogName | None = None
+    tunnel: Tunnel | None = None
+    last_frame: int = 0
+    last_seq: int | None = None
+    request_written: bool = False
+    credentials: frozenset[int] = frozenset()
+
+
+@dataclass(slots=True)
+class Counts:
+    calls: int = 0
+    failed: int = 0  # calls that we could not make records of
+    dropped_frames: int = 0
+    dropped_bytes: int = 0
+    damaged_calls: int = 0  # that lack what was dropped
+    open: dict[tuple[str, int], OpenCall] = field(default_factory=dict)
+
+
+class Recording:
+    def __init__(self, logs: Logs, bench: Bench, values: Values, *, patterns: bool = True) -> None:
+        self.counts = Counts()
+        self.open = self.counts.open
+        self.filing = Filing(logs)
+        self._logs, self._bench = logs, bench
+        self._unmask = Unmask(bench.key, values, patterns=patterns)
+        self._found = Found()
+        self._resumed: dict[tuple[str, int], Open] = {}
+        self._known = KnownBodies()
+        self._second, self._second_text = -1, ""
+        self._takes: Mapping[type, Callable[[Read], None]] = {
+            frames.RequestHead: self._request_head,
+            frames.RequestData: self._request_data,
+            frames.RequestEnd: self._request_end,
+            frames.ResponseHead: self._response_head,
+            frames.ResponseData: self._response_data,
+            frames.TunnelData: self._tunnel_data,
+            frames.CallEnd: self._call_end,
+            frames.Refusal: self._refusal,
+            frames.Dropped: self._dropped,
+        }
+
+    def resume(self, position: Position, found: Found) -> None:
+        """Before the first frame."""
+        self._found = found
+        self._resumed = {(it.relay, it.call): it for it in position.open}
+        for session in position.sessions:
+            log = LogName(*session.log)
+            self.filing.join((session.relay, session.connection), log, session.upstream)
+        for folder, name, number in position.numbers:
+            self.filing.numbers[LogName(folder, name)] = number
+        for log, number in found.last.items():
+            self.filing.numbers[log] = max(number, self.filing.numbers.get(log, 0))
+
+    def take(self, read: Read) -> None:
+        self._takes[type(read.frame)](read)
+
+    def is_replaying(self, relays: Mapping[str, Follower]) -> bool:
+        """Whether frames are still to come whose records were in the logs when we began."""
+        ahead = self._found.frames.items()
+        return any(relay in relays and relays[relay].number <= number for relay, number in ahead)
+
+    def picture(self) -> Position:
+        """All but where the relays are."""
+        filing = self.filing
+        return Position(
+            open=[_as_open(it) for it in self.open.values()],
+            sessions=[
+                Session(relay, connection, log, filing.upstreams.get(log, ""))
+                for (relay, connection), log in filing.sessions.items()
+            ],
+            numbers=[(*log, number) for log, number in filing.numbers.items()],
+        )
+
+    def give_up(self, read: Read) -> None:
+        """Something is wrong with a call, or with us."""
+        self.counts.failed += 1
+        self.open.pop((read.relay.relay, read.frame.call), None)
+
+    def relay_died(self, relay: Follower) -> None:
+        """All of it was read: what is open will not be ended by it."""
+        for (name, _), it in list(self.open.items()):
+            if name == relay.relay:
+                self._end(it, relay.latest_ns, "relay_died")
+
+    def forget(self, relay: str) -> None:
+        self.filing.forget(relay)
+        self._unmask.forget(relay)
+
+    # ------------------------------------------------------------ frames
+
+    def _request_head(self, read: Read) -> None:
+        frame = read.frame
+        assert isinstance(frame, frames.RequestHead)
+        key = read.relay.relay, frame.call
+        asked = self._unmask.asked(read.relay, frame)
+        secrets = self._unmask.secrets(read.relay, asked.credentials, asked.head, asked.path)
+        it = OpenCall(
+            read.relay,
+            frame.call,
+            Pair(asked, frame.id, frame.ns, secrets, self._bench),
+            Retained(read.segment),
+            self._resumed.pop(key, None),
+            credentials=asked.credentials,
+        )
+        if it.was:
+            it.log = LogName(*it.was.log) if it.was.log else None
+            it.last_seq = it.was.last_seq
+        self.open[key] = it
+        self._used(it, read)
+
+    def _request_data(self, read: Read) -> None:
+        frame = read.frame
+        assert isinstance(frame, frames.RequestData)
+        if it := self._call(read):
+            data, unknown = self._unmask.restored(read.relay, frame.data, frame.masked)
+            it.pair.request_data(data, frame.ns, unknown)
+
+    def _request_end(self, read: Read) -> None:
+        frame = read.frame
+        assert isinstance(frame, frames.RequestEnd)
+        if it := self._call(read):
+            it.pair.call.request_end(frame.trailers)
+            self._write_request(it, it.pair)
+
+    def _response_head(self, read: Read) -> None:
+        frame = read.frame
+        assert isinstance(frame, frames.ResponseHead)
+        it = self._call(read)
+        if not it:
+            return
+        head, _ = self._unmask.restored(read.relay, frame.head, frame.masked)
+        if frame.masked:
+            it.credentials |= {mask.credential for mask in frame.masked}
+            secrets = self._unmask.secrets(
+                read.relay, it.credentials, it.pair.asked.head, it.pair.asked.path, head
+            )
+        else:
+            secrets = it.pair.secrets
+        it.pair.response_head(head, frame.ns, secrets)
+
+    def _response_data(self, read: Read) -> None:
+        frame = read.frame
+        assert isinstance(frame, frames.ResponseData)
+        if it := self._call(read):
+            data, unknown = self._unmask.restored(read.relay, frame.data, frame.masked)
+            it.pair.response_data(data, frame.ns, ends_chunk=frame.ends_chunk, unknown=unknown)
+
+    def _tunnel_data(self, read: Read) -> None:
+        frame = read.frame
+        assert isinstance(frame, frames.TunnelData)
+        it = self._call(read)
+        if not it:
+            return
+        self._ask_whole(it)
+        data, _ = self._unmask.restored(read.relay, frame.data, frame.masked)
+        tunnel = self._tunnel(it)
+        for message in (tunnel.client if frame.from_client else tunnel.server).feed(data):
+            self._message(it, tunnel, message, frame.ns, from_client=frame.from_client)
+
+    def _call_end(self, read: Read) -> None:
+        frame = read.frame
+        assert isinstance(frame, frames.CallEnd)
+        if it := self._call(read):
+            self._end(it, frame.ns, frame.reason, frame.trailers)
+
+    def _dropped(self, read: Read) -> None:
+        frame = read.frame
+        assert isinstance(frame, frames.Dropped)
+        self.counts.dropped_frames += frame.frames
+        self.counts.dropped_bytes += frame.bytes
+        if frame.call:
+            if it := self._call(read):
+                it.pair.call.dropped()
+                if it.tunnel and it.tunnel.pair:
+                    it.tunnel.pair.call.dropped()
+            else:
+                self._write_gap(read, frame)
+            return
+        for (relay, _), it in list(
+            self.open.items()
+        ):  # whose they were is not known, nor which of these go on
+            if relay == read.relay.relay:
+                it.last_frame = read.number
+                it.pair.call.dropped()
+                self._end(it, frame.ns, "dropped")
+        self._write_gap(read, frame)
+
+    def _write_gap(self, read: Read, frame: frames.Dropped) -> None:
+        """Of calls of which nothing is known but that they were dropped."""
+        reason = f"dropped by the relay: {frame.frames} frames before {_frame_id(read.relay, read.number)}"
+        if reason not in self._found.gaps:
+            ts = self._ts(read.relay, frame.ns)
+            self._logs.append(
+                UNATTRIBUTED, Gap(ts=ts, lost=frame.frames, since=ts, seconds=0.0, reason=reason)
+            )
+
+    def _refusal(self, read: Read) -> None:
+        frame = read.frame
+        assert isinstance(frame, frames.Refusal)
+        self.counts.calls += 1
+        relay, ts, name = read.relay, self._ts(read.relay, frame.ns), _frame_id(read.relay, read.number)
+        head, _ = self._unmask.restored(relay, frame.head, frame.masked)
+        secrets = self._unmask.secrets(relay, frozenset(mask.credential for mask in frame.masked), head)
+        seq = self._found.calls.get((frame.id, "request"), (REFUSED, 0))[1] or self.filing.next_number(
+            REFUSED
+        )
+        request, response = refused(frame, head, secrets, ts=ts, seq=seq, name=name)
+        for kind, record in (("request", request), ("response", response)):
+            if not self._found.calls.pop((frame.id, kind), None):
+                self._logs.append(REFUSED, record)
+
+    # ------------------------------------------------------------ WebSocket
+
+    def _tunnel(self, it: OpenCall) -> Tunnel:
+        if it.tunnel is None:
+            extensions = it.pair.header("sec-websocket-extensions")
+            it.tunnel = Tunnel(
+                Messages(extensions=extensions, masked=True), Messages(extensions=extensions, masked=False)
+            )
+            it.pair.message = True
+        return it.tunnel
+
+    def _message(self, it: OpenCall, tunnel: Tunnel, message: Message, ns: int, *, from_client: bool) -> None:
+        if message.kind in (Kind.PING, Kind.PONG, Kind.CLOSE):
+            return
+        if from_client:
+            self._end_message(it, tunnel, ns, "no_stream_end")
+            tunnel.count += 1
+            first = it.pair
+            pair = Pair(
+                first.asked,
+                _message_id(first.id, tunnel.count, ns - first.call.began_ns),
+                ns,
+                first.secrets,
+                self._bench,
+            )
+            pair.message = True
+            pair.request_data(message.data, ns)
+            pair.call.request_end()
+            tunnel.pair = pair
+            self._write_request(it, pair)
+            return
+        pair = tunnel.pair or it.pair
+        if pair is not it.pair:
+            pair.begin_message_answer(ns)
+        pair.response_data(message.data, ns)
+        if tunnel.pair and ends_answer(message.data):
+            self._end_message(it, tunnel, ns, None)
+
+    def _end_message(self, it: OpenCall, tunnel: Tunnel, ns: int, reason: str | None) -> None:
+        pair, tunnel.pair = tunnel.pair, None
+        if pair:
+            pair.call.end(ns, reason)
+            self._write_response(it, pair)
+
+    # ------------------------------------------------------------ records
+
+    def _ask_whole(self, it: OpenCall) -> None:
+        if not it.request_written:
+            self._write_request(it, it.pair)
+
+    def _end(self, it: OpenCall, ns: int, reason: str | None, trailers: bytes = b"") -> None:
+        del self.open[it.relay.relay, it.number]
+        self.counts.calls += 1
+        self._ask_whole(it)
+        if tunnel := it.tunnel:
+            for direction in (tunnel.client, tunnel.server):
+                for message in direction.finish():
+                    self._message(it, tunnel, message, ns, from_client=direction is tunnel.client)
+            self._end_message(it, tunnel, ns, reason or "no_stream_end")
+        it.pair.call.end(ns, reason, trailers)
+        self.counts.damaged_calls += it.pair.call.holes
+        self._write_response(it, it.pair)
+
+    def _write_request(self, it: OpenCall, pair: Pair) -> None:
+        it.request_written = True
+        if self._is_written(it, pair, "request"):
+            pair.skip_request()
+            return
+        asked, ts = pair.asked, self._ts(it.relay, pair.call.began_ns)
+        if it.log is None:
+            wall_ns = it.relay.wall_ns + pair.call.began_ns
+            it.log, begins = self.filing.log_of(it.relay.relay, asked.frame, wall_ns=wall_ns)
+            if begins:
+                start = WireStart(
+                    ts=ts, provider=asked.frame.provider, upstream=asked.frame.upstream, session=it.log.name
+                )
+                self._logs.append(it.log, start)
+        pair.seq = it.last_seq = self.filing.next_number(it.log)
+        known = self._known.of((it.relay.relay, asked.frame.connection))
+        before = len(known.data)
+        written = pair.request_record(
+            ts=ts,
+            seq=pair.seq,
+            frame=_frame_id(it.relay, it.last_frame),
+            upstream=self.filing.upstreams.get(it.log),
+            known=known,
+        )
+        self._known.shrink(known, before)
+        self._append(it.log, written)
+
+    def _write_response(self, it: OpenCall, pair: Pair) -> None:
+        if self._is_written(it, pair, "response"):
+            pair.skip_response()
+            return
+        assert it.log
+        ts, frame = self._ts(it.relay, pair.call.ended_ns), _frame_id(it.relay, it.last_frame)
+        self._append(it.log, pair.response_record(ts=ts, seq=pair.seq, frame=frame))
+
+    def _append(self, log: LogName, written: Written) -> None:
+        record, size = written.record, written.record.bytes or 0
+        if written.file:
+            size = 0
+            name = self._logs.adopt(log, written.file, written.file_name)
+            record = msgspec.structs.replace(record, body_file=name)
+        self._logs.append(log, record, size)
+
+    def _is_written(self, it: OpenCall, pair: Pair, kind: str) -> bool:
+        """Whether this record, the next one of its call, is in the log already. Then its number is taken from there."""
+        it.records += 1
+        if it.was and it.records <= it.was.records:
+            pair.seq = (it.was.seq if pair is it.pair else it.was.last_seq) or 0
+            return True
+        found = self._found.calls.pop((pair.id, kind), None)
+        if found is None:
+            return False
+        it.log, pair.seq = found
+        it.last_seq = pair.seq
+        if it.log.name != "unattributed":
+            frame = pair.asked.frame
+            self.filing.join((it.relay.relay, frame.connection), it.log, frame.upstream)
+        return True
+
+    # ------------------------------------------------------------ small things
+
+    def _call(self, read: Read) -> OpenCall | None:
+        """None if its beginning was dropped."""
+        it = self.open.get((read.relay.relay, read.frame.call))
+        if it:
+            self._used(it, read)
+        return it
+
+    def _used(self, it: OpenCall, read: Read) -> None:
+        it.last_frame = read.number
+        it.kept.bytes += read.size
+
+    def _ts(self, relay: Follower, ns: int) -> str:
+        second, rest = divmod(relay.wall_ns + ns, 1_000_000_000)
+        if second != self._second:  # most calls fall into the same one as the last
+            self._second, self._second_text = second, timestamp(second)[:-4]
+        return f"{self._second_text}{rest // 1_000_000:03d}Z"
+
+
+def _as_open(it: OpenCall) -> Open:
+    was = it.was or Open(relay=it.relay.relay, call=it.number)
+    return msgspec.structs.replace(
+        was,
+        records=max(it.records, was.records),
+        seq=it.pair.seq or was.seq,
+        last_seq=it.last_seq,
+        log=it.log,
+    )
+
+
+def _frame_id(relay: Follower, number: int) -> str:
+    return f"{relay.relay}:{number}"
+
+
+def _message_id(call: str, count: int, ns: int) -> str:
+    """A UUIDv7 that is the same whenever it is made: after a crash a message must be known again."""
+    milliseconds = (uuid.UUID(call).int >> 80) + ns // 1_000_000
+    rest = int.from_bytes(hashlib.sha256(f"{call}:{count}".encode()).digest()[:10], "big")
+    high = (milliseconds & (1 << 48) - 1) << 16 | 0x7000 | rest >> 68
+    return str(uuid.UUID(int=high << 64 | 2 << 62 | rest & (1 << 62) - 1))

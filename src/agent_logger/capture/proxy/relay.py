@@ -1,0 +1,113 @@
+"""The relay: listens on loopback and moves bytes between clients and their upstreams."""
+
+import asyncio
+from functools import partial
+from typing import Self
+
+from agent_logger.capture.proxy.call import Reporter, Tap
+from agent_logger.capture.proxy.client import Client
+from agent_logger.capture.proxy.guard import Guard
+from agent_logger.capture.proxy.route import NotAllowedError, Route, Routes
+from agent_logger.capture.proxy.upstream import Connector, HttpsProxy, Pool, UnreachableError, tls_context
+from agent_logger.config import Origin
+
+__all__ = ["Relay", "Tap"]
+
+_CLOSING_SECONDS = 1.0
+
+
+class Relay:
+    """Listens on 127.0.0.1: `async with Relay(0, allow, tap) as relay: ... relay.port`.
+
+    `https_proxy`, `no_proxy` and `ca_file` are what HTTPS_PROXY, NO_PROXY and SSL_CERT_FILE say.
+    `ValueError`: such a proxy we cannot use. `OSError` on entering: the port is taken.
+    """
+
+    def __init__(
+        self,
+        port: int,
+        allow: tuple[Origin, ...],
+        tap: Tap,
+        *,
+        https_proxy: str = "",
+        no_proxy: str = "",
+        ca_file: str = "",
+        share_port: bool = False,
+    ) -> None:
+        self.port = port  # the one we listen on, once we do
+        self.reporter = Reporter(tap)
+        self.routes = Routes(allow)
+        self.pool = Pool()
+        self.guard = Guard(port)
+        self.connector = Connector(partial(tls_context, ca_file), HttpsProxy.parse(https_proxy, no_proxy))
+        self.clients: set[Client] = set()
+        self._connections = 0
+        self._share_port = share_port
+        self._server: asyncio.Server | None = None
+        self._connecting: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(
+            lambda: Client(self), "127.0.0.1", self.port, backlog=1024, reuse_port=self._share_port or None
+        )
+        self.port = self._server.sockets[0].getsockname()[1]
+        self.guard = Guard(self.port)
+
+    async def stop(self, grace_seconds: float = 0.0) -> None:
+        """Listen no more, let open calls end for so long, then cut them."""
+        if self._server is not None:
+            self._server.close()
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + grace_seconds
+        self._stop_clients(now=False)
+        while self.clients and loop.time() < deadline:
+            await asyncio.sleep(0.02)
+            self._stop_clients(now=False)
+        self._stop_clients(now=True)
+        for task in self._connecting:
+            task.cancel()
+        await asyncio.gather(*self._connecting, return_exceptions=True)
+        self.pool.close()
+        await self._closed(loop.time() + _CLOSING_SECONDS)
+
+    async def _closed(self, deadline: float) -> None:
+        """A loop that ends with open transports complains, and TLS takes its time to close."""
+        for upstream in self.connector.opened:
+            upstream.abort()
+        while (self.clients or self.connector.opened) and asyncio.get_running_loop().time() < deadline:
+            await asyncio.sleep(0.001)
+
+    def _stop_clients(self, *, now: bool) -> None:
+        for client in list(self.clients):
+            client.stop(now=now)
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    def arrived(self, client: Client) -> int:
+        self.clients.add(client)
+        self._connections += 1
+        return self._connections
+
+    def left(self, client: Client) -> None:
+        self.clients.discard(client)
+
+    def connect(self, client: Client, route: Route) -> None:
+        task = asyncio.get_running_loop().create_task(self._connect(client, route))
+        self._connecting.add(task)
+        task.add_done_callback(self._connecting.discard)
+
+    async def _connect(self, client: Client, route: Route) -> None:
+        try:
+            upstream = await self.connector.connect(route)
+        except UnreachableError as error:
+            client.unreachable(error.status, error.reason, str(error))
+        except NotAllowedError as error:
+            client.unreachable(error.status, "refused", str(error))
+        else:
+            client.connected(upstream)

@@ -1,0 +1,300 @@
+"""The spool, the recorder's side: the frames of all relays, in the order things happened.
+
+Of each relay the segments are read one after the other, each to its end: it has one when the next segment is there, or
+when the relay is gone. Between relays the monotonic time decides; a frame waits up to 100 ms for those of others
+that may have happened before it. Relays of an earlier run come first, for their clock may be another.
+"""
+
+import heapq
+import os
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from agent_logger.capture.proxy.frames import HEAD, LONGEST_FRAME, AnyFrame, Segment, pack, unpack
+from agent_logger.capture.proxy.spool import lock_path, segment_path
+from agent_logger.store import platform
+
+READ_BYTES = 1 << 20
+HELD_BYTES = 8 << 20  # of one relay's frames, read and not taken yet
+WATERMARK_NS = 100_000_000
+
+_SEGMENT = re.compile(r"([0-9a-f]+)\.([0-9]+)\.spool")
+
+
+class Read(NamedTuple):
+    """A frame and where it stood. `ns` never goes back within a relay."""
+
+    ns: int
+    relay: "Follower"
+    number: int
+    segment: int
+    size: int
+    frame: AnyFrame
+
+
+class Start(NamedTuple):
+    """Where to begin: frames below `number` count only if their call was open."""
+
+    segment: int = 1
+    number: int = 1
+    calls: frozenset[int] = frozenset()
+    carried: Path | None = None  # frames of these calls from segments that are gone
+
+
+class Follower:
+    """The segments of one relay."""
+
+    def __init__(self, folder: Path, relay: str, start: Start) -> None:
+        self.folder, self.relay = folder, relay
+        self.pid = 0
+        self.gone = False  # nothing will be added any more
+        self.exhausted = False  # gone, and all of it was taken
+        self.segment, self.number = start.segment, start.number  # of the last frame taken; of the next one
+        self.torn_bytes = 0
+        self.wall_ns = 0  # add it to a frame's time to get that of the clock
+        self.latest_ns = 0  # of what was read
+        self._start = start
+        self._reading = 0 if start.carried else start.segment  # 0: the carried file
+        self._offset, self._next = 0, 1
+        self._fd = -1
+        self._held: deque[Read] = deque()
+        self._held_bytes = 0
+
+    def fill(self) -> None:
+        """Read what there is, up to a limit. Raises `OSError`."""
+        while self._held_bytes < HELD_BYTES:
+            if not self._read_on():
+                return
+
+    def take(self, until_ns: int) -> Iterable[Read]:
+        """What happened up to then. It counts as taken at once."""
+        if not self._held or self._held[0].ns > until_ns:
+            return ()
+        if self._held[-1].ns <= until_ns:
+            taken, self._held, self._held_bytes = self._held, deque(), 0
+        else:
+            taken = deque()
+            while self._held[0].ns <= until_ns:
+                read = self._held.popleft()
+                self._held_bytes -= read.size
+                taken.append(read)
+        self.segment = taken[-1].segment or self.segment
+        self.number = max(self.number, taken[-1].number + 1)
+        return taken
+
+    @property
+    def is_waiting(self) -> bool:
+        return bool(self._held)
+
+    @property
+    def oldest_ns(self) -> int | None:
+        return self._held[0].ns if self._held else None
+
+    def backlog_bytes(self) -> int:
+        """What was not taken yet."""
+        numbers = segments_of(self.folder).get(self.relay, [])
+        sizes = (
+            _size(segment_path(self.folder, self.relay, number))
+            for number in numbers
+            if number >= self._reading
+        )
+        return max(0, sum(sizes) - self._offset) + self._held_bytes
+
+    def look(self) -> None:
+        """Find out whether the relay is gone."""
+        self.gone = self.gone or is_gone(self.folder, self.relay)
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _read_on(self) -> bool:
+        """`False` if there is nothing more for now."""
+        if self._fd < 0 and not self._open():
+            return False
+        gone = self.gone  # before the last look at the file
+        followed = self._following()
+        if self._read_some():
+            return True
+        if followed is None:
+            self.exhausted = gone and not self._held
+            return False
+        self.torn_bytes += max(0, os.fstat(self._fd).st_size - self._offset)
+        self.close()
+        self._reading, self._offset = followed, 0
+        return True
+
+    def _open(self) -> bool:
+        try:
+            carried = None if self._reading else self._start.carried
+            path = carried or segment_path(self.folder, self.relay, self._reading)
+            self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except FileNotFoundError:
+            followed = self._following()
+            if followed is None:
+                self.exhausted = self.gone and not self._held
+                return False
+            self._reading = followed
+            return self._open()
+        return True
+
+    def _following(self) -> int | None:
+        if self._reading == 0:
+            return self._start.segment
+        if segment_path(self.folder, self.relay, self._reading + 1).exists():
+            return self._reading + 1
+        if not self.gone:
+            return None
+        return min(
+            (n for n in segments_of(self.folder).get(self.relay, []) if n > self._reading), default=None
+        )
+
+    def _read_some(self) -> bool:
+        before = self._offset
+        for frame, end in _read_frames(self._fd, before):
+            self._add(frame, end - self._offset, self._reading)
+            self._offset = end
+        return self._offset > before
+
+    def _add(self, frame: AnyFrame, size: int, segment: int) -> None:
+        if isinstance(frame, Segment):
+            self._next, self.pid = frame.first, frame.pid
+            self.wall_ns = frame.wall_ns - frame.ns
+            return
+        number = self._next
+        self._next += 1
+        if number < self._start.number and frame.call not in self._start.calls:
+            return
+        self.latest_ns = max(self.latest_ns, frame.ns)
+        self._held.append(Read(self.latest_ns, self, number, segment, size, frame))
+        self._held_bytes += size
+
+
+class Spools:
+    """All relays of a log folder."""
+
+    def __init__(self, folder: Path, starts: Mapping[str, Start]) -> None:
+        self.folder = folder
+        self.followers = {relay: Follower(folder, relay, start) for relay, start in starts.items()}
+        self.scan()
+        for follower in self.followers.values():
+            follower.look()
+            follower.fill()
+        old = sorted((f for f in self.followers.values() if f.gone), key=lambda f: f.wall_ns + f.latest_ns)
+        self._old = deque(old)
+
+    def scan(self) -> None:
+        """Find relays that have begun since."""
+        for relay in segments_of(self.folder):
+            if relay not in self.followers:
+                self.followers[relay] = Follower(self.folder, relay, Start())
+
+    def batch(self, now_ns: int) -> Iterable[Read]:
+        """What may be taken now, all of it to be iterated over before the next."""
+        while self._old:
+            first = self._old[0]
+            first.fill()
+            if first.is_waiting:
+                return first.take(1 << 64)
+            self._old.popleft()
+        for follower in self.followers.values():
+            follower.fill()
+        bound = min((self._horizon(it, now_ns) for it in self.followers.values()), default=0)
+        waiting = [it for it in self.followers.values() if it.is_waiting]
+        if len(waiting) == 1:
+            return waiting[0].take(bound)
+        return heapq.merge(*(it.take(bound) for it in waiting), key=lambda read: read.ns)
+
+    @staticmethod
+    def _horizon(follower: Follower, now_ns: int) -> int:
+        """Up to when nothing of this relay can come any more."""
+        return 1 << 64 if follower.gone else max(follower.latest_ns, now_ns - WATERMARK_NS)
+
+    def forget(self, relay: str) -> None:
+        self.followers.pop(relay).close()
+
+
+def _read_frames(fd: int, offset: int) -> list[tuple[AnyFrame, int]]:
+    """Some frames from there on, each with the offset behind it; none if no whole one follows."""
+    data = os.pread(fd, READ_BYTES, offset)
+    if len(data) >= HEAD.size:
+        length, _ = HEAD.unpack_from(data)
+        if HEAD.size + length > len(data) == READ_BYTES and length <= LONGEST_FRAME:
+            data = os.pread(fd, HEAD.size + length, offset)
+    found: list[tuple[AnyFrame, int]] = []
+    with suppress(msgspec.MsgspecError):  # whole, but not ours: it ends the segment as a torn one does
+        found.extend((frame, offset + end) for frame, end in unpack(data))
+    return found
+
+
+def segments_of(folder: Path) -> dict[str, list[int]]:
+    """The numbers of the segments of each relay."""
+    found: dict[str, list[int]] = {}
+    for name in os.listdir(folder):
+        if segment := _SEGMENT.fullmatch(name):
+            found.setdefault(segment[1], []).append(int(segment[2]))
+    return {relay: sorted(numbers) for relay, numbers in found.items()}
+
+
+def is_gone(folder: Path, relay: str) -> bool:
+    try:
+        held = platform.open_file(lock_path(folder, relay))
+    except FileNotFoundError:
+        return True
+    try:
+        return platform.lock(held)
+    finally:
+        held.close()
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+# ---------------------------------------------------------------- frames that outlive their segment
+
+
+def carry(to: Path, files: Iterable[Path], calls: frozenset[int]) -> None:
+    """Write the frames of these calls to a new file, synced. Raises `OSError`.
+
+    It is read as a segment is; a `Segment` frame stands wherever the numbers leap.
+    """
+    to.unlink(missing_ok=True)
+    held = platform.open_file(to, create=True)
+    try:
+        for path in files:
+            for data in _kept(path, calls):
+                held.write(data)
+        platform.sync(held.fd)
+    finally:
+        held.close()
+
+
+def _kept(path: Path, calls: frozenset[int]) -> Iterator[bytes]:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        number = expected = offset = 0
+        head: Segment | None = None
+        while found := _read_frames(fd, offset):
+            for frame, end in found:
+                if isinstance(frame, Segment):
+                    head, number = frame, frame.first - 1
+                elif head and frame.call in calls:
+                    if number != expected:
+                        yield b"".join(pack(msgspec.structs.replace(head, first=number)))
+                    yield b"".join(pack(frame))
+                    expected = number + 1
+                number += 1
+                offset = end
+    finally:
+        os.close(fd)

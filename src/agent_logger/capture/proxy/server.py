@@ -1,0 +1,282 @@
+"""The proxy as a whole: a relay, its spool, the recorder behind it, and the word that it runs.
+
+Each further worker is a process with a relay and a spool of its own, on the same port; what credentials it sees it
+tells us over a pipe, for the recorder has one proxy to listen to.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import uvloop
+
+from agent_logger import __version__
+from agent_logger.capture.proxy import spool
+from agent_logger.capture.proxy.call import Tap
+from agent_logger.capture.proxy.frames import Credential
+from agent_logger.capture.proxy.lines import CallLine, LinesTap
+from agent_logger.capture.proxy.recorder import LENGTH, Recorder
+from agent_logger.capture.proxy.relay import Relay
+from agent_logger.capture.proxy.spool import Spool, SpoolStatus
+from agent_logger.capture.proxy.state import Announcement, State
+from agent_logger.config import Origin
+from agent_logger.errors import StoreError
+from agent_logger.store.clock import CLOCK
+from agent_logger.store.platform import replace_file
+
+PORTS_TO_TRY = 20
+DRAIN_SECONDS = 30.0
+STATUS_SECONDS = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    port: int
+    port_is_chosen: bool  # by somebody: then no other will do
+    log_dir: Path
+    home: Path
+    allow: tuple[Origin, ...] = ()
+    patterns: bool = True
+    seal_after_seconds: float | None = 86_400.0
+    workers: int = 1
+    https_proxy: str = ""
+    no_proxy: str = ""
+    ca_file: str = ""
+
+
+class RelayStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """`<log_dir>/.spool/relay.json`, written anew every second."""
+
+    pid: int
+    ts: str
+    open_clients: int
+    spool: SpoolStatus
+
+
+def run(
+    options: Options, ready: Callable[[int], None], show: Callable[[CallLine], None] | None = None
+) -> None:
+    """Record until SIGTERM or SIGINT. `ready` is told the port, `show` each call that ends.
+
+    Raises `StoreError`: the folder cannot be recorded to, or the port is taken.
+    """
+    owner = spool.own(options.log_dir)
+    recorder = Recorder(
+        options.log_dir,
+        options.home,
+        patterns=options.patterns,
+        seal_after_seconds=options.seal_after_seconds,
+    )
+    try:
+        own = Spool(spool.spool_folder(options.log_dir), tell=recorder.send)
+        try:
+            tap = LinesTap(own, show) if show else own
+            uvloop.run(_serve(options, owner, own, tap, recorder, ready))
+        finally:
+            own.close()
+    finally:
+        recorder.stop()
+        owner.close()
+
+
+async def _serve(
+    options: Options,
+    owner: spool.Owner,
+    own: Spool,
+    tap: Tap,
+    recorder: Recorder,
+    ready: Callable[[int], None],
+) -> None:
+    relay = await _listen(options, tap)
+    owner.listening(relay.port)
+    workers = [Worker(options, relay.port, recorder.send) for _ in range(options.workers - 1)]
+    state = State(
+        pid=os.getpid(),
+        started=CLOCK.now(),
+        port=relay.port,
+        log_dir=str(options.log_dir),
+        version=__version__,
+        upstream_proxy=_without_password(options.https_proxy),
+    )
+    announcement = Announcement(options.home, state)
+    stopping = Stopping()
+    try:
+        ready(relay.port)
+        while not await stopping.within(STATUS_SECONDS):
+            _write_status(options.log_dir, relay, own)
+        for worker in workers:
+            worker.terminate()
+        await stopping.unless_twice(relay.stop(DRAIN_SECONDS))
+    finally:
+        announcement.close()
+        for worker in workers:
+            worker.end()
+
+
+async def _listen(options: Options, tap: Tap) -> Relay:
+    ports = [options.port]
+    if not options.port_is_chosen and options.port:
+        ports = list(range(options.port, min(options.port + PORTS_TO_TRY, 65536)))
+    for port in ports:
+        relay = _relay(options, port, tap)
+        try:
+            await relay.start()
+        except OSError as error:
+            problem = error
+        else:
+            return relay
+    raise StoreError(f"cannot listen on 127.0.0.1:{options.port}: {problem.strerror}; choose another --port")
+
+
+def _relay(options: Options, port: int, tap: Tap) -> Relay:
+    return Relay(
+        port,
+        options.allow,
+        tap,
+        https_proxy=options.https_proxy,
+        no_proxy=options.no_proxy,
+        ca_file=options.ca_file,
+        share_port=options.workers > 1,
+    )
+
+
+def _write_status(log_dir: Path, relay: Relay, own: Spool) -> None:
+    status = RelayStatus(pid=os.getpid(), ts=CLOCK.now(), open_clients=len(relay.clients), spool=own.status())
+    with contextlib.suppress(OSError):  # the disk is full: nothing else waits for this
+        replace_file(spool.spool_folder(log_dir) / "relay.json", msgspec.json.encode(status))
+
+
+def _without_password(url: str) -> str | None:
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}" if rest else url or None
+
+
+class Stopping:
+    """SIGTERM and SIGINT: the first one asks to finish, a second one to do so now."""
+
+    def __init__(self) -> None:
+        self._asked, self._now = asyncio.Event(), asyncio.Event()
+        for wanted in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(wanted, self._ask)
+
+    def _ask(self) -> None:
+        (self._now if self._asked.is_set() else self._asked).set()
+
+    async def within(self, seconds: float) -> bool:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._asked.wait(), seconds)
+        return self._asked.is_set()
+
+    async def unless_twice(self, work: Coroutine[None, None, None]) -> None:
+        """Until it is done, or somebody asks again."""
+        task, again = asyncio.ensure_future(work), asyncio.ensure_future(self._now.wait())
+        await asyncio.wait([task, again], return_when=asyncio.FIRST_COMPLETED)
+        task.cancel()
+        again.cancel()
+        await asyncio.gather(task, again, return_exceptions=True)
+
+
+# ---------------------------------------------------------------- further workers
+
+
+class Worker:
+    """Another process with a relay on our port."""
+
+    def __init__(self, options: Options, port: int, tell: Callable[[Credential], object]) -> None:
+        self._tell = tell
+        argv = [sys.executable, "-m", "agent_logger.capture.proxy.server"]
+        self._process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert self._process.stdin
+        self._process.stdin.write(msgspec.msgpack.encode(_Job.of(options, port)))
+        self._process.stdin.close()
+        self._thread = threading.Thread(target=self._listen, name="agent-logger-worker", daemon=True)
+        self._thread.start()
+
+    def terminate(self) -> None:
+        self._process.terminate()
+
+    def end(self) -> None:
+        self._process.wait(DRAIN_SECONDS + 5)
+        self._thread.join(5)
+
+    def _listen(self) -> None:
+        assert self._process.stdout
+        with self._process.stdout as pipe:
+            while head := pipe.read(LENGTH.size):
+                message = pipe.read(LENGTH.unpack(head)[0])
+                self._tell(msgspec.msgpack.decode(message, type=Credential))
+
+
+class _Job(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker is told on its standard input: nothing of it may stand in a process list."""
+
+    port: int
+    log_dir: str
+    allow: list[str]
+    workers: int
+    https_proxy: str
+    no_proxy: str
+    ca_file: str
+
+    @classmethod
+    def of(cls, options: Options, port: int) -> "_Job":
+        return cls(
+            port=port,
+            log_dir=str(options.log_dir),
+            allow=[str(origin) for origin in options.allow],
+            workers=options.workers,
+            https_proxy=options.https_proxy,
+            no_proxy=options.no_proxy,
+            ca_file=options.ca_file,
+        )
+
+    def options(self) -> Options:
+        return Options(
+            port=self.port,
+            port_is_chosen=True,
+            log_dir=Path(self.log_dir),
+            home=Path(),
+            allow=tuple(map(Origin.parse, self.allow)),
+            workers=self.workers,
+            https_proxy=self.https_proxy,
+            no_proxy=self.no_proxy,
+            ca_file=self.ca_file,
+        )
+
+
+def _tell_parent(credential: Credential) -> None:
+    message = msgspec.msgpack.encode(credential)
+    with contextlib.suppress(BrokenPipeError):  # the parent is gone, and so is its recorder
+        os.write(1, LENGTH.pack(len(message)) + message)
+
+
+async def _work(options: Options, own: Spool) -> None:
+    relay = await _listen(options, own)
+    stopping = Stopping()
+    parent = os.getppid()
+    while not await stopping.within(STATUS_SECONDS) and os.getppid() == parent:
+        pass
+    await relay.stop(DRAIN_SECONDS)
+
+
+def main() -> None:
+    argparse.ArgumentParser(description="A further worker; `agent-logger proxy` starts it.").parse_args()
+    options = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=_Job).options()
+    own = Spool(spool.spool_folder(options.log_dir), tell=_tell_parent)
+    try:
+        uvloop.run(_work(options, own))
+    finally:
+        own.close()
+
+
+if __name__ == "__main__":
+    main()

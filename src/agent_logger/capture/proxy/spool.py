@@ -1,0 +1,371 @@
+"""The spool, the relay's side: frames go to disk, and nobody waits for it.
+
+`put` packs a frame and leaves it in memory; one thread appends what has gathered to the newest segment, about every
+10 ms. A disk that is slow or full delays that thread alone. What then does not fit into memory is dropped, counted by
+call, and marked on the spool by `Dropped` frames as soon as the thread gets on.
+
+`<relay>.lock` is held for as long as the relay lives. It is there before the first segment, so whoever finds
+segments and can take the lock knows that nothing will be added to them.
+"""
+
+import itertools
+import logging
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from agent_logger.capture.proxy.frames import (
+    LONGEST_FRAME,
+    AnyFrame,
+    CallEnd,
+    Credential,
+    Dropped,
+    Segment,
+    pack,
+)
+from agent_logger.errors import StoreError
+from agent_logger.store import layout, platform
+
+BATCH_SECONDS = 0.01
+SEGMENT_BYTES = 64 << 20
+SEGMENT_SECONDS = 10.0  # then a segment is ended, so that the recorder can remove it
+SMALLEST_SEGMENT = 64 << 10
+MEMORY_BYTES = 64 << 20
+DISK_BYTES = 2 << 30
+DISK_SHARE = 10  # at most a tenth of the disk that is free
+FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS = 0.02, 1.0
+MOST_BUFFERS = 512  # for one writev; systems take 1,024 at least
+MOST_DROPPED_CALLS = 10_000  # beyond them `Dropped` does not tell calls apart
+
+log = logging.getLogger("agent_logger.proxy")
+
+
+def spool_folder(log_dir: Path) -> Path:
+    return log_dir / ".spool"
+
+
+def segment_path(folder: Path, relay: str, number: int) -> Path:
+    return folder / f"{relay}.{number}.spool"
+
+
+def lock_path(folder: Path, relay: str) -> Path:
+    return folder / f"{relay}.lock"
+
+
+class SpoolStatus(msgspec.Struct, frozen=True, kw_only=True):
+    relay: str
+    frames: int  # on disk
+    bytes: int
+    dropped_frames: int
+    dropped_bytes: int
+    waiting_bytes: int  # in memory
+    stalled_seconds: float  # for which the disk has not taken anything, though there was something
+    problem: str | None
+
+
+class _Drops:
+    """What was dropped of one call. Its end is kept: without it the recorder would wait for ever."""
+
+    __slots__ = ("bytes", "end", "frames")
+
+    def __init__(self) -> None:
+        self.frames = self.bytes = 0
+        self.end: CallEnd | None = None
+
+
+class Spool:
+    """For one relay, used by one thread of it. `folder` is that of `spool_folder`; raises `StoreError`."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        tell: Callable[[Credential], object] | None = None,
+        memory_bytes: int = MEMORY_BYTES,
+        disk_bytes: int = DISK_BYTES,
+        segment_bytes: int = SEGMENT_BYTES,
+        segment_seconds: float = SEGMENT_SECONDS,
+    ) -> None:
+        self.relay = secrets.token_hex(4)
+        self.folder = folder
+        self.dropped_frames = self.dropped_bytes = 0
+        self._tell = tell
+        self._memory_bytes, self._disk_bytes = memory_bytes, disk_bytes
+        self._segment_bytes, self._segment_seconds = segment_bytes, segment_seconds
+        self._credentials: dict[bytes, int] = {}
+        self._handover = threading.Lock()  # held for a few statements, never while something is written
+        self._waiting: list[bytes] = []  # head, body, head, body
+        self._waiting_bytes = 0  # of these and of those being written
+        self._drops: dict[int, _Drops] = {}
+        self._wake, self._stop = threading.Event(), threading.Event()
+        self._give_up_at = float("inf")  # monotonic
+        self._frames = self._bytes = 0  # written
+        self._problem: str | None = None
+        self._stalled_since: float | None = None
+        self._sizes: dict[int, int] = {}  # of our finished segments, by number
+        self._segment = self._segment_size = self._segment_frames = 0
+        self._segment_file: platform.Held | None = None
+        try:
+            platform.make_folder(folder)
+            self._lock = platform.open_file(lock_path(folder, self.relay), create=True)
+            platform.lock(self._lock)
+            self._begin_segment(1)
+        except (OSError, platform.NoLocksError) as error:
+            raise StoreError(f"cannot write to {folder}: {error}; choose another log folder") from error
+        self._thread = threading.Thread(target=self._run, name="agent-logger-spool", daemon=True)
+        self._thread.start()
+
+    # ------------------------------------------------------------ the relay's thread
+
+    def put(self, frame: AnyFrame) -> None:
+        """Takes no time that depends on the disk, and raises nothing."""
+        try:
+            head, body = pack(frame)
+            size = len(head) + len(body)
+            with self._handover:
+                full = self._waiting_bytes + size > self._memory_bytes
+                if full or size > LONGEST_FRAME or self._stop.is_set():
+                    self._drop(frame, size)
+                    return
+                idle = not self._waiting
+                self._waiting += (head, body)
+                self._waiting_bytes += size
+            if idle:
+                self._wake.set()
+        except Exception:  # recording never harms the call it records
+            self.dropped_frames += 1
+            log.exception("a frame could not be recorded")
+
+    def credential(self, value: bytes) -> int:
+        """What stands for the value in a `Mask`. The recorder is told the value before it reads such a frame."""
+        index = self._credentials.get(value)
+        if index is None:
+            index = self._credentials[value] = len(self._credentials)
+            if self._tell:
+                self._tell(Credential(self.relay, index, value))
+        return index
+
+    def status(self) -> SpoolStatus:
+        since = self._stalled_since
+        return SpoolStatus(
+            relay=self.relay,
+            frames=self._frames,
+            bytes=self._bytes,
+            dropped_frames=self.dropped_frames,
+            dropped_bytes=self.dropped_bytes,
+            waiting_bytes=self._waiting_bytes,
+            stalled_seconds=round(time.monotonic() - since, 3) if since is not None else 0.0,
+            problem=self._problem,
+        )
+
+    def close(self, timeout_seconds: float = 5.0) -> bool:
+        """Write what is left and let the relay's lock go. `False` if the disk did not take all of it."""
+        self._give_up_at = time.monotonic() + timeout_seconds
+        self._stop.set()
+        self._wake.set()
+        self._thread.join(timeout_seconds + 1)
+        done = not (self._thread.is_alive() or self._waiting_bytes or self._drops)
+        self._lock.close()
+        return done
+
+    def _drop(self, frame: AnyFrame, size: int) -> None:
+        key = frame.call if frame.call in self._drops or len(self._drops) < MOST_DROPPED_CALLS else 0
+        drops = self._drops.setdefault(key, _Drops())
+        if isinstance(frame, CallEnd) and key:
+            drops.end = frame
+            return
+        drops.frames += 1
+        drops.bytes += size
+        self.dropped_frames += 1
+        self.dropped_bytes += size
+
+    # ------------------------------------------------------------ the thread that writes
+
+    def _run(self) -> None:
+        try:
+            while not self._stop.is_set():
+                due = self._wake.wait(self._segment_seconds if self._segment_frames else None)
+                if due:
+                    self._stop.wait(BATCH_SECONDS)  # for more to come
+                    self._wake.clear()
+                    self._write(self._take())
+                if self._segment_frames and time.monotonic() >= self._segment_ends_at:
+                    self._insist(lambda: self._begin_segment(self._segment + 1))
+            self._write(self._take())
+            if self._segment_file:
+                self._segment_file.close()
+        except _GaveUpError:
+            pass
+        except Exception:  # the top of this thread
+            log.exception("the spool stopped; calls are no longer recorded")
+
+    def _take(self) -> list[bytes]:
+        with self._handover:
+            batch, self._waiting = self._waiting, []
+            drops, self._drops = self._drops, {}
+            now = time.monotonic_ns()
+            for call, dropped in drops.items():
+                marks: list[AnyFrame] = []
+                if dropped.frames:
+                    marks.append(Dropped(call, now, dropped.frames, dropped.bytes))
+                if dropped.end:
+                    marks.append(dropped.end)
+                for mark in marks:
+                    packed = pack(mark)
+                    batch += packed
+                    self._waiting_bytes += len(packed[0]) + len(packed[1])
+        return batch
+
+    def _write(self, batch: list[bytes]) -> None:
+        for start in range(0, len(batch), MOST_BUFFERS):
+            buffers = batch[start : start + MOST_BUFFERS]
+            size = sum(map(len, buffers))
+            self._make_room(size)
+            self._insist_on(buffers)
+            self._frames += len(buffers) // 2
+            self._segment_frames += len(buffers) // 2
+            self._bytes += size
+            self._segment_size += size
+            with self._handover:
+                self._waiting_bytes -= size
+
+    def _make_room(self, size: int) -> None:
+        limit = self._limit()
+        most = max(SMALLEST_SEGMENT, min(self._segment_bytes, limit // 4))
+        if self._segment_frames and self._segment_size + size > most:
+            self._insist(lambda: self._begin_segment(self._segment + 1))
+        self._insist(lambda: self._check_limit(size))
+
+    def _check_limit(self, size: int) -> None:
+        used = sum(self._sizes.values()) + self._segment_size
+        if used + size <= self._disk_bytes // 2 and used < SEGMENT_BYTES:
+            return  # so it is nearly always
+        self._sizes = {
+            number: size
+            for number, size in self._sizes.items()
+            if segment_path(self.folder, self.relay, number).exists()
+        }
+        used = sum(self._sizes.values()) + self._segment_size
+        if self._sizes and used + size > self._limit():
+            raise OSError(f"the spool is full: {used:,} bytes wait for the recorder")
+
+    def _limit(self) -> int:
+        space = os.statvfs(self.folder)
+        used = sum(self._sizes.values()) + self._segment_size
+        return min(self._disk_bytes, (space.f_bavail * space.f_frsize + used) // DISK_SHARE)
+
+    def _begin_segment(self, number: int) -> None:
+        now = time.monotonic_ns()
+        held = platform.open_file(segment_path(self.folder, self.relay, number), create=True)
+        head = Segment(0, now, self.relay, os.getpid(), self._frames + 1, time.time_ns())
+        try:
+            data = b"".join(pack(head))
+            held.write(data)
+        except OSError:
+            os.unlink(held.path)
+            held.close()
+            raise
+        if self._segment_file:
+            self._sizes[self._segment] = self._segment_size
+            self._segment_file.close()
+        self._segment, self._segment_file = number, held
+        self._segment_size, self._segment_frames = len(data), 0
+        self._segment_ends_at = time.monotonic() + self._segment_seconds
+
+    def _insist_on(self, buffers: list[bytes]) -> None:
+        """Write them all. What a write cut off is continued where it ended, however long that takes."""
+        left: list[bytes | memoryview] = list(buffers)
+        assert self._segment_file
+        fd = self._segment_file.fd
+
+        def write() -> None:
+            nonlocal left
+            while left:
+                left = _behind(left, os.writev(fd, left))
+
+        self._insist(write)
+
+    def _insist(self, work: Callable[[], None]) -> None:
+        delay = FIRST_RETRY_SECONDS
+        while True:
+            try:
+                self._stalled_since = self._stalled_since or time.monotonic()
+                work()
+            except OSError as error:
+                self._problem = str(error)
+                if time.monotonic() + delay > self._give_up_at:
+                    raise _GaveUpError from error
+                time.sleep(delay)
+                delay = min(2 * delay, LAST_RETRY_SECONDS)
+            else:
+                self._problem = self._stalled_since = None
+                return
+
+
+class _GaveUpError(Exception):
+    """The relay ends and the disk still fails."""
+
+
+def _behind(buffers: list[bytes | memoryview], written: int) -> list[bytes | memoryview]:
+    for index, ends in enumerate(itertools.accumulate(map(len, buffers))):
+        if ends > written:
+            cut = len(buffers[index]) - (ends - written)
+            return [memoryview(buffers[index])[cut:], *buffers[index + 1 :]]
+    return []
+
+
+# ---------------------------------------------------------------- one proxy per log folder
+
+
+class _Holder(msgspec.Struct, frozen=True):
+    pid: int
+    port: int | None = None
+
+
+class Owner:
+    """Held by the proxy that records to a log folder."""
+
+    def __init__(self, held: platform.Held) -> None:
+        self._held = held
+        self._say(None)
+
+    def listening(self, port: int) -> None:
+        self._say(port)
+
+    def _say(self, port: int | None) -> None:
+        os.ftruncate(self._held.fd, 0)
+        self._held.write(msgspec.json.encode(_Holder(os.getpid(), port)))
+
+    def close(self) -> None:
+        self._held.close()
+
+
+def own(log_dir: Path) -> Owner:
+    """Be the one proxy of a log folder. Raises `StoreError`, which says who is."""
+    layout.prepare_log_folder(log_dir)
+    folder = spool_folder(log_dir)
+    path = folder / "owner"
+    try:
+        platform.make_folder(folder)
+        try:
+            held = platform.open_file(path, create=True)
+        except FileExistsError:
+            held = platform.open_file(path)
+        if platform.lock(held):
+            return Owner(held)
+        holder = msgspec.json.decode(os.pread(held.fd, 1000, 0), type=_Holder)
+    except platform.NoLocksError:
+        raise StoreError(f"{log_dir} is on a file system without locks; choose another folder") from None
+    except msgspec.MsgspecError:
+        holder = _Holder(0)
+    except OSError as error:
+        raise StoreError(f"cannot use {folder}: {error.strerror}; choose another folder") from error
+    where = f"on port {holder.port}" if holder.port else "on no port yet"
+    raise StoreError(
+        f"{log_dir} is recorded to by process {holder.pid} {where}; use that one, or another folder"
+    )

@@ -1,0 +1,73 @@
+"""`agent-logger proxy`: the transparent logging proxy."""
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from agent_logger import config
+from agent_logger.cli import output
+
+if TYPE_CHECKING:
+    from agent_logger.capture.proxy.lines import CallLine
+
+SETTINGS = ("port", "log_dir", "allow_upstream", "redact", "seal_after", "workers")
+
+
+@click.command()
+@config.settings_options(*SETTINGS)
+def command(settings: config.Settings) -> None:
+    """Record what passes between agents and their models, byte for byte.
+
+    The proxy listens on 127.0.0.1. An agent is sent through it by its base URL, which names the
+    provider and the host to go on to; nothing else about the agent changes:
+
+    \b
+      ANTHROPIC_BASE_URL=http://127.0.0.1:8080/anthropic/api.anthropic.com claude
+      OPENAI_BASE_URL=http://127.0.0.1:8080/openai/api.openai.com/v1 ...
+      GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:8080/gemini/generativelanguage.googleapis.com
+
+    Calls are in the log folder as they happen. Ctrl-C finishes: open answers may end, for half a
+    minute; a second Ctrl-C ends at once.
+    """
+    serve(settings)
+
+
+def serve(settings: config.Settings) -> None:
+    from agent_logger.capture.proxy.server import Options, run
+
+    network = config.network()
+    options = Options(
+        port=settings.port,
+        port_is_chosen=not settings.is_default("port"),
+        log_dir=settings.log_dir,
+        home=settings.home,
+        allow=settings.allow_upstream,
+        patterns=settings.redact == "all",
+        seal_after_seconds=settings.seal_after,
+        workers=settings.workers,
+        https_proxy=network.https_proxy,
+        no_proxy=network.no_proxy,
+        ca_file=network.ca_file,
+    )
+    run(options, lambda port: _say(port, options.log_dir), _show if sys.stderr.isatty() else None)
+
+
+def _say(port: int, log_dir: object) -> None:
+    base = f"http://127.0.0.1:{port}"
+    output.note(f"Recording {base} into {log_dir}. Ctrl-C ends it. Send an agent through it:")
+    output.note(f"  ANTHROPIC_BASE_URL={base}/anthropic/api.anthropic.com claude")
+    output.note(f"  OPENAI_BASE_URL={base}/openai/api.openai.com/v1 ...")
+
+
+def _show(line: "CallLine") -> None:
+    parts = [
+        time.strftime("%H:%M:%S"),
+        f"{line.method} {line.path}",
+        str(line.status or "---"),
+        f"{line.bytes:,} B",
+        f"{line.ttfb_ms / 1000:.2f} s" if line.ttfb_ms is not None else "-",
+        f"{line.total_ms / 1000:.2f} s",
+    ]
+    output.note("  ".join(parts + ([line.reason] if line.reason else [])))

@@ -1,0 +1,313 @@
+"""One call, as the pieces of it come: its state, its times, and what its records say of it.
+
+A call is fed what the relay saw, in that order. Pieces may be missing where a disk was too slow: then nothing is
+refused, the call just knows that it has `holes`. Bodies are collected as they came, cut where their chunks end; whoever
+owns the call may take out what has gathered, for bodies need not fit into memory.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from enum import Enum
+from typing import NamedTuple
+
+import msgspec
+
+from agent_logger import records
+from agent_logger.records import Chunk, Headers, Timing
+
+
+class State(Enum):
+    SENDING = "the request comes"
+    WAITING = "the request is whole"
+    EARLY = "the answer comes, and the request is not whole yet"
+    ANSWERING = "the answer comes"
+    ENDED = "nothing more comes"
+
+
+class Event(Enum):
+    REQUEST_DATA = 1
+    REQUEST_END = 2
+    INTERIM = 3  # a response of 1xx
+    RESPONSE_HEAD = 4
+    RESPONSE_DATA = 5
+    END = 6
+
+
+NEXT = {
+    State.SENDING: {
+        Event.REQUEST_DATA: State.SENDING,
+        Event.REQUEST_END: State.WAITING,
+        Event.INTERIM: State.SENDING,
+        Event.RESPONSE_HEAD: State.EARLY,
+        Event.END: State.ENDED,
+    },
+    State.WAITING: {
+        Event.INTERIM: State.WAITING,
+        Event.RESPONSE_HEAD: State.ANSWERING,
+        Event.END: State.ENDED,
+    },
+    State.EARLY: {
+        Event.REQUEST_DATA: State.EARLY,
+        Event.REQUEST_END: State.ANSWERING,
+        Event.RESPONSE_DATA: State.EARLY,
+        Event.END: State.ENDED,
+    },
+    State.ANSWERING: {
+        Event.RESPONSE_DATA: State.ANSWERING,
+        Event.END: State.ENDED,
+    },
+    State.ENDED: {},
+}
+
+
+class Collected:
+    """The bytes of one direction. `times` has, for each piece, when its chunk began, or -1 if it goes on with one."""
+
+    __slots__ = ("_inside", "pieces", "size", "times")
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.pieces: list[bytes] = []
+        self.times: list[int] = []
+        self._inside = False
+
+    def add(self, data: bytes, ns: int, *, ends_chunk: bool = True) -> None:
+        self.size += len(data)
+        self.pieces.append(data)
+        self.times.append(-1 if self._inside else ns)
+        self._inside = not ends_chunk
+
+    def take(self) -> tuple[list[bytes], list[int]]:
+        """What has gathered; what comes later goes on from there."""
+        taken = self.pieces, self.times
+        self.pieces, self.times = [], []
+        return taken
+
+
+class Call:
+    """`ns` is monotonic, as all times here; a call begins when the head of its request is complete."""
+
+    __slots__ = (
+        "answered_ns",
+        "began_ns",
+        "ended_ns",
+        "head",
+        "holes",
+        "interim",
+        "reason",
+        "request",
+        "request_trailers",
+        "response",
+        "response_trailers",
+        "state",
+    )
+
+    def __init__(self, ns: int) -> None:
+        self.state = State.SENDING
+        self.began_ns, self.answered_ns, self.ended_ns = ns, -1, -1
+        self.request, self.response = Collected(), Collected()
+        self.interim: list[bytes] = []  # heads of 1xx
+        self.head: bytes | None = None  # of the response
+        self.request_trailers = self.response_trailers = b""
+        self.reason: str | None = None
+        self.holes = False
+
+    def request_data(self, data: bytes, ns: int) -> None:
+        self._go(Event.REQUEST_DATA)
+        self.request.add(data, ns)
+
+    def request_end(self, trailers: bytes = b"") -> None:
+        self._go(Event.REQUEST_END)
+        self.request_trailers = trailers
+
+    def response_head(self, head: bytes, ns: int) -> None:
+        if is_interim(head):
+            self._go(Event.INTERIM)
+            self.interim.append(head)
+            return
+        self._go(Event.RESPONSE_HEAD)
+        self.head, self.answered_ns = head, ns
+
+    def response_data(self, data: bytes, ns: int, *, ends_chunk: bool = True) -> None:
+        self._go(Event.RESPONSE_DATA)
+        self.response.add(data, ns, ends_chunk=ends_chunk)
+
+    def dropped(self) -> None:
+        self.holes = True
+
+    def end(self, ns: int, reason: str | None = None, trailers: bytes = b"") -> None:
+        self._go(Event.END)
+        self.ended_ns, self.reason, self.response_trailers = ns, reason, trailers
+
+    def timing(self) -> Timing:
+        ttfb = _ms(self.answered_ns - self.began_ns) if self.answered_ns >= 0 else None
+        return Timing(
+            ttfb_ms=ttfb, total_ms=_ms(self.ended_ns - self.began_ns) if self.ended_ns >= 0 else None
+        )
+
+    def outcome(self, *, stream_ended: bool | None) -> str | None:
+        """Why it is not complete; none if it is. `stream_ended` is none where there is no end to be looked for."""
+        if self.holes:
+            return "dropped"
+        return self.reason or ("no_stream_end" if stream_ended is False else None)
+
+    def _go(self, event: Event) -> None:
+        state = NEXT[self.state].get(event)
+        if state is None:
+            self.holes = True
+        else:
+            self.state = state
+
+
+def _ms(ns: int) -> float:
+    return round(max(0, ns) / 1e6, 3)
+
+
+# ---------------------------------------------------------------- heads
+
+
+class Field(NamedTuple):
+    """A line of a head. `plain`: name and value give it back exactly."""
+
+    name: bytes
+    value: bytes
+    plain: bool
+
+
+class StatusLine(NamedTuple):
+    http: str | None
+    status: int | None
+    text: str | None
+    plain: bool
+
+
+def head_lines(head: bytes) -> list[bytes]:
+    """Without the empty one at the end."""
+    return head.removesuffix(b"\r\n").removesuffix(b"\r\n").split(b"\r\n")
+
+
+def field_of(line: bytes) -> Field | None:
+    """None if it is no field at all: a folded line, or one without a colon."""
+    name, colon, value = line.partition(b":")
+    if not colon or not name or name[0] in b" \t":
+        return None
+    stripped = value.strip(b" \t")
+    plain = len(value) == len(stripped) + 1 and value[0] == 32 and line.isascii() and name.strip() == name
+    return Field(name, stripped, plain)
+
+
+def headers_of(fields: Iterable[tuple[str, str]]) -> tuple[Headers, bool]:
+    """The object of a head, and whether it gives the order of its fields back."""
+    headers: Headers = {}
+    in_order, last = True, None
+    for name, value in fields:
+        known = headers.get(name)
+        if known is None:
+            headers[name] = value
+        else:
+            in_order = in_order and name == last
+            headers[name] = [*known, value] if isinstance(known, list) else [known, value]
+        last = name
+    return headers, in_order
+
+
+_STATUS = re.compile(rb"(HTTP/\d\.\d) (\d{3})(?: (.*))?", re.DOTALL)
+_INTERIM = re.compile(rb"HTTP/\d\.\d 1(?!01)\d\d")
+
+
+def is_interim(head: bytes) -> bool:
+    """101 is none: what follows it is another protocol."""
+    return _INTERIM.match(head) is not None
+
+
+def status_line(line: bytes) -> StatusLine:
+    found = _STATUS.fullmatch(line)
+    if not found:
+        return StatusLine(None, None, None, plain=False)
+    text = found[3].decode("latin-1") if found[3] is not None else None
+    return StatusLine(found[1].decode(), int(found[2]), text, plain=line.isascii())
+
+
+def method_of(request_line: bytes) -> str:
+    return request_line.partition(b" ")[0].decode("latin-1")
+
+
+# ---------------------------------------------------------------- streams
+
+_STREAMS = (
+    "text/event-stream",
+    "application/x-ndjson",
+    "application/ndjson",
+    "application/jsonl",
+    "application/x-jsonl",
+)
+
+_TYPE = rb'(?:^|[\r\n])(?:event: ?|data: ?\{ ?"type": ?")'
+_ENDS = (
+    (re.compile(rb"/v1/messages(?:\?|$)"), re.compile(_TYPE + rb"message_stop\b")),
+    (re.compile(rb"/chat/completions(?:\?|$)"), re.compile(rb"(?:^|[\r\n])data: ?\[DONE\]")),
+    (re.compile(rb"/responses(?:\?|$)"), re.compile(_TYPE + rb"response\.(?:completed|failed|incomplete)\b")),
+)
+
+
+def is_stream(content_type: str) -> bool:
+    """Whether a body is told chunk by chunk."""
+    return content_type.partition(";")[0].strip().lower() in _STREAMS
+
+
+def stream_end(path: bytes, content_type: str) -> re.Pattern[bytes] | None:
+    """What the end of an event stream of this endpoint looks like; none if it has none that we know."""
+    if not content_type.lower().startswith("text/event-stream"):
+        return None
+    return next((end for endpoint, end in _ENDS if endpoint.search(path)), None)
+
+
+class _Typed(msgspec.Struct):
+    type: str = ""
+
+
+_typed = msgspec.json.Decoder(_Typed)
+_LAST_TYPES = {"response.completed", "response.failed", "response.incomplete", "error"}
+
+
+def ends_answer(message: bytes) -> bool:
+    """Whether a message of a WebSocket is the last one of its answer."""
+    try:
+        return _typed.decode(message).type in _LAST_TYPES
+    except msgspec.MsgspecError:
+        return False
+
+
+def chunks_of(pieces: Sequence[bytes], times: Sequence[int]) -> tuple[list[bytes], list[int]]:
+    """Whole chunks, and when each began."""
+    if -1 not in times:
+        return list(pieces), list(times)
+    joined: list[list[bytes]] = []
+    starts: list[int] = []
+    for piece, ns in zip(pieces, times, strict=True):
+        if ns >= 0 or not joined:
+            joined.append([])
+            starts.append(max(ns, 0))
+        joined[-1].append(piece)
+    return [b"".join(chunk) for chunk in joined], starts
+
+
+def told(chunks: Iterable[bytes], starts: Sequence[int]) -> list[Chunk]:
+    """Chunks as a record has them; the first one has `delta_ms` 0."""
+    before = starts[0] if starts else 0
+    told: list[Chunk] = []
+    for chunk, ns in zip(chunks, starts, strict=True):
+        text, encoding = records.as_text(chunk)
+        told.append(Chunk(delta_ms=_ms(ns - before), raw=text, raw_encoding=encoding))
+        before = ns
+    return told
+
+
+def told_sizes(sizes: Iterable[int], starts: Sequence[int]) -> list[Chunk]:
+    """The same for a stream whose bytes are in a file."""
+    before = starts[0] if starts else 0
+    told: list[Chunk] = []
+    for size, ns in zip(sizes, starts, strict=True):
+        told.append(Chunk(delta_ms=_ms(ns - before), bytes=size))
+        before = ns
+    return told

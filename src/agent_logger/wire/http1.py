@@ -1,0 +1,292 @@
+"""HTTP/1.1 between two peers, read strictly and passed on as it came.
+
+Nothing is normalised: what is valid is forwarded byte for byte, what is not valid is an error, for a
+guess of ours could differ from the guess of whoever reads it next (that difference is request
+smuggling). So there are no lenient cases: lines end in CRLF, a body has one length or one chunking, names are
+tokens, nothing is folded. Heads are checked by one regular expression over all lines and then cut at
+CRLF; that is as fast as `httptools` with its call per header, and there is one opinion, not two.
+
+Readers hold back what is not yet a whole line (of a head, a chunk size, a trailer) and nothing else.
+"""
+
+import re
+from collections.abc import Iterator
+
+from agent_logger.wire.bodies import (
+    FIELD,
+    HEAD_LIMIT,
+    TEXT,
+    TOKEN,
+    Body,
+    ChunkedBody,
+    LengthBody,
+    MalformedError,
+    UnboundedBody,
+)
+
+_FIELDS = re.compile(rb"(?:%b)*+" % FIELD)
+_REQUEST = re.compile(rb"(%b{1,32}) ([\x21-\x7e]+) HTTP/(\d)\.(\d)" % TOKEN)
+_STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9]\d\d)(?: %b*)?" % TEXT)
+_BARE_LF = re.compile(rb"(?<!\r)\n")
+_LENGTH = re.compile(rb"\d{1,18}")
+
+
+# ---- heads
+
+# Headers that mean something to a relay. All others are passed on unread.
+HOST, CONNECTION, HOP, LENGTH, CODING, UPGRADE, ORIGIN, FETCH_SITE = range(1, 9)
+_KINDS = {
+    b"host": HOST,
+    b"connection": CONNECTION,
+    b"keep-alive": HOP,
+    b"proxy-connection": HOP,
+    b"proxy-authorization": HOP,
+    b"te": HOP,
+    b"content-length": LENGTH,
+    b"transfer-encoding": CODING,
+    b"upgrade": UPGRADE,
+    b"origin": ORIGIN,
+    b"sec-fetch-site": FETCH_SITE,
+}
+_ESSENTIAL = {b"host", b"content-length", b"transfer-encoding"}  # no `Connection` may name these
+_SPELLINGS_KEPT = 4096
+_spelled: dict[bytes, int] = {}  # kinds by name as written: saves a `lower` per header
+
+
+def _kind(name: bytes) -> int:
+    kind = _KINDS.get(name.lower(), 0)
+    if len(_spelled) < _SPELLINGS_KEPT:
+        _spelled[name] = kind
+    return kind
+
+
+_NONE: list[bytes] = []
+_NO_OPTIONS: frozenset[bytes] = frozenset()
+_NOT_NAMES = frozenset((b"", b"close", b"keep-alive", b"connection"))
+
+
+class Head:
+    """The head of a request or response: its first line, its header lines, and those that matter here."""
+
+    __slots__ = ("_values", "first", "lines", "marks", "minor", "names", "options", "raw")
+
+    def __init__(self, raw: bytes) -> None:
+        self.raw = raw  # to the empty line, included
+        self.first, *self.lines = raw[:-4].split(b"\r\n")
+        if not _FIELDS.fullmatch(raw, len(self.first) + 2, len(raw) - 2):
+            raise MalformedError("a header line is not valid")
+        self.minor = 1
+        self.marks: list[tuple[int, int, bytes]] = []  # line, kind, value
+        self._values: dict[int, list[bytes]] = {}
+        self.names = [line[: line.find(b":")] for line in self.lines]
+        known = _spelled.get
+        for at, name in enumerate(self.names):
+            kind = known(name)
+            if kind or (kind is None and (kind := _kind(name))):
+                self._mark(at, kind, self.lines[at][len(name) + 1 :].strip(b" \t"))
+        self.options = _options(self._values[CONNECTION]) if CONNECTION in self._values else _NO_OPTIONS
+
+    def _mark(self, at: int, kind: int, value: bytes) -> None:
+        self.marks.append((at, kind, value))
+        self._values.setdefault(kind, []).append(value)
+
+    def values(self, kind: int) -> list[bytes]:
+        return self._values.get(kind, _NONE)
+
+    def fields(self) -> Iterator[tuple[bytes, bytes]]:
+        """Names, and whole lines."""
+        return zip(self.names, self.lines, strict=True)
+
+    def body(self) -> "Body | None":
+        """By `Transfer-Encoding` or `Content-Length`; none if there is neither."""
+        lengths, codings = self.values(LENGTH), self.values(CODING)
+        if codings:
+            if lengths:
+                raise MalformedError("Content-Length beside Transfer-Encoding")
+            if len(codings) > 1 or codings[0].lower() != b"chunked" or not self.minor:
+                raise MalformedError("a Transfer-Encoding other than chunked, or in HTTP/1.0")
+            return ChunkedBody()
+        if not lengths:
+            return None
+        if len(lengths) > 1 or not _LENGTH.fullmatch(lengths[0]):
+            raise MalformedError("Content-Length is not one number")
+        return LengthBody(int(lengths[0]))
+
+    def forwarded(self, first: bytes, *, host: bytes = b"", upgrade: bool = False) -> bytes:
+        """The head for the next hop: without what is between two peers only, and with another `Host`."""
+        lines = self.lines.copy()
+        for at, kind, value in reversed(self.marks):
+            if kind == HOP:
+                del lines[at]
+            elif kind == HOST and host:
+                lines[at] = self.names[at] + b": " + host
+            elif kind == CONNECTION:
+                _keep_upgrade(lines, at, self.names[at], value) if upgrade else lines.pop(at)
+        if self.options and (named := self._named(upgrade)):
+            lines = [line for line in lines if line.partition(b":")[0].lower() not in named]
+        return b"\r\n".join((first, *lines, b"", b""))
+
+    def _named(self, upgrade: bool) -> frozenset[bytes]:
+        named = self.options - _NOT_NAMES
+        if named & _ESSENTIAL:
+            raise MalformedError("Connection names a header that is not between two peers")
+        return named - {b"upgrade"} if upgrade else named
+
+
+def _options(values: list[bytes]) -> frozenset[bytes]:
+    """What `Connection` lists, in lower case."""
+    return frozenset(option.strip(b" \t").lower() for value in values for option in value.split(b","))
+
+
+def _keep_upgrade(lines: list[bytes], at: int, name: bytes, value: bytes) -> None:
+    options = [option.strip(b" \t") for option in value.split(b",")]
+    kept = [option for option in options if option.lower() == b"upgrade"]
+    if not kept:
+        del lines[at]
+    elif kept != options:
+        lines[at] = name + b": " + kept[0]
+
+
+def head_end(data: bytes) -> int:
+    """Where the head at the start of `data` ends; -1 if it is not whole yet."""
+    end = data.find(b"\r\n\r\n")
+    if end > HEAD_LIMIT or (end < 0 and len(data) > HEAD_LIMIT):
+        raise MalformedError("the head is longer than 64 KiB", 431)
+    if end < 0 and _BARE_LF.search(data):
+        raise MalformedError("a line ends in LF without CR")
+    return end + 4 if end >= 0 else -1
+
+
+class RequestHead(Head):
+    __slots__ = ("framing", "method", "target", "websocket")
+
+    def __init__(self, raw: bytes) -> None:
+        found = _REQUEST.fullmatch(raw, 0, raw.find(b"\r\n"))
+        if found is None:
+            raise MalformedError("the request line is not valid")
+        self.method, self.target, major, minor = found.groups()
+        if major != b"1" or minor not in b"01":
+            raise MalformedError("not HTTP/1.0 or HTTP/1.1", 505)
+        if self.method == b"CONNECT":
+            raise MalformedError("CONNECT is not offered", 405)
+        if not self.target.startswith(b"/") or b"#" in self.target:
+            raise MalformedError("the target must be a path")
+        super().__init__(raw)
+        self.minor = int(minor)
+        self.framing = self.body()
+        self.websocket = self._asks_for_websocket()
+
+    def _asks_for_websocket(self) -> bool:
+        """Only this upgrade is passed on: what else could be spoken then (h2c) would pass unread."""
+        asked = [value.lower() for value in self.values(UPGRADE)] == [
+            b"websocket"
+        ] and b"upgrade" in self.options
+        return asked and self.method == b"GET" and self.minor == 1 and self.framing is None
+
+    @property
+    def closes(self) -> bool:
+        """The client expects the connection to end with the response."""
+        return not self.minor or b"close" in self.options
+
+
+# ---- responses
+
+
+class ResponseReader:
+    """The answer to one request, interim responses included.
+
+    `feed` gives what the client may have. What was read meanwhile lies in `heads` and `pieces` until it is taken.
+    """
+
+    __slots__ = (
+        "_buffer",
+        "_method",
+        "_websocket",
+        "body",
+        "error",
+        "final",
+        "heads",
+        "rest",
+        "status",
+        "tunnel",
+    )
+
+    def __init__(self, method: bytes, *, websocket: bool = False) -> None:
+        self.heads: list[Head] = []
+        self.final: Head | None = None
+        self.body: Body | None = None
+        self.status = 0
+        self.tunnel = False  # it was 101: what follows is not HTTP
+        self.error = ""
+        self.rest = b""  # what follows the response
+        self._method, self._websocket = method, websocket
+        self._buffer = b""
+
+    @property
+    def done(self) -> bool:
+        return self.body is not None and self.body.done
+
+    @property
+    def keeps(self) -> bool:
+        """The upstream's connection may carry another request."""
+        final = self.final
+        return final is not None and self.delimited and not self.rest and b"close" not in final.options
+
+    @property
+    def delimited(self) -> bool:
+        """The client knows where it ends without the connection ending, and that it may stay."""
+        return self.final is not None and self.final.minor == 1 and not isinstance(self.body, UnboundedBody)
+
+    def feed(self, data: bytes) -> bytes:
+        if self.body is not None:
+            data, self.rest = self.body.feed(data)
+            self.error = self.body.error
+            return data
+        data, self._buffer = self._buffer + data, b""
+        out: list[bytes] = []
+        try:
+            data = self._heads(data, out)
+        except MalformedError as error:
+            self.error = str(error)
+            return b"".join(out)
+        if self.final is not None and not self.tunnel:
+            out.append(self.feed(data))
+        elif self.tunnel:
+            self.rest = data
+        else:
+            self._buffer = data
+        return b"".join(out)
+
+    def _heads(self, data: bytes, out: list[bytes]) -> bytes:
+        while self.body is None and not self.tunnel and (end := head_end(data)) > 0:
+            raw, data = data[:end], data[end:]
+            out.append(self._head(raw))
+        return data
+
+    def _head(self, raw: bytes) -> bytes:
+        found = _STATUS.fullmatch(raw, 0, raw.find(b"\r\n"))
+        if found is None:
+            raise MalformedError("the status line is not valid")
+        head = Head(raw)
+        head.minor, self.status = int(found[1]), int(found[2])
+        forwarded = head.forwarded(head.first, upgrade=self._websocket)
+        self.heads.append(head)
+        if self.status >= 200:
+            self.final, self.body = head, self._body(head)
+        elif self.status == 101:
+            if not self._websocket:
+                raise MalformedError("101 without having been asked")
+            self.final, self.tunnel = head, True
+        return forwarded
+
+    def _body(self, head: Head) -> Body:
+        body = head.body()
+        if self._method == b"HEAD" or self.status in (204, 304):
+            return LengthBody(0)
+        return body if body is not None else UnboundedBody()
+
+    def eof(self) -> str | None:
+        """The upstream has closed. None: this is how the response ends. Else what is wrong with that."""
+        if self.done or self.tunnel or isinstance(self.body, UnboundedBody):
+            return None
+        return "short_body" if isinstance(self.body, LengthBody) else "upstream_closed"

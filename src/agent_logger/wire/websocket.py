@@ -1,0 +1,216 @@
+"""One direction of a tunnelled WebSocket: bytes as they passed become messages.
+
+This looks on; it is no peer. It answers nothing, closes nothing, and never raises: where the bytes stop making
+sense, they are handed on as they came, with the reason, and so is all that follows.
+
+Of what permessage-deflate negotiates only its being there matters to one who inflates: a window of 32 KB reads
+every smaller one, and a sender that forgets its window after each message simply does not refer to it.
+"""
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from agent_logger.wire.encodings import inflated
+
+try:
+    from websockets.speedups import apply_mask
+except ImportError:  # there is no binary package for this machine
+    from websockets.utils import apply_mask
+
+LIMIT_BYTES = 64 << 20
+_LONGEST_CONTROL = 125
+_FIN, _DEFLATED, _RESERVED, _OPCODE = 0x80, 0x40, 0x30, 0x0F
+_FLUSH = b"\x00\x00\xff\xff"  # what every flush ends with; senders leave it out
+
+
+class Kind(StrEnum):
+    TEXT = "text"
+    BINARY = "binary"
+    CLOSE = "close"
+    PING = "ping"
+    PONG = "pong"
+    UNDECODABLE = "undecodable"
+
+
+_CONTINUATION = 0
+_KINDS = {1: Kind.TEXT, 2: Kind.BINARY, 8: Kind.CLOSE, 9: Kind.PING, 10: Kind.PONG}
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """`data` is joined, unmasked and inflated; of what is undecodable, the bytes as they passed.
+
+    `complete` is false of what is undecodable or lacks its end, and `reason` says why; of a close it is the text.
+    """
+
+    kind: Kind
+    data: bytes
+    complete: bool = True
+    code: int | None = None  # of a close that gives one
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    first: int  # the byte with the flags and the opcode
+    payload: int  # where it starts
+    end: int
+    mask: bytes
+
+    @property
+    def kind(self) -> Kind | None:
+        """None for a continuation."""
+        return _KINDS.get(self.first & _OPCODE)
+
+    @property
+    def final(self) -> bool:
+        return bool(self.first & _FIN)
+
+    @property
+    def control(self) -> bool:
+        return self.first & _OPCODE >= 8
+
+
+class _FrameError(Exception):
+    """The peer would close the connection here."""
+
+
+class Messages:
+    """`masked` tells the direction: clients mask. `extensions` is the response's `Sec-WebSocket-Extensions`."""
+
+    def __init__(self, *, extensions: str = "", masked: bool, limit: int = LIMIT_BYTES) -> None:
+        names = [extension.split(";")[0].strip().lower() for extension in extensions.split(",")]
+        self._inflate = zlib.decompressobj(wbits=-15) if "permessage-deflate" in names else None
+        self._masked, self._limit = masked, limit
+        self._bytes = bytearray()  # of the frame that is arriving
+        self._wanted = 0  # how many of them there will be, once that is known
+        self._kind: Kind | None = None  # of the message that is arriving
+        self._deflated = False
+        self._message = bytearray()
+        self.damage = ""  # why nothing is decoded any more
+
+    def feed(self, data: bytes) -> list[Message]:
+        if self.damage:
+            return self._undecodable(data)
+        self._bytes += data
+        if len(self._bytes) < self._wanted:
+            return []
+        messages: list[Message] = []
+        try:
+            messages.extend(self._messages())
+        except (_FrameError, zlib.error) as error:
+            self.damage = str(error)
+            messages += self._rest()
+        return messages
+
+    def finish(self) -> list[Message]:
+        """The connection is gone: what it cut in two. Nothing may be fed any more."""
+        if self.damage:
+            return []
+        self.damage = "cut"
+        try:
+            if (frame := self._head()) and not frame.control and frame.payload < len(self._bytes):
+                self._add(frame, self._payload(frame))
+                self._bytes.clear()
+        except (_FrameError, zlib.error) as error:
+            self.damage = str(error)
+        return self._rest()
+
+    def _rest(self) -> list[Message]:
+        """All that is held, and the reason why no more will be made of it."""
+        rest = self._undecodable(bytes(self._bytes))
+        if self._kind:
+            rest.insert(0, Message(self._kind, bytes(self._message), complete=False, reason=self.damage))
+        self._kind, self._message, self._bytes = None, bytearray(), bytearray()
+        return rest
+
+    def _undecodable(self, data: bytes) -> list[Message]:
+        return [Message(Kind.UNDECODABLE, data, complete=False, reason=self.damage)] if data else []
+
+    def _messages(self) -> Iterator[Message]:
+        self._wanted = 0
+        while frame := self._head():
+            if frame.end > len(self._bytes):
+                self._wanted = frame.end
+                return
+            payload = self._payload(frame)
+            if frame.control:
+                yield _control(frame, payload)
+            else:
+                self._add(frame, payload)
+            del self._bytes[: frame.end]
+            if self._kind and frame.final and not frame.control:
+                message = Message(self._kind, bytes(self._message))
+                self._kind, self._message = None, bytearray()
+                yield message
+
+    def _head(self) -> _Frame | None:
+        """The frame that is arriving, once its head is here."""
+        data = self._bytes
+        if len(data) < 2:
+            return None
+        self._check_flags(data[0], masked=bool(data[1] & 0x80))
+        length, start = data[1] & 0x7F, 2
+        if length >= 126:
+            start = 4 if length == 126 else 10
+            if len(data) < start:
+                return None
+            length = int.from_bytes(data[2:start], "big")
+        mask, start = (bytes(data[start : start + 4]), start + 4) if self._masked else (b"", start)
+        frame = _Frame(data[0], start, start + length, mask)
+        if frame.control and length > _LONGEST_CONTROL:
+            raise _FrameError("a control frame that is too long")
+        if not frame.control and len(self._message) + length > self._limit:
+            raise _FrameError(f"a message of more than {self._limit:,} bytes")
+        return frame if len(data) >= start else None
+
+    def _check_flags(self, first: int, *, masked: bool) -> None:
+        opcode = first & _OPCODE
+        if opcode not in _KINDS and opcode != _CONTINUATION:
+            raise _FrameError(f"a frame of unknown opcode {opcode}")
+        if first & _RESERVED or (first & _DEFLATED and not (self._inflate and opcode in (1, 2))):
+            raise _FrameError("a frame with reserved bits set")
+        if masked != self._masked:
+            raise _FrameError("a masked frame of the server" if masked else "an unmasked frame of the client")
+        if opcode >= 8 and not first & _FIN:
+            raise _FrameError("a control frame in fragments")
+        if opcode == _CONTINUATION and not self._kind:
+            raise _FrameError("a continuation of nothing")
+        if opcode in (1, 2) and self._kind:
+            raise _FrameError("a new message inside another")
+
+    def _payload(self, frame: _Frame) -> bytes:
+        payload = bytes(memoryview(self._bytes)[frame.payload : frame.end])
+        return apply_mask(payload, frame.mask) if self._masked else payload
+
+    def _add(self, frame: _Frame, payload: bytes) -> None:
+        """To the message that is arriving, or is begun by this frame."""
+        if frame.kind:
+            self._kind, self._deflated = frame.kind, bool(frame.first & _DEFLATED)
+        if not self._deflated:
+            self._message += payload
+            return
+        whole = frame.final and frame.end <= len(self._bytes)
+        for piece in self._inflated(payload + _FLUSH if whole else payload):
+            self._message += piece
+            if len(self._message) > self._limit:
+                del self._message[self._limit :]
+                raise _FrameError(f"a message that inflates to more than {self._limit:,} bytes")
+
+    def _inflated(self, data: bytes) -> Iterator[bytes]:
+        assert self._inflate
+        yield from inflated(self._inflate, data)
+        while self._inflate.eof:  # a sender may end its stream and begin another
+            data = self._inflate.unused_data
+            self._inflate = zlib.decompressobj(wbits=-15)
+            yield from inflated(self._inflate, data)
+
+
+def _control(frame: _Frame, payload: bytes) -> Message:
+    assert frame.kind
+    if frame.kind is not Kind.CLOSE or len(payload) < 2:
+        return Message(frame.kind, payload)
+    code = int.from_bytes(payload[:2], "big")
+    return Message(frame.kind, payload, code=code, reason=payload[2:].decode("utf-8", "replace"))

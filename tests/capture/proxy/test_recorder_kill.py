@@ -1,0 +1,111 @@
+"""Whatever is killed, whenever: what was on the spool is in the logs once."""
+
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.capture.proxy.killing import Fault, Stage, stage
+from tests.capture.proxy.spooling import Script, faults, logged, numbering_faults
+
+STEPS = [
+    "synced",
+    "carried",
+    "written",
+    "position synced",
+    "renamed",
+    "folder synced",
+    "carried removed",
+    "segments removed",
+    "touched forgotten",
+]
+
+
+def check(it: Stage, scripts: list[Script]) -> None:
+    """Let another recorder do the rest, and compare."""
+    assert it.finish(it.recorder()) == 0
+    found = logged(it.log_dir)
+    wrong = [
+        f"{script.seed}: {fault}"
+        for script in scripts
+        for fault in faults(script, it.frames[script.seed], found)
+    ]
+    assert not wrong + numbering_faults(found)
+    assert len(found.starts) <= sum(script.connections for script in scripts), "a session was split"
+    assert not list((it.log_dir / ".spool").glob("*.spool"))
+    assert not list((it.log_dir / ".spool").glob("*.carried"))
+
+
+def random_run(folder: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    scripts = [Script(f"{seed}-0", connections=rng.choice((1, 3, 8)))]
+    with stage(folder) as it:
+        carry = rng.random() < 0.5
+        relay, recorder = it.relay(scripts[0]), it.recorder(carry=carry)
+        for number in range(1, rng.randint(2, 4)):
+            time.sleep(rng.uniform(0, 0.25))
+            victim = rng.choice(("relay", "recorder", "recorder", "both"))
+            if victim != "recorder":
+                it.kill(relay)
+            if victim != "relay":
+                it.kill(recorder)
+                recorder = it.recorder(carry=carry)
+            if victim != "recorder":
+                scripts.append(Script(f"{seed}-{number}"))
+                relay = it.relay(scripts[-1])
+        time.sleep(rng.uniform(0, 0.2))
+        it.kill(relay)
+        it.kill(recorder)
+        check(it, scripts)
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_killing_relay_recorder_or_both_at_any_moment_loses_and_doubles_nothing(
+    tmp_path: Path, block: int
+) -> None:
+    for seed in range(10 * block, 10 * block + 6):
+        random_run(tmp_path / str(seed), seed)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("block", range(10))
+def test_killing_them_many_times_more(tmp_path: Path, block: int) -> None:
+    for seed in range(1000 + 40 * block, 1000 + 40 * block + 40):
+        random_run(tmp_path / str(seed), seed)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("step", STEPS)
+def test_a_recorder_killed_after_a_step_of_a_checkpoint_and_another_in_its_recovery(
+    tmp_path: Path, step: str, count: int
+) -> None:
+    script = Script(f"{step}-{count}", calls=5000)
+    with stage(tmp_path, pause=0.004) as it:
+        relay = it.relay(script)
+        first = it.recorder(Fault(step, count), carry=True)
+        first.join(20)
+        assert first.exitcode == -9, "the step was never done"
+        for during in (Fault("cleaned"), Fault("recovered"), Fault(step)):
+            second = it.recorder(during, carry=True)
+            second.join(20)
+            assert second.exitcode == -9, during
+        time.sleep(0.1)
+        it.kill(relay)
+        check(it, [script])
+
+
+def test_killing_only_the_recorder_keeps_the_session_and_its_numbers(tmp_path: Path) -> None:
+    script = Script("one", calls=60, connections=2)
+    with stage(tmp_path, pause=0.01) as it:
+        relay = it.relay(script)
+        while relay.is_alive():
+            recorder = it.recorder()
+            relay.join(0.15)
+            it.kill(recorder)
+        check(it, [script])
+        found = logged(it.log_dir)
+        assert len(found.starts) == 2
+        assert {response.reason for (response,) in found.responses.values()} == {None}
+        assert len(found.requests) == script.calls

@@ -1,0 +1,222 @@
+"""The proxy as its user runs it: start, status, stop, what it says."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.fakeapi import FakeAPI
+
+from agent_logger.records import Request, Response
+from agent_logger.store.parts import parts_in
+from agent_logger.store.read import read_log
+
+SECRET = "sk-ant-api03-" + "Qz7" * 20
+
+
+class Running:
+    """`agent-logger proxy` in a process of its own."""
+
+    def __init__(self, folder: Path, api: FakeAPI, *arguments: str, command: str = "proxy") -> None:
+        self.folder, self.api = folder, api
+        self.environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "COLUMNS": "80"}
+        line = [sys.executable, "-m", "agent_logger", command, "--allow-upstream", api.url, *arguments]
+        self.process = subprocess.Popen(
+            line, cwd=folder, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        assert self.process.stderr
+        self.said = self.process.stderr.readline()
+        found = re.search(r"http://127\.0\.0\.1:(\d+)", self.said)
+        assert found, self.said + self.process.stderr.read()
+        self.port = int(found[1])
+
+    def call(self, text: str = "hi", path: str = "/v1/messages") -> bytes:
+        body = json.dumps(
+            {"model": "m", "stream": True, "messages": [{"role": "user", "content": text}]}
+        ).encode()
+        host = self.api.url.removeprefix("http://")
+        head = (
+            f"POST /anthropic/{host}{path} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nx-api-key: {SECRET}\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+        )
+        return self.send(head.encode() + body)
+
+    def send(self, data: bytes) -> bytes:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=10) as connection:
+            connection.sendall(data)
+            answer = b""
+            while more := connection.recv(65536):
+                answer += more
+        return answer
+
+    def agent_logger(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        line = [sys.executable, "-m", "agent_logger", *arguments]
+        return subprocess.run(
+            line, cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False
+        )
+
+    def stop(self, wanted: signal.Signals = signal.SIGTERM) -> int:
+        self.process.send_signal(wanted)
+        return self.process.wait(20)
+
+    def close(self) -> str:
+        if self.process.poll() is None:
+            self.process.kill()
+        out, err = self.process.communicate()
+        return out + err
+
+    def records(self) -> list[Request | Response]:
+        found = [
+            item.found
+            for folder in (self.folder / "logs" / "anthropic", self.folder / "logs")
+            for name in dict.fromkeys(part.name for part in parts_in(folder))
+            for item in read_log(folder, name)
+        ]
+        return [it for it in found if isinstance(it, Request | Response)]
+
+
+@pytest.fixture
+def api() -> Iterator[FakeAPI]:
+    with FakeAPI("hello_repeat") as api:
+        yield api
+
+
+@pytest.fixture
+def proxy(tmp_path: Path, api: FakeAPI) -> Iterator[Running]:
+    running = Running(tmp_path, api, "--port", "0")
+    yield running
+    running.close()
+
+
+def until(condition: "object", seconds: float = 10.0) -> bool:
+    assert callable(condition)
+    give_up = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > give_up:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def test_a_call_is_in_the_log_after_a_graceful_stop(proxy: Running) -> None:
+    answer = proxy.call()
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert b"message_stop" in answer
+    assert proxy.stop() == 0
+    request, response = proxy.records()
+    assert isinstance(request, Request)
+    assert isinstance(response, Response)
+    assert (request.method, request.path, response.status, response.complete) == (
+        "POST",
+        "/v1/messages",
+        200,
+        True,
+    )
+    sent = b"".join((chunk.raw or "").encode() for chunk in response.chunks or [])
+    assert b"message_stop" in sent
+
+
+def test_the_key_went_to_the_upstream_and_nowhere_else(proxy: Running) -> None:
+    proxy.call(text=f"my key is {SECRET}")
+    proxy.stop()
+    said = proxy.close()
+    assert dict(proxy.api.calls[0].headers)["x-api-key"] == SECRET
+    assert SECRET.encode() in proxy.api.calls[0].body
+    everything = b"".join(path.read_bytes() for path in proxy.folder.rglob("*") if path.is_file())
+    assert SECRET.encode() not in everything
+    assert SECRET[-20:].encode() not in everything
+    assert SECRET not in said
+
+
+def test_status_says_that_it_records_and_what(proxy: Running) -> None:
+    for _ in range(3):
+        proxy.call()
+    assert until(lambda: "calls           3" in proxy.agent_logger("status").stdout)
+    done = proxy.agent_logger("status", "--json")
+    [report] = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert (report["port"], report["recording"], report["lost"]) == (proxy.port, True, 0)
+    proxy.stop()
+    ended = proxy.agent_logger("status")
+    assert ended.returncode == 1
+    assert "Nothing is being recorded" in ended.stdout
+
+
+def test_a_proxy_that_was_killed_does_not_count_as_running(proxy: Running) -> None:
+    proxy.process.kill()
+    proxy.process.wait()
+    assert proxy.agent_logger("status").returncode == 1
+    assert list((proxy.folder / ".agent-logger").glob("proxy-*")) == []
+
+
+def test_a_second_proxy_on_the_same_folder_is_told_where_the_first_listens(proxy: Running) -> None:
+    done = proxy.agent_logger("proxy", "--port", "0")
+    assert done.returncode == 1
+    assert f"port {proxy.port}" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_chosen_port_that_is_taken_is_an_error_and_the_default_one_is_replaced(
+    proxy: Running, tmp_path: Path, api: FakeAPI
+) -> None:
+    taken = proxy.agent_logger("proxy", "--port", str(proxy.port), "--log-dir", "other")
+    assert taken.returncode == 1
+    assert "choose another --port" in taken.stderr
+    with socket.socket() as blocker:
+        try:
+            blocker.bind(("127.0.0.1", 8080))
+            blocker.listen()
+        except OSError:
+            pass  # somebody else has it, which does as well
+        second = Running(tmp_path, api, "--log-dir", "third")
+        assert 8081 <= second.port <= 8100
+        second.close()
+
+
+def test_what_is_refused_is_said_recorded_and_goes_nowhere(proxy: Running) -> None:
+    answer = proxy.send(
+        f"GET /anthropic/evil.example.com/v1/x HTTP/1.1\r\nHost: 127.0.0.1:{proxy.port}\r\n\r\n".encode()
+    )
+    assert b" 403 " in answer.split(b"\r\n")[0]
+    assert b"x-agent-logger-error" in answer.lower()
+    proxy.stop()
+    assert len(proxy.api.calls) == 0
+    records = proxy.records()
+    assert [it.reason for it in records if isinstance(it, Response)] == ["refused"]
+
+
+def test_start_is_the_proxy(tmp_path: Path, api: FakeAPI) -> None:
+    running = Running(tmp_path, api, "--port", "0", command="start")
+    assert running.call().startswith(b"HTTP/1.1 200")
+    assert running.stop(signal.SIGINT) == 0
+    running.close()
+
+
+def test_workers_share_the_port_and_one_log_folder(tmp_path: Path, api: FakeAPI) -> None:
+    running = Running(tmp_path, api, "--port", "0", "--workers", "2")
+    time.sleep(1.0)  # for the second one to listen
+    for number in range(20):
+        assert running.call(text=f"{number} {SECRET}").startswith(b"HTTP/1.1 200")
+    assert running.stop() == 0
+    running.close()
+    bodies = [it.body or "" for it in running.records() if isinstance(it, Request)]
+    assert len(bodies) == 20
+    assert SECRET not in "".join(bodies)
+
+
+def test_du_counts_what_is_there(proxy: Running) -> None:
+    proxy.call()
+    proxy.stop()
+    done = proxy.agent_logger("du", "--json", "logs")
+    [usage] = json.loads(done.stdout)
+    assert usage["logs"] == 1
+    assert usage["plain_bytes"] > 1000
+    assert "logs" in proxy.agent_logger("du").stdout
+    assert proxy.agent_logger("du", "nowhere").returncode == 1

@@ -1,0 +1,334 @@
+"""Content encodings are undone as they arrive, as far as they came, and never beyond a bound."""
+
+import gzip
+import itertools
+import random
+import subprocess
+import sys
+import tracemalloc
+import zlib
+from collections.abc import Callable, Iterator
+
+import brotli  # type: ignore[import-untyped]
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from tests.fakeapi.encodings import PACKERS, Packer, Zlib
+
+from agent_logger.store.sealed import zstd
+from agent_logger.wire.encodings import LIMIT_BYTES, DecodeError, Decoder, decode, decoder
+
+TEXT = 'event: delta\ndata: {"text":"Grüße, 世界 "}\n\n'.encode() * 40
+ENCODERS: dict[str, Callable[[], Packer]] = {
+    **PACKERS,
+    "x-gzip": PACKERS["gzip"],
+    "deflate, bare": lambda: Zlib(-15),
+}
+NAMES = pytest.mark.parametrize("name", ENCODERS)
+PACKED = pytest.mark.parametrize("name", [name for name in ENCODERS if name != "identity"])
+
+
+def packed(name: str, *events: bytes) -> bytes:
+    packer = ENCODERS[name]()
+    return b"".join([*(packer.feed(event) for event in events), packer.end()])
+
+
+def begin(name: str, limit: int = LIMIT_BYTES) -> Decoder:
+    started = decoder(name.split(",")[0], limit)
+    assert started
+    return started
+
+
+def cut(data: bytes, places: list[int]) -> Iterator[bytes]:
+    edges = sorted({0, len(data), *(place % (len(data) + 1) for place in places)})
+    for start, end in itertools.pairwise(edges):
+        yield data[start:end]
+
+
+@NAMES
+def test_every_event_comes_out_of_the_bytes_that_flushed_it(name: str) -> None:
+    packer, unpack = ENCODERS[name](), begin(name)
+    events = [
+        b"data: one\n\n",
+        b"data: two\n\n",
+        TEXT,
+        b"d",
+        b"data: \xff\x00\n\n" * 20_000,
+        b"data: end\n\n",
+    ]
+    assert [unpack.feed(packer.feed(event)) for event in events] == events
+    assert unpack.feed(packer.end()) + unpack.finish() == b""
+    assert unpack.complete
+
+
+@PACKED
+def test_a_body_can_be_split_anywhere(name: str) -> None:
+    body = packed(name, TEXT, b"and more")
+    for place in range(len(body) + 1):
+        unpack = begin(name)
+        assert unpack.feed(body[:place]) + unpack.feed(body[place:]) == TEXT + b"and more"
+        assert unpack.complete
+
+
+@NAMES
+@given(
+    events=st.lists(st.binary(max_size=300), max_size=6), places=st.lists(st.integers(0, 4000), max_size=8)
+)
+@example(events=[b"x" * 200_000], places=list(range(0, 400, 7)))
+def test_what_was_encoded_comes_back(name: str, events: list[bytes], places: list[int]) -> None:
+    body, unpack = packed(name, *events), begin(name)
+    assert b"".join(unpack.feed(piece) for piece in cut(body, places)) + unpack.finish() == b"".join(events)
+    assert unpack.complete
+
+
+@given(
+    names=st.lists(st.sampled_from(["gzip", "deflate", "br", "zstd", "identity", "x-gzip"]), max_size=4),
+    text=st.text(max_size=500),
+    places=st.lists(st.integers(0, 2000), max_size=5),
+)
+@example(names=["gzip", "br"], text="abc", places=[])
+def test_stacked_encodings_are_undone_last_one_first(names: list[str], text: str, places: list[int]) -> None:
+    body = text.encode()
+    for name in names:
+        body = packed(name, body)
+    unpack = decoder(", ".join(names))
+    assert unpack
+    assert b"".join(unpack.feed(piece) for piece in cut(body, places)) == text.encode()
+    assert unpack.complete
+
+
+def test_stacked_encodings_bring_each_event_at_once() -> None:
+    inner, outer = PACKERS["gzip"](), PACKERS["br"]()
+    unpack = decoder("gzip, br")
+    assert unpack
+    for event in (b"data: one\n\n", TEXT, b"data: three\n\n"):
+        assert unpack.feed(outer.feed(inner.feed(event))) == event
+    assert not unpack.complete
+
+
+@pytest.mark.parametrize("name", ["gzip", "zstd"])
+@pytest.mark.parametrize("size", [1, 3, 1 << 20])
+def test_members_and_frames_may_follow_each_other(name: str, size: int) -> None:
+    parts = [b"first", b"", b"third" * 50_000]
+    body = b"".join(packed(name, part) for part in parts)
+    unpack = begin(name)
+    pieces = [body[at : at + size] for at in range(0, len(body), size)]
+    assert b"".join(unpack.feed(piece) for piece in pieces) == b"".join(parts)
+    assert unpack.complete
+
+
+def test_frames_of_zstd_that_hold_nothing_are_passed_over() -> None:
+    skippable = b"\x5e\x2a\x4d\x18\x04\x00\x00\x00abcd"
+    assert (
+        decode(skippable + packed("zstd", b"one") + skippable + packed("zstd", b"two"), "zstd") == b"onetwo"
+    )
+
+
+HEADS = [
+    pytest.param(zlib.compressobj(level, zlib.DEFLATED, bits), id=f"level {level}, {bits} bits")
+    for level in (0, 1, 6, 9)
+    for bits in (9, 12, 15, -9, -12, -15)
+]
+
+
+@pytest.mark.parametrize("compressor", HEADS)
+def test_deflate_is_read_with_and_without_its_head(compressor: "zlib._Compress") -> None:
+    packer = compressor.copy()
+    body = packer.compress(TEXT) + packer.flush()
+    assert decode(body, "deflate") == TEXT
+
+
+HEADERS = [
+    pytest.param("", True, id="empty"),
+    pytest.param("identity", True, id="identity"),
+    pytest.param("GZip", True, id="upper case"),
+    pytest.param(" br ,\tgzip ,, ", True, id="spaces and empty elements"),
+    pytest.param("gzip,gzip,gzip,gzip,gzip", True, id="five"),
+    pytest.param("gzip,gzip,gzip,gzip,gzip,gzip", False, id="six"),
+    pytest.param("compress", False, id="compress"),
+    pytest.param("gzip, aws-chunked", False, id="one known, one not"),
+    pytest.param("gzip;q=1", False, id="with a parameter"),
+    pytest.param("dcz", False, id="a dictionary"),
+]
+
+
+@pytest.mark.parametrize(("header", "known"), HEADERS)
+def test_what_cannot_be_undone_is_said(header: str, known: bool) -> None:
+    assert (decoder(header) is not None) == known
+    if not known:
+        with pytest.raises(DecodeError, match="no way to undo"):
+            decode(b"", header)
+
+
+@PACKED
+def test_a_cut_stream_is_decoded_as_far_as_it_came(name: str) -> None:
+    packer = ENCODERS[name]()
+    events = [packer.feed(b"data: %d\n\n" % number) for number in range(5)]
+    body = b"".join(events)
+    whole = body + packer.end()
+    for place in range(1, len(whole)):
+        unpack = begin(name)
+        got = unpack.feed(whole[:place]) + unpack.finish()
+        arrived = sum(1 for number in range(5) if len(b"".join(events[: number + 1])) <= place)
+        sent = b"".join(b"data: %d\n\n" % number for number in range(5))
+        assert sent.startswith(got)
+        assert len(got) >= arrived * len(b"data: 0\n\n")
+        assert not unpack.complete, place
+
+
+@pytest.mark.parametrize("size", [65_000, 65_536, 65_700, 131_072, 140_000])
+def test_nothing_that_could_be_decoded_waits_for_more_bytes(size: int) -> None:
+    """Whatever sizes we take from zlib at once, it has given all it would give to one who takes everything."""
+    body = gzip.compress(b"a" * size)
+    for place in range(len(body)):
+        assert begin("gzip").feed(body[:place]) == zlib.decompressobj(wbits=31).decompress(body[:place])
+
+
+@NAMES
+def test_no_bytes_at_all_are_a_complete_body(name: str) -> None:
+    unpack = begin(name)
+    assert unpack.feed(b"") + unpack.finish() == b""
+    assert unpack.complete
+
+
+RUBBISH = [
+    pytest.param("gzip", b"plain text, not gzip", id="gzip: plain text"),
+    pytest.param("gzip", b"\x1f\x8b\x08\x00" + b"\xff" * 40, id="gzip: a head alone"),
+    pytest.param("gzip", packed("gzip", b"x") + b"more", id="gzip: bytes behind"),
+    pytest.param("deflate", b"\xff\xff\xff\xff\xff", id="deflate: plain rubbish"),
+    pytest.param("deflate", packed("deflate", b"x") + b"more", id="deflate: bytes behind"),
+    pytest.param("br", b"\xff" * 40, id="br: rubbish"),
+    pytest.param("br", packed("br", b"x") + b"more", id="br: bytes behind"),
+    pytest.param("zstd", b"plain text, not zstd", id="zstd: plain text"),
+    pytest.param("zstd", packed("zstd", b"x") + b"more", id="zstd: bytes behind"),
+]
+
+
+@pytest.mark.parametrize(("name", "body"), RUBBISH)
+@pytest.mark.parametrize("size", [1, 1000])
+def test_rubbish_is_an_error_and_stays_one(name: str, body: bytes, size: int) -> None:
+    unpack = begin(name)
+    with pytest.raises(DecodeError):
+        for at in range(0, len(body), size):
+            unpack.feed(body[at : at + size])
+    assert not unpack.complete
+    with pytest.raises(DecodeError):
+        unpack.feed(packed(name, b"x"))
+
+
+@given(name=st.sampled_from(["gzip", "deflate", "br", "zstd", "gzip, br"]), body=st.binary(max_size=200))
+def test_arbitrary_bytes_never_raise_anything_else(name: str, body: bytes) -> None:
+    try:
+        decode(body, name, limit=100_000)
+    except DecodeError as error:
+        assert str(error)
+
+
+@pytest.mark.parametrize("name", ["gzip", "br", "zstd", "gzip, zstd"])
+def test_all_before_the_damage_is_handed_over(name: str) -> None:
+    """A wrong checksum must not hide what stood before it: a secret, say."""
+    text = TEXT * 500 + random.Random(7).randbytes(50_000) + TEXT
+    body = text
+    for one in name.split(", "):
+        body = packed(one, *(body[at : at + 999] for at in range(0, len(body), 999)))
+    damaged = body[:-1] + bytes([body[-1] ^ 0x55]) if name == "gzip" else body + b"rubbish"
+    with pytest.raises(DecodeError) as caught:
+        decode(damaged, name)
+    assert caught.value.decoded == text
+
+
+@PACKED
+def test_exactly_the_limit_is_allowed_and_one_byte_more_is_not(name: str) -> None:
+    body = packed(name, b"a" * 100_000)
+    assert begin(name, limit=100_000).feed(body) == b"a" * 100_000
+    with pytest.raises(DecodeError, match="more than 99,999 bytes") as caught:
+        begin(name, limit=99_999).feed(body)
+    assert caught.value.decoded == b"a" * 99_999
+
+
+@PACKED
+def test_the_limit_counts_all_feeds_together(name: str) -> None:
+    packer, unpack = ENCODERS[name](), begin(name, limit=25_000)
+    unpack.feed(packer.feed(b"a" * 10_000))
+    unpack.feed(packer.feed(b"b" * 10_000))
+    with pytest.raises(DecodeError, match="more than 25,000 bytes"):
+        unpack.feed(packer.feed(b"c" * 10_000))
+
+
+def test_what_has_no_encoding_is_not_bounded() -> None:
+    assert begin("identity", limit=10).feed(b"x" * 100) == b"x" * 100
+
+
+GIGABYTE = 1 << 30
+
+
+def bomb(name: str) -> bytes:
+    """A gigabyte of zeros."""
+    chunk = bytes(16 << 20)
+    if name in ("gzip", "deflate", "deflate, bare"):
+        packer = zlib.compressobj(9, wbits={"gzip": 31, "deflate": 15}.get(name, -15))
+        first = packer.compress(chunk) + packer.flush(zlib.Z_FULL_FLUSH)
+        again = packer.compress(chunk) + packer.flush(zlib.Z_FULL_FLUSH)  # depends on nothing before it
+        return first + again * (GIGABYTE // len(chunk) - 1)
+    if name == "br":
+        brotli_packer = brotli.Compressor(quality=1)
+        pieces = [brotli_packer.process(chunk) for _ in range(GIGABYTE // len(chunk))]
+        return b"".join([*pieces, brotli_packer.finish()])
+    frame = zstd.compress(chunk, 1)
+    if name == "zstd, many frames":
+        return frame * (GIGABYTE // len(chunk))
+    zstd_packer = zstd.ZstdCompressor(1)
+    pieces = [zstd_packer.compress(chunk) for _ in range(GIGABYTE // len(chunk))]
+    return b"".join([*pieces, zstd_packer.flush()])
+
+
+IN_A_PROCESS = """
+import resource, sys
+from agent_logger.wire.encodings import DecodeError, decoder
+body = sys.stdin.buffer.read()
+unpack = decoder(sys.argv[1])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+try:
+    for at in range(0, len(body), 65536):
+        unpack.feed(body[at : at + 65536])
+except DecodeError as error:
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, error)
+"""
+BOMBS = ["gzip", "deflate", "deflate, bare", "br", "zstd", "zstd, many frames"]
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_gigabyte_in_disguise_is_refused_within_bounded_memory(name: str) -> None:
+    body = bomb(name)
+    assert len(body) < GIGABYTE / 100
+    command = [sys.executable, "-c", IN_A_PROCESS, name.split(",")[0]]
+    done = subprocess.run(command, input=body, stdout=subprocess.PIPE, check=True)
+    grown_kb, _, reason = done.stdout.decode().partition(" ")
+    assert "more than 67,108,864 bytes" in reason
+    assert int(grown_kb) < 200_000  # what may be decoded, and its copy
+
+
+def test_a_bomb_inside_a_bomb_goes_off_in_the_first() -> None:
+    """A megabyte that becomes a gigabyte of gzip, which would become nothing at all."""
+    empty_members = gzip.compress(b"") * 50_000
+    body = gzip.compress(empty_members)
+    assert len(body) < len(empty_members) / 100
+    with pytest.raises(DecodeError, match="more than 500,000 bytes"):
+        decode(body, "gzip, gzip", limit=500_000)
+
+
+def test_feeding_holds_no_more_than_a_step_beyond_what_it_returns() -> None:
+    body, unpack = bomb("gzip"), begin("gzip", limit=1 << 20)
+    tracemalloc.start()
+    try:
+        with pytest.raises(DecodeError):
+            unpack.feed(body)
+        assert tracemalloc.get_traced_memory()[1] < 3 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.timeout(15)
+def test_a_million_tiny_members_take_time_in_proportion() -> None:
+    """A library copies what lies behind a member: of 4 MB of them at once that would be 400 GB."""
+    assert decode(gzip.compress(b"") * 200_000, "gzip") == b""
