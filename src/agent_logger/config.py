@@ -433,6 +433,11 @@ def network() -> Network:
     )
 
 
+def child_environment(**changes: str) -> dict[str, str]:
+    """Our own environment, changed, for a program that we start."""
+    return {**os.environ, **changes}
+
+
 def stray_variables() -> list[str]:
     """Variables that look like ours and mean nothing: most likely mistyped."""
     known = {f"{PREFIX}HOME", f"{PREFIX}DEBUG", *(setting.variable for setting in SETTINGS.values())}

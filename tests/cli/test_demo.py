@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_logger.demo.proxied import calls
 from agent_logger.records import Exchange, SessionEnd, SessionStart
 from agent_logger.store.parts import parts_in
 from agent_logger.store.read import read_log
@@ -17,8 +18,8 @@ def environment(tmp_path: Path) -> dict[str, str]:
     return {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TMPDIR": str(tmp_path), "COLUMNS": "80"}
 
 
-def demo(tmp_path: Path, *arguments: str, command: str = "demo") -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, "-m", "agent_logger", command, *arguments]
+def demo(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    line = [sys.executable, "-m", "agent_logger", "demo", *arguments]
     return subprocess.run(
         line, capture_output=True, text=True, check=False, env=environment(tmp_path), cwd=tmp_path
     )
@@ -34,7 +35,7 @@ def test_the_demo_records_a_conversation_and_shows_it(tmp_path: Path) -> None:
         if isinstance(it, Exchange):
             assert it.user_input
             assert it.user_input in done.stdout
-    assert max(map(len, done.stdout.splitlines()[:-2])) <= 80  # but for the path of the log
+    assert max(len(line) for line in done.stdout.splitlines() if not line.startswith("log:")) <= 80
 
 
 def test_costs_of_exchanges_add_up_to_what_the_client_counted(tmp_path: Path) -> None:
@@ -48,11 +49,12 @@ def test_costs_of_exchanges_add_up_to_what_the_client_counted(tmp_path: Path) ->
     assert end.tools_used == {"Agent": 1, "Bash": 1, "Edit": 1, "Grep": 1}
 
 
-def test_start_says_that_there_is_no_proxy_yet_and_runs_the_demo(tmp_path: Path) -> None:
-    done = demo(tmp_path, command="start")
-    assert done.returncode == 0
-    assert "no proxy and no page yet" in done.stderr
-    assert "3 exchanges" in done.stdout
+def test_the_proxy_saw_the_same_conversation(tmp_path: Path) -> None:
+    done = demo(tmp_path, "--once", "--sessions-dir", "s")
+    seen = calls(tmp_path / "s" / "logs")
+    assert [it.response and it.response.status for it in seen] == [200] * 8
+    assert all(it.response and it.response.complete for it in seen)
+    assert done.stdout.count("/v1/messages  200") == 8
 
 
 def test_nothing_is_written_into_the_working_folder_or_the_home(tmp_path: Path) -> None:

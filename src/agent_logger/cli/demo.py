@@ -18,12 +18,14 @@ from agent_logger.cli.session_text import session_lines
 def command(settings: config.Settings, once: bool) -> None:
     """Record a scripted conversation, and show what was recorded.
 
-    A model API that plays a script listens on 127.0.0.1; a small agent talks to it, uses its
-    tools, and every message is written to an exchange log as it happens. No key, no network.
+    A model API that plays a script listens on 127.0.0.1; a small agent talks to it through the
+    proxy and uses its tools. Two witnesses record it as it happens: the agent's messages go to an
+    exchange log, what passes the proxy to a wire log. No key, no network.
 
-    The log goes to a new temporary folder, or to the one given with --sessions-dir.
+    The logs go to a new temporary folder, or to the one given with --sessions-dir.
     """
     from agent_logger.demo.conversation import scripted_api
+    from agent_logger.demo.proxied import proxied
     from agent_logger.store.layout import prepare_log_folder
 
     if settings.is_default("sessions_dir"):
@@ -33,8 +35,10 @@ def command(settings: config.Settings, once: bool) -> None:
     prepare_log_folder(folder)
     with scripted_api() as api:
         output.note(f"A scripted model API listens on {api.url}; an agent talks to it ...")
-        name = _record(api.url, folder)
+        with proxied(api.url, folder / "logs") as url:
+            name = _record(url, folder)
         _show(folder, name)
+        _show_calls(folder / "logs")
         if not once:
             output.note(f"\nThe scripted API stays up at {api.url} (Anthropic Messages). Ctrl-C ends it.")
             threading.Event().wait()
@@ -71,3 +75,26 @@ def _show(folder: Path, name: str) -> None:
     report = verify_file(PartFile(folder, name).path)
     state = "damaged" if report.damage else "all can be read"
     output.echo(f"log:     {report.path}\n         {report.bytes:,} bytes, {state}")
+
+
+def _show_calls(folder: Path) -> None:
+    """What the proxy saw of the same conversation."""
+    from agent_logger.demo.proxied import calls
+
+    output.note("\nWhat the proxy saw, read back from its log:\n")
+    head = ("call", "path", "status", "sent", "received", "first byte", "whole")
+    rows: list[list[str | int]] = []
+    for number, call in enumerate(calls(folder), 1):
+        answer, sent = call.response, call.request.bytes or 0
+        row: list[str | int] = [number, call.request.path]
+        if answer is None:
+            rows.append([*row, "-", sent, 0, "-", "-"])
+            continue
+        times = [
+            f"{it:,.0f} ms" if it is not None else "-"
+            for it in (answer.timing.ttfb_ms, answer.timing.total_ms)
+        ]
+        rows.append([*row, str(answer.status), sent, answer.bytes or 0, *times])
+    output.table(head, rows)
+    output.echo()
+    output.echo(f"log:     {folder}")

@@ -24,9 +24,8 @@ def command(settings: config.Settings) -> None:
     provider and the host to go on to; nothing else about the agent changes:
 
     \b
-      ANTHROPIC_BASE_URL=http://127.0.0.1:8080/anthropic/api.anthropic.com claude
-      OPENAI_BASE_URL=http://127.0.0.1:8080/openai/api.openai.com/v1 ...
-      GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:8080/gemini/generativelanguage.googleapis.com
+      ANTHROPIC_BASE_URL=http://127.0.0.1:8080/anthropic/api.anthropic.com
+      OPENAI_BASE_URL=http://127.0.0.1:8080/openai/api.openai.com/v1
 
     Calls are in the log folder as they happen. Ctrl-C finishes: open answers may end, for half a
     minute; a second Ctrl-C ends at once.

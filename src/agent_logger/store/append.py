@@ -54,8 +54,8 @@ class Appender:
             os.ftruncate(self._held.fd, self.size)
 
     def duplicate(self) -> platform.Held:
-        """The same file once more, for the caller to close."""
-        return platform.Held(os.dup(self._held.fd), self.path)
+        """The same file once more, for the caller to close. Not with `dup`, which would keep the lock with it."""
+        return platform.Held(os.open(self._held.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW), self.path)
 
     def close(self) -> None:
         self._held.close()

@@ -7,7 +7,7 @@ owns the call may take out what has gathered, for bodies need not fit into memor
 
 import re
 from collections.abc import Iterable, Sequence
-from enum import Enum
+from enum import IntEnum, StrEnum
 from typing import NamedTuple
 
 import msgspec
@@ -16,7 +16,7 @@ from agent_logger import records
 from agent_logger.records import Chunk, Headers, Timing
 
 
-class State(Enum):
+class State(StrEnum):
     SENDING = "the request comes"
     WAITING = "the request is whole"
     EARLY = "the answer comes, and the request is not whole yet"
@@ -24,7 +24,7 @@ class State(Enum):
     ENDED = "nothing more comes"
 
 
-class Event(Enum):
+class Event(IntEnum):
     REQUEST_DATA = 1
     REQUEST_END = 2
     INTERIM = 3  # a response of 1xx

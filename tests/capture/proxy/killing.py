@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-from agent_logger.capture.proxy import checkpoint
+from agent_logger.capture.proxy import checkpoint, segments
 from agent_logger.capture.proxy.child import Child
 from agent_logger.capture.proxy.spool import Spool, spool_folder
 from tests.capture.proxy.spooling import Script, frame_of
@@ -48,11 +48,14 @@ class Fault:
 
     step: str = ""
     count: int = 1
+    checkpoint_seconds: float = 0.03
+    held_bytes: int = segments.HELD_BYTES  # of frames that are taken at once
 
 
 def run_recorder(log_dir: Path, home: Path, pipe: Connection, fault: Fault, carry: bool) -> None:
     if carry:
         checkpoint.CARRY_ABOVE, checkpoint.CARRY_SHARE = 0, 1
+    segments.HELD_BYTES = fault.held_bytes
     left = fault.count
 
     def step(name: str) -> None:
@@ -61,7 +64,7 @@ def run_recorder(log_dir: Path, home: Path, pipe: Connection, fault: Fault, carr
         if name == fault.step and left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    child = Child(log_dir, home, pipe=pipe.fileno(), steps=step, checkpoint_seconds=0.03)
+    child = Child(log_dir, home, pipe=pipe.fileno(), steps=step, checkpoint_seconds=fault.checkpoint_seconds)
     os._exit(child.run())
 
 

@@ -613,11 +613,11 @@ def test_a_recorder_that_dies_is_replaced_and_told_all_credentials_again(tmp_pat
     calls = [relay.call(body=[b"echo " + KEY])]
     for _ in range(2):
         give_up = time.monotonic() + 20
-        starts = recorder.starts
         while not (pid := recorder.pid):
             assert time.monotonic() < give_up
             time.sleep(0.02)
         time.sleep(0.3)
+        starts = recorder.starts
         os.kill(pid, signal.SIGKILL)
         calls.append(relay.call(body=[b"echo " + KEY]))
         while recorder.starts == starts:

@@ -64,7 +64,7 @@ def random_run(folder: Path, seed: int) -> None:
 def test_killing_relay_recorder_or_both_at_any_moment_loses_and_doubles_nothing(
     tmp_path: Path, block: int
 ) -> None:
-    for seed in range(10 * block, 10 * block + 6):
+    for seed in range(10 * block, 10 * block + 10):
         random_run(tmp_path / str(seed), seed)
 
 
@@ -93,6 +93,24 @@ def test_a_recorder_killed_after_a_step_of_a_checkpoint_and_another_in_its_recov
             assert second.exitcode == -9, during
         time.sleep(0.1)
         it.kill(relay)
+        check(it, [script])
+
+
+def test_no_checkpoint_forgets_what_is_still_to_be_read_again(tmp_path: Path) -> None:
+    """All is in the logs and no checkpoint says so; the next one dies right after its first."""
+    script = Script("again", calls=200)
+    with stage(tmp_path, pause=0) as it:
+        it.relay(script).join(60)
+        first = it.recorder(Fault(checkpoint_seconds=1000))
+        size, before = 0, -1
+        while size != before or not size:
+            before = size
+            time.sleep(0.5)
+            size = sum(path.stat().st_size for path in it.log_dir.glob("anthropic/*.jsonl"))
+        it.kill(first)
+        second = it.recorder(Fault("touched forgotten", checkpoint_seconds=0, held_bytes=1 << 16))
+        second.join(60)
+        assert second.exitcode == -9
         check(it, [script])
 
 

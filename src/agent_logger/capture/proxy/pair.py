@@ -86,6 +86,7 @@ class Pair:
         self._status: bytes = b""
         self._answered: list[bytes] | None = None  # the lines of the response's head
         self._lines: list[Line] | None = None  # the same, redacted when first needed
+        self._fields: dict[str, str] | None = None
 
     # ------------------------------------------------------------ frames
 
@@ -109,8 +110,13 @@ class Pair:
             self._spill(self._response, self.call.response, f"{self.id}.response", self._response_treatment)
 
     def header(self, name: str) -> str:
-        """Of the response."""
-        return _value(self._response_lines(), name)
+        """Of the response; the name in lower case."""
+        if self._fields is None:
+            self._fields = {}
+            for line in self._response_lines():
+                known = self._fields.get(line.key)
+                self._fields[line.key] = f"{known}, {line.value}" if known else line.value
+        return self._fields.get(name, "")
 
     def _response_lines(self) -> list[Line]:
         if self._lines is None:
@@ -339,10 +345,14 @@ def _value(lines: Sequence[Line], name: str) -> str:
 
 def _headers(lines: Sequence[Line], redactions: list[Redaction]) -> tuple[Headers, bool]:
     """The object, and whether it gives the lines back exactly."""
-    headers, in_order = headers_of((line.name, line.value) for line in lines if line.name is not None)
+    fields: list[tuple[str, str]] = []
     plain = True
     for line in lines:
-        plain = plain and line.plain
+        if not line.plain:
+            plain = False
         if line.redactions:
             redactions += line.redactions
+        if line.name is not None:
+            fields.append((line.name, line.value))
+    headers, in_order = headers_of(fields)
     return headers, in_order and plain

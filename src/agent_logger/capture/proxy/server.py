@@ -20,11 +20,11 @@ import msgspec
 import uvloop
 
 from agent_logger import __version__
-from agent_logger.capture.proxy import spool
+from agent_logger.capture.proxy import pipe, spool
 from agent_logger.capture.proxy.call import Tap
 from agent_logger.capture.proxy.frames import Credential
 from agent_logger.capture.proxy.lines import CallLine, LinesTap
-from agent_logger.capture.proxy.recorder import LENGTH, Recorder
+from agent_logger.capture.proxy.recorder import Recorder
 from agent_logger.capture.proxy.relay import Relay
 from agent_logger.capture.proxy.spool import Spool, SpoolStatus
 from agent_logger.capture.proxy.state import Announcement, State
@@ -210,9 +210,9 @@ class Worker:
 
     def _listen(self) -> None:
         assert self._process.stdout
-        with self._process.stdout as pipe:
-            while head := pipe.read(LENGTH.size):
-                message = pipe.read(LENGTH.unpack(head)[0])
+        with self._process.stdout as stream:
+            while head := stream.read(pipe.LENGTH.size):
+                message = stream.read(pipe.LENGTH.unpack(head)[0])
                 self._tell(msgspec.msgpack.decode(message, type=Credential))
 
 
@@ -254,9 +254,8 @@ class _Job(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _tell_parent(credential: Credential) -> None:
-    message = msgspec.msgpack.encode(credential)
     with contextlib.suppress(BrokenPipeError):  # the parent is gone, and so is its recorder
-        os.write(1, LENGTH.pack(len(message)) + message)
+        os.write(1, pipe.message(credential))
 
 
 async def _work(options: Options, own: Spool) -> None:
