@@ -40,10 +40,11 @@ def read_log(folder: Path, name: str) -> Iterator[Item]:
 
 def read_exchanges(folder: Path, name: str) -> list[Exchange]:
     """The exchanges of a log, and those in flight, each once."""
-    found = [item.found for item in read_log(folder, name) if isinstance(item.found, Exchange)]
-    for paths in live_files_of(folder, name).values():
-        found += [exchange for path in paths for exchange in read_live(path)]
-    return merged(found)
+    files = live_files_of(folder, name).values()
+    in_flight = [exchange for paths in files for path in paths for exchange in read_live(path)]
+    # Only now the log: an exchange that ends meanwhile is in it before its live file goes.
+    logged = [item.found for item in read_log(folder, name) if isinstance(item.found, Exchange)]
+    return merged(logged + in_flight)
 
 
 def _chains(parts: list[PartFile]) -> list[list[PartFile]]:

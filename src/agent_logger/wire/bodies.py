@@ -12,10 +12,10 @@ CHUNK_LINE_LIMIT = 4 << 10  # bytes of a chunk's size line, extensions included
 
 TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]"
 TEXT = rb"[^\x00-\x08\x0a-\x1f\x7f]"  # bytes above 127 are nobody's business
-FIELD = rb"%b++:%b*+\r\n" % (TOKEN, TEXT)
+FIELD = rb"%b++:%b*+" % (TOKEN, TEXT)
 
 _QUOTED = rb'"(?:[^\x00-\x08\x0a-\x1f\x7f"\\]|\\' + TEXT + rb')*+"'
-_TRAILER = re.compile(FIELD)
+_TRAILER = re.compile(FIELD + rb"\r\n")
 # RFC 9112 allows blanks before the semicolon; not all who read it do.
 _CHUNK = re.compile(
     rb"([0-9A-Fa-f]{1,15})(?:;[ \t]*%b++(?:[ \t]*=[ \t]*(?:%b++|%b))?)*+\r\n" % (TOKEN, TOKEN, _QUOTED)
@@ -24,7 +24,7 @@ _CHUNK = re.compile(
 _NO_TRAILERS = frozenset(
     (
         b"connection", b"content-length", b"host", b"keep-alive", b"proxy-authorization",
-        b"proxy-connection", b"te", b"trailer", b"transfer-encoding", b"upgrade",
+        b"proxy-connection", b"te", b"transfer-encoding", b"upgrade",
     )
 )  # fmt: skip
 
@@ -58,7 +58,9 @@ class LengthBody(Body):
     __slots__ = ("_left",)
 
     def __init__(self, length: int) -> None:
-        super().__init__()
+        # As `Body.__init__`, without the call of it: there are two of these per call.
+        self.pieces: list[Piece] = []
+        self.trailers, self.error = b"", ""
         self._left = length
         self.done = not length
 

@@ -3,14 +3,13 @@
 Nothing is normalised: what is valid is forwarded byte for byte, what is not valid is an error, for a
 guess of ours could differ from the guess of whoever reads it next (that difference is request
 smuggling). So there are no lenient cases: lines end in CRLF, a body has one length or one chunking, names are
-tokens, nothing is folded. Heads are checked by one regular expression over all lines and then cut at
-CRLF; that is as fast as `httptools` with its call per header, and there is one opinion, not two.
+tokens, nothing is folded. (`httptools` is lenient in places; what it accepts would have to be checked again.)
 
 Readers hold back what is not yet a whole line (of a head, a chunk size, a trailer) and nothing else.
 """
 
 import re
-from collections.abc import Iterator
+from typing import TypeVar
 
 from agent_logger.wire.bodies import (
     FIELD,
@@ -24,11 +23,11 @@ from agent_logger.wire.bodies import (
     UnboundedBody,
 )
 
-_FIELDS = re.compile(rb"(?:%b)*+" % FIELD)
+_FIELD = re.compile(FIELD)
 _REQUEST = re.compile(rb"(%b{1,32}) ([\x21-\x7e]+) HTTP/(\d)\.(\d)" % TOKEN)
 _STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9]\d\d)(?: %b*)?" % TEXT)
 _BARE_LF = re.compile(rb"(?<!\r)\n")
-_LENGTH = re.compile(rb"\d{1,18}")
+_LENGTH_DIGITS = 18
 
 
 # ---- heads
@@ -49,56 +48,71 @@ _KINDS = {
     b"sec-fetch-site": FETCH_SITE,
 }
 _ESSENTIAL = {b"host", b"content-length", b"transfer-encoding"}  # no `Connection` may name these
-_SPELLINGS_KEPT = 4096
-_spelled: dict[bytes, int] = {}  # kinds by name as written: saves a `lower` per header
-
-
-def _kind(name: bytes) -> int:
-    kind = _KINDS.get(name.lower(), 0)
-    if len(_spelled) < _SPELLINGS_KEPT:
-        _spelled[name] = kind
-    return kind
-
-
 _NONE: list[bytes] = []
 _NO_OPTIONS: frozenset[bytes] = frozenset()
 _NOT_NAMES = frozenset((b"", b"close", b"keep-alive", b"connection"))
+
+# What was read of a line is kept: a client sends nearly the same head with each call, and to know a line is
+# several times faster than to read it.
+_LINES_KEPT = 4096
+_LINE_KEPT_BYTES = 256
+Field = tuple[bytes, int, bytes]  # name, kind, value
+_fields: dict[bytes, Field] = {}
+_unread: set[bytes] = set()  # lines that are valid and mean nothing here
+_request_lines: dict[bytes, tuple[bytes, bytes, int]] = {}
+_status_lines: dict[bytes, tuple[int, int]] = {}
+R = TypeVar("R")
+
+
+def _keep(known: dict[bytes, R], line: bytes, read: R) -> R:
+    if len(known) >= _LINES_KEPT:
+        known.clear()
+    if len(line) <= _LINE_KEPT_BYTES:
+        known[line] = read
+    return read
+
+
+def _field(line: bytes) -> Field:
+    if not _FIELD.fullmatch(line):
+        raise MalformedError("a header line is not valid")
+    name, _, value = line.partition(b":")
+    kind = _KINDS.get(name.lower(), 0)
+    if kind:
+        return _keep(_fields, line, (name, kind, value.strip(b" \t")))
+    if len(_unread) >= _LINES_KEPT:
+        _unread.clear()
+    if len(line) <= _LINE_KEPT_BYTES:
+        _unread.add(line)
+    return name, 0, value
 
 
 class Head:
     """The head of a request or response: its first line, its header lines, and those that matter here."""
 
-    __slots__ = ("_values", "first", "lines", "marks", "minor", "names", "options", "raw")
+    __slots__ = ("_kinds", "_marks", "first", "lines", "minor", "options", "raw")
 
     def __init__(self, raw: bytes) -> None:
         self.raw = raw  # to the empty line, included
         self.first, *self.lines = raw[:-4].split(b"\r\n")
-        if not _FIELDS.fullmatch(raw, len(self.first) + 2, len(raw) - 2):
-            raise MalformedError("a header line is not valid")
         self.minor = 1
-        self.marks: list[tuple[int, int, bytes]] = []  # line, kind, value
-        self._values: dict[int, list[bytes]] = {}
-        self.names = [line[: line.find(b":")] for line in self.lines]
-        known = _spelled.get
-        for at, name in enumerate(self.names):
-            kind = known(name)
-            if kind or (kind is None and (kind := _kind(name))):
-                self._mark(at, kind, self.lines[at][len(name) + 1 :].strip(b" \t"))
-        self.options = _options(self._values[CONNECTION]) if CONNECTION in self._values else _NO_OPTIONS
-
-    def _mark(self, at: int, kind: int, value: bytes) -> None:
-        self.marks.append((at, kind, value))
-        self._values.setdefault(kind, []).append(value)
+        self._marks: list[tuple[bytes, Field]] = []
+        self._kinds = 0  # a bit for each
+        for line in [line for line in self.lines if line not in _unread]:
+            field = _fields.get(line) or _field(line)
+            if field[1]:
+                self._marks.append((line, field))
+                self._kinds |= 1 << field[1]
+        self.options = _options(self.values(CONNECTION)) if self._kinds & 1 << CONNECTION else _NO_OPTIONS
 
     def values(self, kind: int) -> list[bytes]:
-        return self._values.get(kind, _NONE)
-
-    def fields(self) -> Iterator[tuple[bytes, bytes]]:
-        """Names, and whole lines."""
-        return zip(self.names, self.lines, strict=True)
+        if not self._kinds & 1 << kind:
+            return _NONE
+        return [value for _, (_, marked, value) in self._marks if marked == kind]
 
     def body(self) -> "Body | None":
         """By `Transfer-Encoding` or `Content-Length`; none if there is neither."""
+        if not self._kinds & (1 << LENGTH | 1 << CODING):
+            return None
         lengths, codings = self.values(LENGTH), self.values(CODING)
         if codings:
             if lengths:
@@ -106,25 +120,34 @@ class Head:
             if len(codings) > 1 or codings[0].lower() != b"chunked" or not self.minor:
                 raise MalformedError("a Transfer-Encoding other than chunked, or in HTTP/1.0")
             return ChunkedBody()
-        if not lengths:
-            return None
-        if len(lengths) > 1 or not _LENGTH.fullmatch(lengths[0]):
+        if len(lengths) > 1 or not lengths[0].isdigit() or len(lengths[0]) > _LENGTH_DIGITS:
             raise MalformedError("Content-Length is not one number")
         return LengthBody(int(lengths[0]))
 
     def forwarded(self, first: bytes, *, host: bytes = b"", upgrade: bool = False) -> bytes:
         """The head for the next hop: without what is between two peers only, and with another `Host`."""
-        lines = self.lines.copy()
-        for at, kind, value in reversed(self.marks):
-            if kind == HOP:
-                del lines[at]
-            elif kind == HOST and host:
-                lines[at] = self.names[at] + b": " + host
-            elif kind == CONNECTION:
-                _keep_upgrade(lines, at, self.names[at], value) if upgrade else lines.pop(at)
-        if self.options and (named := self._named(upgrade)):
-            lines = [line for line in lines if line.partition(b":")[0].lower() not in named]
+        lines = self.lines
+        if self._kinds & (1 << HOP | 1 << CONNECTION):
+            lines = self._end_to_end(upgrade=upgrade)
+        elif first is self.first and not host:
+            return self.raw
+        if host:
+            lines = lines.copy()
+            for line in [line for line, (_, kind, _) in self._marks if kind == HOST]:
+                lines[lines.index(line)] = line[: line.find(b":")] + b": " + host
         return b"\r\n".join((first, *lines, b"", b""))
+
+    def _end_to_end(self, *, upgrade: bool) -> list[bytes]:
+        taken = {line for line, (_, kind, _) in self._marks if kind == HOP}
+        kept = {}
+        for line, (name, kind, value) in self._marks:
+            if kind == CONNECTION:
+                kept[line] = _keep_upgrade(line, name, value) if upgrade else b""
+        lines = [kept.get(line, line) for line in self.lines if line not in taken]
+        named = self._named(upgrade)
+        return [
+            line for line in lines if line and (not named or line.partition(b":")[0].lower() not in named)
+        ]
 
     def _named(self, upgrade: bool) -> frozenset[bytes]:
         named = self.options - _NOT_NAMES
@@ -138,13 +161,13 @@ def _options(values: list[bytes]) -> frozenset[bytes]:
     return frozenset(option.strip(b" \t").lower() for value in values for option in value.split(b","))
 
 
-def _keep_upgrade(lines: list[bytes], at: int, name: bytes, value: bytes) -> None:
+def _keep_upgrade(line: bytes, name: bytes, value: bytes) -> bytes:
+    """What stays of a `Connection` line."""
     options = [option.strip(b" \t") for option in value.split(b",")]
     kept = [option for option in options if option.lower() == b"upgrade"]
-    if not kept:
-        del lines[at]
-    elif kept != options:
-        lines[at] = name + b": " + kept[0]
+    if not kept or kept == options:
+        return line if kept else b""
+    return name + b": " + kept[0]
 
 
 def head_end(data: bytes) -> int:
@@ -157,24 +180,37 @@ def head_end(data: bytes) -> int:
     return end + 4 if end >= 0 else -1
 
 
+def _request_line(line: bytes) -> tuple[bytes, bytes, int]:
+    found = _REQUEST.fullmatch(line)
+    if found is None:
+        raise MalformedError("the request line is not valid")
+    method, target, major, minor = found.groups()
+    if major != b"1" or minor not in b"01":
+        raise MalformedError("not HTTP/1.0 or HTTP/1.1", 505)
+    if method == b"CONNECT":
+        raise MalformedError("CONNECT is not offered", 405)
+    if not target.startswith(b"/") or b"#" in target:
+        raise MalformedError("the target must be a path")
+    return _keep(_request_lines, line, (method, target, int(minor)))
+
+
+def _status_line(line: bytes) -> tuple[int, int]:
+    found = _STATUS.fullmatch(line)
+    if found is None:
+        raise MalformedError("the status line is not valid")
+    return _keep(_status_lines, line, (int(found[1]), int(found[2])))
+
+
 class RequestHead(Head):
     __slots__ = ("framing", "method", "target", "websocket")
 
     def __init__(self, raw: bytes) -> None:
-        found = _REQUEST.fullmatch(raw, 0, raw.find(b"\r\n"))
-        if found is None:
-            raise MalformedError("the request line is not valid")
-        self.method, self.target, major, minor = found.groups()
-        if major != b"1" or minor not in b"01":
-            raise MalformedError("not HTTP/1.0 or HTTP/1.1", 505)
-        if self.method == b"CONNECT":
-            raise MalformedError("CONNECT is not offered", 405)
-        if not self.target.startswith(b"/") or b"#" in self.target:
-            raise MalformedError("the target must be a path")
+        first = raw[: raw.find(b"\r\n")]
+        self.method, self.target, minor = _request_lines.get(first) or _request_line(first)
         super().__init__(raw)
-        self.minor = int(minor)
+        self.minor = minor
         self.framing = self.body()
-        self.websocket = self._asks_for_websocket()
+        self.websocket = b"upgrade" in self.options and self._asks_for_websocket()
 
     def _asks_for_websocket(self) -> bool:
         """Only this upgrade is passed on: what else could be spoken then (h2c) would pass unread."""
@@ -264,11 +300,10 @@ class ResponseReader:
         return data
 
     def _head(self, raw: bytes) -> bytes:
-        found = _STATUS.fullmatch(raw, 0, raw.find(b"\r\n"))
-        if found is None:
-            raise MalformedError("the status line is not valid")
+        first = raw[: raw.find(b"\r\n")]
+        minor, self.status = _status_lines.get(first) or _status_line(first)
         head = Head(raw)
-        head.minor, self.status = int(found[1]), int(found[2])
+        head.minor = minor
         forwarded = head.forwarded(head.first, upgrade=self._websocket)
         self.heads.append(head)
         if self.status >= 200:

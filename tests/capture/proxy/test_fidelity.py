@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from agent_logger.capture.proxy import frames
@@ -213,7 +213,14 @@ def placed(stage: Stage, message: Message) -> Message:
     return Message(sent, expected, head, message.chunks, message.trailers)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+# Not made smaller: each attempt at a byte that does not come takes seconds.
+@settings(
+    max_examples=300,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    database=None,
+    phases=[Phase.explicit, Phase.generate],
+)
 @given(
     asked=requests(),
     answer=responses(),
@@ -227,7 +234,7 @@ def test_every_byte_arrives_as_it_was_sent(
     stage.message, stage.sizes, tap = answer, back, stage.relay.tap
     stage.done.clear()
     tap.frames.clear()
-    with stage.relay.client() as client:
+    with stage.relay.client(5) as client:
         send(client, request.sent, sizes)
         got = client.rest() if answer.until_close else client.take(len(answer.expected))
         tap.wait(frames.CallEnd)

@@ -246,16 +246,19 @@ def test_one_connection_may_ask_several_upstreams() -> None:
 
 
 def test_a_bad_chunk_after_good_ones_ends_both_sides() -> None:
+    arrived = threading.Event()
+
     def play(wire: Wire) -> None:
         wire.head()
         assert wire.take(10) == b"5\r\nhello\r\n"
+        arrived.set()
         assert wire.end() in ("closed", "reset")
         assert b"bad" not in wire.read
 
     with Upstream(play) as upstream, relaying(upstream.origin) as relay, relay.client() as client:
         head = relay.request(upstream.path(), headers=b"Transfer-Encoding: chunked\r\n", method=b"PUT")
         client.send(head + b"5\r\nhello\r\n")
-        relay.tap.wait(frames.RequestData)
+        assert arrived.wait(10)
         client.send(b"3\nbad\r\n0\r\n\r\n")
         assert client.rest().startswith(b"HTTP/1.1 400 ")
         assert relay.tap.reason() == "bad_framing"

@@ -1,5 +1,6 @@
 """One call on its way through the relay, and what the tap is told of it."""
 
+import os
 import re
 import time
 from typing import Protocol
@@ -17,12 +18,29 @@ from agent_logger.capture.proxy.frames import (
 )
 from agent_logger.capture.proxy.masks import Credentials, Masker
 from agent_logger.capture.proxy.route import Route
-from agent_logger.store.clock import CLOCK
 from agent_logger.wire import http1
 from agent_logger.wire.bodies import HEAD_LIMIT, Body, LengthBody
 
 # As much of a refused head as can be read: header lines with whatever is folded under them.
-_LOOSE_FIELD = re.compile(rb"(?<=\n)([^\s:]+)[ \t]*:(?:[^\n]|\n[ \t])*")
+_LOOSE_FIELD = re.compile(rb"(?<=\n)[^\s:]+[ \t]*:(?:[^\n]|\n[ \t])*")
+
+
+class Ids:
+    """UUIDv7s, one per call, in a fraction of the time `Clock.uuid7` takes: random once, then counted."""
+
+    def __init__(self) -> None:
+        self._ms = 0
+        self._prefix = ""
+        self._count = int.from_bytes(os.urandom(8)) >> 4  # with room to count on
+
+    def new(self) -> str:
+        ms = time.time_ns() // 1_000_000
+        if ms != self._ms:
+            self._ms = ms
+            self._prefix = f"{ms >> 16:08x}-{ms & 0xFFFF:04x}-7{int.from_bytes(os.urandom(2)) >> 4:03x}-"
+        self._count += 1
+        tail = f"{self._count | 1 << 63:016x}"
+        return f"{self._prefix}{tail[:4]}-{tail[4:]}"
 
 
 class Tap(Protocol):
@@ -41,6 +59,7 @@ class Reporter:
         self.tap = tap
         self.credentials = Credentials(tap.credential)
         self.calls = 0
+        self.ids = Ids()
 
     def number(self) -> int:
         self.calls += 1
@@ -49,17 +68,16 @@ class Reporter:
     def refuse(self, connection: int, status: int, reason: str, data: bytes) -> None:
         end = data.find(b"\r\n\r\n")
         head = data[: end + 4 if end >= 0 else HEAD_LIMIT]
-        fields = [(found[1], found[0]) for found in _LOOSE_FIELD.finditer(head)]
-        masked = Masker(self.credentials).head(head, fields, head.partition(b"\n")[0])
+        masked = Masker(self.credentials).head(head, _LOOSE_FIELD.findall(head), head.partition(b"\n")[0])
         self.tap.put(
-            Refusal(self.number(), time.monotonic_ns(), CLOCK.uuid7(), connection, status, reason, *masked)
+            Refusal(self.number(), time.monotonic_ns(), self.ids.new(), connection, status, reason, *masked)
         )
 
 
 class Call:
     """A request that is allowed, and the reading of its answer."""
 
-    __slots__ = ("_framed", "_masker", "_number", "_tap", "body", "head", "response", "route", "sent")
+    __slots__ = ("_framed", "_id", "_masker", "_number", "_tap", "body", "head", "response", "route", "sent")
 
     def __init__(self, reporter: Reporter, head: http1.RequestHead, route: Route) -> None:
         self.head, self.route = head, route
@@ -68,7 +86,7 @@ class Call:
         self.sent = False  # something was sent to the client
         self._tap = reporter.tap
         self._masker = Masker(reporter.credentials)
-        self._number = reporter.number()
+        self._number, self._id = reporter.number(), reporter.ids.new()
         self._framed = not route.has_tokens
 
     def forwarded(self) -> bytes:
@@ -78,12 +96,12 @@ class Call:
 
     def begun(self, connection: int) -> None:
         head, route = self.head, self.route
-        raw, masks = self._masker.head(head.raw, head.fields(), head.target)
+        raw, masks = self._masker.head(head.raw, head.lines, head.target)
         path = self._masker.target(route.path)
         frame = RequestHead(
             self._number,
             time.monotonic_ns(),
-            CLOCK.uuid7(),
+            self._id,
             connection,
             route.provider,
             route.name,
@@ -109,7 +127,7 @@ class Call:
         ns, response = time.monotonic_ns(), self.response
         if response.heads:
             for head in response.heads:
-                self._tap.put(ResponseHead(self._number, ns, *self._masker.head(head.raw, head.fields())))
+                self._tap.put(ResponseHead(self._number, ns, *self._masker.head(head.raw, head.lines)))
             response.heads = []
         body = response.body
         if body is not None and body.pieces:

@@ -1,16 +1,24 @@
 """Credentials do not stand in frames: NULs of the same length do, and a list of what stood where."""
 
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from agent_logger.capture.proxy.frames import Mask
 from agent_logger.redact import _searchable as searchable
 from agent_logger.redact import credentials_of
 
-Fields = Iterable[tuple[bytes, bytes]]  # names, and whole lines
 Masked = tuple[bytes, tuple[Mask, ...]]
 Part = tuple[bytes, int]  # a text to look for, and its number as a credential
 
-_KEPT = 512  # names, and values, whose parts are remembered: agents send the same key with each call
+_KEPT = 2048  # lines and values that are remembered: agents send nearly the same head with each call
+
+
+class InLine(NamedTuple):
+    """The credentials of one header line."""
+
+    masked: bytes  # the line with NULs in their places
+    masks: tuple[Mask, ...]  # from the start of the line
+    parts: tuple[Part, ...]  # what of them can be looked for in any text
 
 
 class Credentials:
@@ -18,41 +26,36 @@ class Credentials:
 
     def __init__(self, index: Callable[[bytes], int]) -> None:
         self.index = index
-        self.bearing: dict[bytes, bool] = {}  # what is known of names
-        self._in_lines: dict[bytes, tuple[Part, ...]] = {}
-        self._parts: dict[bytes, tuple[Part, ...]] = {}
+        self.harmless: set[bytes] = set()  # header lines known to hold none
+        self._in_lines: dict[bytes, InLine] = {}
 
-    def bears(self, name: bytes) -> bool:
-        """Whether a header of this name holds a credential, whatever its value."""
-        known = bool(credentials_of([(name, b"x")]))
-        if len(self.bearing) < _KEPT:
-            self.bearing[name] = known
-        return known
-
-    def in_line(self, name: bytes, line: bytes) -> tuple[Part, ...]:
-        """The credentials of a header line, longest first."""
+    def in_line(self, line: bytes) -> InLine | None:
         known = self._in_lines.get(line)
-        if known is None:
-            known = self.numbered(credentials_of([(name, line[len(name) + 1 :].strip(b" \t\r\n"))]))
-            _keep(self._in_lines, line, known)
-        return known
+        return known if known is not None else self._read(line)
+
+    def _read(self, line: bytes) -> InLine | None:
+        name, _, value = line.partition(b":")
+        secrets = self.numbered(credentials_of([(name.rstrip(b" \t"), value.strip(b" \t\r\n"))]))
+        if max(len(self.harmless), len(self._in_lines)) >= _KEPT:
+            self.harmless.clear()
+            self._in_lines.clear()
+        if not secrets:
+            self.harmless.add(line)
+            return None
+        self._in_lines[line] = found = self._found(line, len(name) + 1, secrets)
+        return found
+
+    def _found(self, line: bytes, start: int, secrets: tuple[Part, ...]) -> InLine:
+        masks: list[Mask] = []
+        masked = _cover_all(line, secrets, start, len(line), masks)
+        return InLine(masked, tuple(masks), self.parts(secrets))
 
     def numbered(self, values: Iterable[bytes]) -> tuple[Part, ...]:
+        """Longest first: a shorter one may be a part of it."""
         return tuple((value, self.index(value)) for value in sorted(values, key=len, reverse=True))
 
-    def parts(self, value: bytes) -> tuple[Part, ...]:
-        """What of it can be looked for in any text."""
-        known = self._parts.get(value)
-        if known is None:
-            known = self.numbered(searchable(value))
-            _keep(self._parts, value, known)
-        return known
-
-
-def _keep(table: dict[bytes, tuple[Part, ...]], key: bytes, parts: tuple[Part, ...]) -> None:
-    if len(table) >= _KEPT:
-        table.clear()
-    table[key] = parts
+    def parts(self, secrets: tuple[Part, ...]) -> tuple[Part, ...]:
+        return self.numbered(dict.fromkeys(part for secret, _ in secrets for part in searchable(secret)))
 
 
 class Masker:
@@ -62,20 +65,17 @@ class Masker:
 
     def __init__(self, credentials: Credentials) -> None:
         self._credentials = credentials
-        self._parts: list[Part] = []
+        self._parts: tuple[Part, ...] = ()
 
-    def head(self, head: bytes, fields: Fields, target: bytes = b"") -> Masked:
+    def head(self, head: bytes, lines: Iterable[bytes], target: bytes = b"") -> Masked:
         """Mask a head. In their own places credentials go however short they are."""
         masks: list[Mask] = []
-        known = self._credentials.bearing.get
-        for name, line in fields:
-            bears = known(name)
-            if bears or (bears is None and self._credentials.bears(name)):
-                found = self._credentials.in_line(name, line)
-                self._learn(found)
-                start = len(name) + 1  # of the value, at the earliest
-                for at in _places(head, b"\n" + line):
-                    head = _cover_all(head, found, at + 1 + start, at + 1 + len(line), masks)
+        harmless = self._credentials.harmless
+        for line in [line for line in lines if line not in harmless]:
+            found = self._credentials.in_line(line)
+            if found is not None:
+                self._learn(found.parts)
+                head = _replaced(head, line, found, masks)
         if b"=" in target:
             head = self._in_target(head, target, masks)
         return self._elsewhere(head, masks)
@@ -84,7 +84,7 @@ class Masker:
         masks: list[Mask] = []
         if b"=" in target:
             target = self._in_target(target, target, masks)
-        return self._elsewhere(target, masks)[0]
+        return self.data(target)[0]
 
     def data(self, data: bytes) -> Masked:
         for part, _ in self._parts:
@@ -92,16 +92,16 @@ class Masker:
                 return self._elsewhere(data, [])
         return data, ()
 
-    def _learn(self, found: Iterable[Part]) -> None:
-        known = len(self._parts)
-        for value, _ in found:
-            self._parts += (part for part in self._credentials.parts(value) if part not in self._parts)
-        if known < len(self._parts) != 1:
-            self._parts.sort(key=lambda part: -len(part[0]))
+    def _learn(self, parts: tuple[Part, ...]) -> None:
+        if not self._parts:
+            self._parts = parts
+        elif parts is not self._parts:
+            both = dict.fromkeys(self._parts + parts)
+            self._parts = tuple(sorted(both, key=lambda part: -len(part[0])))
 
     def _in_target(self, text: bytes, target: bytes, masks: list[Mask]) -> bytes:
         found = self._credentials.numbered(credentials_of((), target))
-        self._learn(found)
+        self._learn(self._credentials.parts(found))
         for secret, index in found:
             for at in _places(text, b"=" + secret):
                 text = _cover_all(text, [(secret, index)], at + 1, at + 1 + len(secret), masks)
@@ -114,6 +114,17 @@ class Masker:
         if len(masks) > 1:
             masks.sort(key=lambda mask: mask.offset)
         return data, tuple(masks)
+
+
+def _replaced(head: bytes, line: bytes, found: InLine, masks: list[Mask]) -> bytes:
+    """A line that came twice is replaced twice; the second time there is nothing left to find."""
+    at = head.find(b"\n" + line)
+    while at >= 0:
+        at += 1
+        head = head[:at] + found.masked + head[at + len(line) :]
+        masks += [Mask(at + mask.offset, mask.length, mask.credential) for mask in found.masks]
+        at = head.find(b"\n" + line, at)
+    return head
 
 
 def _places(data: bytes, part: bytes) -> list[int]:
