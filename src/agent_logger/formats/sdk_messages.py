@@ -44,7 +44,7 @@ class SdkMessage(msgspec.Struct, frozen=True):
     type: str
     subtype: str | None = None
     session_id: str | None = None
-    message: _Inner | None = None
+    message: _Inner | str | None = None  # a text in some system messages
     parent_tool_use_id: str | None = None
     # system/init
     model: str | None = None
@@ -75,7 +75,7 @@ def read(message: dict[str, Any]) -> SdkMessage:
 
 def entries(message: SdkMessage, ts: str) -> Iterator[Message]:
     """What an assistant or user message adds to its exchange: one entry a block."""
-    if message.message is None:
+    if not isinstance(message.message, _Inner):
         return
     content = message.message.content
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content

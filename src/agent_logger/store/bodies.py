@@ -53,7 +53,7 @@ def _spill_known(record: AnyRecord, folder: str, free_name: Namer) -> Spilled | 
             return _spill_messages(record, folder, free_name(f"{record.exchange}.jsonl"))
         case Request() | Response() if record.body is not None:
             return _spill_body(record, folder, free_name(record.call or "body"))
-        case Response() if record.chunks:
+        case Response(body_file=None) if record.chunks:
             return _spill_chunks(record, record.chunks, folder, free_name(record.call or "body"))
     return None
 

@@ -1,0 +1,130 @@
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from agent_logger.formats import sdk_messages
+from agent_logger.formats.exchange_log import from_live, session_of
+from agent_logger.records import Exchange, LiveMessage, LiveStart, Message, SessionStart
+
+DATA = Path(__file__).parents[1] / "data"
+STREAMS = sorted(DATA.glob("claude-cli/*/*/*stream*.stdout")) + sorted(
+    DATA.glob("claude-cli/*/tools_stream/*.stdout")
+)
+
+START = SessionStart(
+    session_id="1f",
+    ts="2026-11-15T08:00:00.000Z",
+    model="claude-x",
+    cwd="/work",
+    tools_available=[],
+    permission_mode=None,
+    witness="sdk",
+)
+
+
+def said(text: str, message_id: str, parent: str | None = None) -> Message:
+    usage = msgspec.Raw(b'{"input_tokens":1,"output_tokens":2,"cache_read_input_tokens":3}')
+    return Message(
+        source="assistant",
+        type="text",
+        ts="t",
+        text=text,
+        message_id=message_id,
+        usage=usage,
+        parent_tool_use_id=parent,
+    )
+
+
+def used(tool: str, message_id: str) -> Message:
+    given = msgspec.Raw(b'{"command":"ls"}')
+    return Message(
+        source="assistant",
+        type="tool_use",
+        ts="t",
+        name="Bash",
+        tool_use_id=tool,
+        input=given,
+        message_id=message_id,
+    )
+
+
+def answered(tool: str, output: str) -> Message:
+    return Message(source="tool", type="result", ts="t", tool_use_id=tool, output=output, is_error=False)
+
+
+def exchange(*messages: Message, start: str = "2026-11-15T08:00:01.000Z", end: str | None = None) -> Exchange:
+    return Exchange(
+        session_id="1f",
+        exchange=1,
+        ts_start=start,
+        ts_end=end,
+        user_input="list files",
+        messages=list(messages),
+        stats=None,
+    )
+
+
+def test_messages_of_one_response_are_one_turn_and_count_once() -> None:
+    session = session_of([START], [exchange(said("a", "m1"), used("t1", "m1"), answered("t1", "poem.md"))])
+    [turn] = session.turns
+    assert [block.kind for block in turn.blocks] == ["text", "tool_use", "tool_result"]
+    assert (session.usage.input_tokens, session.usage.output_tokens) == (1, 2)
+    [call] = session.tool_calls
+    assert (call.name, call.input, call.result) == ("Bash", {"command": "ls"}, "poem.md")
+
+
+def test_a_sub_agent_is_a_thread_of_its_own() -> None:
+    prompt = Message(source="user", type="text", ts="t", text="look around", parent_tool_use_id="t1")
+    inner = said("found it", "m2", parent="t1")
+    session = session_of([START], [exchange(used("t1", "m1"), prompt, inner, answered("t1", "found it"))])
+    assert session.threads == ["main", "agent:t1"]
+    assert len(session.turns) == 2, "a prompt is no turn"
+
+
+def test_a_result_without_a_use_is_kept() -> None:
+    session = session_of([START], [exchange(said("a", "m1"), answered("lost", "late"))])
+    assert [(call.id, call.name, call.result) for call in session.tool_calls] == [("lost", None, "late")]
+
+
+def test_a_clock_that_was_set_back_makes_no_negative_duration() -> None:
+    back = exchange(start="2026-11-15T08:00:01.000Z", end="2026-11-14T08:00:00.000Z")
+    session = session_of([START], [back])
+    [it] = session.exchanges
+    assert it.started == it.ended
+    assert session.started == session.ended
+
+
+def test_a_log_without_a_beginning_is_still_a_session() -> None:
+    session = session_of([], [exchange(said("a", "m1"))])
+    assert (session.id, session.title, session.project) == ("1f", "list files", None)
+
+
+def test_live_messages_without_their_beginning_are_an_exchange_too() -> None:
+    message = LiveMessage(id="x", message=said("a", "m1"))
+    start = LiveStart(id="y", session_id="1f", exchange=3, ts_start="t", user_input="go")
+    found = {it.id: it for it in from_live([message, start])}
+    assert (found["x"].exchange, len(found["x"].messages)) == (0, 1)
+    assert (found["y"].exchange, found["y"].user_input, found["y"].messages) == (3, "go", [])
+
+
+@pytest.mark.parametrize("path", STREAMS, ids=lambda it: "-".join(it.parts[-3:]))
+def test_what_real_clients_print_is_read(path: Path) -> None:
+    lines = [json.loads(line) for line in path.read_text().splitlines() if line.startswith("{")]
+    messages = [sdk_messages.read(line) for line in lines]
+    entries = [entry for message in messages for entry in sdk_messages.entries(message, "t")]
+    uses = [it for it in entries if it.type == "tool_use"]
+    raw_uses = sum(
+        block.get("type") == "tool_use"
+        for line in lines
+        if line["type"] == "assistant"
+        for block in line["message"]["content"]
+    )
+    assert len(uses) == raw_uses
+    results = [message for message in messages if message.is_result]
+    assert all(sdk_messages.stats(it, None).num_turns == it.num_turns for it in results)
+
+
+def test_there_are_real_streams_to_read() -> None:
+    assert len(STREAMS) > 3
