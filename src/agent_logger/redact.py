@@ -265,7 +265,7 @@ def _spellings(byte: int) -> bytes:
 _MAY_BE_ESCAPED = bytes(byte for byte in range(128) if not chr(byte).isalnum() and byte not in b"_.-")
 
 
-def _searchable(value: bytes) -> Iterator[bytes]:
+def searchable(value: bytes) -> Iterator[bytes]:
     """The parts of a credential that can be removed from any text without harm to it.
 
     None has a quote or backslash, with which a match could reach over the end of a JSON string, nor half a
@@ -292,7 +292,7 @@ class Redactor:
             raise ValueError(f"the install key has {_KEY_BYTES} bytes, not {len(key)}")
         self._key = key
         self._patterns = patterns
-        parts = dict.fromkeys(part for value in credentials for part in _searchable(value))
+        parts = dict.fromkeys(part for value in credentials for part in searchable(value))
         self._credentials = [Credential(part) for part in parts]
 
     def redact(self, data: bytes, place: str, known: Known | None = None) -> Redacted[bytes]:

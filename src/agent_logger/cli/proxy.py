@@ -66,7 +66,11 @@ def _show(line: "CallLine") -> None:
         f"{line.method} {line.path}",
         str(line.status or "---"),
         f"{line.bytes:,} B",
-        f"{line.ttfb_ms / 1000:.2f} s" if line.ttfb_ms is not None else "-",
-        f"{line.total_ms / 1000:.2f} s",
+        _duration(line.ttfb_ms) if line.ttfb_ms is not None else "-",
+        _duration(line.total_ms),
     ]
     output.note("  ".join(parts + ([line.reason] if line.reason else [])))
+
+
+def _duration(milliseconds: float) -> str:
+    return f"{milliseconds:.0f} ms" if milliseconds < 1000 else f"{milliseconds / 1000:.1f} s"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from agent_logger.capture.proxy.frames import Mask
-from agent_logger.redact import _searchable as searchable
+from agent_logger.redact import searchable as searchable
 from agent_logger.redact import credentials_of
 
 Masked = tuple[bytes, tuple[Mask, ...]]
