@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from agent_logger.capture.proxy.frames import Mask
-from agent_logger.redact import searchable as searchable
-from agent_logger.redact import credentials_of
+from agent_logger.redact import credentials_of, searchable
 
 Masked = tuple[bytes, tuple[Mask, ...]]
 Part = tuple[bytes, int]  # a text to look for, and its number as a credential

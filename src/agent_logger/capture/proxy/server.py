@@ -91,7 +91,7 @@ def run(
 
 
 def _spare_the_collector() -> None:
-    """Calls make many objects and no cycles to speak of: looking for some took a tenth of the relay's time."""
+    """Calls make many short-lived objects and hardly a cycle: looking for some often is wasted."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 50, 50)
