@@ -289,6 +289,18 @@ def test_a_full_disk_loses_what_the_gap_says_and_no_more(writers: Writers, small
     assert _not_right(small_disk / "logs", writer, writer.acks) == []
 
 
+def test_a_disk_that_is_almost_full_is_said_before_it_is(
+    small_disk: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (small_disk / "ballast").write_bytes(bytes(int(3.9 * (1 << 20))))
+    journal = Journal(small_disk, "log", "exchange")
+    assert journal.append(resume("1"))
+    UPKEEP.finish()
+    assert journal.low_space
+    assert "almost full" in caplog.text
+    assert journal.lost == 0
+
+
 @pytest.fixture
 def read_only(small_disk: Path) -> Iterator[Path]:
     """A folder that cannot be written to, until `_writable` is called."""
