@@ -92,6 +92,19 @@ def test_a_demo_that_is_killed_loses_nothing_it_had_recorded(tmp_path: Path) -> 
         time.sleep(0.01)
     child.kill()
     child.wait()
+    assert _until_no_process_names(tmp_path), "the proxy ends with the demo"
     reports = [verify_file(path) for path in log_files(tmp_path / "s")]
     assert [bad for report in reports for bad in report.damage] == []
     assert sum(report.records for report in reports) > 0
+
+
+def _until_no_process_names(folder: Path) -> bool:
+    give_up = time.monotonic() + 20
+    while time.monotonic() < give_up:
+        listed = subprocess.run(
+            ["ps", "axww", "-o", "args"], capture_output=True, text=True, check=True
+        ).stdout
+        if str(folder) not in listed:
+            return True
+        time.sleep(0.1)
+    return False
