@@ -104,8 +104,8 @@ def _pack(held: platform.Held, part: PartFile) -> None:
     platform.sync(held.fd)
     out = platform.open_file(temporary, create=True)
     try:
-        with open(held.path, "rb") as plain, open(out.fd, "wb", closefd=False) as packed:
-            write_sealed(plain, packed)
+        with open(out.fd, "wb", closefd=False) as packed:
+            write_sealed(held.fd, packed)
         _compare(held, temporary)
         platform.sync(out.fd)
         times = os.fstat(held.fd)
@@ -121,13 +121,8 @@ def _pack(held: platform.Held, part: PartFile) -> None:
 
 def _compare(held: platform.Held, sealed_path: Path) -> None:
     with SealedFile(sealed_path) as sealed:
-        same = all(
-            os.pread(held.fd, frame.length, frame.offset) == sealed.read_frame(frame)
-            for frame in sealed.frames
-        )
-        length = sum(frame.length for frame in sealed.frames)
-    if not same or length != held.size():
-        raise SourceError(f"{sealed_path}: does not hold what {held.path.name} holds; both are kept")
+        if not sealed.holds(held.fd):
+            raise SourceError(f"{sealed_path}: does not hold what {held.path.name} holds; both are kept")
 
 
 def _mend(part: PartFile) -> None:

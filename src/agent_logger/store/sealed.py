@@ -12,6 +12,7 @@ import struct
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from typing import BinaryIO, Self
 
@@ -24,6 +25,7 @@ else:
     from backports import zstd as zstd
 
 FRAME_BYTES = 16 << 20
+PIECE_BYTES = 256 << 10
 LONGEST_FRAME = FRAME_BYTES + LONGEST_LINE  # a frame ends with the line that fills it
 _OPTIONS: Mapping[int, int] = {
     zstd.CompressionParameter.compression_level: 3,
@@ -45,8 +47,8 @@ class Frame:
     file_length: int
 
 
-def write_sealed(plain: BinaryIO, out: BinaryIO) -> None:
-    """Pack a file; both are left at their ends."""
+def write_sealed(plain: int, out: BinaryIO) -> None:
+    """Pack the file of a descriptor; `out` is left at its end."""
     table = []
     for text in _frames_of_text(plain):
         packed = zstd.compress(text, options=_OPTIONS)
@@ -57,11 +59,22 @@ def write_sealed(plain: BinaryIO, out: BinaryIO) -> None:
     out.write(entries + _FOOTER.pack(len(table), 0, _FOOTER_MAGIC))
 
 
-def _frames_of_text(plain: BinaryIO) -> Iterator[bytes]:
-    while text := plain.read(FRAME_BYTES):
-        if not text.endswith(b"\n"):
-            text += plain.readline()
-        yield text
+def _frames_of_text(plain: int) -> Iterator[memoryview]:
+    """Pieces that end with a line, or with the file. Each is gone when the next one comes.
+
+    Read into one buffer and not mapped: a disk that fails is an `OSError` then, not a SIGBUS.
+    """
+    file, size = FileIO(plain, closefd=False), os.fstat(plain).st_size
+    offset, buffer = 0, bytearray(FRAME_BYTES)
+    while offset < size:
+        file.seek(offset)
+        length = file.readinto(buffer)
+        end = length if offset + length >= size else buffer.rfind(b"\n", 0, length) + 1
+        if end == 0:  # a line that is longer than a frame
+            buffer = bytearray(2 * len(buffer))
+            continue
+        yield memoryview(buffer)[:end]
+        offset += end
 
 
 class SealedFile:
@@ -85,6 +98,26 @@ class SealedFile:
             return zstd.decompress(packed)
         except zstd.ZstdError as error:
             raise SourceError(f"{self.path}: a frame is damaged: {error}") from error
+
+    def holds(self, plain: int) -> bool:
+        """Whether this is the file of that descriptor, to the last byte."""
+        same_length = self.length == os.fstat(plain).st_size
+        return same_length and all(self._frame_holds(frame, plain) for frame in self.frames)
+
+    def _frame_holds(self, frame: Frame, plain: int) -> bool:
+        """Piece by piece: to get fresh memory for a whole frame takes longer than to fill it."""
+        self._file.seek(frame.file_offset)
+        unpacker, data = zstd.ZstdDecompressor(), self._file.read(frame.file_length)
+        at, end = frame.offset, frame.offset + frame.length
+        try:
+            while at < end:
+                piece = unpacker.decompress(data, max_length=PIECE_BYTES)
+                if not piece or os.pread(plain, len(piece), at) != piece:
+                    return False
+                at, data = at + len(piece), b""
+        except (zstd.ZstdError, EOFError):
+            return False
+        return at == end
 
     def read(self, offset: int, length: int) -> bytes:
         """A piece of the plain text. Raises `SourceError` if a frame under it is damaged."""
