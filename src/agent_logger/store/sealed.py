@@ -6,6 +6,7 @@ offset in the plain text. Frames end with a line, so a damaged one takes no line
 """
 
 import contextlib
+import errno
 import mmap
 import os
 import struct
@@ -69,6 +70,8 @@ def _frames_of_text(plain: int) -> Iterator[memoryview]:
     while offset < size:
         file.seek(offset)
         length = file.readinto(buffer)
+        if not length:
+            raise OSError(errno.EIO, "became shorter while it was read")
         end = length if offset + length >= size else buffer.rfind(b"\n", 0, length) + 1
         if end == 0:  # a line that is longer than a frame
             buffer = bytearray(2 * len(buffer))
