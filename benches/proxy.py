@@ -204,6 +204,7 @@ class Bench:
         try:
             yield
         finally:
+            time.sleep(0.5)  # what others still had in hand when the load ended is theirs, too
             self.sent_elsewhere += self.received() - before
 
     def marks(self, count: int) -> int:
