@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 
-# DESIGN section 10, as far as it is used.
+# Few, and each of them well kept.
 RUNTIME = {
     "backports.zstd",
     "brotli",
@@ -57,7 +57,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     assert {it for it in names if it.startswith("agent_logger/")} == source
 
 
-def test_the_wheel_depends_on_what_the_design_names(wheel: Path) -> None:
+def test_the_wheel_depends_on_few_packages(wheel: Path) -> None:
     metadata = zipfile.ZipFile(wheel).read("agent_logger-0.1.0.dist-info/METADATA").decode()
     required = [
         line for line in re.findall(r"^Requires-Dist: (.+)", metadata, re.MULTILINE) if "extra ==" not in line

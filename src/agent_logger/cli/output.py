@@ -1,6 +1,6 @@
 """What commands print: data on stdout, notes on stderr, and nothing that drives a terminal.
 
-Whatever comes out of a log is hostile (DESIGN section 8): an escape sequence can rewrite the
+Whatever comes out of a log is hostile (docs/SECURITY.md): an escape sequence can rewrite the
 screen, a bidi control can turn a line around, a tag character can hide a sentence. All
 functions here show such characters as text. `printable` is for what is printed otherwise.
 """

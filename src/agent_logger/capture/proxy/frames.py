@@ -98,7 +98,7 @@ class TunnelData(Frame, array_like=True, frozen=True, tag=6):
 
 
 class CallEnd(Frame, array_like=True, frozen=True, tag=7):
-    """The last frame of a call. `reason` is none if request and response are whole, else one of DESIGN's words."""
+    """The last frame of a call. `reason` is none if request and response are whole, else a word of docs/proxy.md."""
 
     reason: str | None = None
     trailers: bytes = b""

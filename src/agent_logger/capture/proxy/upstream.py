@@ -28,7 +28,7 @@ Key = tuple[str, int, bool]
 
 
 class UnreachableError(Exception):
-    """`reason` is one of DESIGN's words; the status is for the client."""
+    """`reason` is a word of docs/proxy.md; the status is for the client."""
 
     def __init__(self, reason: str, told: str) -> None:
         super().__init__(told)
