@@ -247,6 +247,7 @@ class Script:
     seed: str
     calls: int = 400
     connections: int = 3
+    chunks: tuple[int, ...] = (0, 1, 3, 12, 40)  # of an answer
 
     def id(self, call: int) -> str:
         digest = hashlib.sha256(f"{self.seed}:{call}".encode()).hexdigest()
@@ -281,7 +282,7 @@ class Script:
             )
         yield Step(call, "sent")
         yield Step(call, "answer")
-        for index in range(rng.choice((0, 1, 3, 12, 40))):
+        for index in range(rng.choice(self.chunks)):
             text = _filler(f"{self.seed}:{call}:c{index}", rng.choice((5, 80, 900)))
             yield Step(call, "chunk", b"event: ping\ndata: %b\n\n" % text)
         yield Step(call, "end")

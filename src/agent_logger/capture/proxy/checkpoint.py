@@ -117,7 +117,7 @@ def _remove_segments(folder: Path, relay: str, at: Relay) -> None:
 class Retained:
     """What an open call needs of the spool."""
 
-    first_segment: int
+    first_segment: int  # 0: it begins in the carried file
     bytes: int = 0
 
 
@@ -169,13 +169,11 @@ class Checkpoints:
             own = [(call, kept) for name, call, kept in needs if name == relay]
             old = self.position.relays.get(relay)
             carried = old.carried if old else None
-            first = min(
-                (kept.first_segment for _, kept in own if kept.first_segment), default=follower.segment
-            )
-            first = min(first, follower.segment)
-            inherits = any(kept.first_segment == 0 for _, kept in own)
             finished = follower.exhausted and not own
-            if not inherits:
+            # A call that was carried (0) goes on in the segments behind, from where that checkpoint ended.
+            behind = old.segment if old else follower.segment
+            first = min([follower.segment, *(kept.first_segment or behind for _, kept in own)])
+            if all(kept.first_segment for _, kept in own):
                 carried = None
             needed = [segment_path(self.folder, relay, n) for n in range(first, follower.segment)]
             files = [*([self.folder / carried] if carried else []), *needed]
