@@ -21,7 +21,11 @@ REDACTOR = Redactor(bytes(32), [b"a-credential-of-the-request-0123456789", b"and
 PLAIN = re.compile(
     b"|".join(
         [
-            *(re.escape(family.anchor) + family.prefix + rb"[\w.-]{20,}" for family in FAMILIES),
+            *(
+                re.escape(start) + family.prefix + rb"[\w.-]{20,}"
+                for family in FAMILIES
+                for start in family.starts
+            ),
             rb"[Bb]earer\s+[\w.~+/=-]{16,}",
             rb"[a-z]{2,12}://[^\s/:@]{0,128}:[^\s/@]{1,256}@",
             rb"-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*-----END",

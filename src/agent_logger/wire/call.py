@@ -8,6 +8,7 @@ owns the call may take out what has gathered, for bodies need not fit into memor
 import re
 from collections.abc import Iterable, Sequence
 from enum import IntEnum, StrEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -220,6 +221,7 @@ def is_interim(head: bytes) -> bool:
     return _INTERIM.match(head) is not None
 
 
+@lru_cache(64)
 def status_line(line: bytes) -> StatusLine:
     found = _STATUS.fullmatch(line)
     if not found:

@@ -37,9 +37,9 @@ def run_relay(log_dir: Path, script: Script, told: Connection, pause: float) -> 
             busy.discard(lanes.pop(step.call))
         if number % 16 == 0:
             time.sleep(pause)
-            told.send(spool.status().frames)
+            told.send(spool.status().entries)
     spool.close()
-    told.send(spool.status().frames)
+    told.send(spool.status().entries)
 
 
 @dataclass(frozen=True)

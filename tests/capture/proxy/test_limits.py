@@ -91,7 +91,7 @@ def test_a_client_that_does_not_read_stops_the_upstream() -> None:
 
     with Upstream(play) as upstream, relaying(upstream.origin) as relay:
         # The tap must not keep the bytes, or the test would measure itself.
-        relay.tap.put = lambda frame: None  # type: ignore[method-assign]
+        relay.tap.put = lambda *frames: None  # type: ignore[method-assign]
         before = rss()
         with relay.client() as client:
             client.send(relay.request(upstream.path(), b"{}"))
@@ -109,7 +109,7 @@ def test_an_upstream_that_does_not_read_stops_the_client() -> None:
         release.wait(10)
 
     with Upstream(play) as upstream, relaying(upstream.origin) as relay:
-        relay.tap.put = lambda frame: None  # type: ignore[method-assign]
+        relay.tap.put = lambda *frames: None  # type: ignore[method-assign]
         before = rss()
         with relay.client() as client:
             head = relay.request(upstream.path(), headers=b"Expect: x\r\n").replace(
@@ -146,7 +146,7 @@ def test_big_bodies_pass_whole_in_both_directions(size: int) -> None:
 
     expected = hashlib.sha256(block * (size // MB)).hexdigest()
     with Upstream(play) as upstream, relaying(upstream.origin) as relay, relay.client() as client:
-        relay.tap.put = lambda frame: None  # type: ignore[method-assign]
+        relay.tap.put = lambda *frames: None  # type: ignore[method-assign]
         before = rss()
         client.send(relay.request(upstream.path()).replace(b"Length: 0", b"Length: %d" % size))
         for _ in range(size // MB):

@@ -60,10 +60,10 @@ def wait_until(condition: Callable[[], object], seconds: float = 5.0) -> None:
 def test_frames_come_back_and_a_torn_end_is_none(cut: int) -> None:
     data = b"".join(part for frame in FRAMES for part in pack(frame))
     last = len(data)
-    whole = [frame for frame, _ in unpack(data)]
+    whole = [frame for (frame,), _ in unpack(data)]
     assert whole == FRAMES
     torn = list(unpack(data[: last - cut]))
-    assert [frame for frame, _ in torn] == FRAMES[: len(torn)]
+    assert [frame for (frame,), _ in torn] == FRAMES[: len(torn)]
     assert (len(torn) == len(FRAMES)) == (cut == 0)
     assert not torn or torn[-1][1] <= last - cut
 
@@ -73,12 +73,12 @@ def test_a_frame_with_a_wrong_byte_ends_what_can_be_read(at: int) -> None:
     first, second = (b"".join(pack(frame)) for frame in FRAMES[3:])
     damaged = bytearray(first + second)
     damaged[len(first) + at] ^= 0xFF
-    assert [frame for frame, _ in unpack(bytes(damaged))] == FRAMES[3:4]
+    assert [frame for (frame,), _ in unpack(bytes(damaged))] == FRAMES[3:4]
 
 
 def test_a_hole_that_a_power_cut_left_is_no_frame() -> None:
     data = b"".join(pack(FRAMES[0])) + bytes(4096)
-    assert [frame for frame, _ in unpack(data)] == FRAMES[:1]
+    assert [frame for (frame,), _ in unpack(data)] == FRAMES[:1]
 
 
 # ---------------------------------------------------------------- writing and reading
@@ -90,11 +90,11 @@ def test_frames_are_on_disk_within_50_ms_and_in_order(tmp_path: Path) -> None:
     for number in range(20):
         put = time.monotonic()
         spool.put(RequestData(number, time.monotonic_ns(), b"x" * 100))
-        wait_until(lambda number=number: spool.status().frames == number + 1)  # type: ignore[misc]
+        wait_until(lambda number=number: spool.status().entries == number + 1)  # type: ignore[misc]
         late.append(time.monotonic() - put)
     assert sorted(late)[len(late) // 2] < 0.05
     assert spool.close()
-    assert [read.frame.call for read in everything(tmp_path)] == list(range(20))
+    assert [read.frames[0].call for read in everything(tmp_path)] == list(range(20))
     assert [read.number for read in everything(tmp_path)] == list(range(1, 21))
 
 
@@ -108,11 +108,11 @@ def test_segments_are_of_bounded_size_private_and_numbered_on(tmp_path: Path) ->
     paths = [segment_path(tmp_path, spool.relay, n) for n in segments_of(tmp_path)[spool.relay]]
     assert len(paths) >= 300 * 2000 // (1 << 16)
     assert {oct(path.stat().st_mode & 0o777) for path in paths} == {"0o600"}
-    firsts = [next(unpack(path.read_bytes()))[0] for path in paths]
+    firsts = [next(unpack(path.read_bytes()))[0][0] for path in paths]
     assert all(isinstance(first, Segment) and first.relay == spool.relay for first in firsts)
     reads = everything(tmp_path)
     assert [read.number for read in reads] == list(range(1, 301))
-    assert [read.frame.call for read in reads] == list(range(300))
+    assert [read.frames[0].call for read in reads] == list(range(300))
 
 
 def test_a_segment_is_ended_by_time_too_so_that_it_can_be_removed(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_a_torn_segment_of_a_dead_relay_ends_there(tmp_path: Path, cut: int) -> 
     path = segment_path(tmp_path, spool.relay, 1)
     os.truncate(path, path.stat().st_size - cut)
     reads = everything(tmp_path)
-    assert [read.frame for read in reads] == FRAMES[: len(reads)]
+    assert [read.frames[0] for read in reads] == FRAMES[: len(reads)]
     assert 0 < len(reads) < len(FRAMES)
 
 
@@ -157,7 +157,7 @@ def test_a_torn_end_is_read_on_while_the_relay_lives(tmp_path: Path) -> None:
     with path.open("ab") as file:
         file.write(data[100:])
     follower.fill()
-    assert [read.frame for read in follower.take(1 << 64)] == FRAMES[1:2]
+    assert [read.frames[0] for read in follower.take(1 << 64)] == FRAMES[1:2]
     follower.close()
     spool.close()
 
@@ -182,14 +182,14 @@ def test_frames_of_several_relays_come_in_the_order_they_happened(tmp_path: Path
         got += spools.batch(time.monotonic_ns())
         for follower in spools.followers.values():
             follower.look()
-    assert [read.frame.call for read in got] == list(range(1, put + 1))
+    assert [read.frames[0].call for read in got] == list(range(1, put + 1))
 
 
 def test_a_frame_waits_for_other_relays_but_not_for_long(tmp_path: Path) -> None:
     quick, silent = Spool(tmp_path), Spool(tmp_path)
     spools = Spools(tmp_path, {})
     quick.put(RequestData(1, time.monotonic_ns(), b""))
-    wait_until(lambda: quick.status().frames == 1)
+    wait_until(lambda: quick.status().entries == 1)
     now = time.monotonic_ns()
     assert not list(spools.batch(now)), "the silent one may have had something before"
     assert list(spools.batch(now + 150_000_000))
@@ -214,8 +214,8 @@ def test_only_open_calls_count_before_the_position(tmp_path: Path) -> None:
     follower.gone = True
     follower.fill()
     again = list(follower.take(1 << 64))
-    expected = [read for read in reads if read.number >= 81 or read.frame.call == 2]
-    assert [(read.number, read.frame) for read in again] == [(read.number, read.frame) for read in expected]
+    expected = [read for read in reads if read.number >= 81 or read.frames[0].call == 2]
+    assert [(read.number, read.frames) for read in again] == [(read.number, read.frames) for read in expected]
     assert passed and {read.segment for read in again} >= {0, 3}
 
 
@@ -239,7 +239,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 def counted(folder: Path) -> tuple[int, int, int]:
     """Frames that are there, and what `Dropped` frames say."""
-    frames = [read.frame for read in everything(folder)]
+    frames = [read.frames[0] for read in everything(folder)]
     dropped = [frame for frame in frames if isinstance(frame, Dropped)]
     return len(frames) - len(dropped), sum(it.frames for it in dropped), sum(it.bytes for it in dropped)
 
@@ -274,7 +274,11 @@ def test_a_full_disk_delays_nobody_and_what_is_dropped_is_counted_exactly(small_
     assert kept + dropped == put + 8, "the end of a call is never dropped"
     assert dropped == spool.dropped_frames == status.dropped_frames
     assert dropped_bytes == spool.dropped_bytes
-    ends = [read.frame.call for read in everything(small_disk / "spool") if isinstance(read.frame, CallEnd)]
+    ends = [
+        read.frames[0].call
+        for read in everything(small_disk / "spool")
+        if isinstance(read.frames[0], CallEnd)
+    ]
     assert sorted(ends) == [*range(1, 8), 99]
 
 
@@ -294,7 +298,7 @@ def test_a_spool_that_nobody_reads_stops_growing(tmp_path: Path) -> None:
     spool.put(CallEnd(1, 1))
     assert spool.close()
     assert spool.dropped_frames == dropped
-    marks = [read.frame for read in everything(tmp_path) if isinstance(read.frame, Dropped)]
+    marks = [read.frames[0] for read in everything(tmp_path) if isinstance(read.frames[0], Dropped)]
     assert sum(mark.frames for mark in marks) == dropped
 
 
@@ -307,7 +311,7 @@ def test_more_calls_than_can_be_told_apart_are_dropped_together(
         spool.put(RequestData(call, 1, bytes(100)))
     spool._wake.set()
     assert spool.close()
-    marks = [read.frame for read in everything(tmp_path) if isinstance(read.frame, Dropped)]
+    marks = [read.frames[0] for read in everything(tmp_path) if isinstance(read.frames[0], Dropped)]
     assert {mark.call: mark.frames for mark in marks} == {1: 1, 2: 1, 3: 1, 0: 7}
 
 
@@ -327,7 +331,7 @@ for number in range(2000):
     time.sleep(0.0005)
 done = spool.close(20)
 status = spool.status()
-print(json.dumps([sorted(slowest)[-20], done, status.frames, status.dropped_frames]))
+print(json.dumps([sorted(slowest)[-20], done, status.entries, status.dropped_frames]))
 """
 
 

@@ -174,8 +174,8 @@ class Collected:
         self.frames: list[frames.AnyFrame] = []
         self.credentials: dict[bytes, int] = {}
 
-    def put(self, frame: frames.AnyFrame) -> None:
-        self.frames.append(frame)
+    def put(self, *frames: frames.AnyFrame) -> None:
+        self.frames += frames
 
     def credential(self, value: bytes) -> int:
         return self.credentials.setdefault(value, len(self.credentials))

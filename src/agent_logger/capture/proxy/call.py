@@ -46,7 +46,8 @@ class Ids:
 class Tap(Protocol):
     """Where frames go. It never blocks and never raises: recording must not harm a call."""
 
-    def put(self, frame: AnyFrame) -> None: ...
+    def put(self, *frames: AnyFrame) -> None:
+        """All of one call."""
 
     def credential(self, value: bytes) -> int:
         """The number that stands for the value in `Mask.credential`; the same one for the same value."""
@@ -75,9 +76,14 @@ class Reporter:
 
 
 class Call:
-    """A request that is allowed, and the reading of its answer."""
+    """A request that is allowed, and the reading of its answer.
 
-    __slots__ = ("_framed", "_id", "_masker", "_number", "_tap", "body", "head", "response", "route", "sent")
+    What is told of a read waits until the end of it, for `tell` or `ended`: it is one entry of the spool then.
+    """
+
+    __slots__ = (
+        "_framed", "_id", "_masker", "_number", "_tap", "_untold", "body", "head", "response", "route", "sent",
+    )  # fmt: skip
 
     def __init__(self, reporter: Reporter, head: http1.RequestHead, route: Route) -> None:
         self.head, self.route = head, route
@@ -88,6 +94,7 @@ class Call:
         self._masker = Masker(reporter.credentials)
         self._number, self._id = reporter.number(), reporter.ids.new()
         self._framed = not route.has_tokens
+        self._untold: list[AnyFrame] = []
 
     def forwarded(self) -> bytes:
         head, route = self.head, self.route
@@ -110,37 +117,46 @@ class Call:
             masks,
             head.websocket,
         )
-        self._tap.put(frame)
+        self._untold.append(frame)
+        self.request_read()
 
     def request_read(self) -> None:
         """Tell what was read of the request's body since the last time."""
-        ns, body = time.monotonic_ns(), self.body
+        ns, body, untold = time.monotonic_ns(), self.body, self._untold
         if body.pieces:
             pieces, body.pieces = body.pieces, []
             data = pieces[0][0] if len(pieces) == 1 else b"".join(piece for piece, _ in pieces)
             if self._framed:
-                self._tap.put(RequestData(self._number, ns, *self._masker.data(data)))
+                untold.append(RequestData(self._number, ns, *self._masker.data(data)))
         if body.done:
-            self._tap.put(RequestEnd(self._number, ns, body.trailers))
+            untold.append(RequestEnd(self._number, ns, body.trailers))
+        self.tell()
 
     def response_read(self) -> None:
-        ns, response = time.monotonic_ns(), self.response
+        ns, response, untold = time.monotonic_ns(), self.response, self._untold
         if response.heads:
             for head in response.heads:
-                self._tap.put(ResponseHead(self._number, ns, *self._masker.head(head.raw, head.lines)))
+                untold.append(ResponseHead(self._number, ns, *self._masker.head(head.raw, head.lines)))
             response.heads = []
         body = response.body
         if body is not None and body.pieces:
             if self._framed:
                 for piece, ends in body.pieces:
                     data, masks = self._masker.data(piece)
-                    self._tap.put(ResponseData(self._number, ns, data, ends, masks))
+                    untold.append(ResponseData(self._number, ns, data, ends, masks))
             body.pieces = []
 
     def tunnelled(self, data: bytes, *, from_client: bool) -> None:
         masked, masks = self._masker.data(data)
-        self._tap.put(TunnelData(self._number, time.monotonic_ns(), masked, from_client, masks))
+        self._untold.append(TunnelData(self._number, time.monotonic_ns(), masked, from_client, masks))
+        self.tell()
 
     def ended(self, reason: str | None = None) -> None:
         trailers = self.response.body.trailers if self.response.body is not None else b""
-        self._tap.put(CallEnd(self._number, time.monotonic_ns(), reason, trailers))
+        self._untold.append(CallEnd(self._number, time.monotonic_ns(), reason, trailers))
+        self.tell()
+
+    def tell(self) -> None:
+        if self._untold:
+            self._tap.put(*self._untold)
+            self._untold = []

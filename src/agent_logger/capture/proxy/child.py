@@ -157,7 +157,7 @@ class Child:
             except _GaveUpError:
                 raise
             except Exception:  # of one call: the others are to be recorded all the same
-                log.exception("call %s of relay %s is lost", read.frame.call, read.relay.relay)
+                log.exception("call %s of relay %s is lost", read.frames[0].call, read.relay.relay)
                 self.recording.give_up(read)
         for follower in self.spools.followers.values():
             if follower.exhausted:

@@ -140,7 +140,6 @@ class Client(asyncio.Protocol):
         self._buffer, self._call = rest, call
         self._start(call, request)
         call.begun(self._number)
-        call.request_read()
 
     def _admit(self, head: RequestHead) -> Call:
         relay = self._relay
@@ -251,6 +250,8 @@ class Client(asyncio.Protocol):
             self._cut("bad_framing")
         elif response.done and call.body.done:
             self._finish(reuse=response.keeps)
+        else:
+            call.tell()
 
     def _open_tunnel(self, call: Call, out: bytes) -> None:
         early, first = self._buffer, call.response.rest
@@ -259,6 +260,7 @@ class Client(asyncio.Protocol):
         if early:
             self._write_upstream(early)
         call.response_read()
+        call.tell()
         for data, from_client in ((first, False), (early, True)):
             if data:
                 call.tunnelled(data, from_client=from_client)

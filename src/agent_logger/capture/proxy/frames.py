@@ -1,8 +1,9 @@
 """What the relay tells the recorder: frames, in the order things happened.
 
-A frame is on disk as `length, checksum, body`: two little-endian 32-bit numbers, the CRC-32 of the body, and the
-body, which is msgpack. A segment of the spool is a `Segment` frame, which has no number, and then all others; they are
-counted from its `first`, so a frame is known by relay and number, also after a crash of everybody.
+An entry of the spool is `length, checksum, body`: two little-endian 32-bit numbers, the CRC-32 of the body, and the
+body, which is msgpack: the frames of one call that came of one read, one after the other. A segment of the spool is an
+entry with a `Segment` frame, which has no number, and then all others; they are counted from its `first`, so an
+entry is known by relay and number, also after a crash of everybody.
 
 Bodies are payload: without chunk sizes, as encoded as they came. Credentials never stand in a frame. The
 relay puts NULs in their place and says so in `masked`; the values travel over a pipe, in memory, as
@@ -17,7 +18,7 @@ from collections.abc import Iterator
 import msgspec
 
 HEAD = struct.Struct("<II")  # length of the body, its CRC-32
-LONGEST_FRAME = 16 << 20
+LONGEST_ENTRY = 16 << 20
 
 
 class Mask(msgspec.Struct, array_like=True, frozen=True):
@@ -136,25 +137,30 @@ AnyFrame = (
 )
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(AnyFrame).decode
+_decode = msgspec.msgpack.Decoder(tuple[AnyFrame, ...]).decode
+
+Entry = tuple[AnyFrame, ...]  # never empty, and all of one call
 
 
-def pack(frame: AnyFrame) -> tuple[bytes, bytes]:
-    """Head and body, for `writev`."""
-    body = _encode(frame)
+def pack(*frames: AnyFrame) -> tuple[bytes, bytes]:
+    """Head and body of an entry, for `writev`."""
+    body = _encode(frames)
     return HEAD.pack(len(body), zlib.crc32(body)), body
 
 
-def unpack(data: bytes, offset: int = 0) -> Iterator[tuple[AnyFrame, int]]:
-    """The frames of a segment from `offset`, each with the offset behind it.
+def unpack(data: bytes, offset: int = 0) -> Iterator[tuple[Entry, int]]:
+    """The entries of a segment from `offset`, each with the offset behind it.
 
-    Ends before the first frame that is not whole: it is being written, or a crash cut it.
+    Ends before the first one that is not whole: it is being written, or a crash cut it.
     """
     while len(data) - offset >= HEAD.size:
         length, checksum = HEAD.unpack_from(data, offset)
         start, end = offset + HEAD.size, offset + HEAD.size + length
         body = data[start:end]
-        if not 0 < length <= LONGEST_FRAME or len(body) < length or zlib.crc32(body) != checksum:
+        if not 0 < length <= LONGEST_ENTRY or len(body) < length or zlib.crc32(body) != checksum:
             return
         offset = end
-        yield _decode(body), offset
+        entry = _decode(body)
+        if not entry:
+            return
+        yield entry, offset

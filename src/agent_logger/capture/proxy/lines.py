@@ -37,8 +37,12 @@ class LinesTap:
         self._open: dict[int, CallLine] = {}
         self.credential = tap.credential
 
-    def put(self, frame: AnyFrame) -> None:
-        self._tap.put(frame)
+    def put(self, *frames: AnyFrame) -> None:
+        self._tap.put(*frames)
+        for frame in frames:
+            self._look(frame)
+
+    def _look(self, frame: AnyFrame) -> None:
         if isinstance(frame, RequestHead):
             self._open[frame.call] = CallLine(_method(frame.head), _path(frame.path), frame.ns)
         elif isinstance(frame, Refusal):

@@ -97,6 +97,8 @@ class Secrets:
         new = [line for line in head if line not in self._lines]
         if self.redactor.redact(b"\n".join([*new, b"", b"".join(pieces)]), "").redactions:
             return False
+        if not new:
+            return True
         fields = [field_of(line) for line in new]
         if None in fields or credentials_of((field.name, field.value) for field in fields if field):
             return True  # of the body; these are looked at by themselves

@@ -9,6 +9,7 @@ import hashlib
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
@@ -48,7 +49,7 @@ class OpenCall:
     records: int = 0  # that it has by now
     log: LogName | None = None
     tunnel: Tunnel | None = None
-    last_frame: int = 0
+    last_entry: int = 0
     last_seq: int | None = None
     request_written: bool = False
     credentials: frozenset[int] = frozenset()
@@ -75,7 +76,7 @@ class Recording:
         self._resumed: dict[tuple[str, int], Open] = {}
         self._known = KnownBodies()
         self._second, self._second_text = -1, ""
-        self._takes: Mapping[type, Callable[[Read], None]] = {
+        self._takes: Mapping[type, Callable[[Read, Any], None]] = {
             frames.RequestHead: self._request_head,
             frames.RequestData: self._request_data,
             frames.RequestEnd: self._request_end,
@@ -100,7 +101,8 @@ class Recording:
             self.filing.numbers[log] = max(number, self.filing.numbers.get(log, 0))
 
     def take(self, read: Read) -> None:
-        self._takes[type(read.frame)](read)
+        for frame in read.frames:
+            self._takes[type(frame)](read, frame)
 
     def is_replaying(self, relays: Mapping[str, Follower]) -> bool:
         """Whether frames are still to come whose records were in the logs when we began."""
@@ -122,7 +124,7 @@ class Recording:
     def give_up(self, read: Read) -> None:
         """Something is wrong with a call, or with us."""
         self.counts.failed += 1
-        self.open.pop((read.relay.relay, read.frame.call), None)
+        self.open.pop((read.relay.relay, read.frames[0].call), None)
 
     def relay_died(self, relay: Follower) -> None:
         """All of it was read: what is open will not be ended by it."""
@@ -136,9 +138,7 @@ class Recording:
 
     # ------------------------------------------------------------ frames
 
-    def _request_head(self, read: Read) -> None:
-        frame = read.frame
-        assert isinstance(frame, frames.RequestHead)
+    def _request_head(self, read: Read, frame: frames.RequestHead) -> None:
         key = read.relay.relay, frame.call
         asked = self._unmask.asked(read.relay, frame)
         secrets = self._unmask.secrets(read.relay, asked.credentials, asked.head, asked.path)
@@ -146,33 +146,27 @@ class Recording:
             read.relay,
             frame.call,
             Pair(asked, frame.id, frame.ns, secrets, self._bench),
-            Retained(read.segment),
+            Retained(read.segment, read.size),
             self._resumed.pop(key, None),
+            last_entry=read.number,
             credentials=asked.credentials,
         )
         if it.was:
             it.log = LogName(*it.was.log) if it.was.log else None
             it.last_seq = it.was.last_seq
         self.open[key] = it
-        self._used(it, read)
 
-    def _request_data(self, read: Read) -> None:
-        frame = read.frame
-        assert isinstance(frame, frames.RequestData)
+    def _request_data(self, read: Read, frame: frames.RequestData) -> None:
         if it := self._call(read):
             data, unknown = self._unmask.restored(read.relay, frame.data, frame.masked)
             it.pair.request_data(data, frame.ns, unknown)
 
-    def _request_end(self, read: Read) -> None:
-        frame = read.frame
-        assert isinstance(frame, frames.RequestEnd)
+    def _request_end(self, read: Read, frame: frames.RequestEnd) -> None:
         if it := self._call(read):
             it.pair.call.request_end(frame.trailers)
             self._write_request(it, it.pair)
 
-    def _response_head(self, read: Read) -> None:
-        frame = read.frame
-        assert isinstance(frame, frames.ResponseHead)
+    def _response_head(self, read: Read, frame: frames.ResponseHead) -> None:
         it = self._call(read)
         if not it:
             return
@@ -186,16 +180,12 @@ class Recording:
             secrets = it.pair.secrets
         it.pair.response_head(head, frame.ns, secrets)
 
-    def _response_data(self, read: Read) -> None:
-        frame = read.frame
-        assert isinstance(frame, frames.ResponseData)
+    def _response_data(self, read: Read, frame: frames.ResponseData) -> None:
         if it := self._call(read):
             data, unknown = self._unmask.restored(read.relay, frame.data, frame.masked)
             it.pair.response_data(data, frame.ns, ends_chunk=frame.ends_chunk, unknown=unknown)
 
-    def _tunnel_data(self, read: Read) -> None:
-        frame = read.frame
-        assert isinstance(frame, frames.TunnelData)
+    def _tunnel_data(self, read: Read, frame: frames.TunnelData) -> None:
         it = self._call(read)
         if not it:
             return
@@ -205,15 +195,11 @@ class Recording:
         for message in (tunnel.client if frame.from_client else tunnel.server).feed(data):
             self._message(it, tunnel, message, frame.ns, from_client=frame.from_client)
 
-    def _call_end(self, read: Read) -> None:
-        frame = read.frame
-        assert isinstance(frame, frames.CallEnd)
+    def _call_end(self, read: Read, frame: frames.CallEnd) -> None:
         if it := self._call(read):
             self._end(it, frame.ns, frame.reason, frame.trailers)
 
-    def _dropped(self, read: Read) -> None:
-        frame = read.frame
-        assert isinstance(frame, frames.Dropped)
+    def _dropped(self, read: Read, frame: frames.Dropped) -> None:
         self.counts.dropped_frames += frame.frames
         self.counts.dropped_bytes += frame.bytes
         if frame.call:
@@ -228,25 +214,23 @@ class Recording:
             self.open.items()
         ):  # whose they were is not known, nor which of these go on
             if relay == read.relay.relay:
-                it.last_frame = read.number
+                it.last_entry = read.number
                 it.pair.call.dropped()
                 self._end(it, frame.ns, "dropped")
         self._write_gap(read, frame)
 
     def _write_gap(self, read: Read, frame: frames.Dropped) -> None:
         """Of calls of which nothing is known but that they were dropped."""
-        reason = f"dropped by the relay: {frame.frames} frames before {_frame_id(read.relay, read.number)}"
+        reason = f"dropped by the relay: {frame.frames} frames before {_entry_id(read.relay, read.number)}"
         if reason not in self._found.gaps:
             ts = self._ts(read.relay, frame.ns)
             self._logs.append(
                 UNATTRIBUTED, Gap(ts=ts, lost=frame.frames, since=ts, seconds=0.0, reason=reason)
             )
 
-    def _refusal(self, read: Read) -> None:
-        frame = read.frame
-        assert isinstance(frame, frames.Refusal)
+    def _refusal(self, read: Read, frame: frames.Refusal) -> None:
         self.counts.calls += 1
-        relay, ts, name = read.relay, self._ts(read.relay, frame.ns), _frame_id(read.relay, read.number)
+        relay, ts, name = read.relay, self._ts(read.relay, frame.ns), _entry_id(read.relay, read.number)
         head, _ = self._unmask.restored(relay, frame.head, frame.masked)
         secrets = self._unmask.secrets(relay, frozenset(mask.credential for mask in frame.masked), head)
         seq = self._found.calls.get((frame.id, "request"), (REFUSED, 0))[1] or self.filing.next_number(
@@ -340,7 +324,7 @@ class Recording:
         written = pair.request_record(
             ts=ts,
             seq=pair.seq,
-            frame=_frame_id(it.relay, it.last_frame),
+            frame=_entry_id(it.relay, it.last_entry),
             upstream=self.filing.upstreams.get(it.log),
             known=known,
         )
@@ -352,7 +336,7 @@ class Recording:
             pair.skip_response()
             return
         assert it.log
-        ts, frame = self._ts(it.relay, pair.call.ended_ns), _frame_id(it.relay, it.last_frame)
+        ts, frame = self._ts(it.relay, pair.call.ended_ns), _entry_id(it.relay, it.last_entry)
         self._append(it.log, pair.response_record(ts=ts, seq=pair.seq, frame=frame))
 
     def _append(self, log: LogName, written: Written) -> None:
@@ -383,14 +367,11 @@ class Recording:
 
     def _call(self, read: Read) -> OpenCall | None:
         """None if its beginning was dropped."""
-        it = self.open.get((read.relay.relay, read.frame.call))
-        if it:
-            self._used(it, read)
+        it = self.open.get((read.relay.relay, read.frames[0].call))
+        if it and it.last_entry < read.number:
+            it.last_entry = read.number
+            it.kept.bytes += read.size
         return it
-
-    def _used(self, it: OpenCall, read: Read) -> None:
-        it.last_frame = read.number
-        it.kept.bytes += read.size
 
     def _ts(self, relay: Follower, ns: int) -> str:
         second, rest = divmod(relay.wall_ns + ns, 1_000_000_000)
@@ -410,7 +391,7 @@ def _as_open(it: OpenCall) -> Open:
     )
 
 
-def _frame_id(relay: Follower, number: int) -> str:
+def _entry_id(relay: Follower, number: int) -> str:
     return f"{relay.relay}:{number}"
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from agent_logger.capture.proxy.frames import HEAD, LONGEST_FRAME, AnyFrame, Segment, pack, unpack
+from agent_logger.capture.proxy.frames import HEAD, LONGEST_ENTRY, Entry, Segment, pack, unpack
 from agent_logger.capture.proxy.spool import lock_path, segment_path
 from agent_logger.store import platform
 
@@ -28,18 +28,18 @@ _SEGMENT = re.compile(r"([0-9a-f]+)\.([0-9]+)\.spool")
 
 
 class Read(NamedTuple):
-    """A frame and where it stood. `ns` never goes back within a relay."""
+    """An entry and where it stood. `ns` never goes back within a relay."""
 
     ns: int
     relay: "Follower"
     number: int
     segment: int
     size: int
-    frame: AnyFrame
+    frames: Entry
 
 
 class Start(NamedTuple):
-    """Where to begin: frames below `number` count only if their call was open."""
+    """Where to begin: entries below `number` count only if their call was open."""
 
     segment: int = 1
     number: int = 1
@@ -55,7 +55,7 @@ class Follower:
         self.pid = 0
         self.gone = False  # nothing will be added any more
         self.exhausted = False  # gone, and all of it was taken
-        self.segment, self.number = start.segment, start.number  # of the last frame taken; of the next one
+        self.segment, self.number = start.segment, start.number  # of the last entry taken; of the next one
         self.torn_bytes = 0
         self.wall_ns = 0  # add it to a frame's time to get that of the clock
         self.latest_ns = 0  # of what was read
@@ -158,12 +158,13 @@ class Follower:
 
     def _read_some(self) -> bool:
         before = self._offset
-        for frame, end in _read_frames(self._fd, before):
-            self._add(frame, end - self._offset, self._reading)
+        for entry, end in _read_entries(self._fd, before):
+            self._add(entry, end - self._offset, self._reading)
             self._offset = end
         return self._offset > before
 
-    def _add(self, frame: AnyFrame, size: int, segment: int) -> None:
+    def _add(self, entry: Entry, size: int, segment: int) -> None:
+        frame = entry[0]
         if isinstance(frame, Segment):
             self._next, self.pid = frame.first, frame.pid
             self.wall_ns = frame.wall_ns - frame.ns
@@ -173,7 +174,7 @@ class Follower:
         if number < self._start.number and frame.call not in self._start.calls:
             return
         self.latest_ns = max(self.latest_ns, frame.ns)
-        self._held.append(Read(self.latest_ns, self, number, segment, size, frame))
+        self._held.append(Read(self.latest_ns, self, number, segment, size, entry))
         self._held_bytes += size
 
 
@@ -221,16 +222,16 @@ class Spools:
         self.followers.pop(relay).close()
 
 
-def _read_frames(fd: int, offset: int) -> list[tuple[AnyFrame, int]]:
-    """Some frames from there on, each with the offset behind it; none if no whole one follows."""
+def _read_entries(fd: int, offset: int) -> list[tuple[Entry, int]]:
+    """Some entries from there on, each with the offset behind it; none if no whole one follows."""
     data = os.pread(fd, READ_BYTES, offset)
     if len(data) >= HEAD.size:
         length, _ = HEAD.unpack_from(data)
-        if HEAD.size + length > len(data) == READ_BYTES and length <= LONGEST_FRAME:
+        if HEAD.size + length > len(data) == READ_BYTES and length <= LONGEST_ENTRY:
             data = os.pread(fd, HEAD.size + length, offset)
-    found: list[tuple[AnyFrame, int]] = []
+    found: list[tuple[Entry, int]] = []
     with suppress(msgspec.MsgspecError):  # whole, but not ours: it ends the segment as a torn one does
-        found.extend((frame, offset + end) for frame, end in unpack(data))
+        found.extend((entry, offset + end) for entry, end in unpack(data))
     return found
 
 
@@ -285,14 +286,15 @@ def _kept(path: Path, calls: frozenset[int]) -> Iterator[bytes]:
     try:
         number = expected = offset = 0
         head: Segment | None = None
-        while found := _read_frames(fd, offset):
-            for frame, end in found:
+        while found := _read_entries(fd, offset):
+            for entry, end in found:
+                frame = entry[0]
                 if isinstance(frame, Segment):
                     head, number = frame, frame.first - 1
                 elif head and frame.call in calls:
                     if number != expected:
                         yield b"".join(pack(msgspec.structs.replace(head, first=number)))
-                    yield b"".join(pack(frame))
+                    yield b"".join(pack(*entry))
                     expected = number + 1
                 number += 1
                 offset = end

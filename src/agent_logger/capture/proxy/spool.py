@@ -20,11 +20,12 @@ from pathlib import Path
 import msgspec
 
 from agent_logger.capture.proxy.frames import (
-    LONGEST_FRAME,
+    LONGEST_ENTRY,
     AnyFrame,
     CallEnd,
     Credential,
     Dropped,
+    Entry,
     Segment,
     pack,
 )
@@ -59,7 +60,7 @@ def lock_path(folder: Path, relay: str) -> Path:
 
 class SpoolStatus(msgspec.Struct, frozen=True, kw_only=True):
     relay: str
-    frames: int  # on disk
+    entries: int  # on disk
     bytes: int
     dropped_frames: int
     dropped_bytes: int
@@ -104,11 +105,11 @@ class Spool:
         self._drops: dict[int, _Drops] = {}
         self._wake, self._stop = threading.Event(), threading.Event()
         self._give_up_at = float("inf")  # monotonic
-        self._frames = self._bytes = 0  # written
+        self._entries = self._bytes = 0  # written
         self._problem: str | None = None
         self._stalled_since: float | None = None
         self._sizes: dict[int, int] = {}  # of our finished segments, by number
-        self._segment = self._segment_size = self._segment_frames = 0
+        self._segment = self._segment_size = self._segment_entries = 0
         self._segment_file: platform.Held | None = None
         try:
             platform.make_folder(folder)
@@ -122,15 +123,15 @@ class Spool:
 
     # ------------------------------------------------------------ the relay's thread
 
-    def put(self, frame: AnyFrame) -> None:
-        """Takes no time that depends on the disk, and raises nothing."""
+    def put(self, *frames: AnyFrame) -> None:
+        """Frames of one call, as one entry. Takes no time that depends on the disk, and raises nothing."""
         try:
-            head, body = pack(frame)
+            head, body = pack(*frames)
             size = len(head) + len(body)
             with self._handover:
                 full = self._waiting_bytes + size > self._memory_bytes
-                if full or size > LONGEST_FRAME or self._stop.is_set():
-                    self._drop(frame, size)
+                if full or size > LONGEST_ENTRY or self._stop.is_set():
+                    self._drop(frames, size)
                     return
                 idle = not self._waiting
                 self._waiting += (head, body)
@@ -138,8 +139,8 @@ class Spool:
             if idle:
                 self._wake.set()
         except Exception:  # recording never harms the call it records
-            self.dropped_frames += 1
-            log.exception("a frame could not be recorded")
+            self.dropped_frames += len(frames)
+            log.exception("frames could not be recorded")
 
     def credential(self, value: bytes) -> int:
         """What stands for the value in a `Mask`. The recorder is told the value before it reads such a frame."""
@@ -154,7 +155,7 @@ class Spool:
         since = self._stalled_since
         return SpoolStatus(
             relay=self.relay,
-            frames=self._frames,
+            entries=self._entries,
             bytes=self._bytes,
             dropped_frames=self.dropped_frames,
             dropped_bytes=self.dropped_bytes,
@@ -173,28 +174,31 @@ class Spool:
         self._lock.close()
         return done
 
-    def _drop(self, frame: AnyFrame, size: int) -> None:
-        key = frame.call if frame.call in self._drops or len(self._drops) < MOST_DROPPED_CALLS else 0
+    def _drop(self, frames: Entry, size: int) -> None:
+        call = frames[0].call
+        key = call if call in self._drops or len(self._drops) < MOST_DROPPED_CALLS else 0
         drops = self._drops.setdefault(key, _Drops())
-        if isinstance(frame, CallEnd) and key:
-            drops.end = frame
-            return
-        drops.frames += 1
-        drops.bytes += size
-        self.dropped_frames += 1
-        self.dropped_bytes += size
+        lost, last = len(frames), frames[-1]
+        if isinstance(last, CallEnd) and key:
+            drops.end = last
+            lost -= 1
+        if lost:
+            drops.frames += lost
+            drops.bytes += size
+            self.dropped_frames += lost
+            self.dropped_bytes += size
 
     # ------------------------------------------------------------ the thread that writes
 
     def _run(self) -> None:
         try:
             while not self._stop.is_set():
-                due = self._wake.wait(self._segment_seconds if self._segment_frames else None)
+                due = self._wake.wait(self._segment_seconds if self._segment_entries else None)
                 if due:
                     self._stop.wait(BATCH_SECONDS)  # for more to come
                     self._wake.clear()
                     self._write(self._take())
-                if self._segment_frames and time.monotonic() >= self._segment_ends_at:
+                if self._segment_entries and time.monotonic() >= self._segment_ends_at:
                     self._insist(lambda: self._begin_segment(self._segment + 1))
             self._write(self._take())
             if self._segment_file:
@@ -227,8 +231,8 @@ class Spool:
             size = sum(map(len, buffers))
             self._make_room(size)
             self._insist_on(buffers)
-            self._frames += len(buffers) // 2
-            self._segment_frames += len(buffers) // 2
+            self._entries += len(buffers) // 2
+            self._segment_entries += len(buffers) // 2
             self._bytes += size
             self._segment_size += size
             with self._handover:
@@ -237,7 +241,7 @@ class Spool:
     def _make_room(self, size: int) -> None:
         limit = self._limit()
         most = max(SMALLEST_SEGMENT, min(self._segment_bytes, limit // 4))
-        if self._segment_frames and self._segment_size + size > most:
+        if self._segment_entries and self._segment_size + size > most:
             self._insist(lambda: self._begin_segment(self._segment + 1))
         self._insist(lambda: self._check_limit(size))
 
@@ -262,7 +266,7 @@ class Spool:
     def _begin_segment(self, number: int) -> None:
         now = time.monotonic_ns()
         held = platform.open_file(segment_path(self.folder, self.relay, number), create=True)
-        head = Segment(0, now, self.relay, os.getpid(), self._frames + 1, time.time_ns())
+        head = Segment(0, now, self.relay, os.getpid(), self._entries + 1, time.time_ns())
         try:
             data = b"".join(pack(head))
             held.write(data)
@@ -274,7 +278,7 @@ class Spool:
             self._sizes[self._segment] = self._segment_size
             self._segment_file.close()
         self._segment, self._segment_file = number, held
-        self._segment_size, self._segment_frames = len(data), 0
+        self._segment_size, self._segment_entries = len(data), 0
         self._segment_ends_at = time.monotonic() + self._segment_seconds
 
     def _insist_on(self, buffers: list[bytes]) -> None:
