@@ -65,10 +65,11 @@ def stop(process: Process) -> None:
 
 
 def descendants(pid: int) -> list[int]:
-    try:
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    try:  # a child is listed with the thread that started it
+        lists = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
     except OSError:
         return []
+    children = " ".join(lists).split()
     return [child for name in children for child in [int(name), *descendants(int(name))]]
 
 

@@ -13,6 +13,7 @@ from typing import Protocol, cast
 
 from agent_logger.capture.proxy.call import Call, Reporter
 from agent_logger.capture.proxy.guard import ForbiddenError, Guard, error_response
+from agent_logger.capture.proxy.outgoing import Outgoing, Turn
 from agent_logger.capture.proxy.peer import is_gone
 from agent_logger.capture.proxy.route import NotAllowedError, Route, Routes
 from agent_logger.capture.proxy.upstream import Pool, Upstream
@@ -34,6 +35,7 @@ class House(Protocol):
     routes: Routes
     guard: Guard
     pool: Pool
+    turn: Turn
 
     def arrived(self, client: "Client") -> int:
         """Its number."""
@@ -47,7 +49,7 @@ class House(Protocol):
 class Client(asyncio.Protocol):
     """A client's connection: one call at a time, and the upstream connection that serves them."""
 
-    transport: asyncio.Transport
+    transport: Outgoing
 
     def __init__(self, relay: House) -> None:
         self._relay = relay
@@ -62,7 +64,7 @@ class Client(asyncio.Protocol):
     # ---- the client's side
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast("asyncio.Transport", transport)
+        self.transport = Outgoing(cast("asyncio.Transport", transport), self._relay.turn)
 
     def data_received(self, data: bytes) -> None:
         call = self._call
@@ -211,7 +213,7 @@ class Client(asyncio.Protocol):
             upstream.close()
             return
         self._use(upstream)
-        upstream.transport.writelines(outgoing)
+        upstream.transport.write(b"".join(outgoing))
         self._balance()
 
     def unreachable(self, status: int, reason: str, told: str) -> None:
@@ -325,8 +327,9 @@ class Client(asyncio.Protocol):
         self.transport.abort()
 
     def _unsent(self) -> int:
+        unsent = self.transport.unsent_bytes()
         count = fcntl.ioctl(self.transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, bytes(4))
-        return self.transport.get_write_buffer_size() + int(struct.unpack("i", count)[0])
+        return unsent + int(struct.unpack("i", count)[0])
 
     def _drop_upstream(self, *, abort: bool = False) -> None:
         upstream, self._upstream = self._upstream, None

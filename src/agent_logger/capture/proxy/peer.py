@@ -8,7 +8,8 @@ machine, so its kernel knows: a socket that nobody holds has no inode.
 import contextlib
 import socket
 import struct
-from asyncio import BaseTransport
+
+from agent_logger.capture.proxy.outgoing import Outgoing
 
 _SOCK_DIAG = 4  # NETLINK_SOCK_DIAG
 _BY_FAMILY, _ERROR = 20, 2  # message types
@@ -23,7 +24,7 @@ _ANY = 0xFFFFFFFF
 _NO_COOKIE = bytes(4) + b"\xff" * 8  # after the interface: 0, any
 
 
-def is_gone(transport: BaseTransport) -> bool | None:
+def is_gone(transport: Outgoing) -> bool | None:
     """Whether the other end of a loopback IPv4 connection is closed for good. None: we cannot know here."""
     with contextlib.suppress(OSError, AttributeError, TypeError, struct.error):
         theirs, ours = transport.get_extra_info("peername"), transport.get_extra_info("sockname")

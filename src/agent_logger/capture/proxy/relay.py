@@ -7,6 +7,7 @@ from typing import Self
 from agent_logger.capture.proxy.call import Reporter, Tap
 from agent_logger.capture.proxy.client import Client
 from agent_logger.capture.proxy.guard import Guard
+from agent_logger.capture.proxy.outgoing import Turn
 from agent_logger.capture.proxy.route import NotAllowedError, Route, Routes
 from agent_logger.capture.proxy.upstream import Connector, HttpsProxy, Pool, UnreachableError, tls_context
 from agent_logger.config import Origin
@@ -39,7 +40,10 @@ class Relay:
         self.routes = Routes(allow)
         self.pool = Pool()
         self.guard = Guard(port)
-        self.connector = Connector(partial(tls_context, ca_file), HttpsProxy.parse(https_proxy, no_proxy))
+        self.turn = Turn()
+        self.connector = Connector(
+            self.turn, partial(tls_context, ca_file), HttpsProxy.parse(https_proxy, no_proxy)
+        )
         self.clients: set[Client] = set()
         self._connections = 0
         self._share_port = share_port

@@ -33,6 +33,7 @@ from agent_logger.errors import StoreError
 from agent_logger.store import layout, platform
 
 BATCH_SECONDS = 0.01
+QUIET_BATCHES = 50  # without a frame; then the thread sleeps until there is one
 SEGMENT_BYTES = 64 << 20
 SEGMENT_SECONDS = 10.0  # then a segment is ended, so that the recorder can remove it
 SMALLEST_SEGMENT = 64 << 10
@@ -103,7 +104,7 @@ class Spool:
         self._waiting: list[bytes] = []  # head, body, head, body
         self._waiting_bytes = 0  # of these and of those being written
         self._drops: dict[int, _Drops] = {}
-        self._wake, self._stop = threading.Event(), threading.Event()
+        self._wake, self._stop, self._asleep = threading.Event(), threading.Event(), False
         self._give_up_at = float("inf")  # monotonic
         self._entries = self._bytes = 0  # written
         self._problem: str | None = None
@@ -132,11 +133,10 @@ class Spool:
                 full = self._waiting_bytes + size > self._memory_bytes
                 if full or size > LONGEST_ENTRY or self._stop.is_set():
                     self._drop(frames, size)
-                    return
-                idle = not self._waiting
-                self._waiting += (head, body)
-                self._waiting_bytes += size
-            if idle:
+                else:
+                    self._waiting += (head, body)
+                    self._waiting_bytes += size
+            if self._asleep:
                 self._wake.set()
         except Exception:  # recording never harms the call it records
             self.dropped_frames += len(frames)
@@ -192,12 +192,14 @@ class Spool:
 
     def _run(self) -> None:
         try:
-            while not self._stop.is_set():
-                due = self._wake.wait(self._segment_seconds if self._segment_entries else None)
-                if due:
-                    self._stop.wait(BATCH_SECONDS)  # for more to come
-                    self._wake.clear()
-                    self._write(self._take())
+            quiet = 0
+            while not self._stop.wait(BATCH_SECONDS):  # for more to come
+                batch = self._take()
+                quiet = 0 if batch else quiet + 1
+                if batch:
+                    self._write(batch)
+                elif quiet > QUIET_BATCHES:
+                    self._sleep()
                 if self._segment_entries and time.monotonic() >= self._segment_ends_at:
                     self._insist(lambda: self._begin_segment(self._segment + 1))
             self._write(self._take())
@@ -207,6 +209,14 @@ class Spool:
             pass
         except Exception:  # the top of this thread
             log.exception("the spool stopped; calls are no longer recorded")
+
+    def _sleep(self) -> None:
+        """Until something is put. While calls come this is not done: to be woken would cost each of them time."""
+        self._wake.clear()
+        self._asleep = True
+        if not (self._waiting or self._drops or self._stop.is_set()):
+            self._wake.wait(self._segment_seconds if self._segment_entries else None)
+        self._asleep = False
 
     def _take(self) -> list[bytes]:
         with self._handover:

@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 import truststore
 
+from agent_logger.capture.proxy.outgoing import Outgoing, Turn
 from agent_logger.capture.proxy.route import Route, check_addresses
 
 CONNECT_SECONDS = 10.0
@@ -52,16 +53,17 @@ class Downstream(Protocol):
 class Upstream(asyncio.Protocol):
     """A connection to an origin, with at most one client to work for."""
 
-    transport: asyncio.Transport
+    transport: Outgoing
 
-    def __init__(self, key: Key, everybody: set["Upstream"]) -> None:
+    def __init__(self, key: Key, everybody: set["Upstream"], turn: Turn) -> None:
         self.key = key
+        self._turn = turn
         self.downstream: Downstream | None = None
         self.ended = False
         self._everybody = everybody  # those that are open
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast("asyncio.Transport", transport)
+        self.transport = Outgoing(cast("asyncio.Transport", transport), self._turn)
         self._everybody.add(self)
 
     def data_received(self, data: bytes) -> None:
@@ -197,8 +199,10 @@ def tls_context(ca_file: str = "") -> ssl.SSLContext:
 class Connector:
     """Makes connections. The address is checked here, and it is the checked one that is connected to."""
 
-    def __init__(self, tls: Callable[[], ssl.SSLContext], proxy: HttpsProxy | None = None) -> None:
-        self._make_tls = tls
+    def __init__(
+        self, turn: Turn, tls: Callable[[], ssl.SSLContext], proxy: HttpsProxy | None = None
+    ) -> None:
+        self._turn, self._make_tls = turn, tls
         self._tls: ssl.SSLContext | None = None  # made when first needed: it reads the whole trust store
         self._proxy = proxy
         self.connect_seconds = CONNECT_SECONDS
@@ -231,12 +235,17 @@ class Connector:
     async def _start(self, route: Route, sock: socket.socket) -> Upstream:
         loop = asyncio.get_running_loop()
         if not route.tls:
-            return (await loop.create_connection(lambda: Upstream(route.key, self.opened), sock=sock))[1]
+            return (
+                await loop.create_connection(lambda: Upstream(route.key, self.opened, self._turn), sock=sock)
+            )[1]
         if self._tls is None:
             self._tls = self._make_tls()
         try:
             made = loop.create_connection(
-                lambda: Upstream(route.key, self.opened), sock=sock, ssl=self._tls, server_hostname=route.host
+                lambda: Upstream(route.key, self.opened, self._turn),
+                sock=sock,
+                ssl=self._tls,
+                server_hostname=route.host,
             )
             return (await made)[1]
         except OSError as error:  # ssl.SSLError is one
