@@ -27,8 +27,10 @@ COMPONENTS: Mapping[str, Callable[[], object]] = {
     "codex": find_codex,
     "openai": partial(_package, "openai"),
     "chromium": partial(_program, "chromium"),
+    "fish": partial(_program, "fish"),
     "nginx": partial(_program, "nginx"),
     "strace": partial(_program, "strace"),
+    "zsh": partial(_program, "zsh"),
 }
 
 # What would lead a test to its caller's own sessions, keys, settings or proxies.

@@ -413,6 +413,11 @@ def no_color() -> bool:
     return bool(os.environ.get("NO_COLOR"))
 
 
+def shell() -> str:
+    """The name of the user's shell."""
+    return Path(os.environ.get("SHELL", "sh")).name
+
+
 @dataclass(frozen=True)
 class Network:
     """What the environment says about the way to upstreams, as other programs understand it."""

@@ -22,12 +22,16 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     upstream_proxy: str | None = None
 
 
+def state_path(home: Path, pid: int) -> Path:
+    return home / f"{_PREFIX}{pid}{_SUFFIX}"
+
+
 class Announcement:
     """The file of this process. Close it to take it away."""
 
     def __init__(self, home: Path, state: State) -> None:
         platform.make_folder(home)
-        path = home / f"{_PREFIX}{state.pid}{_SUFFIX}"
+        path = state_path(home, state.pid)
         path.unlink(missing_ok=True)
         self._held = platform.open_file(path, create=True)
         platform.lock(self._held)
