@@ -47,6 +47,7 @@ from tests.capture.proxy.spooling import (
     request_head,
     response_bytes,
     response_chunks,
+    websocket_frame,
 )
 
 
@@ -435,19 +436,6 @@ def test_without_the_credentials_their_places_are_shown_as_redacted(world: World
 # ---------------------------------------------------------------- WebSocket
 
 
-def _frame(payload: bytes, *, mask: bytes = b"", opcode: int = 1) -> bytes:
-    length = len(payload)
-    bits = 0x80 if mask else 0
-    head = (
-        bytes([0x80 | opcode, bits | length])
-        if length < 126
-        else bytes([0x80 | opcode, bits | 126]) + length.to_bytes(2, "big")
-    )
-    if mask:
-        payload = bytes(byte ^ mask[index % 4] for index, byte in enumerate(payload))
-    return head + mask + payload
-
-
 def test_each_message_of_a_websocket_and_its_answer_is_one_call(world: World) -> None:
     relay = world.relay
     head = request_head(
@@ -458,13 +446,17 @@ def test_each_message_of_a_websocket_and_its_answer_is_one_call(world: World) ->
     relay.put(ResponseHead(number, now(), b"HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\n\r\n"))
     for turn in range(3):
         asked = b'{"type":"response.create","turn":%d,"key":"%b"}' % (turn, OWN)
-        relay.put(TunnelData(number, now(), _frame(asked, mask=b"abcd"), from_client=True))
+        relay.put(TunnelData(number, now(), websocket_frame(asked, mask=b"abcd"), from_client=True))
         for event in (b'{"type":"response.created"}', b'{"type":"response.completed","n":%d}' % turn):
-            relay.put(TunnelData(number, now(), _frame(event), from_client=False))
+            relay.put(TunnelData(number, now(), websocket_frame(event), from_client=False))
     relay.put(
-        TunnelData(number, now(), _frame(b'{"type":"response.create"}', mask=b"abcd"), from_client=True)
+        TunnelData(
+            number, now(), websocket_frame(b'{"type":"response.create"}', mask=b"abcd"), from_client=True
+        )
     )
-    relay.put(TunnelData(number, now(), _frame(b'{"type":"response.created"}')[:9], from_client=False))
+    relay.put(
+        TunnelData(number, now(), websocket_frame(b'{"type":"response.created"}')[:9], from_client=False)
+    )
     relay.put(CallEnd(number, now(), "client_gone"))
     found = world.record()
     upgrade = relay.ids[number]

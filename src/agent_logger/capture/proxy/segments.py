@@ -16,7 +16,18 @@ from typing import NamedTuple
 
 import msgspec
 
-from agent_logger.capture.proxy.frames import HEAD, LONGEST_FRAME, AnyFrame, Segment, pack, unpack
+from agent_logger.capture.proxy.frames import (
+    HEAD,
+    LONGEST_FRAME,
+    AnyFrame,
+    Dropped,
+    RequestData,
+    ResponseData,
+    Segment,
+    TunnelData,
+    pack,
+    unpack,
+)
 from agent_logger.capture.proxy.spool import lock_path, segment_path
 from agent_logger.store import platform
 
@@ -264,23 +275,26 @@ def _size(path: Path) -> int:
 # ---------------------------------------------------------------- frames that outlive their segment
 
 
-def carry(to: Path, files: Iterable[Path], calls: frozenset[int]) -> None:
+def carry(
+    to: Path, files: Iterable[Path], calls: frozenset[int], let_go: frozenset[int] = frozenset()
+) -> None:
     """Write the frames of these calls to a new file, synced. Raises `OSError`.
 
-    It is read as a segment is; a `Segment` frame stands wherever the numbers leap.
+    It is read as a segment is; a `Segment` frame stands wherever the numbers leap. Of the calls in `let_go` no data
+    is written, but that it is missing.
     """
     to.unlink(missing_ok=True)
     held = platform.open_file(to, create=True)
     try:
         for path in files:
-            for data in _kept(path, calls):
+            for data in _kept(path, calls, let_go):
                 held.write(data)
         platform.sync(held.fd)
     finally:
         held.close()
 
 
-def _kept(path: Path, calls: frozenset[int]) -> Iterator[bytes]:
+def _kept(path: Path, calls: frozenset[int], let_go: frozenset[int]) -> Iterator[bytes]:
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         number = expected = offset = 0
@@ -292,9 +306,16 @@ def _kept(path: Path, calls: frozenset[int]) -> Iterator[bytes]:
                 elif head and frame.call in calls:
                     if number != expected:
                         yield b"".join(pack(msgspec.structs.replace(head, first=number)))
-                    yield b"".join(pack(frame))
+                    kept = _missing(frame, end - offset) if frame.call in let_go else frame
+                    yield b"".join(pack(kept))
                     expected = number + 1
                 number += 1
                 offset = end
     finally:
         os.close(fd)
+
+
+def _missing(frame: AnyFrame, size: int) -> AnyFrame:
+    if isinstance(frame, RequestData | ResponseData | TunnelData):
+        return Dropped(frame.call, frame.ns, 1, size, let_go=True)
+    return frame
