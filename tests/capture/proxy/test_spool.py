@@ -296,6 +296,21 @@ def test_more_calls_than_can_be_told_apart_are_dropped_together(
     assert {mark.call: mark.frames for mark in marks} == {1: 1, 2: 1, 3: 1, 0: 7}
 
 
+def test_what_a_call_lacks_is_said_before_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when there was room for the end."""
+    monkeypatch.setattr(module, "BATCH_SECONDS", 0.3)
+    spool = Spool(tmp_path, memory_bytes=100_000)
+    for _ in range(3):
+        spool.put(RequestData(1, 1, bytes(60_000)))
+    spool.put(RequestData(2, 1, b"whole"))
+    for call in (1, 2):
+        spool.put(CallEnd(call, 2))
+    assert spool.close()
+    frames = [read.frame for read in everything(tmp_path)]
+    assert [type(it) for it in frames if it.call == 1] == [RequestData, Dropped, CallEnd]
+    assert [type(it) for it in frames if it.call == 2] == [RequestData, CallEnd]
+
+
 SLOW = """
 import json, sys, time
 from pathlib import Path

@@ -129,7 +129,7 @@ class Spool:
             size = len(head) + len(body)
             with self._handover:
                 full = self._waiting_bytes + size > self._memory_bytes
-                if full or size > LONGEST_FRAME or self._stop.is_set():
+                if full or size > LONGEST_FRAME or self._stop.is_set() or self._ends_later(frame):
                     self._drop(frame, size)
                     return
                 idle = not self._waiting
@@ -172,6 +172,12 @@ class Spool:
         done = not (self._thread.is_alive() or self._waiting_bytes or self._drops)
         self._lock.close()
         return done
+
+    def _ends_later(self, frame: AnyFrame) -> bool:
+        """The end of a call that lacks something: it is to be read after that is said."""
+        if not self._drops or not isinstance(frame, CallEnd):
+            return False
+        return frame.call in self._drops or 0 in self._drops
 
     def _drop(self, frame: AnyFrame, size: int) -> None:
         key = frame.call if frame.call in self._drops or len(self._drops) < MOST_DROPPED_CALLS else 0
