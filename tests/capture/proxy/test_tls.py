@@ -19,7 +19,7 @@ from cryptography.x509.oid import NameOID
 from agent_logger.capture.proxy import upstream as connecting
 from agent_logger.capture.proxy.upstream import HttpsProxy
 from agent_logger.config import Origin
-from tests.capture.proxy.wires import Upstream, Wire, relaying, response
+from tests.capture.proxy.wires import Upstream, Wire, pump, relaying, response
 
 
 @dataclass
@@ -173,19 +173,10 @@ class Proxy:
             wire.close()
             return
         with socket.create_connection(("127.0.0.1", self._port)) as onward:
-            back = threading.Thread(target=_pump, args=(onward, wire.sock))
+            back = threading.Thread(target=pump, args=(onward, wire.sock))
             back.start()
-            _pump(wire.sock, onward)
+            pump(wire.sock, onward)
             back.join()
-
-
-def _pump(source: socket.socket, sink: socket.socket) -> None:
-    with contextlib.suppress(OSError):
-        while data := source.recv(65536):
-            sink.sendall(data)
-    for sock in (source, sink):
-        with contextlib.suppress(OSError):
-            sock.shutdown(socket.SHUT_RDWR)
 
 
 @contextlib.contextmanager

@@ -265,6 +265,16 @@ def relaying(*allow: Origin, **options: str) -> Iterator[Running]:
         loop.close()
 
 
+def pump(source: socket.socket, sink: socket.socket) -> None:
+    """All that comes, until either side ends; then both do."""
+    with contextlib.suppress(OSError):
+        while data := source.recv(65536):
+            sink.sendall(data)
+    for sock in (source, sink):
+        with contextlib.suppress(OSError):
+            sock.shutdown(socket.SHUT_RDWR)
+
+
 def answering(response: bytes) -> Play:
     """Answer every request on the connection with these bytes."""
 
