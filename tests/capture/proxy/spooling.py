@@ -154,6 +154,20 @@ def record(log_dir: Path, home: Path, credentials: Sequence[Credential] = (), **
     return child
 
 
+def websocket_frame(payload: bytes, *, mask: bytes = b"", opcode: int = 1) -> bytes:
+    """A whole message in one frame; of the client if it has a mask."""
+    length = len(payload)
+    bits = 0x80 if mask else 0
+    head = (
+        bytes([0x80 | opcode, bits | length])
+        if length < 126
+        else bytes([0x80 | opcode, bits | 126]) + length.to_bytes(2, "big")
+    )
+    if mask:
+        payload = bytes(byte ^ mask[index % 4] for index, byte in enumerate(payload))
+    return head + mask + payload
+
+
 # ---------------------------------------------------------------- what the logs hold
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from agent_logger.capture.proxy import frames
 from agent_logger.capture.proxy.client import Client
+from agent_logger.capture.proxy.limits import raise_descriptors
 from tests.capture.proxy.wires import Running, Upstream, Wire, answering, relaying, response
 
 MB = 1 << 20
@@ -221,6 +222,7 @@ def test_odd_answers_two_hundred_times_beside_a_live_stream() -> None:
 
 
 def test_two_thousand_half_requests_do_not_slow_the_others() -> None:
+    raise_descriptors()
     with Upstream(answering(response())) as upstream, relaying(upstream.origin) as relay:
         halves = [relay.client() for _ in range(2000)]
         try:
@@ -237,6 +239,85 @@ def test_two_thousand_half_requests_do_not_slow_the_others() -> None:
         finally:
             for half in halves:
                 half.close()
+
+
+def test_a_head_that_does_not_become_whole_is_refused_and_idle_connections_stay() -> None:
+    with Upstream(answering(response())) as upstream, relaying(upstream.origin) as relay:
+        relay.relay.head_seconds = 0.3
+        with relay.client() as idle, relay.client() as used, relay.client() as slow:
+            used.send(relay.request(upstream.path(), b"{}"))
+            used.message()
+            slow.send(relay.request(upstream.path(), b"{}")[:30])
+            time.sleep(0.2)
+            slow.send(b"x")  # more of it does not help
+            answer = slow.rest()
+            assert answer.startswith(b"HTTP/1.1 408 ")
+            assert b"\r\nx-agent-logger-error: head_timeout\r\n" in answer
+            for client in (idle, used):
+                client.send(relay.request(upstream.path(), b"{}"))
+                assert client.message() == response()
+        [refusal] = relay.tap.of(frames.Refusal)
+        assert (refusal.status, refusal.head[:17]) == (408, b"POST /anthropic/1")
+
+
+def test_a_slow_body_and_a_slow_answer_may_take_longer_than_a_head() -> None:
+    def play(wire: Wire) -> None:
+        wire.message()
+        time.sleep(1.5)
+        wire.send(response())
+
+    with Upstream(play) as upstream, relaying(upstream.origin) as relay, relay.client() as client:
+        relay.relay.head_seconds = 0.2
+        request = relay.request(upstream.path(), b"{}")
+        client.send(request[:30])
+        time.sleep(0.1)
+        client.send(request[30:-1])
+        time.sleep(1.5)
+        client.send(b"}")
+        assert client.message() == response()
+
+
+def test_one_connection_too_many_is_answered_so_and_there_is_room_again_later() -> None:
+    with Upstream(answering(response())) as upstream, relaying(upstream.origin) as relay:
+        relay.relay.most_clients = 3
+        request = relay.request(upstream.path(), b"{}")
+        with relay.client(), relay.client(), relay.client() as third:
+            third.send(request)
+            assert third.message() == response()
+            with relay.client() as fourth:
+                fourth.send(request)
+                answer = fourth.rest()
+            assert answer.startswith(b"HTTP/1.1 503 ")
+            assert b"\r\nx-agent-logger-error: too_many_connections\r\n" in answer
+            third.send(request)
+            assert third.message() == response()
+            with relay.client() as silent:
+                assert silent.rest().startswith(b"HTTP/1.1 503 ")
+        wait_for(relay, lambda: not relay.relay.clients and not relay.relay.excess)
+        with relay.client() as later:
+            later.send(request)
+            assert later.message() == response()
+        refusals = relay.tap.of(frames.Refusal)
+        assert [it.status for it in refusals] == [503, 503]
+        assert refusals[0].head == request[: request.index(b"\r\n\r\n") + 4]
+
+
+def test_a_crowd_beyond_all_limits_is_turned_away_and_counted() -> None:
+    raise_descriptors()
+    with Upstream(answering(response())) as upstream, relaying(upstream.origin) as relay:
+        relay.relay.most_clients = 10
+        crowd = [relay.client() for _ in range(500)]
+        try:
+            assert 0 < relay.do(lambda: len(relay.relay.excess)) <= 64
+            wait_for(relay, lambda: len(relay.tap.of(frames.Refusal)) == 490)
+            assert len(relay.relay.clients) == 10
+            start = time.monotonic()
+            crowd[0].send(relay.request(upstream.path(), b"{}"))
+            assert crowd[0].message() == response()
+            assert time.monotonic() - start < 0.1
+        finally:
+            for client in crowd:
+                client.close()
 
 
 def test_pipelined_bytes_are_held_only_so_far() -> None:

@@ -47,6 +47,7 @@ from tests.capture.proxy.spooling import (
     request_head,
     response_bytes,
     response_chunks,
+    websocket_frame,
 )
 
 
@@ -54,7 +55,7 @@ class World:
     def __init__(self, folder: Path) -> None:
         self.log_dir, self.home = folder / "logs", folder / "agent-logger"
         self.credentials: list[Credential] = []
-        self.spool = Spool(spool_folder(self.log_dir), tell=self.credentials.append)
+        self.spool = Spool(spool_folder(self.log_dir), tell=self.credentials.append, memory_bytes=1 << 28)
         self.relay = Relay(self.spool)
 
     def record(self) -> Logged:
@@ -435,19 +436,6 @@ def test_without_the_credentials_their_places_are_shown_as_redacted(world: World
 # ---------------------------------------------------------------- WebSocket
 
 
-def _frame(payload: bytes, *, mask: bytes = b"", opcode: int = 1) -> bytes:
-    length = len(payload)
-    bits = 0x80 if mask else 0
-    head = (
-        bytes([0x80 | opcode, bits | length])
-        if length < 126
-        else bytes([0x80 | opcode, bits | 126]) + length.to_bytes(2, "big")
-    )
-    if mask:
-        payload = bytes(byte ^ mask[index % 4] for index, byte in enumerate(payload))
-    return head + mask + payload
-
-
 def test_each_message_of_a_websocket_and_its_answer_is_one_call(world: World) -> None:
     relay = world.relay
     head = request_head(
@@ -458,13 +446,17 @@ def test_each_message_of_a_websocket_and_its_answer_is_one_call(world: World) ->
     relay.put(ResponseHead(number, now(), b"HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\n\r\n"))
     for turn in range(3):
         asked = b'{"type":"response.create","turn":%d,"key":"%b"}' % (turn, OWN)
-        relay.put(TunnelData(number, now(), _frame(asked, mask=b"abcd"), from_client=True))
+        relay.put(TunnelData(number, now(), websocket_frame(asked, mask=b"abcd"), from_client=True))
         for event in (b'{"type":"response.created"}', b'{"type":"response.completed","n":%d}' % turn):
-            relay.put(TunnelData(number, now(), _frame(event), from_client=False))
+            relay.put(TunnelData(number, now(), websocket_frame(event), from_client=False))
     relay.put(
-        TunnelData(number, now(), _frame(b'{"type":"response.create"}', mask=b"abcd"), from_client=True)
+        TunnelData(
+            number, now(), websocket_frame(b'{"type":"response.create"}', mask=b"abcd"), from_client=True
+        )
     )
-    relay.put(TunnelData(number, now(), _frame(b'{"type":"response.created"}')[:9], from_client=False))
+    relay.put(
+        TunnelData(number, now(), websocket_frame(b'{"type":"response.created"}')[:9], from_client=False)
+    )
     relay.put(CallEnd(number, now(), "client_gone"))
     found = world.record()
     upgrade = relay.ids[number]
@@ -563,43 +555,35 @@ def test_a_body_of_300_mb_takes_little_memory(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- a disk that fails
 
 
-def test_a_full_disk_loses_nothing_and_is_got_over_without_a_restart(tmp_path: Path) -> None:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=2m,mode=700", "tmpfs", str(disk)]
-    try:
-        subprocess.run(mount, check=True, capture_output=True, text=True)
-    except (OSError, subprocess.CalledProcessError) as error:
-        pytest.skip(f"needs to mount a file system: {getattr(error, 'stderr', error)}")
-    try:
-        log_dir = tmp_path / "logs"
-        (log_dir / ".spool").mkdir(parents=True)
-        (log_dir / "anthropic").symlink_to(disk)
-        ballast = disk / "ballast"
-        ballast.write_bytes(bytes(1500 << 10))
-        spool = Spool(spool_folder(log_dir))
-        relay = Relay(spool)
-        recorder = Recorder(log_dir, tmp_path / "home")
-        calls = [relay.call(body=[b"x" * 40_000], answer=[b"y" * 40_000], secrets=()) for _ in range(10)]
-        state = spool_folder(log_dir) / "recorder.json"
-        give_up = time.monotonic() + 20
-        while not (state.exists() and b"No space" in state.read_bytes()):
-            assert time.monotonic() < give_up, state.read_bytes()
-            time.sleep(0.05)
-        assert b'"degraded_since":"20' in state.read_bytes()
-        pid = recorder.pid
-        ballast.unlink()
-        calls += [relay.call(body=[b"x" * 400], secrets=()) for _ in range(10)]
-        assert spool.close()
-        assert recorder.stop(60)
-        assert (recorder.starts, recorder.pid) == (1, None)
-        assert pid
-        found = logged(log_dir)
-        assert all(len(found.requests[call]) == len(found.responses[call]) == 1 for call in calls)
-        assert found.others == []
-        assert b'"degraded_since":null' in state.read_bytes()
-    finally:
-        subprocess.run(["umount", "-l", str(disk)], check=True)
+def test_a_full_disk_loses_nothing_and_is_got_over_without_a_restart(
+    tmp_path: Path, small_disk: Path
+) -> None:
+    log_dir = tmp_path / "logs"
+    (log_dir / ".spool").mkdir(parents=True)
+    (log_dir / "anthropic").symlink_to(small_disk)
+    ballast = small_disk / "ballast"
+    ballast.write_bytes(bytes(3500 << 10))
+    spool = Spool(spool_folder(log_dir))
+    relay = Relay(spool)
+    recorder = Recorder(log_dir, tmp_path / "home")
+    calls = [relay.call(body=[b"x" * 40_000], answer=[b"y" * 40_000], secrets=()) for _ in range(10)]
+    state = spool_folder(log_dir) / "recorder.json"
+    give_up = time.monotonic() + 20
+    while not (state.exists() and b"No space" in state.read_bytes()):
+        assert time.monotonic() < give_up, state.read_bytes()
+        time.sleep(0.05)
+    assert b'"degraded_since":"20' in state.read_bytes()
+    pid = recorder.pid
+    ballast.unlink()
+    calls += [relay.call(body=[b"x" * 400], secrets=()) for _ in range(10)]
+    assert spool.close()
+    assert recorder.stop(60)
+    assert (recorder.starts, recorder.pid) == (1, None)
+    assert pid
+    found = logged(log_dir)
+    assert all(len(found.requests[call]) == len(found.responses[call]) == 1 for call in calls)
+    assert found.others == []
+    assert b'"degraded_since":null' in state.read_bytes()
 
 
 # ---------------------------------------------------------------- the process

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -222,21 +222,6 @@ def test_only_open_calls_count_before_the_position(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- a disk that does not take it
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=4m,mode=700", "tmpfs", str(disk)]
-    try:
-        subprocess.run(mount, check=True, capture_output=True, text=True)
-    except (OSError, subprocess.CalledProcessError) as error:
-        pytest.skip(f"needs to mount a file system: {getattr(error, 'stderr', error)}")
-    try:
-        yield disk
-    finally:
-        subprocess.run(["umount", "-l", str(disk)], check=True)
-
-
 def counted(folder: Path) -> tuple[int, int, int]:
     """Frames that are there, and what `Dropped` frames say."""
     frames = [read.frames[0] for read in everything(folder)]
@@ -313,6 +298,21 @@ def test_more_calls_than_can_be_told_apart_are_dropped_together(
     assert spool.close()
     marks = [read.frames[0] for read in everything(tmp_path) if isinstance(read.frames[0], Dropped)]
     assert {mark.call: mark.frames for mark in marks} == {1: 1, 2: 1, 3: 1, 0: 7}
+
+
+def test_what_a_call_lacks_is_said_before_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when there was room for the end."""
+    monkeypatch.setattr(module, "BATCH_SECONDS", 0.3)
+    spool = Spool(tmp_path, memory_bytes=100_000)
+    for _ in range(3):
+        spool.put(RequestData(1, 1, bytes(60_000)))
+    spool.put(RequestData(2, 1, b"whole"))
+    for call in (1, 2):
+        spool.put(CallEnd(call, 2))
+    assert spool.close()
+    frames = [read.frames[0] for read in everything(tmp_path)]
+    assert [type(it) for it in frames if it.call == 1] == [RequestData, Dropped, CallEnd]
+    assert [type(it) for it in frames if it.call == 2] == [RequestData, CallEnd]
 
 
 SLOW = """

@@ -110,6 +110,37 @@ def test_an_allowed_origin_is_named_with_its_port_unless_that_is_443() -> None:
             routes.find(f"/openai/{other}/v1".encode())
 
 
+OTHERWISE = [
+    "[0:0::1]:{}", "[0:0:0:0:0:0:0:1]:{}", "[::01]:{}", "[::1%25lo]:{}", "[::1%lo]:{}", "::1:{}", "[::1]", "[::1]:",
+    "[::1]:0{}", "[::1].:{}", "[[::1]]:{}", "[::1]]:{}", "[]:{}", "[:]:{}", "[::ffff:127.0.0.1]:{}", "[::1.]:{}",
+    "127.0.0.1:{}", "localhost:{}", "x@[::1]:{}", "%5B::1%5D:{}", "[::1]:{}@evil.test", "[v1.x]:{}",
+]  # fmt: skip
+
+
+@pytest.fixture
+def over_ipv6() -> Iterator[Upstream]:
+    try:
+        listener = socket.create_server(("::1", 0), family=socket.AF_INET6, backlog=512)
+    except OSError as error:
+        pytest.skip(f"needs IPv6: {error}")
+    with Upstream(answering(response(b"six")), listener) as upstream:
+        yield upstream
+
+
+def test_an_ipv6_origin_is_allowed_by_its_one_spelling(over_ipv6: Upstream) -> None:
+    port = over_ipv6.port
+    with relaying(Origin.parse(f"http://[0:0::1]:{port}")) as relay:
+        with relay.client() as client:
+            client.send(relay.request(b"/openai/[::1]:%d/v1" % port, b"{}"))
+            assert client.message() == response(b"six")
+        assert b"\r\nHost: [::1]:%d\r\n" % port in over_ipv6.wires[0].read
+        for other in OTHERWISE:
+            with relay.client() as client:
+                client.send(relay.request(f"/openai/{other.format(port)}/v1".encode(), method=b"GET"))
+                assert client.rest().startswith(b"HTTP/1.1 40"), other
+        assert len(over_ipv6.wires) == 1
+
+
 PRIVATE = [
     "127.0.0.1", "127.8.8.8", "0.0.0.0", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1",
     "224.0.0.1", "239.1.1.1", "240.0.0.1", "255.255.255.255", "192.0.0.8", "198.18.0.1", "192.0.2.1", "::1", "::",

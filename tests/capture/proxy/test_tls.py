@@ -17,9 +17,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from agent_logger.capture.proxy import upstream as connecting
+from agent_logger.capture.proxy.route import Routes
 from agent_logger.capture.proxy.upstream import HttpsProxy
 from agent_logger.config import Origin
-from tests.capture.proxy.wires import Upstream, Wire, relaying, response
+from tests.capture.proxy.wires import Upstream, Wire, pump, relaying, response
 
 
 @dataclass
@@ -173,19 +174,10 @@ class Proxy:
             wire.close()
             return
         with socket.create_connection(("127.0.0.1", self._port)) as onward:
-            back = threading.Thread(target=_pump, args=(onward, wire.sock))
+            back = threading.Thread(target=pump, args=(onward, wire.sock))
             back.start()
-            _pump(wire.sock, onward)
+            pump(wire.sock, onward)
             back.join()
-
-
-def _pump(source: socket.socket, sink: socket.socket) -> None:
-    with contextlib.suppress(OSError):
-        while data := source.recv(65536):
-            sink.sendall(data)
-    for sock in (source, sink):
-        with contextlib.suppress(OSError):
-            sock.shutdown(socket.SHUT_RDWR)
 
 
 @contextlib.contextmanager
@@ -255,6 +247,18 @@ def test_no_proxy_names_hosts_and_what_is_under_them(no_proxy: str, direct: list
     assert [host for host in ("a.test", "b.a.test", "xa.test", "other") if not proxy.serves(host, 443)] == (
         [*direct[:2], "xa.test", *direct[2:]] if no_proxy == "*" else direct
     )
+
+
+@pytest.mark.parametrize(
+    ("no_proxy", "direct"),
+    [("::1", True), ("[::1]", True), ("[::1]:443", True), ("[::1]:80", False), ("::2", False), ("1", False)],
+)
+def test_no_proxy_names_ipv6_addresses(no_proxy: str, direct: bool) -> None:
+    proxy = HttpsProxy.parse("127.0.0.1:3128", no_proxy)
+    assert proxy is not None
+    assert proxy.serves("::1", 443) is not direct
+    route = Routes([Origin.parse("https://[::1]")]).find(b"/openai/[::1]/v1")
+    assert proxy.request(route).startswith(b"CONNECT [::1]:443 HTTP/1.1\r\nHost: [::1]:443\r\n")
 
 
 @pytest.mark.parametrize("url", ["https://proxy.test:3128", "socks5://proxy.test", "http://"])

@@ -123,9 +123,9 @@ Play = Callable[[Wire], None]
 class Upstream:
     """Plays `play` on every connection, each in a thread of its own; what it raises is raised on leaving."""
 
-    def __init__(self, play: Play) -> None:
+    def __init__(self, play: Play, listener: socket.socket | None = None) -> None:
         self._play = play
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=512)
+        self._listener = listener or socket.create_server(("127.0.0.1", 0), backlog=512)
         self.port: int = self._listener.getsockname()[1]
         self.wires: list[Wire] = []
         self._threads = ThreadPoolExecutor(128)
@@ -263,6 +263,16 @@ def relaying(*allow: Origin, **options: str) -> Iterator[Running]:
         thread.join()
         loop.run_until_complete(loop.shutdown_default_executor())
         loop.close()
+
+
+def pump(source: socket.socket, sink: socket.socket) -> None:
+    """All that comes, until either side ends; then both do."""
+    with contextlib.suppress(OSError):
+        while data := source.recv(65536):
+            sink.sendall(data)
+    for sock in (source, sink):
+        with contextlib.suppress(OSError):
+            sock.shutdown(socket.SHUT_RDWR)
 
 
 def answering(response: bytes) -> Play:

@@ -3,7 +3,8 @@
 A checkpoint is taken in steps, and a crash after any of them costs nothing:
 
 1. the logs are synced;
-2. frames of open calls are carried to a file of their own, if that frees much more than it takes;
+2. frames of open calls are carried to a file of their own, if that frees much more than it takes, or if the spool
+   would have no room for the next ones; a call that is too large for that lets its data go;
 3. the position is written beside the old one, synced, and put in its place;
 4. segments and carried files that no position names are removed;
 5. `touched.jsonl` forgets what was touched before.
@@ -17,17 +18,19 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 
 import msgspec
 
 from agent_logger.capture.proxy.segments import Follower, Start, carry, segments_of
-from agent_logger.capture.proxy.spool import lock_path, segment_path
+from agent_logger.capture.proxy.spool import DISK_BYTES, DISK_SHARE, lock_path, segment_path
 from agent_logger.store import platform
 from agent_logger.store.upkeep import UPKEEP
 
 CARRY_ABOVE = 64 << 20  # bytes that may stay for the sake of open calls
 CARRY_SHARE = 4  # and this many times what they need
+ROOM_SHARE = 4  # open calls may need a quarter of the spool, and hold on to half of it
 
 log = logging.getLogger("agent_logger.proxy")
 Steps = Callable[[str], None]  # told after each step, for tests
@@ -124,7 +127,8 @@ class Retained:
 @dataclass(slots=True)
 class _Plan:
     position: Position
-    carry: dict[str, tuple[list[Path], frozenset[int]]] = field(default_factory=dict)
+    carry: dict[str, tuple[list[Path], frozenset[int], frozenset[int]]] = field(default_factory=dict)
+    let_go: list[tuple[Retained, int]] = field(default_factory=list)  # how many bytes of what
     remove: list[Path] = field(default_factory=list)
 
 
@@ -136,6 +140,7 @@ class Checkpoints:
         self.failed: str | None = None
         self._steps = steps or (lambda step: None)  # noqa: ARG005
         self._thread: threading.Thread | None = None
+        self._let_go: list[tuple[Retained, int]] = []
         self._counter = time.time_ns() // 1_000_000  # carried files have names of their own
 
     @property
@@ -147,6 +152,7 @@ class Checkpoints:
     ) -> None:
         """`needs`: relay, call, and what is kept for it, of all open calls."""
         plan = self._plan(picture, followers, needs)
+        self._let_go = plan.let_go
         self._thread = threading.Thread(
             target=self._run, args=(plan,), name="agent-logger-checkpoint", daemon=True
         )
@@ -158,6 +164,9 @@ class Checkpoints:
             return False
         self._thread.join()
         self._thread = None
+        if self.failed is None:
+            for kept, size in self._let_go:
+                kept.bytes -= size
         return self.failed is None
 
     def _plan(
@@ -165,6 +174,7 @@ class Checkpoints:
     ) -> _Plan:
         relays: dict[str, Relay] = {}
         plan = _Plan(picture)
+        room = _room(self.folder)
         for relay, follower in followers.items():
             own = [(call, kept) for name, call, kept in needs if name == relay]
             old = self.position.relays.get(relay)
@@ -177,14 +187,17 @@ class Checkpoints:
                 carried = None
             needed = [segment_path(self.folder, relay, n) for n in range(first, follower.segment)]
             files = [*([self.folder / carried] if carried else []), *needed]
-            live = sum(kept.bytes for _, kept in own)
-            if sum(map(_size, files)) > CARRY_SHARE * live + CARRY_ABOVE:
+            let_go = _too_large(own, room)
+            live = sum(kept.bytes for call, kept in own if call not in let_go)
+            if sum(map(_size, files)) > min(CARRY_SHARE * live + CARRY_ABOVE, 2 * room):
                 self._counter += 1
                 carried, first = f"{relay}.{self._counter}.carried", follower.segment
                 plan.carry[carried] = (
                     [path for path in files if path.exists()],
                     frozenset(call for call, _ in own),
+                    let_go,
                 )
+                plan.let_go += [(kept, kept.bytes) for call, kept in own if call in let_go]
             relays[relay] = Relay(first, follower.number, carried, finished)
         for relay, at in self.position.relays.items():  # until their files are gone
             if relay not in relays and at.finished and relay in segments_of(self.folder):
@@ -207,8 +220,8 @@ class Checkpoints:
     def _take(self, plan: _Plan) -> None:
         UPKEEP.finish()
         self._steps("synced")
-        for name, (files, calls) in plan.carry.items():
-            carry(self.folder / name, files, calls)
+        for name, carried in plan.carry.items():
+            carry(self.folder / name, *carried)
             self._steps("carried")
         new = self.folder / "position.new"
         new.unlink(missing_ok=True)
@@ -231,6 +244,19 @@ class Checkpoints:
         for relay, at in plan.position.relays.items():
             _remove_segments(self.folder, relay, at)
             self._steps("segments removed")
+
+
+def _room(folder: Path) -> int:
+    """Bytes that open calls may need. What relays may spool is reckoned the same way."""
+    space = os.statvfs(folder)
+    return min(DISK_BYTES, space.f_bavail * space.f_frsize // DISK_SHARE) // ROOM_SHARE
+
+
+def _too_large(own: Sequence[tuple[int, Retained]], room: int) -> frozenset[int]:
+    """The largest calls, of those that have no room together."""
+    by_size = sorted(own, key=lambda it: it[1].bytes)
+    totals = accumulate(kept.bytes for _, kept in by_size)
+    return frozenset(call for (call, _), total in zip(by_size, totals, strict=True) if total > room)
 
 
 def _size(path: Path) -> int:

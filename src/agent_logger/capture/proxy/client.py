@@ -57,6 +57,7 @@ class Client(asyncio.Protocol):
         self._call: Call | None = None
         self._upstream: Upstream | None = None
         self._buffer = b""  # of a head that is not whole, or of requests to come
+        self._head_since = 0.0  # since when a head is not whole; 0: there is none
         self._outgoing: list[bytes] | None = None  # while connecting
         self._half_closed = self._draining = self._lost = False
         self._client_full = self._upstream_full = self._paused = False
@@ -130,7 +131,9 @@ class Client(asyncio.Protocol):
         try:
             end = head_end(data)
             if end < 0:
+                self._head_since = self._head_since or asyncio.get_running_loop().time()
                 return
+            self._head_since = 0.0
             call = self._admit(RequestHead(data[:end]))
             body, rest = call.body.feed(data[end:])
             if call.body.error:
@@ -142,6 +145,11 @@ class Client(asyncio.Protocol):
         self._buffer, self._call = rest, call
         self._start(call, request)
         call.begun(self._number)
+
+    def hurry(self, before: float) -> None:
+        """Refuse a head that was begun before then and is not whole."""
+        if 0 < self._head_since < before and not self._draining and not self.transport.is_closing():
+            self._refuse(408, "a request's head took too long")
 
     def _admit(self, head: RequestHead) -> Call:
         relay = self._relay

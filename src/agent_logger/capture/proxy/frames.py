@@ -117,10 +117,15 @@ class Refusal(Frame, array_like=True, frozen=True, tag=8):
 
 
 class Dropped(Frame, array_like=True, frozen=True, tag=9):
-    """Frames that did not fit, of this call (0: of all): the disk was too slow, or full."""
+    """Frames that did not fit, of this call (0: of all): the disk was too slow, or full.
+
+    `let_go`: they were recorded, but the call grew larger than the spool may keep for it. Whoever reads this reads
+    the spool again, after a crash, and finds what was recorded of them gone.
+    """
 
     frames: int
     bytes: int
+    let_go: bool = False
 
 
 AnyFrame = (

@@ -44,9 +44,11 @@ _KINDS = {
     403: "forbidden",
     404: "not_found",
     405: "method",
+    408: "head_timeout",
     421: "host",
     431: "head_too_long",
     502: "upstream",
+    503: "too_many_connections",
     504: "upstream_timeout",
     505: "version",
 }

@@ -52,6 +52,7 @@ class OpenCall:
     last_entry: int = 0
     last_seq: int | None = None
     request_written: bool = False
+    passed_over: bool = False  # a tunnel whose first bytes were let go: the rest makes no sense without them
     credentials: frozenset[int] = frozenset()
 
 
@@ -187,7 +188,7 @@ class Recording:
 
     def _tunnel_data(self, read: Read, frame: frames.TunnelData) -> None:
         it = self._call(read)
-        if not it:
+        if not it or it.passed_over:
             return
         self._ask_whole(it)
         data, _ = self._unmask.restored(read.relay, frame.data, frame.masked)
@@ -207,6 +208,9 @@ class Recording:
                 it.pair.call.dropped()
                 if it.tunnel and it.tunnel.pair:
                     it.tunnel.pair.call.dropped()
+                if frame.let_go and it.pair.asked.frame.websocket:
+                    it.passed_over = True
+                    it.records = max(it.records, it.was.records if it.was else 0)
             else:
                 self._write_gap(read, frame)
             return

@@ -7,6 +7,7 @@ from typing import Self
 from agent_logger.capture.proxy.call import Reporter, Tap
 from agent_logger.capture.proxy.client import Client
 from agent_logger.capture.proxy.guard import Guard
+from agent_logger.capture.proxy.limits import HEAD_SECONDS, SWEEP_SECONDS, Excess, most_clients
 from agent_logger.capture.proxy.outgoing import Turn
 from agent_logger.capture.proxy.route import NotAllowedError, Route, Routes
 from agent_logger.capture.proxy.upstream import Connector, HttpsProxy, Pool, UnreachableError, tls_context
@@ -45,23 +46,41 @@ class Relay:
             self.turn, partial(tls_context, ca_file), HttpsProxy.parse(https_proxy, no_proxy)
         )
         self.clients: set[Client] = set()
+        self.excess: set[Excess] = set()  # connections that are being refused
+        self.most_clients = most_clients()
+        self.head_seconds = HEAD_SECONDS
         self._connections = 0
         self._share_port = share_port
         self._server: asyncio.Server | None = None
         self._connecting: set[asyncio.Task[None]] = set()
+        self._sweeping: asyncio.TimerHandle | None = None
 
     async def start(self) -> None:
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(
-            lambda: Client(self), "127.0.0.1", self.port, backlog=1024, reuse_port=self._share_port or None
+            self._taken, "127.0.0.1", self.port, backlog=1024, reuse_port=self._share_port or None
         )
         self.port = self._server.sockets[0].getsockname()[1]
         self.guard = Guard(self.port)
+        self._sweep()
+
+    def _taken(self) -> Client | Excess:
+        return Client(self) if len(self.clients) < self.most_clients else Excess(self)
+
+    def _sweep(self) -> None:
+        """One look at all of them: a timer for each head would be paid by every call."""
+        loop = asyncio.get_running_loop()
+        before = loop.time() - self.head_seconds
+        for client in list(self.clients):
+            client.hurry(before)
+        self._sweeping = loop.call_later(SWEEP_SECONDS, self._sweep)
 
     async def stop(self, grace_seconds: float = 0.0) -> None:
         """Listen no more, let open calls end for so long, then cut them."""
         if self._server is not None:
             self._server.close()
+        if self._sweeping is not None:
+            self._sweeping.cancel()
         loop = asyncio.get_running_loop()
         deadline = loop.time() + grace_seconds
         self._stop_clients(now=False)
@@ -79,7 +98,11 @@ class Relay:
         """A loop that ends with open transports complains, and TLS takes its time to close."""
         for upstream in self.connector.opened:
             upstream.abort()
-        while (self.clients or self.connector.opened) and asyncio.get_running_loop().time() < deadline:
+        for excess in self.excess:
+            excess.transport.abort()
+        while (
+            self.clients or self.excess or self.connector.opened
+        ) and asyncio.get_running_loop().time() < deadline:
             await asyncio.sleep(0.001)
 
     def _stop_clients(self, *, now: bool) -> None:
@@ -95,6 +118,10 @@ class Relay:
 
     def arrived(self, client: Client) -> int:
         self.clients.add(client)
+        return self.count()
+
+    def count(self) -> int:
+        """The number of a new connection."""
         self._connections += 1
         return self._connections
 

@@ -28,7 +28,7 @@ KNOWN_HOSTS: Mapping[str, str] = {
 }
 
 _TARGET = re.compile(rb"/([a-z]+)/([^/?]*)(.*)")
-_HOST = re.compile(r"[a-z0-9.-]+(:\d+)?", re.ASCII)
+_HOST = re.compile(r"([a-z0-9.-]+|\[[0-9a-f:]+\])(:\d+)?", re.ASCII)
 # Tokens are in the bodies here, in both directions.
 _TOKEN_ENDPOINT = re.compile(
     rb"(?i)(?:.*/(?:oauth2?|auth|login|openid-connect)(?:/+v\d[\d.]*)?/*)?/token/*(?:[?].*)?", re.DOTALL
@@ -98,7 +98,13 @@ class Routes:
 
 
 def _spelling(origin: Origin) -> str:
-    return origin.host if (origin.scheme, origin.port) == ("https", 443) else f"{origin.host}:{origin.port}"
+    host = bracketed(origin.host)
+    return host if (origin.scheme, origin.port) == ("https", 443) else f"{host}:{origin.port}"
+
+
+def bracketed(host: str) -> str:
+    """As it stands before a port."""
+    return f"[{host}]" if ":" in host else host
 
 
 def _destination(origin: Origin) -> tuple[str, int, bool, bool]:

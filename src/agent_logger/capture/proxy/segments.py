@@ -16,7 +16,19 @@ from typing import NamedTuple
 
 import msgspec
 
-from agent_logger.capture.proxy.frames import HEAD, LONGEST_ENTRY, Entry, Segment, pack, unpack
+from agent_logger.capture.proxy.frames import (
+    HEAD,
+    LONGEST_ENTRY,
+    AnyFrame,
+    Dropped,
+    Entry,
+    RequestData,
+    ResponseData,
+    Segment,
+    TunnelData,
+    pack,
+    unpack,
+)
 from agent_logger.capture.proxy.spool import lock_path, segment_path
 from agent_logger.store import platform
 
@@ -265,23 +277,26 @@ def _size(path: Path) -> int:
 # ---------------------------------------------------------------- frames that outlive their segment
 
 
-def carry(to: Path, files: Iterable[Path], calls: frozenset[int]) -> None:
+def carry(
+    to: Path, files: Iterable[Path], calls: frozenset[int], let_go: frozenset[int] = frozenset()
+) -> None:
     """Write the frames of these calls to a new file, synced. Raises `OSError`.
 
-    It is read as a segment is; a `Segment` frame stands wherever the numbers leap.
+    It is read as a segment is; a `Segment` frame stands wherever the numbers leap. Of the calls in `let_go` no data
+    is written, but that it is missing.
     """
     to.unlink(missing_ok=True)
     held = platform.open_file(to, create=True)
     try:
         for path in files:
-            for data in _kept(path, calls):
+            for data in _kept(path, calls, let_go):
                 held.write(data)
         platform.sync(held.fd)
     finally:
         held.close()
 
 
-def _kept(path: Path, calls: frozenset[int]) -> Iterator[bytes]:
+def _kept(path: Path, calls: frozenset[int], let_go: frozenset[int]) -> Iterator[bytes]:
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         number = expected = offset = 0
@@ -294,9 +309,15 @@ def _kept(path: Path, calls: frozenset[int]) -> Iterator[bytes]:
                 elif head and frame.call in calls:
                     if number != expected:
                         yield b"".join(pack(msgspec.structs.replace(head, first=number)))
-                    yield b"".join(pack(*entry))
+                    yield b"".join(pack(*map(_without_data, entry) if frame.call in let_go else entry))
                     expected = number + 1
                 number += 1
                 offset = end
     finally:
         os.close(fd)
+
+
+def _without_data(frame: AnyFrame) -> AnyFrame:
+    if isinstance(frame, RequestData | ResponseData | TunnelData):
+        return Dropped(frame.call, frame.ns, 1, len(frame.data), let_go=True)
+    return frame

@@ -24,6 +24,7 @@ from agent_logger import __version__
 from agent_logger.capture.proxy import pipe, spool
 from agent_logger.capture.proxy.call import Tap
 from agent_logger.capture.proxy.frames import Credential
+from agent_logger.capture.proxy.limits import raise_descriptors
 from agent_logger.capture.proxy.lines import CallLine, LinesTap
 from agent_logger.capture.proxy.recorder import Recorder
 from agent_logger.capture.proxy.relay import Relay
@@ -70,6 +71,7 @@ def run(
 
     Raises `StoreError`: the folder cannot be recorded to, or the port is taken.
     """
+    raise_descriptors()
     owner = spool.own(options.log_dir)
     recorder = Recorder(
         options.log_dir,
@@ -278,6 +280,7 @@ async def _work(options: Options, own: Spool) -> None:
 
 def main() -> None:
     argparse.ArgumentParser(description="A further worker; `agent-logger proxy` starts it.").parse_args()
+    raise_descriptors()
     options = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=_Job).options()
     own = Spool(spool.spool_folder(options.log_dir), tell=_tell_parent)
     _spare_the_collector()

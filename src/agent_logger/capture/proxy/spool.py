@@ -37,7 +37,7 @@ QUIET_BATCHES = 50  # without a frame; then the thread sleeps until there is one
 SEGMENT_BYTES = 64 << 20
 SEGMENT_SECONDS = 10.0  # then a segment is ended, so that the recorder can remove it
 SMALLEST_SEGMENT = 64 << 10
-MEMORY_BYTES = 64 << 20
+MEMORY_BYTES = 32 << 20  # which take half as much again while they come and go
 DISK_BYTES = 2 << 30
 DISK_SHARE = 10  # at most a tenth of the disk that is free
 FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS = 0.02, 1.0
@@ -131,7 +131,12 @@ class Spool:
             size = len(head) + len(body)
             with self._handover:
                 full = self._waiting_bytes + size > self._memory_bytes
-                if full or size > LONGEST_ENTRY or self._stop.is_set():
+                if self._drops:
+                    frames, head, body = self._without_end(frames, head, body)
+                    size = len(head) + len(body)
+                if not frames:
+                    pass
+                elif full or size > LONGEST_ENTRY or self._stop.is_set():
                     self._drop(frames, size)
                 else:
                     self._waiting += (head, body)
@@ -173,6 +178,14 @@ class Spool:
         done = not (self._thread.is_alive() or self._waiting_bytes or self._drops)
         self._lock.close()
         return done
+
+    def _without_end(self, frames: Entry, head: bytes, body: bytes) -> tuple[Entry, bytes, bytes]:
+        """The end of a call that lacks something is to be read after that is said."""
+        last, call = frames[-1], frames[0].call
+        if not isinstance(last, CallEnd) or not (call in self._drops or 0 in self._drops):
+            return frames, head, body
+        self._drops.setdefault(call, _Drops()).end = last
+        return frames[:-1], *(pack(*frames[:-1]) if frames[1:] else (b"", b""))
 
     def _drop(self, frames: Entry, size: int) -> None:
         call = frames[0].call

@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 import truststore
 
 from agent_logger.capture.proxy.outgoing import Outgoing, Turn
-from agent_logger.capture.proxy.route import Route, check_addresses
+from agent_logger.capture.proxy.route import Route, bracketed, check_addresses
 
 CONNECT_SECONDS = 10.0
 _NEXT_ADDRESS_SECONDS = 2.5  # then another address is tried, while there is one
@@ -171,7 +171,7 @@ class HttpsProxy:
         return not any(_covers(exception, host, port) for exception in self.exceptions)
 
     def request(self, route: Route) -> bytes:
-        target = f"{route.host}:{route.port}"
+        target = f"{bracketed(route.host)}:{route.port}"
         lines = [f"CONNECT {target} HTTP/1.1", f"Host: {target}"]
         if self.authorization:
             lines.append(f"Proxy-Authorization: Basic {self.authorization}")
@@ -179,7 +179,13 @@ class HttpsProxy:
 
 
 def _covers(exception: str, host: str, port: int) -> bool:
-    name, _, only_port = exception.partition(":")
+    if exception.startswith("["):
+        name, _, only_port = exception[1:].partition("]")
+        only_port = only_port.removeprefix(":")
+    elif exception.count(":") > 1:
+        name, only_port = exception, ""
+    else:
+        name, _, only_port = exception.partition(":")
     name = name.removeprefix("*").removeprefix(".")
     fits = not name or host == name or host.endswith("." + name)
     return fits and (not only_port or only_port == str(port))

@@ -1,0 +1,151 @@
+"""The whole proxy, relay and recorder, where something is scarce."""
+
+import contextlib
+import hashlib
+import hmac
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from agent_logger.capture.proxy.limits import raise_descriptors
+from agent_logger.store.layout import install_key
+from tests.capture.proxy.process import cpu_seconds, peak_bytes, percentile, proxying, wait_until
+from tests.capture.proxy.wires import Upstream, Wire, answering, response
+
+
+def timed(client: Wire, request: bytes, count: int) -> list[float]:
+    times = []
+    for _ in range(count):
+        start = time.monotonic()
+        client.send(request)
+        client.message()
+        times.append(time.monotonic() - start)
+    return times
+
+
+def test_two_thousand_half_requests_do_not_slow_the_others(tmp_path: Path) -> None:
+    raise_descriptors()
+    with Upstream(answering(response())) as upstream, proxying(tmp_path, upstream) as proxy:
+        halves = [proxy.client() for _ in range(2000)]
+        for half in halves:
+            half.send(b"POST /anthropic/")
+        with proxy.client() as client:
+            times = timed(client, proxy.request(body=b"{}"), 300)
+        for half in halves:
+            half.close()
+        assert percentile(times, 0.99) < 0.1
+        assert proxy.stop() == 0
+        found = proxy.logged()
+    assert sum(name == "./refused" for name in found.logs.values()) == 2000
+    assert len(found.requests) == 2300
+
+
+def test_without_descriptors_connections_are_turned_away_and_nothing_else_happens(tmp_path: Path) -> None:
+    with (
+        Upstream(answering(response())) as upstream,
+        proxying(tmp_path, upstream, files=60) as proxy,
+        proxy.client() as first,
+    ):
+        request = proxy.request(body=b"{}")
+        assert timed(first, request, 5)
+        crowd = [proxy.client() for _ in range(300)]
+        before = cpu_seconds(proxy.relay_pid)
+        time.sleep(1.0)
+        assert cpu_seconds(proxy.relay_pid) - before < 0.5, "it spins"
+        assert percentile(timed(first, request, 50), 0.99) < 0.1
+        for client in crowd:
+            client.close()
+
+        def served() -> bool:
+            with proxy.client() as later, contextlib.suppress(OSError, EOFError):
+                later.send(request)
+                return later.message().startswith(b"HTTP/1.1 200")
+            return False
+
+        wait_until(served)
+        assert proxy.stop() == 0
+        found = proxy.logged()
+    answers = [response for (response,) in found.responses.values()]
+    assert sum(bool(it.complete) for it in answers) >= 56
+    assert {it.status for it in answers} == {200, 503}
+
+
+# ---------------------------------------------------------------- a gigabyte
+
+MB = 1 << 20
+BLOCK = (b"the quick brown fox jumps over the lazy dog. " * 24_000)[:MB]
+
+
+def received(wire: Wire, size: int) -> str:
+    """The hash of what comes behind a head."""
+    digest, left = hashlib.sha256(), size
+    data = wire.read[wire.read.index(b"\r\n\r\n") + 4 :]
+    while True:
+        digest.update(data)
+        left -= len(data)
+        if not left:
+            return digest.hexdigest()
+        data = wire.sock.recv(MB)
+        assert data
+
+
+def pour(wire: Wire, blocks: int, per_second: float | None) -> None:
+    start = time.monotonic()
+    for number in range(blocks):
+        wire.send(BLOCK)
+        if per_second:
+            time.sleep(max(0.0, start + number / per_second - time.monotonic()))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("per_second", [40.0, None])
+def test_a_gigabyte_up_and_down_takes_64_mb_of_memory(tmp_path: Path, per_second: float | None) -> None:
+    """At 40 MB/s all of it is in the log. Faster than the disk takes it, what is missing is counted and marked."""
+    blocks, uploads = 1024, []
+
+    def play(wire: Wire) -> None:
+        wire.head()
+        uploads.append(received(wire, blocks * MB))
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+        wire.send(head % (blocks * MB))
+        pour(wire, blocks, per_second)
+
+    with Upstream(play) as upstream, proxying(tmp_path, upstream) as proxy:
+        with proxy.client(60) as client:
+            processes = proxy.relay_pid, proxy.recorder_pid
+            before = [peak_bytes(pid) for pid in processes]
+            client.send(proxy.request().replace(b"Length: 0", b"Length: %d" % (blocks * MB)))
+            pour(client, blocks, per_second)
+            client.head()
+            download = received(client, blocks * MB)
+        wait_until(lambda: proxy.recorder().calls == 1, 300)
+        growth = [peak_bytes(pid) - was for pid, was in zip(processes, before, strict=True)]
+        lost = proxy.recorder().lost
+        assert proxy.stop() == 0
+        records = raw_records(proxy.log_dir)
+        key = install_key(proxy.home)
+    whole = hashlib.sha256()
+    proof = hmac.new(key, digestmod="sha256")
+    for _ in range(blocks):
+        whole.update(BLOCK)
+        proof.update(BLOCK)
+    assert uploads == [download] == [whole.hexdigest()]
+    assert max(growth) < 64 * MB, growth
+    assert (records["response"].get("reason"), lost > 0) in [(None, False), ("dropped", True)]
+    if per_second:
+        assert lost == 0
+    if not lost:
+        assert [it["body_hmac"] for it in records.values()] == ["v1:" + proof.hexdigest()] * 2
+        assert [it["file_bytes"] for it in records.values()] == [blocks * MB] * 2
+
+
+def raw_records(log_dir: Path) -> dict[str, dict[str, object]]:
+    """The one request and the one response, without what is in files of their own."""
+    lines = [
+        line for path in (log_dir / "anthropic").glob("2*.jsonl") for line in path.read_bytes().splitlines()
+    ]
+    found = (msgspec.json.decode(line, type=dict[str, object]) for line in lines)
+    return {str(it["type"]): it for it in found if it["type"] in ("request", "response")}
