@@ -85,18 +85,18 @@ class Assembler(ABC):
         """Without `complete` and `error`."""
 
     def answer(self) -> Answer:
-        answer = self.rejoined()
-        message, raw_usage = self._kept(answer.message), self._kept(answer.raw_usage)
+        joined = self.rejoined()
+        message, raw_usage, error = self._kept(joined.message), self._kept(joined.raw_usage), self.error
         return Answer(
             message=message,
-            message_id=answer.message_id,
-            model=answer.model,
-            stop_reason=answer.stop_reason,
-            usage=answer.usage,
+            message_id=self._kept(joined.message_id),
+            model=self._kept(joined.model),
+            stop_reason=self._kept(joined.stop_reason),
+            usage=joined.usage,
             raw_usage=raw_usage,
-            service_tier=answer.service_tier,
+            service_tier=self._kept(joined.service_tier),
             complete=self.ended and not self.damaged,
-            error=self.error,
+            error=Failure(type=self._kept(error.type), message=self._kept(error.message)) if error else None,
         )
 
     def read(self, decoder: msgspec.json.Decoder[T], data: bytes) -> T | None:
@@ -117,6 +117,7 @@ class Assembler(ABC):
         return read
 
     def _kept(self, value: Any) -> Any:
+        """What can be written down, and read again."""
         if nested_deeper(value, MOST_NESTED):
             self.damaged = True
             return None
