@@ -1,0 +1,270 @@
+"""What a model answered, rejoined; and what the dialects share to do that.
+
+An answer comes as one JSON body, as server-sent events, as messages of a WebSocket, or as a JSON array that grows.
+A `Reader` finds out which, cuts it into JSON texts, and hands them to the `Assembler` of the endpoint's dialect.
+
+Nothing here raises, whatever comes: what cannot be read is left out, and the answer is not `complete` then.
+"""
+
+import json
+import math
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+import msgspec
+
+from agent_logger.session import Usage
+from agent_logger.wire.encodings import LIMIT_BYTES
+from agent_logger.wire.sse import BOM, EventSplitter
+
+MOST_NESTED = 128  # levels of a message that is kept: every later reader of the log has to be able to read it
+
+_BLANK = BOM + b" \t\r\n"
+
+T = TypeVar("T")
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """An error as the provider told it."""
+
+    type: str | None
+    message: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a model answered: the same whether it was streamed or not, however the bytes were cut."""
+
+    message: Any | None = None  # in the provider's own form of an answer that is not streamed
+    message_id: str | None = None
+    model: str | None = None
+    stop_reason: str | None = None  # the provider's own word
+    usage: Usage | None = None  # of what is not complete, as far as it was told
+    raw_usage: Any | None = None  # as the provider told it
+    service_tier: str | None = None
+    complete: bool = (
+        False  # it came to its own end, and all of it could be read; an error's body may do that too
+    )
+    error: Failure | None = None
+
+
+def tokens_per_second(answer: Answer, first_ns: int, last_ns: int, chunks: int) -> float | None:
+    """Output tokens over the time from the first to the last byte of the body; none where that says nothing."""
+    if not answer.usage or not answer.complete or chunks < 2 or last_ns <= first_ns:
+        return None  # a stream that was cut tells how many tokens it began with
+    return round(answer.usage.output_tokens / ((last_ns - first_ns) / 1e9), 3)
+
+
+class Assembler(ABC):
+    """Puts one answer together. Each `event` is one JSON text of a stream; `whole` is a body that is not streamed."""
+
+    known: ClassVar[frozenset[str]] = frozenset()  # types of events that matter; others may be as they like
+
+    def __init__(self) -> None:
+        self.ended = False
+        self.damaged = False
+        self.error: Failure | None = None
+        self._halves = False  # texts may hold halves of characters
+
+    @abstractmethod
+    def event(self, data: bytes) -> None: ...
+
+    @abstractmethod
+    def whole(self, data: bytes) -> None: ...
+
+    def done(self) -> None:  # noqa: B027 - most dialects have an end of their own
+        """The stream said `[DONE]`."""
+
+    @abstractmethod
+    def rejoined(self) -> Answer:
+        """Without `complete` and `error`."""
+
+    def answer(self) -> Answer:
+        joined = self.rejoined()
+        message, raw_usage, error = self._kept(joined.message), self._kept(joined.raw_usage), self.error
+        return Answer(
+            message=message,
+            message_id=self._kept(joined.message_id),
+            model=self._kept(joined.model),
+            stop_reason=self._kept(joined.stop_reason),
+            usage=joined.usage,
+            raw_usage=raw_usage,
+            service_tier=self._kept(joined.service_tier),
+            complete=self.ended and not self.damaged,
+            error=Failure(type=self._kept(error.type), message=self._kept(error.message)) if error else None,
+        )
+
+    def read(self, decoder: msgspec.json.Decoder[T], data: bytes) -> T | None:
+        """None, and the answer is damaged, if these bytes are not what is expected."""
+        try:
+            return decoder.decode(data)
+        except (ValueError, RecursionError):
+            return self._read_oddly(decoder, data)
+
+    def _read_oddly(self, decoder: msgspec.json.Decoder[T], data: bytes) -> T | None:
+        """With halves of characters, which some gateways cut texts into; the other half comes in the next event."""
+        try:
+            read: T = msgspec.convert(_parsed_oddly(data), decoder.type)
+        except (ValueError, RecursionError):
+            self.damaged = self.damaged or _type_of(data) in ("", *self.known)
+            return None
+        self._halves = True
+        return read
+
+    def _kept(self, value: Any) -> Any:
+        """What can be written down, and read again."""
+        if nested_deeper(value, MOST_NESTED):
+            self.damaged = True
+            return None
+        return with_whole_characters(value) if self._halves else value
+
+    def fail(self, error: Failure | None) -> None:
+        self.error = self.error or error
+
+
+class Reader:
+    """Feed it a body, its encodings undone, cut in any way; `finish` gives the answer.
+
+    Whether it is a stream is told by its first byte: gateways mislabel both streams and errors. With `messages`,
+    each piece that is fed is a whole message of a WebSocket.
+    """
+
+    def __init__(self, assembler: Assembler, *, messages: bool = False) -> None:
+        self._assembler = assembler
+        self._events: EventSplitter | None = None
+        self._pieces: list[bytes] = []  # of a body that is not a stream, or may not be
+        self._take: Callable[[bytes], None] = assembler.event if messages else self._begin
+        self._left = LIMIT_BYTES
+
+    def feed(self, data: bytes) -> None:
+        self._left -= len(data)
+        if self._left < 0:
+            self._assembler.damaged = True  # the log has it all; it is not worth the memory here
+        elif data:
+            self._take(data)
+
+    def finish(self) -> Answer:
+        if self._pieces:
+            self._assembler.whole(b"".join(self._pieces).removeprefix(BOM))
+            self._pieces = []
+        return self._assembler.answer()
+
+    def _begin(self, data: bytes) -> None:
+        self._pieces.append(data)
+        begun = data.lstrip(_BLANK)
+        if not begun:
+            return
+        if begun[0] in b"{[":
+            self._take = self._pieces.append
+            return
+        self._events, self._take = EventSplitter(), self._stream
+        data, self._pieces = b"".join(self._pieces), []
+        self._stream(data)
+
+    def _stream(self, data: bytes) -> None:
+        assert self._events
+        take = self._assembler.event
+        for event in self._events.feed(data):
+            if event.data == b"[DONE]":  # OpenAI's, and gateways end other streams with it too
+                self._assembler.done()
+            else:
+                take(event.data)
+
+
+# ---------------------------------------------------------------- reading what others send
+
+
+class _Typed(msgspec.Struct, gc=False):
+    type: str = ""
+
+
+_typed = msgspec.json.Decoder(_Typed)
+_any = msgspec.json.Decoder()
+
+
+def _type_of(data: bytes) -> str:
+    try:
+        return _typed.decode(data).type
+    except (ValueError, RecursionError):
+        return ""
+
+
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+def parsed(text: str) -> Any:
+    """JSON that came in pieces. Raises ValueError or RecursionError."""
+    try:
+        return _any.decode(text)
+    except ValueError:
+        return with_whole_characters(_parsed_oddly(text))
+
+
+def _parsed_oddly(data: bytes | str) -> Any:
+    """With halves of characters, which msgspec refuses."""
+    if isinstance(data, bytes) and not _HALF.search(data):
+        raise ValueError("nothing odd is in it")
+    return json.loads(data, parse_constant=_refuse)
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def nested_deeper(value: Any, levels: int) -> bool:
+    level = [value]
+    for _ in range(levels):
+        level = [child for node in level for child in _children(node)]
+        if not level:
+            return False
+    return True
+
+
+def _children(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def with_whole_characters(value: Any) -> Any:
+    """Halves that lie side by side become the character they are; others U+FFFD, for no file can hold them."""
+    if isinstance(value, str):
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    if isinstance(value, list):
+        return [with_whole_characters(item) for item in value]
+    if isinstance(value, dict):
+        return {with_whole_characters(key): with_whole_characters(item) for key, item in value.items()}
+    return value
+
+
+def text_of(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def fields_of(value: Any) -> Json:
+    """Those of an object; none of anything else."""
+    return value if isinstance(value, dict) else {}
+
+
+def count(usage: Mapping[str, Any], name: str) -> int:
+    """A number of tokens; 0 for what cannot be one."""
+    value = usage.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return 0
+    return max(0, min(int(value), 1 << 62))
+
+
+def failure(body: Any) -> Failure | None:
+    """The error in a body or an event, in any vendor's form; none if there is none."""
+    told = fields_of(body).get("error")
+    if isinstance(told, str):
+        return Failure(type=None, message=told)
+    if not isinstance(told, dict):
+        return None
+    names = (told.get(key) for key in ("type", "status", "code"))  # Gemini's code is a number
+    return Failure(type=next(filter(None, map(text_of, names)), None), message=text_of(told.get("message")))

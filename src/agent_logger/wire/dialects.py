@@ -1,0 +1,61 @@
+"""Which endpoints are asked for an answer of a model, and how each is spoken to."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from agent_logger.wire import question
+from agent_logger.wire.answer import Answer, Assembler, Reader
+from agent_logger.wire.anthropic import Messages
+from agent_logger.wire.gemini import GenerateContent
+from agent_logger.wire.openai_chat import ChatCompletions
+from agent_logger.wire.openai_responses import Responses
+from agent_logger.wire.question import Question
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How one kind of endpoint is asked, and answers."""
+
+    name: str
+    assembler: Callable[[], Assembler]
+    ask: Callable[[bytes, str], Question | None]
+
+    def question(self, body: bytes, path: str = "") -> Question | None:
+        """What a request asks, its encodings undone; none if it is not of this kind."""
+        return self.ask(body, path)
+
+    def reader(self, *, messages: bool = False) -> Reader:
+        """For one answer. `messages`: what is fed are the messages of a WebSocket, each whole."""
+        return Reader(self.assembler(), messages=messages)
+
+    def read(self, body: bytes) -> Answer:
+        """An answer that is here as a whole, streamed or not."""
+        reader = self.reader()
+        reader.feed(body)
+        return reader.finish()
+
+
+ANTHROPIC = Dialect("messages", Messages, question.anthropic)
+CHAT = Dialect("chat", ChatCompletions, question.chat)
+RESPONSES = Dialect("responses", Responses, question.responses)
+GEMINI = Dialect("gemini", GenerateContent, question.gemini)
+
+_ANY = ""
+# By the path, for gateways offer several dialects; the provider tells who is meant where a path does not.
+_ENDPOINTS = tuple(
+    (provider, re.compile(path + r"$"), dialect)
+    for provider, path, dialect in (
+        (_ANY, r"/v1/messages", ANTHROPIC),
+        (_ANY, r"/chat/completions", CHAT),
+        (_ANY, r"/responses", RESPONSES),
+        (_ANY, r":(?:generateContent|streamGenerateContent)", GEMINI),
+        ("anthropic", r":(?:rawPredict|streamRawPredict)", ANTHROPIC),  # Vertex AI
+    )
+)
+
+
+def dialect_of(provider: str, path: str) -> Dialect | None:
+    """How this endpoint speaks; none if what is asked there is not an answer of a model. `path` may have a query."""
+    path = path.partition("?")[0]
+    return next((it for whose, at, it in _ENDPOINTS if whose in (_ANY, provider) and at.search(path)), None)

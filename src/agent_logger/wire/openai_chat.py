@@ -1,0 +1,231 @@
+"""Answers of OpenAI's chat completions, and of the many hosts that speak like it.
+
+The hosts differ in small things: some leave out `[DONE]`, or the usage; some tell the usage elsewhere, or all along;
+some number all parallel tool calls 0, or not at all; each has fields of its own for thoughts. So a message is gathered
+from whatever its deltas hold.
+"""
+
+from typing import Any
+
+import msgspec
+
+from agent_logger.session import Usage
+from agent_logger.wire.answer import Answer, Assembler, Json, count, failure, fields_of, text_of
+
+_DEEPEST = 8  # levels of a delta that are gathered; below, a later value replaces
+
+
+class _Choice(msgspec.Struct):
+    index: int | None = 0
+    delta: Json | None = None
+    finish_reason: str | None = None
+    usage: Any = None  # Moonshot
+
+
+class _Chunk(msgspec.Struct):
+    id: str | None = None
+    model: str | None = None
+    service_tier: str | None = None
+    choices: list[_Choice] | None = None
+    usage: Any = None
+    x_groq: Any = None
+    error: Any = None
+
+
+_chunk = msgspec.json.Decoder(_Chunk)
+_object = msgspec.json.Decoder(Json)
+
+
+class ChatCompletions(Assembler):
+    def __init__(self) -> None:
+        super().__init__()
+        self._id: str | None = None
+        self._model: str | None = None
+        self._tier: str | None = None
+        self._usage: Any = None
+        self._messages: dict[int, Json] = {}
+        self._finished: dict[int, str] = {}
+        self._body: Json | None = None  # of an answer that is not streamed
+
+    def done(self) -> None:
+        self.ended = True
+
+    def event(self, data: bytes) -> None:
+        chunk = self.read(_chunk, data)
+        if chunk is None:
+            return
+        if chunk.choices:
+            for choice in chunk.choices:
+                self._add(choice)
+        self._id = self._id or chunk.id
+        self._model = self._model or chunk.model
+        self._tier = chunk.service_tier or self._tier
+        if chunk.usage or chunk.x_groq:
+            self._usage = chunk.usage or fields_of(chunk.x_groq).get("usage") or self._usage
+        if chunk.error:
+            self.fail(failure({"error": chunk.error}))
+
+    def whole(self, data: bytes) -> None:
+        body = self.read(_object, data)
+        if body is None:
+            return
+        self.ended = True
+        self.fail(failure(body))
+        if isinstance(body.get("choices"), list):
+            self._body = body
+        elif not self.error:
+            self.damaged = True
+
+    def rejoined(self) -> Answer:
+        if self._body is not None:
+            return _of_body(self._body)
+        if self._messages and self._finished.keys() >= self._messages.keys() and not self.error:
+            self.ended = True  # hosts without [DONE]
+        first = min(self._messages, default=0)
+        message = self._messages.get(first)
+        return Answer(
+            message=_settled(message) if message is not None else None,
+            message_id=self._id or None,
+            model=self._model or None,
+            stop_reason=self._finished.get(first),
+            usage=_usage(self._usage),
+            raw_usage=self._usage,
+            service_tier=self._tier,
+        )
+
+    def _add(self, choice: _Choice) -> None:
+        index = choice.index or 0
+        message = self._messages.get(index)
+        if message is None:
+            message = self._messages[index] = {}
+        if choice.delta:
+            _gather(message, choice.delta, _DEEPEST)
+        if choice.finish_reason:
+            self._finished[index] = choice.finish_reason
+        if choice.usage:
+            self._usage = choice.usage
+
+
+def _of_body(body: Json) -> Answer:
+    choices = [choice for choice in body["choices"] if isinstance(choice, dict)]
+    choice = choices[0] if choices else {}
+    return Answer(
+        message=choice.get("message"),
+        message_id=text_of(body.get("id")),
+        model=text_of(body.get("model")),
+        stop_reason=text_of(choice.get("finish_reason")),
+        usage=_usage(body.get("usage")),
+        raw_usage=body.get("usage"),
+        service_tier=text_of(body.get("service_tier")),
+    )
+
+
+# ---------------------------------------------------------------- gathering deltas
+
+_NAMES = frozenset(
+    ("id", "type", "role", "name", "index", "format", "object")
+)  # told once, or again and again
+
+
+class _Pieces(list[str]):
+    """A text that is still coming."""
+
+
+class _Numbered:
+    """A list whose items come in pieces. An item is known by its index, and is another one if its id is."""
+
+    __slots__ = ("_last", "items")
+
+    def __init__(self) -> None:
+        self.items: list[tuple[int, Json]] = []
+        self._last: dict[int, Json] = {}
+
+    def item(self, delta: Json) -> Json:
+        index, name = delta.get("index"), delta.get("id")
+        if not isinstance(index, int):
+            index = self.items[-1][0] if self.items else 0
+        item = self._last.get(index)
+        if item is None or (name and item.get("id") and item["id"] != name):
+            item = self._last[index] = {}
+            self.items.append((index, item))
+        return item
+
+    def settled(self) -> list[Json]:
+        return [_settled(item) for _, item in sorted(self.items, key=lambda numbered: numbered[0])]
+
+
+def _gather(into: Json, delta: Json, levels: int) -> None:
+    for name, value in delta.items():
+        known = into.get(name)
+        if isinstance(value, str):
+            if name in _NAMES:
+                into[name] = value or known or value
+            elif isinstance(known, _Pieces):
+                known.append(value)
+            elif isinstance(known, list):
+                known.append({"type": "text", "text": value})
+            else:
+                into[name] = _Pieces([value])
+        elif isinstance(value, list) and levels:
+            into[name] = _listed(name, known, value, levels - 1)
+        elif isinstance(value, dict) and levels:
+            into[name] = known = known if isinstance(known, dict) else {}
+            _gather(known, value, levels - 1)
+        elif value is not None or name not in into:
+            into[name] = value
+
+
+def _listed(name: str, known: Any, value: list[Any], levels: int) -> Any:
+    numbered = name == "tool_calls" or any("index" in fields_of(item) for item in value)
+    if numbered and not isinstance(known, list):
+        numbers = known if isinstance(known, _Numbered) else _Numbered()
+        for item in value:
+            if isinstance(item, dict):
+                _gather(numbers.item(item), item, levels)
+        return numbers
+    if isinstance(known, _Pieces):
+        known = [{"type": "text", "text": "".join(known)}] if any(known) else []
+    return [*known, *value] if isinstance(known, list) else value
+
+
+def _settled(gathered: Json) -> Json:
+    message = {name: _settle(value) for name, value in gathered.items()}
+    calls = message.get("tool_calls")
+    if isinstance(calls, list):
+        for call in calls:
+            fields_of(call).pop("index", None)
+        message["content"] = message.get("content") or None  # as it is where nothing is streamed
+    return message
+
+
+def _settle(value: Any) -> Any:
+    if isinstance(value, _Pieces):
+        return "".join(value)
+    if isinstance(value, _Numbered):
+        return value.settled()
+    return _settled(value) if isinstance(value, dict) else value
+
+
+# ---------------------------------------------------------------- usage
+
+
+def _usage(usage: Any) -> Usage | None:
+    if not isinstance(usage, dict):
+        return None
+    asked, answered = count(usage, "prompt_tokens"), count(usage, "completion_tokens")
+    details = fields_of(usage.get("prompt_tokens_details"))
+    cached = (
+        count(details, "cached_tokens")
+        or count(usage, "prompt_cache_hit_tokens")  # DeepSeek
+        or count(usage, "cached_tokens")  # Moonshot
+    )
+    written = count(details, "cache_write_tokens")  # OpenRouter
+    thought = count(fields_of(usage.get("completion_tokens_details")), "reasoning_tokens")
+    if thought and count(usage, "total_tokens") == asked + answered + thought:
+        answered += thought  # xAI counts them apart
+    return Usage(
+        input_tokens=max(0, asked - cached - written),
+        output_tokens=answered,
+        cache_read_tokens=cached,
+        cache_write_tokens=written,
+    )

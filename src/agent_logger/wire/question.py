@@ -1,0 +1,218 @@
+"""What a request asks a model, read without touching the messages: they are cut out as the JSON they are.
+
+A body may be half a megabyte of history, and comes again, a little longer, with every turn. So nothing of it is
+decoded but its outline.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import msgspec
+
+Raw = msgspec.Raw
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A request to a model. `messages` are verbatim and in order: messages, input items or contents."""
+
+    model: str | None
+    messages: Sequence[Raw]
+    stream: bool = False
+    system: Raw | None = None  # where it stands beside the messages: system, instructions, systemInstruction
+    tools: Sequence[str] = ()  # their names; the type of one that has none
+    max_tokens: int | None = None
+    user_id: str | None = None  # Anthropic's metadata.user_id
+    previous_response_id: str | None = None
+    prompt_cache_key: str | None = None
+    generate: bool = True  # Codex warms up a WebSocket with a request that generates nothing
+
+
+_NONE = Raw(b"null")
+_Messages = list[Raw] | None
+
+
+class _Anthropic(msgspec.Struct):
+    model: str | None = None
+    messages: _Messages = None
+    stream: bool | None = None
+    system: Raw = _NONE
+    tools: Raw = _NONE
+    metadata: Raw = _NONE
+    max_tokens: Raw = _NONE
+
+
+class _Chat(msgspec.Struct):
+    model: str | None = None
+    messages: _Messages = None
+    stream: bool | None = None
+    tools: Raw = _NONE
+    max_tokens: Raw = _NONE
+    max_completion_tokens: Raw = _NONE
+    prompt_cache_key: str | None = None
+
+
+class _Responses(msgspec.Struct):
+    model: str | None = None
+    input: Raw = _NONE
+    stream: bool | None = None
+    instructions: Raw = _NONE
+    tools: Raw = _NONE
+    max_output_tokens: Raw = _NONE
+    previous_response_id: str | None = None
+    prompt_cache_key: str | None = None
+    generate: bool | None = None
+
+
+class _Gemini(msgspec.Struct, rename="camel"):
+    model: str | None = None
+    contents: _Messages = None
+    system_instruction: Raw = _NONE
+    tools: Raw = _NONE
+    generation_config: Raw = _NONE
+    request: "_Gemini | None" = None  # Code Assist's
+
+
+class _Named(msgspec.Struct):
+    name: str | None = None
+
+
+class _Tool(msgspec.Struct):
+    name: str | None = None
+    type: str | None = None
+    function: _Named | None = None
+    custom: _Named | None = None
+    functionDeclarations: list[_Named] | None = None  # noqa: N815 - Gemini's name for it
+
+
+class _Metadata(msgspec.Struct):
+    user_id: str | None = None
+
+
+class _Limits(msgspec.Struct, rename="camel"):
+    max_output_tokens: Any = None
+
+
+_anthropic = msgspec.json.Decoder(_Anthropic)
+_chat = msgspec.json.Decoder(_Chat)
+_responses = msgspec.json.Decoder(_Responses)
+_gemini = msgspec.json.Decoder(_Gemini)
+_raws = msgspec.json.Decoder(list[Raw])
+_tools = msgspec.json.Decoder(list[_Tool] | None)
+_metadata = msgspec.json.Decoder(_Metadata | None)
+_limits = msgspec.json.Decoder(_Limits | None)
+_number = msgspec.json.Decoder(int | None)
+_MODEL_IN_PATH = re.compile(r"/models/([^/:?]+):")
+
+
+def anthropic(body: bytes, path: str = "") -> Question | None:  # noqa: ARG001 - all dialects are asked alike
+    it = _read(_anthropic, body)
+    if it is None:
+        return None
+    metadata = _read(_metadata, it.metadata)
+    return Question(
+        model=it.model,
+        messages=it.messages or (),
+        stream=bool(it.stream),
+        system=_given(it.system),
+        tools=_names(it.tools),
+        max_tokens=_read(_number, it.max_tokens),
+        user_id=metadata.user_id if metadata else None,
+    )
+
+
+def chat(body: bytes, path: str = "") -> Question | None:  # noqa: ARG001
+    it = _read(_chat, body)
+    if it is None:
+        return None
+    return Question(
+        model=it.model,
+        messages=it.messages or (),
+        stream=bool(it.stream),
+        tools=_names(it.tools),
+        max_tokens=_read(_number, it.max_completion_tokens) or _read(_number, it.max_tokens),
+        prompt_cache_key=it.prompt_cache_key,
+    )
+
+
+def responses(body: bytes, path: str = "") -> Question | None:  # noqa: ARG001
+    it = _read(_responses, body)
+    if it is None:
+        return None
+    return Question(
+        model=it.model,
+        messages=_items(it.input),
+        stream=bool(it.stream),
+        system=_given(it.instructions),
+        tools=_names(it.tools),
+        max_tokens=_read(_number, it.max_output_tokens),
+        previous_response_id=it.previous_response_id,
+        prompt_cache_key=it.prompt_cache_key,
+        generate=it.generate is not False,
+    )
+
+
+def gemini(body: bytes, path: str = "") -> Question | None:
+    it = _read(_gemini, body)
+    if it is None:
+        return None
+    asked = it.request or it
+    found = _MODEL_IN_PATH.search(path)
+    limits = _read(_limits, asked.generation_config)
+    most = limits.max_output_tokens if limits else None
+    return Question(
+        model=found[1] if found else it.model,
+        messages=asked.contents or (),
+        stream=":stream" in path,
+        system=_given(asked.system_instruction),
+        tools=_names(asked.tools),
+        max_tokens=most if isinstance(most, int) else None,
+    )
+
+
+def _items(given: Raw) -> Sequence[Raw]:
+    """A text is short for one message of the user."""
+    if bytes(given).startswith(b'"'):
+        return (Raw(b'{"role":"user","content":%b}' % bytes(given)),)
+    return _read(_raws, given) or ()
+
+
+def _names(tools: Raw) -> Sequence[str]:
+    given = (name for tool in _read(_tools, tools) or () for name in _names_of(tool))
+    return tuple(filter(None, given))
+
+
+def _names_of(tool: _Tool) -> Sequence[str | None]:
+    if tool.functionDeclarations is not None:
+        return [declared.name for declared in tool.functionDeclarations]
+    inner = tool.function or tool.custom
+    return [(inner.name if inner else None) or tool.name or tool.type]
+
+
+def _given(raw: Raw) -> Raw | None:
+    return None if bytes(raw) == b"null" else raw
+
+
+def _read(decoder: msgspec.json.Decoder[T], data: bytes | Raw) -> T | None:
+    try:
+        return decoder.decode(data)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return decoder.decode(_without_halves(bytes(data)))
+    except (ValueError, RecursionError):
+        return None
+
+
+# A pair, which stays, or the half of one; an escaped backslash before `u` is none of them.
+_HALVES = re.compile(
+    rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+)
+
+
+def _without_halves(data: bytes) -> bytes:
+    """Agents cut texts in the middle of a character; its half is read as U+FFFD, as it is in our own records."""
+    return _HALVES.sub(lambda found: rb"\ufffd" if found[1] else found[0], data)

@@ -1,0 +1,90 @@
+"""Server-sent events out of a byte stream, as the HTML standard frames them.
+
+A line ends with LF, CR or CRLF; an empty one ends an event. An event that no empty line ended is not one:
+where a stream is cut, its last piece is dropped, as every client drops it.
+"""
+
+import re
+from typing import NamedTuple
+
+BOM = b"\xef\xbb\xbf"
+
+
+# An event as all but a few servers write them: a glance instead of a look at each line.
+_PLAIN = re.compile(rb"(?:event: ([^\r\n]*)\n)?data: ([^\r\n]+)\n\n")
+
+
+class Event(NamedTuple):
+    name: bytes  # empty where the stream does not name it, which the standard calls `message`
+    data: bytes  # its data lines, joined with LF
+
+
+class EventSplitter:
+    """Cut a byte stream into events. `last_id` and `retry_ms` are what the stream last said of itself."""
+
+    __slots__ = ("_after_cr", "_at_start", "_data", "_held", "_name", "last_id", "retry_ms")
+
+    def __init__(self) -> None:
+        self.last_id = b""
+        self.retry_ms: int | None = None
+        self._held: list[bytes] = []  # the beginning of a line
+        self._name = b""
+        self._data: list[bytes] = []
+        self._at_start = True
+        self._after_cr = False  # whether an LF that comes next belongs to the line that has ended
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        events: list[Event] = []
+        if self._after_cr and chunk:
+            chunk = chunk.removeprefix(b"\n")
+            self._after_cr = False
+        if not (self._held or self._data or self._name):
+            at = 0
+            while found := _PLAIN.match(chunk, at):
+                events.append(Event(found[1] or b"", found[2]))
+                at = found.end()
+            if at:
+                chunk, self._at_start = chunk[at:], False
+        if chunk:
+            events += self._events(self._lines(chunk))
+        return events
+
+    def _lines(self, chunk: bytes) -> list[bytes]:
+        """Those that have ended."""
+        if b"\r" in chunk:
+            self._after_cr = chunk.endswith(b"\r")
+            chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        *lines, rest = chunk.split(b"\n")
+        if lines and self._held:
+            lines[0] = b"".join([*self._held, lines[0]])
+            self._held = []
+        if rest:
+            self._held.append(rest)
+        if lines and self._at_start:
+            lines[0], self._at_start = lines[0].removeprefix(BOM), False
+        return lines
+
+    def _events(self, lines: list[bytes]) -> list[Event]:
+        events: list[Event] = []
+        for line in lines:
+            if line[:6] == b"data: ":
+                self._data.append(line[6:])
+            elif line:
+                self._field(line)
+            else:
+                if self._data and (data := b"\n".join(self._data)):
+                    events.append(Event(self._name, data))
+                self._name, self._data = b"", []
+        return events
+
+    def _field(self, line: bytes) -> None:
+        name, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if name == b"event":
+            self._name = value
+        elif name == b"data":
+            self._data.append(value)
+        elif name == b"id" and b"\0" not in value:
+            self.last_id = value
+        elif name == b"retry" and value.isdigit() and len(value) < 19:
+            self.retry_ms = int(value)

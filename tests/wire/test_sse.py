@@ -1,0 +1,82 @@
+"""Events come out of a stream as the standard frames them, however the stream was cut."""
+
+import pytest
+
+from agent_logger.wire.sse import Event, EventSplitter
+
+STREAMS = [
+    pytest.param(b"data: one\n\ndata: two\n\n", [(b"", b"one"), (b"", b"two")], id="two events"),
+    pytest.param(
+        b"event: a\ndata: 1\n\ndata: 2\n\n", [(b"a", b"1"), (b"", b"2")], id="a name is for one event"
+    ),
+    pytest.param(
+        b"event: a\r\ndata: 1\r\n\r\nevent: b\r\ndata: 2\r\n\r\n", [(b"a", b"1"), (b"b", b"2")], id="CRLF"
+    ),
+    pytest.param(b"event: a\rdata: 1\r\rdata: 2\r\r", [(b"a", b"1"), (b"", b"2")], id="CR"),
+    pytest.param(
+        b"data: 1\r\n\rdata: 2\n\r\ndata: 3\r\r\n", [(b"", b"1"), (b"", b"2"), (b"", b"3")], id="mixed"
+    ),
+    pytest.param(
+        b"data: 1\r\n\ndata: 2\r\r\n\ndata: 3\n\n", [(b"", b"1"), (b"", b"2"), (b"", b"3")], id="CRLF, LF"
+    ),
+    pytest.param(b"\xef\xbb\xbfdata: 1\n\n", [(b"", b"1")], id="BOM"),
+    pytest.param(
+        b"data: 0\n\n\xef\xbb\xbfdata: 1\n\n", [(b"", b"0")], id="a BOM later is a part of the name"
+    ),
+    pytest.param(
+        b": hello\n\n:\ndata: 1\n: x\ndata: 2\n\n", [(b"", b"1\n2")], id="comments, and data in two lines"
+    ),
+    pytest.param(
+        b"data:1\ndata:  2\ndata\ndata:\n\n", [(b"", b"1\n 2\n\n")], id="one blank is dropped, or none is"
+    ),
+    pytest.param(b"event:  a\ndata: 1\n\n", [(b" a", b"1")], id="the second blank is the name's"),
+    pytest.param(b"data\n\ndata:\n\nevent: a\n\n", [], id="no data is no event"),
+    pytest.param(b"event: a\n\ndata: 1\n\n", [(b"", b"1")], id="a name without data is forgotten"),
+    pytest.param(b" data: 1\nDATA: 2\ndatas: 3\n\n", [], id="other fields are ignored"),
+    pytest.param(b"data: 1\n\ndata: 2\n", [(b"", b"1")], id="cut before the empty line"),
+    pytest.param(b"data: 1\n\ndata: 2", [(b"", b"1")], id="cut in a line"),
+    pytest.param(b"event: a\nevent: b\ndata: 1\n\n\n\n", [(b"b", b"1")], id="the last name counts"),
+    pytest.param(
+        "data: a\u2028b\u0085c\x0bd\n\n".encode(), [(b"", "a\u2028b\u0085c\x0bd".encode())], id="other breaks"
+    ),
+]
+
+
+@pytest.mark.parametrize(("stream", "events"), STREAMS)
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 64, 4096])
+def test_events_do_not_depend_on_how_the_stream_was_cut(
+    stream: bytes, events: list[tuple[bytes, bytes]], size: int
+) -> None:
+    splitter = EventSplitter()
+    got = [event for i in range(0, len(stream), size) for event in splitter.feed(stream[i : i + size])]
+    assert got == [Event(*event) for event in events]
+
+
+@pytest.mark.parametrize(
+    ("stream", "last_id", "retry_ms"),
+    [
+        pytest.param(b"id: 7\nretry: 250\n\n", b"7", 250, id="both"),
+        pytest.param(b"id: 7\n\nid\n\n", b"", None, id="reset"),
+        pytest.param(b"id: 7\n\nid: a\0b\nretry: 1s\n\n", b"7", None, id="not valid"),
+        pytest.param(b"retry: " + b"9" * 5000 + b"\n\n", b"", None, id="a number without end"),
+    ],
+)
+def test_what_the_stream_says_of_itself(stream: bytes, last_id: bytes, retry_ms: int | None) -> None:
+    splitter = EventSplitter()
+    splitter.feed(stream)
+    assert (splitter.last_id, splitter.retry_ms) == (last_id, retry_ms)
+
+
+def test_an_event_ends_with_the_bytes_that_end_it() -> None:
+    splitter = EventSplitter()
+    assert splitter.feed(b"data: 1\r") == []
+    assert splitter.feed(b"\r") == [Event(b"", b"1")]
+    assert splitter.feed(b"\ndata: 2\n\n") == [Event(b"", b"2")]
+
+
+def test_an_event_may_go_on_in_the_next_chunk() -> None:
+    splitter = EventSplitter()
+    assert splitter.feed(b"event: a\ndata: 1\n") == []
+    assert splitter.feed(b"data: 2\n\n") == [Event(b"a", b"1\n2")]
+    assert splitter.feed(b"event: a\n") == []
+    assert splitter.feed(b"data: 2\n\n") == [Event(b"a", b"2")]
