@@ -65,7 +65,7 @@ class Branch:
     last_state: bytes | None = None
     rows: dict[int, Row] = field(default_factory=dict)
     threads: dict[str, list[Row]] = field(default_factory=dict)
-    active: int = 0  # rises with whatever happens; the order of events, whatever the clock says
+    active: tuple[str, int] = ("", 0)  # rises with whatever happens
 
     @property
     def client(self) -> tuple[str, str] | None:
@@ -97,7 +97,7 @@ class Index:
         self._states: dict[bytes, list[Row]] = {}
         self._clients: dict[tuple[str, str], dict[Branch, None]] = {}
         self._responses: dict[str, Row] = {}
-        self._active = 0
+        self._active = ("", 0)
 
     # ------------------------------------------------------------ asking
 
@@ -119,11 +119,13 @@ class Index:
         self.roots.setdefault(branch.root, Root()).branches[branch.name] = branch
         if branch.client:
             self._clients.setdefault(branch.client, {})[branch] = None
-        self.touch(branch)
+        branch.active = branch.last_activity, 0
+        self.roots.move_to_end(branch.root)
 
-    def touch(self, branch: Branch) -> None:
-        self._active += 1
-        branch.active = self._active
+    def touch(self, branch: Branch, ts: str) -> None:
+        """In the order of events, also while the clock is behind what it said; over a restart it must be believed."""
+        latest, number = self._active
+        self._active = branch.active = max(latest, ts), number + 1
         self.roots.move_to_end(branch.root)
 
     def add_row(self, row: Row) -> None:
@@ -155,14 +157,16 @@ class Index:
     def forget_oldest(self, most_rows: int) -> bool:
         """Down to nine tenths of that, but nothing that the table does not have. Whether anything was forgotten."""
         forgotten = False
-        for name in self._clean_roots() if self._weight() > most_rows else ():
+        for name in self._clean_roots() if self.weight > most_rows else ():
             self._forget(name)
             forgotten = True
-            if self._weight() <= most_rows * 0.9:
+            if self.weight <= most_rows * 0.9:
                 break
         return forgotten
 
-    def _weight(self) -> int:
+    @property
+    def weight(self) -> int:
+        """In rows."""
         return self.row_count + 2 * len(self.branches)
 
     def _clean_roots(self) -> list[str]:

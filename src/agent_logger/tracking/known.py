@@ -5,6 +5,7 @@ to; what left memory is read from it again. A table that is lost is made anew fr
 not hold everything, from the logs, a piece with each commit.
 """
 
+import contextlib
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
@@ -37,7 +38,7 @@ class Known:
     def __init__(self, table: Table | None = None, logs: Logs = tuple, most_rows: int = MOST_ROWS) -> None:
         self.index = Index()
         self._table, self._logs, self._most_rows = table, logs, most_rows
-        self._is_open = False
+        self._is_open = self._is_whole = self._is_lost = False
         self._complete = table is None  # whether all is in memory
         self._restoring: Iterator[None] | None = None
         self._check_at = self._try_at = 0.0
@@ -46,8 +47,8 @@ class Known:
 
     @property
     def is_committed(self) -> bool:
-        """Whether nothing would be missing from the table if we ended now."""
-        return self._table is None or not (self.index.changed_branches or self._restoring)
+        """Whether nothing would be missing at the next start. A table that is not whole is made anew then."""
+        return self._table is None or not self._is_whole or not self.index.changed_branches
 
     # ------------------------------------------------------------ asking
 
@@ -73,9 +74,9 @@ class Known:
         return found
 
     def fetch(self, states: Sequence[bytes]) -> None:
-        """Have all calls in memory that were in one of these states."""
-        if not self._complete and (missing := [state for state in states if not self.index.at(state)]):
-            for root in sorted(self._ask(lambda table: table.roots_of_states(missing)) or ()):
+        """Have the calls in memory that were in the last of these states that any was in."""
+        if not self._complete:
+            for root in self._ask(lambda table: table.roots_of_states(states[::-1])) or ():
                 self._load(root)
 
     # ------------------------------------------------------------ learning
@@ -87,13 +88,13 @@ class Known:
     def note_request(self, branch: Branch, seq: int, row: Row | None, ts: str) -> None:
         index = self.index
         branch.last_seq = max(branch.last_seq, seq)
-        branch.last_activity = ts
+        branch.last_activity = max(branch.last_activity, ts)
         if row:
             branch.last_state = row.state
             index.add_row(row)
             index.changed_rows[row] = None
         index.changed_branches[branch] = None
-        index.touch(branch)
+        index.touch(branch, ts)
 
     def note_answer(
         self,
@@ -105,14 +106,14 @@ class Known:
         ts: str,
     ) -> None:
         index = self.index
-        branch.last_activity = ts
+        branch.last_activity = max(branch.last_activity, ts)
         if row:
             row.outcome = outcome
             index.answer(row, after, message_id)
             branch.last_state = after or branch.last_state
             index.changed_rows[row] = None
         index.changed_branches[branch] = None
-        index.touch(branch)
+        index.touch(branch, ts)
 
     def learn(self, provider: str, session: str, record: Record) -> None:
         """A record that stands in a log. To learn it twice changes nothing."""
@@ -126,7 +127,7 @@ class Known:
             branch.parent, branch.from_seq = record.parent_session, record.from_seq
             self.index.changed_branches[branch] = None
         elif isinstance(record, Request):
-            if record.seq not in branch.rows:
+            if record.seq > branch.last_seq:
                 self.note_request(branch, record.seq, _row_of(branch, record), record.ts)
         elif isinstance(record, Response):
             row = branch.rows.get(record.seq)
@@ -152,12 +153,12 @@ class Known:
                 self._open(table)
             if now >= self._check_at:
                 self._check_at = now + CHECK_SECONDS
-                if not table.is_ours():
-                    raise TableLost("the file is another one")
+                if self._is_lost or not table.is_ours():
+                    raise TableLost("damaged, or another file")
             self._write(table)
             self._restore(table)
-        except TableBusy:
-            pass  # all of it is in memory; the next time
+        except (TableBusy, OSError) as error:  # all of it is in memory, or in the logs
+            log.debug("%s waits: %s", table.path.name, error)
         except TableLost as error:
             log.warning("%s is made anew: %s", table.path.name, error)
             self._make_anew(table)
@@ -179,8 +180,8 @@ class Known:
         """What was active last comes into memory."""
         try:
             table.open()
+            self._is_open = self._is_whole = True
             self._load_recent(table)
-            self._is_open = True
         except TableBusy:
             return
         except TableLost:
@@ -193,24 +194,22 @@ class Known:
         index.changed_rows |= {
             row: None for branch in index.branches.values() for row in branch.rows.values()
         }
-        try:
+        self._is_open = self._is_whole = self._is_lost = False
+        with contextlib.suppress(TableBusy, TableLost):
             table.create()
-        except (TableBusy, TableLost):
-            self._is_open = False
-            return
-        self._is_open = True
-        if not self._complete:
-            self._restoring = self._restored()
+            self._is_open = True
+            self._restoring = None if self._complete else self._restored()
             self._restore(table)
 
     def _load_recent(self, table: Table) -> None:
-        if table.row_count() <= self._most_rows:
-            roots = table.roots(self._most_rows)
-        else:
-            roots, self._complete = [], False
-        for root in reversed(roots):
+        """The latest active sessions, as many as fit; they are the last to leave."""
+        for root in table.roots():
+            if self.index.weight > self._most_rows * 0.9:
+                self._complete = False
+                return
             self._load(root)
-        self._complete = bool(roots) or table.row_count() == 0
+            self.index.roots.move_to_end(root, last=False)
+        self._complete = True
 
     def _load(self, root: str | None) -> None:
         if root is None or root in self.index.roots:
@@ -226,21 +225,28 @@ class Known:
             return None
         try:
             return question(self._table)
-        except (TableBusy, TableLost):
+        except TableBusy:
+            return None
+        except TableLost:
+            self._is_lost = True
             self._check_at = self._try_at = 0.0
             return None
 
     # ------------------------------------------------------------ from the logs
 
     def _restore(self, table: Table) -> None:
-        if self._restoring is None:
+        if self._is_whole:
             return
-        if next(self._restoring, _END) is not _END:
-            return
-        self._restoring = None
-        self._write(table)
-        if table.row_count() + 2 * len(self.index.branches) <= self._most_rows:
+        if self._restoring:
+            ended = next(self._restoring, _END) is _END
+            self._write(table)
+            if not ended:
+                return
+            self._restoring = None
             self._load_recent(table)
+        if not self.index.changed_branches:
+            table.finish()
+            self._is_whole = True
 
     def _restored(self) -> Iterator[None]:
         """Stops after every piece."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from agent_logger.tracking.fingerprint import Rolled
 from agent_logger.tracking.index import Branch, Index, Outcome, Row
@@ -136,11 +137,11 @@ def _root(group: Collection[Branch] | None) -> str | None:
     return next((branch.root for branch in group), None) if group else None
 
 
-def _activity(row: Row) -> tuple[int, ...]:
+def _activity(row: Row) -> tuple[tuple[str, int], int]:
     return row.branch.active, row.seq
 
 
-def _best(rows: list[Row], units: int, rank: Callable[[Row], tuple[int, ...]]) -> Match | None:
+def _best(rows: list[Row], units: int, rank: Callable[[Row], tuple[Any, ...]]) -> Match | None:
     if not rows:
         return None
     if len(rows) == 1:

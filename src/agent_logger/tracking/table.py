@@ -13,12 +13,14 @@ from typing import Any
 
 from agent_logger.records import Identity
 from agent_logger.tracking.fingerprint import shown, state_of
-from agent_logger.tracking.index import Branch, Outcome, Row
+from agent_logger.tracking.index import MOST_TWINS, Branch, Outcome, Row
 
 VERSION = 1
+UNFINISHED = VERSION | 1 << 16  # in the place of the version until all of the logs is in it
 _HEADER_BYTES = 100
 _MAGIC = b"SQLite format 3\0"
 _MOST_PARAMETERS = 500
+_FIRST_STATES = 16
 _DAMAGED = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 SCHEMA = """
@@ -80,8 +82,8 @@ class Table:
 
     def open(self) -> None:
         self.close()
-        if not self._is_of_this_version():
-            raise TableLost
+        if self._version() != VERSION:
+            raise TableLost("it is missing, or of another version")
         self._connect()
         try:
             self._all("SELECT count(*) FROM sessions")
@@ -99,13 +101,21 @@ class Table:
         except OSError as error:
             raise TableBusy(str(error)) from error
         self._connect()
-        # The version last: a table that was not finished is of none. In the file itself, where `is_ours` looks for it.
-        self._script(f"{SCHEMA} PRAGMA user_version = {VERSION}; PRAGMA wal_checkpoint(TRUNCATE);")
+        self._script(SCHEMA)
+        self._mark(UNFINISHED)
+
+    def finish(self) -> None:
+        """All that was there to be written has been."""
+        self._mark(VERSION)
+
+    def _mark(self, version: int) -> None:
+        # In the file itself, where `is_ours` looks for it.
+        self._script(f"PRAGMA user_version = {version}; PRAGMA wal_checkpoint(TRUNCATE);")
 
     def is_ours(self) -> bool:
         """Whether the file that is there now is the one that is open, and looks like it."""
         try:
-            return self.path.stat().st_ino == self._inode and self._is_of_this_version()
+            return self.path.stat().st_ino == self._inode and self._version() in (VERSION, UNFINISHED)
         except OSError:
             return False
 
@@ -115,13 +125,13 @@ class Table:
                 self._connection.close()
             self._connection = None
 
-    def _is_of_this_version(self) -> bool:
+    def _version(self) -> int | None:
         try:
             with self.path.open("rb") as file:
                 header = file.read(_HEADER_BYTES)
         except OSError:
-            return False
-        return header.startswith(_MAGIC) and header[60:64] == VERSION.to_bytes(4, "big")
+            return None
+        return int.from_bytes(header[60:64], "big") if header.startswith(_MAGIC) else None
 
     def _connect(self) -> None:
         try:
@@ -131,6 +141,9 @@ class Table:
             self._inode = self.path.stat().st_ino
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute("PRAGMA synchronous = NORMAL")
+            self._connection.execute(
+                "PRAGMA cache_size = -16384"
+            )  # KiB; fingerprints fall on pages at random
         except (sqlite3.DatabaseError, OSError) as error:
             raise _translated(error) from error
 
@@ -154,14 +167,9 @@ class Table:
 
     # ------------------------------------------------------------ reading
 
-    def row_count(self) -> int:
-        return int(self._all("SELECT count(*) FROM fingerprints")[0][0])
-
-    def roots(self, most: int) -> list[str]:
-        """Those last active, the latest first."""
-        rows = self._all(
-            "SELECT root FROM sessions GROUP BY root ORDER BY max(last_activity) DESC LIMIT ?", (most,)
-        )
+    def roots(self) -> list[str]:
+        """The last active one first."""
+        rows = self._all("SELECT root FROM sessions GROUP BY root ORDER BY max(last_activity) DESC")
         return [root for (root,) in rows]
 
     def root_of_client(self, client: tuple[str, str]) -> str | None:
@@ -176,13 +184,17 @@ class Table:
         rows = self._all(f"{_ROOTS} WHERE message_id = ? LIMIT 1", (message_id,))
         return str(rows[0][0]) if rows else None
 
-    def roots_of_states(self, states: Sequence[bytes]) -> set[str]:
-        found: set[str] = set()
-        for start in range(0, len(states), _MOST_PARAMETERS):
-            some = [shown(state) for state in states[start : start + _MOST_PARAMETERS]]
+    def roots_of_states(self, states: Sequence[bytes]) -> list[str]:
+        """Of the first states that are there; what goes on from a state goes on from one of the last."""
+        start, size = 0, _FIRST_STATES
+        while start < len(states):
+            some = [shown(state) for state in states[start : start + size]]
             marks = ",".join("?" * len(some))
-            found.update(root for (root,) in self._all(f"{_ROOTS} WHERE fingerprint IN ({marks})", some))
-        return found
+            last_active = f"WHERE fingerprint IN ({marks}) ORDER BY last_activity DESC LIMIT {MOST_TWINS}"
+            if rows := self._all(f"{_ROOTS} {last_active}", some):
+                return list(dict.fromkeys(root for (root,) in rows))
+            start, size = start + size, _MOST_PARAMETERS
+        return []
 
     def load(self, root: str) -> list[tuple[Branch, list[Row]]]:
         """Its branches, the one last active last, with their rows by number."""
@@ -235,7 +247,7 @@ _PUT_SESSION = f"INSERT OR REPLACE INTO sessions ({_SESSION}) VALUES ({','.join(
 _PUT_FINGERPRINT = f"INSERT OR REPLACE INTO fingerprints ({_FINGERPRINT}) VALUES ({','.join('?' * 9)})"
 _GET_SESSION = f"SELECT {_SESSION} FROM sessions"
 _GET_FINGERPRINT = f"SELECT {_FINGERPRINT} FROM fingerprints"
-_ROOTS = "SELECT DISTINCT root FROM fingerprints JOIN sessions ON sessions.id = session_id"
+_ROOTS = "SELECT root FROM fingerprints JOIN sessions ON sessions.id = session_id"
 _OUTCOMES = {outcome: outcome.name.lower() for outcome in Outcome}
 
 

@@ -177,7 +177,6 @@ class Tracker:
         said = said or identity.of_gateway(asked.headers)
         base = (origin.after or origin.state) if origin else self._fingerprints.start(api, follows)
         rolled = self._fingerprints.roll(api, base, units)
-        self.known.fetch(rolled.states)
         search = Search(self.known.index, asked.provider, rolled, origin)
         group = self._group(asked.provider, said, origin)
         decision = Decision("main", "main", agent=agent, api=api, fingerprint=shown(rolled.states[-1]))
@@ -220,6 +219,7 @@ class Tracker:
         self, asked: Asked, decision: Decision, group: Collection[Branch], search: Search
     ) -> None:
         """Of a session that is new, or had other threads only. It may have begun as a fork of another."""
+        self.known.fetch(search.rolled.states)
         decision.link, decision.branch = "start", _last_active(group) if group else None
         if decision.kind == "main" and (match := search.longest(None, "main", need_answer=True)):
             decision.link, decision.fork = "fork", search.fork_point(match)
@@ -233,6 +233,7 @@ class Tracker:
     # ------------------------------------------------------------ without one
 
     def _place_unnamed(self, asked: Asked, decision: Decision, search: Search) -> None:
+        self.known.fetch(search.rolled.states)
         thread = decision.thread
         outcomes = tuple(Outcome) if identity.retries(asked.headers) else FAILED
         attempt = search.attempt(None, thread, outcomes) if thread != "side" else None
