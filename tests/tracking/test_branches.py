@@ -38,9 +38,9 @@ def test_a_thousand_branches_of_a_long_session_are_found_at_once(tmp_path: Path,
             parent, own = root, lengths[root]
         at = chosen.randrange(1, own)  # the call that it goes on from
         shared = tips[parent][: 2 * (starts[parent] + at)]
-        began = time.perf_counter()
+        began = time.process_time()
         decision = recorder.ask(history(*shared, f"branch {number}"), session)
-        took.append(time.perf_counter() - began)
+        took.append(time.process_time() - began)
         recorder.answer(decision, f"answer {number}")
         name = decision.session
         assert name

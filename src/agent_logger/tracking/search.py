@@ -39,8 +39,11 @@ class Search:
     ) -> Match | None:
         """The earlier call with the same history, if that is how the last such call of its branch came out."""
         state = self.rolled.states[-1]
+        rows = self.index.at(state, _root(group))
+        if not rows:
+            return None
         last: dict[Branch, Row] = {}
-        for row in self.index.at(state, _root(group)):
+        for row in rows:
             if row.state == state and row.thread == thread and self._is_in(row, group):
                 known = last.get(row.branch)
                 if known is None or row.seq > known.seq:
