@@ -1,0 +1,89 @@
+"""A request body as far as tracking looks into it.
+
+The history is cut into its units (messages; items of the responses API; contents of Gemini) as raw JSON, in one pass
+and without decoding them: agents send all of it again with every call.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import msgspec
+
+Api = Literal["messages", "chat", "responses", "gemini"]
+NOTHING = msgspec.Raw(b"")
+
+
+class Body(msgspec.Struct):
+    messages: list[msgspec.Raw] | None = None
+    input: list[msgspec.Raw] | str | None = None
+    contents: list[msgspec.Raw] | None = None
+    tools: msgspec.Raw = NOTHING
+    metadata: msgspec.Raw = NOTHING
+    model: msgspec.Raw = NOTHING
+    output_config: msgspec.Raw = NOTHING
+    stop_sequences: msgspec.Raw = NOTHING
+    generation_config: msgspec.Raw = msgspec.field(default=NOTHING, name="generationConfig")
+    generate: msgspec.Raw = NOTHING
+    previous_response_id: msgspec.Raw = NOTHING
+    prompt_cache_key: msgspec.Raw = NOTHING
+
+    def units(self, api: Api) -> Sequence[msgspec.Raw]:
+        if api == "responses":
+            if isinstance(self.input, str):  # one message of the user, in short
+                return [msgspec.Raw(msgspec.json.encode({"role": "user", "content": self.input}))]
+            return self.input or ()
+        return (self.contents if api == "gemini" else self.messages) or ()
+
+    @property
+    def has_tools(self) -> bool:
+        return len(self.tools) > 2 and bytes(self.tools) != b"null"  # `[]` is none
+
+
+_decode = msgspec.json.Decoder(Body).decode
+
+
+def read(data: bytes) -> Body | None:
+    """None for what is not a JSON object, or not shaped as any of the APIs wants it."""
+    try:
+        return _decode(data)
+    except (msgspec.MsgspecError, RecursionError):
+        return _read_slowly(data)
+
+
+def _read_slowly(data: bytes) -> Body | None:
+    """For what msgspec refuses: half characters, which agents do cut out of texts."""
+    try:
+        whole = json.loads(data)
+        return _decode(json.dumps(_mended(whole)).encode())
+    except (ValueError, RecursionError, msgspec.MsgspecError):
+        return None
+
+
+def _mended(value: Any) -> Any:
+    """Every half character becomes text that says which it was, always the same way."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, list):
+        return [_mended(it) for it in value]
+    if isinstance(value, dict):
+        return {_mended(key): _mended(it) for key, it in value.items()}
+    return value
+
+
+mended = _mended
+
+
+def value(raw: msgspec.Raw) -> Any:
+    """None if it is not there, or not to be decoded."""
+    if not len(raw):
+        return None
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+
+
+def text(raw: msgspec.Raw) -> str | None:
+    it = value(raw)
+    return it if isinstance(it, str) else None

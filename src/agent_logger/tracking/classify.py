@@ -1,0 +1,105 @@
+"""What kind of call it is: by its path, then by the shapes that the clients' calls were seen to have."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from agent_logger.tracking.body import Api, Body, text, value
+
+Kind = Literal["probe", "models", "count_tokens", "side", "subagent", "compact", "main", "other"]
+
+COMPACTION = "CRITICAL: Respond with TEXT ONLY"  # how Claude Code asks for a summary of the conversation
+WARM_UP = "Warmup"
+
+_APIS: tuple[tuple[str, Api], ...] = (
+    ("/v1/messages", "messages"),
+    ("/chat/completions", "chat"),
+    ("/responses", "responses"),
+    (":generateContent", "gemini"),
+    (":streamGenerateContent", "gemini"),
+)
+
+
+def api_of(method: str, path: str, *, message: bool = False) -> Api | None:
+    """Of a call that is tracked. `message`: of a WebSocket; its upgrade is not."""
+    path = path.partition("?")[0]
+    for ending, api in _APIS:
+        if path.endswith(ending):
+            return api if method == "POST" or (message and api == "responses") else None
+    return None
+
+
+def untracked_kind(method: str, path: str) -> Kind:
+    """Of a call that is logged and not tracked."""
+    path = path.partition("?")[0].rstrip("/")
+    if method == "HEAD" or (method == "GET" and path in ("", "/api/hello")):
+        return "probe"
+    if method == "POST" and path.endswith(
+        ("/messages/count_tokens", ":countTokens", "/responses/input_tokens")
+    ):
+        return "count_tokens"
+    if method == "GET" and ("/models" in path):
+        return "models"
+    if method == "POST" and path.endswith("/responses/compact"):
+        return "compact"
+    return "other"
+
+
+# ---------------------------------------------------------------- shapes
+
+
+def is_side(agent: str | None, body: Body, units: Sequence[msgspec.Raw], *, has_id: bool) -> bool:
+    """Whether the call has the shape of a title, a classifier, a router, a warm-up."""
+    if bytes(body.generate) == b"false":  # Codex warms a WebSocket up
+        return True
+    if agent == "claude-code":
+        if len(units) == 1 and len(units[0]) < 400 and _only_text(units[0]) == WARM_UP:
+            return True
+        if body.has_tools:
+            return False
+        return (
+            _has_schema(body)
+            or "</block>" in (value(body.stop_sequences) or ())
+            or _is_old_side(body, units, has_id)
+        )
+    if agent == "opencode":
+        return not body.has_tools  # its own calls always have some
+    if agent == "gemini-cli":
+        config = value(body.generation_config)
+        return (
+            not body.has_tools
+            and isinstance(config, dict)
+            and config.get("responseMimeType") == "application/json"
+        )
+    return False
+
+
+def is_compaction(agent: str | None, units: Sequence[msgspec.Raw]) -> bool:
+    if agent != "claude-code" or not units or COMPACTION.encode() not in bytes(units[-1]):
+        return False
+    last = value(units[-1])
+    return isinstance(last, dict) and any(it.startswith(COMPACTION) for it in _texts(last.get("content")))
+
+
+def _has_schema(body: Body) -> bool:
+    config = value(body.output_config)
+    return isinstance(config, dict) and bool(config.get("format"))
+
+
+def _is_old_side(body: Body, units: Sequence[msgspec.Raw], has_id: bool) -> bool:
+    """1.0.3 names no session; its calls around shell commands go to the small model, one message each."""
+    return not has_id and len(units) == 1 and "haiku" in (text(body.model) or "")
+
+
+def _only_text(unit: msgspec.Raw) -> str | None:
+    message = value(unit)
+    texts = _texts(message.get("content")) if isinstance(message, dict) else []
+    return texts[0] if len(texts) == 1 else None
+
+
+def _texts(content: Any) -> list[str]:
+    if isinstance(content, str):
+        return [content]
+    blocks = content if isinstance(content, list) else []
+    return [it["text"] for it in blocks if isinstance(it, dict) and isinstance(it.get("text"), str)]

@@ -1,0 +1,196 @@
+"""What is known of sessions, in memory: their branches, calls, and the states that conversations were in.
+
+All branches of one session (its `root`) come into memory and leave it together: whoever finds one knows them all.
+"""
+
+from collections import OrderedDict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from agent_logger.records import Identity
+
+MOST_ROWS = 100_000  # about 80 MB; sessions untouched for longest leave first
+MOST_TWINS = 64  # calls in one state that are looked at for want of a name
+
+
+class Outcome(IntEnum):
+    OPEN = 0
+    FAILED = 1  # an error, or no answer at all
+    CUT = 2
+    COMPLETE = 3
+
+
+def outcome_of(status: int | None, *, complete: bool) -> Outcome:
+    if status is None or status >= 400:
+        return Outcome.FAILED
+    return Outcome.COMPLETE if complete else Outcome.CUT
+
+
+@dataclass(slots=True, eq=False)
+class Row:
+    """A call that has a fingerprint."""
+
+    branch: "Branch"
+    seq: int
+    thread: str
+    kind: str
+    state: bytes  # of its messages
+    after: bytes | None = None  # with its answer
+    outcome: Outcome = Outcome.OPEN
+    retry_of: int | None = None
+    message_id: str | None = None
+
+    @property
+    def leads(self) -> bool:
+        """Whether a conversation can go on from it: not from side calls, nor from what was asked for a summary."""
+        return self.thread != "side" and self.kind != "compact"
+
+
+@dataclass(slots=True, eq=False)
+class Branch:
+    """One log."""
+
+    name: str
+    provider: str
+    upstream: str
+    root: str
+    created_at: str
+    last_activity: str
+    identity: Identity | None = None
+    agent: str | None = None
+    parent: str | None = None
+    from_seq: int | None = None
+    last_seq: int = 0
+    last_state: bytes | None = None
+    rows: dict[int, Row] = field(default_factory=dict)
+    threads: dict[str, list[Row]] = field(default_factory=dict)
+    active: tuple[str, int] = ("", 0)  # rises with whatever happens
+
+    @property
+    def client(self) -> tuple[str, str] | None:
+        identity = self.identity
+        return (self.provider, identity.id) if identity and identity.id else None
+
+    def tip(self, thread: str) -> Row | None:
+        """The call that the thread stands at: the last one that was answered or is being answered."""
+        for row in reversed(self.threads.get(thread, ())):
+            if row.leads and row.outcome in (Outcome.OPEN, Outcome.COMPLETE):
+                return row
+        return None
+
+
+@dataclass(slots=True, eq=False)
+class Root:
+    branches: dict[str, Branch] = field(default_factory=dict)
+    states: dict[bytes, list[Row]] = field(default_factory=dict)
+    row_count: int = 0
+
+
+class Index:
+    def __init__(self) -> None:
+        self.roots: OrderedDict[str, Root] = OrderedDict()  # the last active one is last
+        self.branches: dict[str, Branch] = {}
+        self.row_count = 0
+        self.changed_branches: dict[Branch, None] = {}  # what the table does not have so yet
+        self.changed_rows: dict[Row, None] = {}
+        self._states: dict[bytes, list[Row]] = {}
+        self._clients: dict[tuple[str, str], dict[Branch, None]] = {}
+        self._responses: dict[str, Row] = {}
+        self._active = ("", 0)
+
+    # ------------------------------------------------------------ asking
+
+    def of_client(self, client: tuple[str, str]) -> Collection[Branch]:
+        return self._clients.get(client, {})
+
+    def at(self, state: bytes, root: str | None = None) -> Sequence[Row]:
+        """The calls that were in this state: all of a root's, or the newest of all."""
+        states = self.roots[root].states if root else self._states
+        return states.get(state, ())
+
+    def answered_as(self, message_id: str) -> Row | None:
+        return self._responses.get(message_id)
+
+    # ------------------------------------------------------------ learning
+
+    def add(self, branch: Branch) -> None:
+        self.branches[branch.name] = branch
+        self.roots.setdefault(branch.root, Root()).branches[branch.name] = branch
+        if branch.client:
+            self._clients.setdefault(branch.client, {})[branch] = None
+        branch.active = branch.last_activity, 0
+        self.roots.move_to_end(branch.root)
+
+    def touch(self, branch: Branch, ts: str) -> None:
+        """In the order of events, also while the clock is behind what it said; over a restart it must be believed."""
+        latest, number = self._active
+        self._active = branch.active = max(latest, ts), number + 1
+        self.roots.move_to_end(branch.root)
+
+    def add_row(self, row: Row) -> None:
+        branch = row.branch
+        branch.rows[row.seq] = row
+        branch.threads.setdefault(row.thread, []).append(row)
+        self._add_state(row.state, row)
+        self.roots[branch.root].row_count += 1
+        self.row_count += 1
+        if row.after or row.message_id:
+            self.answer(row, row.after, row.message_id)
+
+    def answer(self, row: Row, after: bytes | None, message_id: str | None) -> None:
+        row.after, row.message_id = after, message_id
+        if after:
+            self._add_state(after, row)
+        if message_id:
+            self._responses[message_id] = row
+
+    def _add_state(self, state: bytes, row: Row) -> None:
+        self.roots[row.branch.root].states.setdefault(state, []).append(row)
+        rows = self._states.setdefault(state, [])
+        rows.append(row)
+        if len(rows) > MOST_TWINS:
+            del rows[0]
+
+    # ------------------------------------------------------------ forgetting
+
+    def forget_oldest(self, most_rows: int) -> bool:
+        """Down to nine tenths of that, but nothing that the table does not have. Whether anything was forgotten."""
+        forgotten = False
+        for name in self._clean_roots() if self.weight > most_rows else ():
+            self._forget(name)
+            forgotten = True
+            if self.weight <= most_rows * 0.9:
+                break
+        return forgotten
+
+    @property
+    def weight(self) -> int:
+        """In rows."""
+        return self.row_count + 2 * len(self.branches)
+
+    def _clean_roots(self) -> list[str]:
+        changed = {branch.root for branch in self.changed_branches}
+        return [name for name in self.roots if name not in changed]
+
+    def _forget(self, name: str) -> None:
+        root = self.roots.pop(name)
+        self.row_count -= root.row_count
+        for branch in root.branches.values():
+            del self.branches[branch.name]
+            if branch.client:
+                self._clients.pop(branch.client, None)  # the others of that name go with it
+            for row in branch.rows.values():
+                _remove(self._states, row.state, row)
+                if row.after:
+                    _remove(self._states, row.after, row)
+                if row.message_id and self._responses.get(row.message_id) is row:
+                    del self._responses[row.message_id]
+
+
+def _remove(states: dict[bytes, list[Row]], state: bytes, row: Row) -> None:
+    kept = [it for it in states.get(state, ()) if it is not row]
+    if kept:
+        states[state] = kept
+    else:
+        states.pop(state, None)
