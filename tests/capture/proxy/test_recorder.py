@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import tracemalloc
 import zlib
@@ -17,6 +18,8 @@ import brotli  # type: ignore[import-untyped]
 import pytest
 from backports import zstd
 
+from agent_logger.capture.proxy import child as child_module
+from agent_logger.capture.proxy.child import Child
 from agent_logger.capture.proxy.frames import (
     CallEnd,
     Credential,
@@ -32,6 +35,7 @@ from agent_logger.capture.proxy.recorder import Recorder
 from agent_logger.capture.proxy.spool import Spool, spool_folder
 from agent_logger.records import Gap
 from agent_logger.store.layout import install_key
+from tests.capture.proxy.process import wait_until
 from tests.capture.proxy.spooling import (
     KEY,
     PATH,
@@ -42,6 +46,7 @@ from tests.capture.proxy.spooling import (
     logged,
     masked,
     now,
+    pipe_with,
     record,
     request_bytes,
     request_head,
@@ -680,3 +685,37 @@ def test_a_frame_that_makes_no_sense_costs_its_own_call_alone(
     after = relay.call()
     found = world.record()
     assert found.response(good).complete and found.response(after).complete
+
+
+def test_what_is_due_is_sealed_and_an_open_log_is_not(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child_module, "SEAL_FIRST_SECONDS", 1.5)
+    old = world.relay.call(body=[b"old"])
+    logs = world.record().logs
+    (world.log_dir / "anthropic" / "note.txt").write_text("not ours")
+    done = world.log_dir / f"{logs[old]}.jsonl"
+    os.utime(done, times=(time.time() - 90_000,) * 2)
+    size = done.stat().st_size
+
+    spool = Spool(spool_folder(world.log_dir), tell=world.credentials.append)
+    relay = Relay(spool)
+    calls = [relay.call(body=[b"new"])]
+    ours, theirs = pipe_with(world.credentials, keep_open=True)
+    child = Child(world.log_dir, world.home, pipe=ours, seal_after_seconds=0.5)
+    running = threading.Thread(target=child.run)
+    running.start()
+    try:
+        wait_until(done.with_name(f"{done.name}.zst").exists)
+        wait_until(lambda: not done.exists())
+        calls.append(relay.call(body=[b"newer"]))
+        spool.close()
+    finally:
+        os.close(theirs)
+        running.join(30)
+        os.close(ours)
+    found = logged(world.log_dir)
+    assert request_bytes(found.request(old)) == b"old"
+    assert [request_bytes(found.request(call)) for call in calls] == [b"new", b"newer"]
+    assert {found.logs[call] for call in calls} == {found.logs[calls[0]]}
+    assert len(list((world.log_dir / "anthropic").glob("2*.jsonl"))) == 1
+    assert [path.name for path in (world.log_dir / "anthropic").glob("*.zst")] == [f"{done.name}.zst"]
+    assert done.with_name(f"{done.name}.zst").stat().st_size < size

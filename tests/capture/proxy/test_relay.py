@@ -138,6 +138,16 @@ def test_an_upstream_that_closes_an_idle_connection_closes_the_clients() -> None
         assert client.end() == "closed"
 
 
+def test_an_upstream_that_closes_as_soon_as_it_is_connected_to_leaves_nobody_waiting() -> None:
+    with Upstream(Wire.close) as upstream, relaying(upstream.origin) as relay:
+        for number in range(1, 41):
+            with relay.client(2) as client:
+                client.send(relay.request(upstream.path(), b"{}"))
+                assert client.end() in ("closed", "reset")
+                assert client.read == b""
+            assert relay.tap.reason(number) in ("upstream_closed", "upstream_reset")
+
+
 def test_nothing_listens_there() -> None:
     with Upstream(answering(b"")) as upstream:
         pass

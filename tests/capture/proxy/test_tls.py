@@ -163,11 +163,26 @@ def test_a_cut_inside_tls_is_a_cut(authority: Authority) -> None:
 class Proxy:
     """A forward proxy that connects everything to one port."""
 
-    def __init__(self, port: int, answer: bytes = b"HTTP/1.1 200 Connection established\r\n\r\n") -> None:
-        self._port, self._answer = port, answer
+    def __init__(
+        self,
+        port: int,
+        answer: bytes,
+        tls: ssl.SSLContext | None,
+    ) -> None:
+        self._port, self._answer, self.tls = port, answer, tls
         self.heads: list[bytes] = []
 
     def play(self, wire: Wire) -> None:
+        if self.tls:
+            with (
+                contextlib.suppress(OSError),
+                Wire(self.tls.wrap_socket(wire.sock, server_side=True)) as secure,
+            ):
+                self._connect(secure)
+        else:
+            self._connect(wire)
+
+    def _connect(self, wire: Wire) -> None:
         self.heads.append(wire.head())
         wire.send(self._answer)
         if b" 200 " not in self._answer:
@@ -181,10 +196,14 @@ class Proxy:
 
 
 @contextlib.contextmanager
-def forward_proxy(port: int, **options: bytes) -> Iterator[tuple[Proxy, str]]:
-    proxy = Proxy(port, **options)
+def forward_proxy(
+    port: int,
+    answer: bytes = b"HTTP/1.1 200 Connection established\r\n\r\n",
+    tls: ssl.SSLContext | None = None,
+) -> Iterator[tuple[Proxy, str]]:
+    proxy = Proxy(port, answer, tls)
     with Upstream(proxy.play) as listening:
-        yield proxy, f"http://us%65r:p%40ss@127.0.0.1:{listening.port}"
+        yield proxy, f"http{'s' if tls else ''}://us%65r:p%40ss@localhost:{listening.port}"
 
 
 def test_known_hosts_are_reached_through_the_https_proxy(authority: Authority) -> None:
@@ -204,6 +223,51 @@ def test_known_hosts_are_reached_through_the_https_proxy(authority: Authority) -
     assert proxy.heads == [
         b"CONNECT api.openai.com:443 HTTP/1.1\r\nHost: api.openai.com:443\r\n" + basic + b"\r\n"
     ]
+
+
+def test_a_proxy_may_be_spoken_to_over_tls(authority: Authority) -> None:
+    """TLS inside TLS, with more in both directions than any buffer holds."""
+    big = response(b"y" * 2_000_000)
+    with (
+        over_tls(authority, big) as upstream,
+        forward_proxy(upstream.port, tls=authority.server) as (proxy, url),
+        relaying(ca_file=authority.ca_file, https_proxy=url) as relay,
+        relay.client() as client,
+    ):
+        assert url.startswith("https://")
+        authority.names.clear()
+        for _ in range(2):
+            client.send(relay.request(b"/openai/api.openai.com/v1/responses", b"x" * 2_000_000))
+            assert client.message() == big
+        client.close()
+        assert relay.tap.reason() is None
+    assert authority.names == ["localhost", "api.openai.com"]
+    assert len(proxy.heads) == 1
+
+
+def test_a_proxy_that_nobody_vouches_for_is_not_told_anything(authority: Authority) -> None:
+    with (
+        forward_proxy(1, tls=authority.server) as (proxy, url),
+        relaying(https_proxy=url) as relay,
+        relay.client() as client,
+    ):
+        client.send(relay.request(b"/openai/api.openai.com/v1/responses", b"{}"))
+        assert client.rest().startswith(b"HTTP/1.1 502 ")
+        assert relay.tap.reason() == "tls"
+    assert proxy.heads == []
+
+
+def test_an_upstream_behind_a_proxy_is_verified_too(authority: Authority) -> None:
+    """The proxy leads to one that has no certificate for that name."""
+    with (
+        over_tls(authority, response(b"not it")) as upstream,
+        forward_proxy(upstream.port, tls=authority.server) as (_, url),
+        relaying(ca_file=authority.ca_file, https_proxy=url) as relay,
+        relay.client() as client,
+    ):
+        client.send(relay.request(b"/openai/api.mistral.ai/v1/responses", b"{}"))
+        assert client.rest().startswith(b"HTTP/1.1 502 ")
+        assert relay.tap.reason() == "tls"
 
 
 def test_plain_http_and_what_no_proxy_names_go_directly(authority: Authority) -> None:
@@ -261,7 +325,7 @@ def test_no_proxy_names_ipv6_addresses(no_proxy: str, direct: bool) -> None:
     assert proxy.request(route).startswith(b"CONNECT [::1]:443 HTTP/1.1\r\nHost: [::1]:443\r\n")
 
 
-@pytest.mark.parametrize("url", ["https://proxy.test:3128", "socks5://proxy.test", "http://"])
+@pytest.mark.parametrize("url", ["ftp://proxy.test:3128", "socks5://proxy.test", "http://", "https://"])
 def test_a_proxy_we_cannot_use_is_an_error_at_start(url: str) -> None:
     with pytest.raises(ValueError, match="HTTPS_PROXY"):
         HttpsProxy.parse(url)

@@ -221,6 +221,9 @@ class Client(asyncio.Protocol):
             upstream.close()
             return
         self._use(upstream)
+        if upstream.ended:  # before it was ours
+            self.upstream_ended(reset=False)
+            return
         upstream.transport.write(b"".join(outgoing))
         self._balance()
 

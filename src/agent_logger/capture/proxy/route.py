@@ -57,6 +57,11 @@ class Route:
     has_tokens: bool = False  # an OAuth token endpoint: its bodies are never kept
 
     @property
+    def tls_host(self) -> str | None:
+        """Whose certificate is wanted."""
+        return self.host if self.tls else None
+
+    @property
     def key(self) -> tuple[str, int, bool]:
         return self.host, self.port, self.tls
 

@@ -7,11 +7,12 @@ than it would. Only what a client leaves behind goes into the pool, for the next
 
 import asyncio
 import base64
+import contextlib
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import Protocol, TypeVar, cast
 from urllib.parse import unquote, urlsplit
 
 import truststore
@@ -26,6 +27,7 @@ _POOLED_PER_ORIGIN = 16
 _PROXY_HEAD_LIMIT = 16 << 10
 
 Key = tuple[str, int, bool]
+P = TypeVar("P", bound=asyncio.Protocol)
 
 
 class UnreachableError(Exception):
@@ -151,6 +153,7 @@ class HttpsProxy:
 
     host: str
     port: int
+    tls: bool = False  # to the proxy itself
     authorization: str = ""
     exceptions: tuple[str, ...] = ()
 
@@ -160,12 +163,13 @@ class HttpsProxy:
         if not url:
             return None
         parts = urlsplit(url if "://" in url else f"http://{url}")
-        if parts.scheme != "http" or not parts.hostname:
-            raise ValueError("HTTPS_PROXY must be http://host:port")
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("HTTPS_PROXY must be http://host:port or https://host:port")
+        tls = parts.scheme == "https"
         user = f"{unquote(parts.username)}:{unquote(parts.password or '')}" if parts.username else ""
         authorization = base64.b64encode(user.encode()).decode() if user else ""
         exceptions = tuple(item.strip().lower() for item in no_proxy.split(",") if item.strip())
-        return cls(parts.hostname, parts.port or 80, authorization, exceptions)
+        return cls(parts.hostname, parts.port or (443 if tls else 80), tls, authorization, exceptions)
 
     def serves(self, host: str, port: int) -> bool:
         return not any(_covers(exception, host, port) for exception in self.exceptions)
@@ -218,46 +222,63 @@ class Connector:
         """`UnreachableError`, or `NotAllowedError` for the address."""
         try:
             async with asyncio.timeout(self.connect_seconds):
-                return await self._start(route, await self._tcp(route))
+                if route.tls and self._proxy and self._proxy.serves(route.host, route.port):
+                    return await self._through(self._proxy, route)
+                return await self._directly(route)
         except TimeoutError as error:
             raise UnreachableError("connect_timeout", f"{route.name} did not answer") from error
 
-    async def _tcp(self, route: Route) -> socket.socket:
-        if route.tls and self._proxy and self._proxy.serves(route.host, route.port):
-            return await self._through(self._proxy, route)
+    async def _directly(self, route: Route) -> Upstream:
         addresses = check_addresses(route, await _resolve(route.host, route.port))
-        return await _open(addresses, route.port, route.name)
+        sock = await _open(addresses, route.port, route.name)
+        return await self._start(
+            lambda: Upstream(route.key, self.opened, self._turn), sock, route.name, route.tls_host
+        )
 
-    async def _through(self, proxy: HttpsProxy, route: Route) -> socket.socket:
-        addresses = await _resolve(proxy.host, proxy.port)
-        sock = await _open(addresses, proxy.port, "the HTTPS_PROXY")
-        try:
-            await _ask_proxy(sock, proxy.request(route))
-        except BaseException:
-            sock.close()
-            raise
-        return sock
-
-    async def _start(self, route: Route, sock: socket.socket) -> Upstream:
-        loop = asyncio.get_running_loop()
-        if not route.tls:
-            return (
-                await loop.create_connection(lambda: Upstream(route.key, self.opened, self._turn), sock=sock)
-            )[1]
-        if self._tls is None:
-            self._tls = self._make_tls()
-        try:
-            made = loop.create_connection(
-                lambda: Upstream(route.key, self.opened, self._turn),
-                sock=sock,
-                ssl=self._tls,
-                server_hostname=route.host,
+    async def _start(
+        self, protocol: Callable[[], P], sock: socket.socket, name: str, tls_host: str | None
+    ) -> P:
+        """A protocol on the socket; over TLS if there is a host to verify."""
+        with _tls_failures(name):
+            made = asyncio.get_running_loop().create_connection(
+                protocol, sock=sock, ssl=self._context() if tls_host else None, server_hostname=tls_host
             )
             return (await made)[1]
-        except OSError as error:  # ssl.SSLError is one
-            if isinstance(error, TimeoutError):
-                raise
-            raise UnreachableError("tls", f"no TLS connection to {route.name}") from error
+
+    async def _through(self, proxy: HttpsProxy, route: Route) -> Upstream:
+        addresses = await _resolve(proxy.host, proxy.port)
+        sock = await _open(addresses, proxy.port, "the HTTPS_PROXY")
+        answer = await self._start(_Answer, sock, "the HTTPS_PROXY", proxy.host if proxy.tls else None)
+        try:
+            answer.transport.write(proxy.request(route))
+            await answer.check()
+            upstream = Upstream(route.key, self.opened, self._turn)
+            with _tls_failures(route.name):
+                secure = await asyncio.get_running_loop().start_tls(
+                    answer.transport, upstream, self._context(), server_hostname=route.host
+                )
+        except BaseException:
+            answer.transport.abort()
+            raise
+        if secure is None:
+            raise UnreachableError("tls", f"no TLS connection to {route.name}")
+        upstream.connection_made(secure)
+        return upstream
+
+    def _context(self) -> ssl.SSLContext:
+        if self._tls is None:
+            self._tls = self._make_tls()
+        return self._tls
+
+
+@contextlib.contextmanager
+def _tls_failures(name: str) -> Iterator[None]:
+    try:
+        yield
+    except TimeoutError:
+        raise
+    except OSError as error:  # ssl.SSLError is one
+        raise UnreachableError("tls", f"no TLS connection to {name}") from error
 
 
 async def _resolve(host: str, port: int) -> list[str]:
@@ -294,14 +315,34 @@ async def _dial(address: str, port: int) -> socket.socket:
     return sock
 
 
-async def _ask_proxy(sock: socket.socket, request: bytes) -> None:
-    loop = asyncio.get_running_loop()
-    await loop.sock_sendall(sock, request)
-    answer = b""
-    while not answer.endswith(b"\r\n\r\n"):  # what TLS says comes after we speak: nothing may follow here
-        data = await loop.sock_recv(sock, 4096)
-        answer += data
-        if not data or len(answer) > _PROXY_HEAD_LIMIT:
+class _Answer(asyncio.Protocol):
+    """What a proxy answers to CONNECT; then TLS takes the connection over."""
+
+    transport: asyncio.Transport
+
+    def __init__(self) -> None:
+        self._data = b""
+        self._whole: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._data += data
+        # What TLS says comes after we speak: nothing may follow here.
+        if self._data.endswith(b"\r\n\r\n") or len(self._data) > _PROXY_HEAD_LIMIT:
+            self._end()
+
+    def connection_lost(self, _exc: Exception | None) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        if not self._whole.done():
+            self._whole.set_result(None)
+
+    async def check(self) -> None:
+        await self._whole
+        if not self._data.endswith(b"\r\n\r\n"):
             raise UnreachableError("connect_refused", "the HTTPS_PROXY did not answer CONNECT")
-    if answer.split(b" ", 2)[1:2] != [b"200"]:
-        raise UnreachableError("connect_refused", "the HTTPS_PROXY refused to connect")
+        if self._data.split(b" ", 2)[1:2] != [b"200"]:
+            raise UnreachableError("connect_refused", "the HTTPS_PROXY refused to connect")
