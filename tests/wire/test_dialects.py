@@ -333,8 +333,8 @@ def test_anthropic_usage_is_the_start_and_the_end_merged() -> None:
 
 def test_what_came_counts_where_the_beginning_is_missing() -> None:
     told = {"type": "content_block_delta", "index": 1, "delta": {"type": "thinking_delta", "thinking": "Hm"}}
-    answer = ANTHROPIC.read(sse(told, *STOP))
-    assert not answer.complete
+    assert not ANTHROPIC.read(sse(told, *STOP)).complete
+    answer = ANTHROPIC.read(sse(told))
     assert answer.message
     assert answer.message["content"] == [{"type": "thinking", "thinking": "Hm", "signature": ""}]
 
@@ -385,8 +385,8 @@ def begun_call(name: str, arguments: str = "", **more: Any) -> Json:
 CHATS = [
     pytest.param(
         [
-            begun_call("a", index=0),
             begun_call("b", index=4),
+            begun_call("a", index=0),
             call('{"x"', index=0),
             call("{}", index=4),
             call(":1}", index=0),
@@ -589,6 +589,13 @@ def test_items_count_where_the_last_event_has_none(output: Json) -> None:
     assert answer.message["output"] == [REASONING, SAID]
 
 
+def test_the_last_event_has_the_last_word_and_may_leave_out_what_was_said() -> None:
+    last = {"type": "response.completed", "response": {"id": "resp", "output": [SAID]}}
+    answer = RESPONSES.read(sse(response("created", output=[]), item("done", 0, REASONING), last))
+    assert answer.message
+    assert (answer.message["output"], answer.model) == ([SAID], "gpt")
+
+
 def test_a_response_that_was_cut_has_the_texts_that_came() -> None:
     part = {
         "type": "response.content_part.added",
@@ -598,8 +605,8 @@ def test_a_response_that_was_cut_has_the_texts_that_came() -> None:
     events = [
         response("created", output=[], usage=None),
         item("added", 0, {**REASONING, "summary": []}),
-        delta("reasoning_summary_text", 0, "First", summary_index=0),
         delta("reasoning_summary_text", 0, "Second", summary_index=1),
+        delta("reasoning_summary_text", 0, "First", summary_index=0),
         item("added", 1, {**SAID, "content": []}),
         part,
         delta("output_text", 1, "Ye"),
@@ -688,7 +695,8 @@ def test_gemini_parts_are_joined_over_chunks() -> None:
 def test_gemini_usage_counts_thoughts_as_output_and_the_cache_apart() -> None:
     early = {"promptTokenCount": 200, "thoughtsTokenCount": 5, "totalTokenCount": 205}
     late = {
-        "promptTokenCount": 200,
+        "promptTokenCount": 190,
+        "toolUsePromptTokenCount": 10,
         "cachedContentTokenCount": 50,
         "candidatesTokenCount": 12,
         "totalTokenCount": 224,
@@ -705,6 +713,25 @@ def test_gemini_usage_counts_thoughts_as_output_and_the_cache_apart() -> None:
 def test_a_prompt_that_gemini_blocks_is_answered() -> None:
     answer = GEMINI.read(b'{"promptFeedback": {"blockReason": "SAFETY"}, "responseId": "r"}')
     assert answer == Answer(message_id="r", stop_reason="SAFETY", complete=True)
+    assert GEMINI.read(sse({"promptFeedback": {"blockReason": "SAFETY"}, "responseId": "r"})) == answer
+
+
+def test_all_candidates_of_gemini_must_end_and_the_first_counts() -> None:
+    def candidate(index: int, text: str, finish: str | None = None) -> Json:
+        content = {"role": "model", "parts": [{"text": text}]}
+        return {"candidates": [{"index": index, "content": content, "finishReason": finish}]}
+
+    begun = [candidate(1, "b"), candidate(0, "a"), candidate(1, "b", "MAX_TOKENS")]
+    assert not GEMINI.read(sse(*begun)).complete
+    answer = GEMINI.read(sse(*begun, candidate(0, "a", "STOP")))
+    assert (answer.message, answer.stop_reason) == ({"role": "model", "parts": [{"text": "aa"}]}, "STOP")
+    assert answer.complete
+
+
+def test_a_part_of_gemini_that_says_more_than_its_text_stands_alone() -> None:
+    told: list[Json] = [{"text": "a"}, {"text": "b", "partMetadata": {"x": 1}}, {"text": "c"}]
+    answer = GEMINI.read(sse(*(parts(it) for it in told)))
+    assert answer.message == {"role": "model", "parts": told}
 
 
 def test_code_assist_wraps_the_same() -> None:

@@ -10,7 +10,7 @@ import json
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
@@ -118,7 +118,7 @@ class Assembler(ABC):
 
     def _kept(self, value: Any) -> Any:
         """What can be written down, and read again."""
-        if nested_deeper(value, MOST_NESTED):
+        if isinstance(value, (dict, list)) and nested_deeper(value, MOST_NESTED):
             self.damaged = True
             return None
         return with_whole_characters(value) if self._halves else value
@@ -216,19 +216,18 @@ def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
 
 
-def nested_deeper(value: Any, levels: int) -> bool:
-    level = [value]
+def nested_deeper(value: dict[str, Any] | list[Any], levels: int) -> bool:
+    level: list[Any] = [value]
     for _ in range(levels):
-        level = [child for node in level for child in _children(node)]
-        if not level:
+        inner: list[Any] = []
+        for node in level:
+            for child in node.values() if type(node) is dict else node:
+                if type(child) is dict or type(child) is list:
+                    inner.append(child)  # noqa: PERF401 - most are no nodes, and this is asked of every answer
+        if not inner:
             return False
+        level = inner
     return True
-
-
-def _children(value: Any) -> Iterable[Any]:
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()
 
 
 def with_whole_characters(value: Any) -> Any:
@@ -254,9 +253,11 @@ def fields_of(value: Any) -> Json:
 def count(usage: Mapping[str, Any], name: str) -> int:
     """A number of tokens; 0 for what cannot be one."""
     value = usage.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, float) and math.isfinite(value):
+        value = int(value)
+    if type(value) is not int:  # a bool is none
         return 0
-    return max(0, min(int(value), 1 << 62))
+    return max(0, min(value, 1 << 62))
 
 
 def failure(body: Any) -> Failure | None:
