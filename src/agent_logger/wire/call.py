@@ -64,16 +64,21 @@ NEXT = {
 class Collected:
     """The bytes of one direction. `times` has, for each piece, when its chunk began, or -1 if it goes on with one."""
 
-    __slots__ = ("_inside", "pieces", "size", "times")
+    __slots__ = ("_inside", "chunks", "first_ns", "last_ns", "pieces", "size", "times")
 
     def __init__(self) -> None:
         self.size = 0
         self.pieces: list[bytes] = []
         self.times: list[int] = []
+        self.first_ns = self.last_ns = self.chunks = 0
         self._inside = False
 
     def add(self, data: bytes, ns: int, *, ends_chunk: bool = True) -> None:
+        if not self.size:
+            self.first_ns = ns
         self.size += len(data)
+        self.last_ns = ns
+        self.chunks += not self._inside
         self.pieces.append(data)
         self.times.append(-1 if self._inside else ns)
         self._inside = not ends_chunk

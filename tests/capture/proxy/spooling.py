@@ -26,7 +26,7 @@ from agent_logger.capture.proxy.frames import (
     ResponseHead,
 )
 from agent_logger.capture.proxy.spool import Spool
-from agent_logger.records import Request, Response, WireStart, as_bytes
+from agent_logger.records import Request, Response, Rewrite, WireStart, as_bytes
 from agent_logger.store.clock import CLOCK
 from agent_logger.store.parts import PartFile, parts_in
 from agent_logger.store.read import read_log
@@ -177,6 +177,7 @@ class Logged:
     responses: dict[str, list[Response]] = field(default_factory=dict)
     logs: dict[str, str] = field(default_factory=dict)  # of a call
     starts: Counter[str] = field(default_factory=Counter)  # by log
+    rewrites: list[tuple[str, Rewrite]] = field(default_factory=list)
     others: list[object] = field(default_factory=list)
 
     def request(self, call: str) -> Request:
@@ -202,6 +203,8 @@ def logged(log_dir: Path) -> Logged:
                     assert found.logs.get(call) == log, "a response before its request, or elsewhere"
                 case WireStart():
                     found.starts[log] += 1
+                case Rewrite() as rewrite:
+                    found.rewrites.append((log, rewrite))
                 case other:
                     found.others.append(other)
     return found
@@ -290,10 +293,17 @@ class Script:
 
     def _call(self, call: int, rng: random.Random) -> Iterator[Step]:
         yield Step(call, "head")
-        for index in range(rng.choice((0, 1, 1, 2, 5))):
-            yield Step(
-                call, "body", _filler(f"{self.seed}:{call}:{index}", rng.choice((10, 300, 3000, 20_000)))
-            )
+        texts = [
+            _filler(f"{self.seed}:{call}:{index}", rng.choice((10, 300, 3000, 20_000)))
+            for index in range(rng.choice((0, 1, 1, 2, 5)))
+        ]
+        if (
+            texts
+        ):  # a question that has nothing to do with the one before: the session's history was rewritten
+            texts[0] = b'{"tools":[{"name":"t"}],"messages":[{"role":"user","content":"' + texts[0]
+            texts[-1] += b'"}]}'
+        for text in texts:
+            yield Step(call, "body", text)
         yield Step(call, "sent")
         yield Step(call, "answer")
         for index in range(rng.choice(self.chunks)):
@@ -321,7 +331,7 @@ def frame_of(script: Script, step: Step, connection: int) -> AnyFrame:
                 "anthropic",
                 "api.anthropic.com",
                 PATH,
-                request_head(),
+                request_head(PATH, f"x-claude-code-session-id: {script.seed}-{connection}".encode()),
             )
         case "body":
             return RequestData(step.call, now(), step.data)
@@ -389,6 +399,8 @@ def numbering_faults(found: Logged) -> list[str]:
             wrong.append(f"{log}: numbered {sorted(numbers)}")
         if found.starts[log] != 1:
             wrong.append(f"{log}: {found.starts[log]} starts")
+    rewrites = Counter((log, it.seq) for log, it in found.rewrites)
+    wrong += [f"{log}: {count} rewrites of {seq}" for (log, seq), count in rewrites.items() if count > 1]
     if set(found.starts) != set(by_log):
         wrong.append(f"sessions without calls: {set(found.starts) - set(by_log)}")
     return wrong

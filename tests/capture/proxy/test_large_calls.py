@@ -166,7 +166,7 @@ def test_a_crash_doubles_no_message_of_a_tunnel_that_was_let_go(world: World) ->
         if index % 10 == 0:
             world.wait_until_spooled()
     world.wait_until_let_go()
-    wait_until(lambda: world.status().written == 2 * PIECES + 2)
+    wait_until(lambda: world.status().written == 2 * PIECES + 1)
     world.kill_recorder()
     say(b"late")
     relay.put(CallEnd(number, now()))

@@ -3,6 +3,7 @@
 import base64
 import gzip
 import hmac
+import json
 import os
 import signal
 import subprocess
@@ -54,6 +55,8 @@ from tests.capture.proxy.spooling import (
     response_chunks,
     websocket_frame,
 )
+
+ASKED = b'{"model":"m","messages":[{"role":"user","content":"hi"}]}'
 
 
 class World:
@@ -190,7 +193,7 @@ HEADS = [
 @pytest.mark.parametrize(("fields", "exact"), HEADS)
 def test_a_head_is_given_back_exactly(world: World, fields: list[bytes], exact: bool) -> None:
     head = request_head(PATH, *fields)
-    call = world.relay.call(head=head, fields=fields, status=b"HTTP/1.1 200 Fine then")
+    call = world.relay.call(head=head, body=[ASKED], fields=fields, status=b"HTTP/1.1 200 Fine then")
     found = world.record()
     request, response = found.request(call), found.response(call)
     assert head_of(request, "POST /anthropic/api.anthropic.com/v1/messages HTTP/1.1") == head
@@ -259,12 +262,26 @@ def test_a_call_without_an_answer_has_a_response_that_says_so(world: World, reas
 # ---------------------------------------------------------------- where it goes
 
 
-def test_the_calls_of_a_connection_are_one_session_and_its_other_calls_go_there(world: World) -> None:
-    relay = world.relay
-    first = relay.call(connection=1, path=b"/v1/models", head=request_head(b"/v1/models", method=b"GET"))
-    calls = [relay.call(connection=1) for _ in range(3)]
-    later = relay.call(connection=1, path=b"/v1/models", head=request_head(b"/v1/models", method=b"GET"))
-    other = relay.call(connection=2)
+def test_the_calls_of_a_client_are_one_session_whatever_their_connection(world: World) -> None:
+    relay, own = world.relay, b"x-claude-code-session-id: 0b1c2d3e"
+    models = request_head(b"/v1/models", method=b"GET")
+    first = relay.call(connection=1, path=b"/v1/models", head=models)
+    head = request_head(PATH, own)
+    said = {"role": "user", "content": "hi"}
+    answered = {"role": "assistant", "content": [{"type": "text", "text": "yes"}]}
+    calls = [
+        relay.call(
+            connection=number,
+            head=head,
+            body=[json.dumps({"model": "m", "messages": [said, *[answered, said] * number]}).encode()],
+            answer=[json.dumps({"type": "message", "stop_reason": "end_turn", **answered}).encode()],
+        )
+        for number in range(3)
+    ]
+    later = relay.call(connection=1, path=b"/v1/models", head=request_head(b"/v1/models", own, method=b"GET"))
+    other = relay.call(
+        connection=1, head=request_head(PATH, b"x-claude-code-session-id: other"), body=[ASKED]
+    )
     found = world.record()
     assert found.logs[first] == "anthropic/unattributed"
     assert len({found.logs[call] for call in [*calls, later]}) == 1
@@ -276,18 +293,19 @@ def test_the_calls_of_a_connection_are_one_session_and_its_other_calls_go_there(
 
 
 TRACKED = [
-    "/v1/chat/completions",
-    "/v1/responses",
-    "/v1beta/models/g:generateContent",
-    "/v1/messages?beta=true",
+    ("/v1/chat/completions", ASKED),
+    ("/v1/responses", b'{"input":"hi"}'),
+    ("/v1beta/models/g:generateContent", b'{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}'),
+    ("/v1/messages?beta=true", ASKED),
 ]
 
 
-@pytest.mark.parametrize("path", TRACKED)
-def test_calls_to_a_model_begin_a_session(world: World, path: str) -> None:
-    call = world.relay.call(path=path.encode(), head=request_head(path.encode()))
+@pytest.mark.parametrize(("path", "body"), TRACKED)
+def test_calls_to_a_model_begin_a_session(world: World, path: str, body: bytes) -> None:
+    call = world.relay.call(path=path.encode(), head=request_head(path.encode()), body=[body])
     found = world.record()
     assert not found.logs[call].endswith("unattributed")
+    assert found.request(call).thread == found.request(call).kind == "main"
 
 
 def test_a_refused_request_is_recorded_apart_without_its_secrets(world: World) -> None:
@@ -689,7 +707,7 @@ def test_a_frame_that_makes_no_sense_costs_its_own_call_alone(
 
 def test_what_is_due_is_sealed_and_an_open_log_is_not(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child_module, "SEAL_FIRST_SECONDS", 1.5)
-    old = world.relay.call(body=[b"old"])
+    old = world.relay.call(body=[ASKED.replace(b"hi", b"old")])
     logs = world.record().logs
     (world.log_dir / "anthropic" / "note.txt").write_text("not ours")
     done = world.log_dir / f"{logs[old]}.jsonl"
@@ -698,7 +716,7 @@ def test_what_is_due_is_sealed_and_an_open_log_is_not(world: World, monkeypatch:
 
     spool = Spool(spool_folder(world.log_dir), tell=world.credentials.append)
     relay = Relay(spool)
-    calls = [relay.call(body=[b"new"])]
+    calls = [relay.call(body=[ASKED], status=b"HTTP/1.1 529 Overloaded")]  # so that the next is a retry
     ours, theirs = pipe_with(world.credentials, keep_open=True)
     child = Child(world.log_dir, world.home, pipe=ours, seal_after_seconds=0.5)
     running = threading.Thread(target=child.run)
@@ -706,15 +724,15 @@ def test_what_is_due_is_sealed_and_an_open_log_is_not(world: World, monkeypatch:
     try:
         wait_until(done.with_name(f"{done.name}.zst").exists)
         wait_until(lambda: not done.exists())
-        calls.append(relay.call(body=[b"newer"]))
+        calls.append(relay.call(body=[ASKED]))
         spool.close()
     finally:
         os.close(theirs)
         running.join(30)
         os.close(ours)
     found = logged(world.log_dir)
-    assert request_bytes(found.request(old)) == b"old"
-    assert [request_bytes(found.request(call)) for call in calls] == [b"new", b"newer"]
+    assert request_bytes(found.request(old)) == ASKED.replace(b"hi", b"old")
+    assert [request_bytes(found.request(call)) for call in calls] == [ASKED, ASKED]
     assert {found.logs[call] for call in calls} == {found.logs[calls[0]]}
     assert len(list((world.log_dir / "anthropic").glob("2*.jsonl"))) == 1
     assert [path.name for path in (world.log_dir / "anthropic").glob("*.zst")] == [f"{done.name}.zst"]

@@ -45,13 +45,7 @@ class Open(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     seq: int | None = None
     last_seq: int | None = None  # on a WebSocket, of its last message
     log: tuple[str, str] | None = None
-
-
-class Session(msgspec.Struct, frozen=True):
-    relay: str
-    connection: int
-    log: tuple[str, str]
-    upstream: str
+    last_log: tuple[str, str] | None = None
 
 
 class Relay(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -67,7 +61,6 @@ class Position(msgspec.Struct, frozen=True, kw_only=True):
     wall: float = 0.0
     relays: dict[str, Relay] = msgspec.field(default_factory=dict)
     open: list[Open] = msgspec.field(default_factory=list)
-    sessions: list[Session] = msgspec.field(default_factory=list)
     numbers: list[tuple[str, str, int]] = msgspec.field(default_factory=list)  # folder, name, last call
 
     def starts(self, folder: Path) -> dict[str, Start]:

@@ -16,11 +16,12 @@ import msgspec
 
 from agent_logger.capture.proxy import checkpoint
 from agent_logger.capture.proxy.checkpoint import Checkpoints, Steps
+from agent_logger.capture.proxy.filing import Filing
 from agent_logger.capture.proxy.logs import Logs
 from agent_logger.capture.proxy.pair import Bench
 from agent_logger.capture.proxy.pipe import POLL_SECONDS, Pipe
 from agent_logger.capture.proxy.recording import Recording
-from agent_logger.capture.proxy.segments import Spools
+from agent_logger.capture.proxy.segments import Spools, segments_of
 from agent_logger.capture.proxy.spool import spool_folder
 from agent_logger.errors import SourceError
 from agent_logger.store import layout, platform
@@ -125,10 +126,13 @@ class Child:
         self._boot = checkpoint.boot_id()
         self.logs = Logs(self.log_dir, self.folder, self._insist)
         restarted = position.wall - 60 if position.wall and position.boot != self._boot else None
-        found = self.logs.recover(changed_since=restarted)
+        key = layout.install_key(self.home)
+        # After a power cut the table may know of calls that are in no log.
+        self.filing = Filing(self.logs, key, anew=restarted is not None and bool(segments_of(self.folder)))
+        found = self.logs.recover(self.filing.learn, changed_since=restarted)
         self._steps("recovered")
-        bench = Bench(layout.install_key(self.home), self.folder, self)
-        self.recording = Recording(self.logs, bench, self.pipe.values, patterns=self._patterns)
+        bench = Bench(key, self.folder, self)
+        self.recording = Recording(self.logs, self.filing, bench, self.pipe.values, patterns=self._patterns)
         self.recording.resume(position, found)
         self._checkpoints = Checkpoints(self.folder, position, self._steps)
         self.spools = Spools(self.folder, position.starts(self.folder))
@@ -165,6 +169,7 @@ class Child:
             if follower.exhausted:
                 self.recording.relay_died(follower)
         self.logs.flush()
+        self.filing.commit(time.monotonic())
         return took
 
     def _is_done(self) -> bool:
@@ -207,6 +212,8 @@ class Child:
         followers = self.spools.followers
         if state == self._state or self.recording.is_replaying(followers):
             return
+        if not self.filing.commit(time.monotonic(), at_once=True):
+            return  # the next one will; until then the tails tell what it lacks
         self._state = state
         picture = msgspec.structs.replace(self.recording.picture(), boot=self._boot, wall=time.time())
         needs = [(relay, call, it.kept) for (relay, call), it in self.recording.open.items()]
@@ -238,12 +245,18 @@ class Child:
     def _finish(self) -> None:
         if self._checkpoints.running:
             self._end_checkpoint(wait=True)
+        give_up_at = time.monotonic() + GIVE_UP_SECONDS
+        while not self.filing.commit(time.monotonic(), at_once=True) and time.monotonic() < give_up_at:
+            time.sleep(
+                POLL_SECONDS
+            )  # somebody reads sessions.db; without it the spool stays for the next start
         for _ in range(2):  # the second one forgets relays that the first one finished
             self._state = None
             self._begin_checkpoint()
             if self._checkpoints.running and not self._end_checkpoint(wait=True):
                 raise _GaveUpError
         self.logs.close()
+        self.filing.close()
         self._say()
 
     def _seal(self) -> None:

@@ -6,7 +6,7 @@ memory. Of a compressed body two files are written, as it came and decoded; one 
 
 import hmac
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -131,8 +131,8 @@ class _File:
 class Large:
     """A body on its way to a file. `path` is a name nobody else uses."""
 
-    def __init__(self, path: Path, how: Treatment, disk: Disk) -> None:
-        self._how = how
+    def __init__(self, path: Path, how: Treatment, disk: Disk, also: Callable[[bytes], None]) -> None:
+        self._how, self._also = how, also  # told the text, its encoding undone
         self._hmac = hmac.new(how.key, digestmod="sha256")
         self._size = 0
         self._window = Window(how.redactor, how.place)
@@ -150,6 +150,7 @@ class Large:
             if self._raw:
                 self._raw.add([(piece, ns)])
                 text = self._decoded(piece)
+            self._also(text)
             self._look(text)
             self._kept.add(self._window.feed(text, ns))
 
@@ -162,6 +163,7 @@ class Large:
             other.close(remove=True)
         file.close()
         return Kept(
+            text=b"",
             bytes=self._size,
             hmac="v1:" + self._hmac.hexdigest(),
             chunks=told_sizes(file.sizes, file.starts) if self._how.stream else None,

@@ -8,26 +8,25 @@ there already.
 import os
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from agent_logger.capture.proxy.frames import RequestHead
 from agent_logger.errors import SourceError
-from agent_logger.records import Record
+from agent_logger.records import Record, decode
 from agent_logger.store import platform
-from agent_logger.store.clock import timestamp
 from agent_logger.store.files import read_at
 from agent_logger.store.journal import Journal
-from agent_logger.store.layout import safe_name
 from agent_logger.store.parts import PartFile, part_of, parts_in, parts_of
+from agent_logger.tracking.known import Log, branch_name
 from agent_logger.wire.lines import LineSplitter
 
 MOST_JOURNALS = 512
-MOST_SESSIONS = 4096  # connections whose session is known
 READ_BYTES = 4 << 20
 SHORT_BYTES = 32 << 10  # a record up to this is not written alone
 WAITING_BYTES = 1 << 20
@@ -40,6 +39,9 @@ class LogName(NamedTuple):
 
     folder: str
     name: str
+
+
+Learn = Callable[[LogName, Record], None]
 
 
 class Touched(msgspec.Struct, frozen=True):
@@ -66,6 +68,7 @@ class Found:
     calls: dict[tuple[str, str], tuple[LogName, int]] = field(default_factory=dict)
     frames: dict[str, int] = field(default_factory=dict)  # by relay: the last one that was used
     gaps: set[str] = field(default_factory=set)
+    rewrites: set[tuple[LogName, int]] = field(default_factory=set)
     last: dict[LogName, int] = field(default_factory=dict)  # highest number of a call
 
 
@@ -124,14 +127,17 @@ class Logs:
         self._insist(move)
         return named[0]
 
-    def begin_session(self, provider: str, wall_ns: int) -> LogName:
+    def begin_session(self, folder: str, ts: str) -> LogName:
         """A name that no log has yet."""
-        stamp = timestamp(wall_ns / 1e9)
-        start = f"{stamp[:10].replace('-', '')}-{stamp[11:19].replace(':', '')}"
-        while True:
-            log = LogName(provider, f"{start}-{secrets.token_hex(2)}")
-            if not parts_of(self.log_dir / log.folder, log.name):
-                break
+        start = f"{ts[:10].replace('-', '')}-{ts[11:19].replace(':', '')}"
+        return self._begin(LogName(folder, f"{start}-{secrets.token_hex(2)}") for _ in count())
+
+    def begin_branch(self, folder: str, root: str, number: int) -> LogName:
+        """The same for a branch of a session: of this number, or a higher one."""
+        return self._begin(LogName(folder, branch_name(root, it)) for it in count(number))
+
+    def _begin(self, names: Iterator[LogName]) -> LogName:
+        log = next(it for it in names if not parts_of(self.log_dir / it.folder, it.name))
         self._write_touched(log, PartFile(self.log_dir / log.folder, log.name).path, 0)
         return log
 
@@ -205,9 +211,9 @@ class Logs:
 
     # ------------------------------------------------------------ after a crash
 
-    def recover(self, *, changed_since: float | None = None) -> Found:
-        """Read the tails. With a time, also all parts changed since: after a power cut what is on disk may be
-        newer than what says so."""
+    def recover(self, learn: Learn, *, changed_since: float | None = None) -> Found:
+        """Read the tails; `learn` is told each record. With a time, also all parts changed since: after a power cut
+        what is on disk may be newer than what says so."""
         self._lines = list(_touched_lines(self._path))
         self.checkpoint = max((line.checkpoint for line in self._lines), default=0)
         starts: dict[PartFile, int] = {}
@@ -222,15 +228,28 @@ class Logs:
             lines = [self._read_tail(part, size if part == start else 0, found) for part in parts]
             if size == 0 and parts == [PartFile(start.folder, start.name)] and lines == [0]:
                 start.path.unlink(missing_ok=True)  # begun, and no call is in it: another will be begun
+                continue
+            for part in parts:
+                self._learn_tail(part, size if part == start else 0, learn)
         return found
+
+    def _learn_tail(self, part: PartFile, offset: int, learn: Learn) -> None:
+        log = self._log_of(part)
+        for line in _tail(part, offset):
+            with suppress(msgspec.MsgspecError, RecursionError):  # damage; `verify` shows it
+                record = decode(line, "wire")
+                if isinstance(record, Record):
+                    learn(log, record)
+
+    def _log_of(self, part: PartFile) -> LogName:
+        return LogName("" if part.folder == self.log_dir else part.folder.name, part.name)
 
     def _read_tail(self, part: PartFile, offset: int, found: Found) -> int:
         """How many records there are beside the one that begins a session."""
-        folder = "" if part.folder == self.log_dir else part.folder.name
-        log, count = LogName(folder, part.name), 0
+        log, calls = self._log_of(part), 0
         for line in _tail(part, offset):
             seen = _seen(line, part.folder)
-            count += seen is None or seen.type not in ("session_start", "recovered")
+            calls += seen is None or seen.type not in ("session_start", "fork", "rewrite", "recovered")
             if seen and seen.call and seen.seq is not None:
                 found.calls[seen.call, seen.type] = log, seen.seq
                 found.last[log] = max(seen.seq, found.last.get(log, 0))
@@ -239,7 +258,9 @@ class Logs:
                     found.frames[relay] = max(int(number), found.frames.get(relay, 0))
             elif seen and seen.type == "gap" and seen.reason:
                 found.gaps.add(seen.reason)
-        return count
+            elif seen and seen.type == "rewrite" and seen.seq is not None:
+                found.rewrites.add((log, seen.seq))
+        return calls
 
 
 def _open(path: Path) -> platform.Held:
@@ -303,60 +324,27 @@ def last_seq(log_dir: Path, log: LogName) -> int:
     return 0
 
 
-# ---------------------------------------------------------------- which log
+def all_logs(log_dir: Path) -> Iterator[Log]:
+    """Those of sessions, the one written to last first."""
+    found: dict[tuple[Path, str], list[PartFile]] = {}
+    for folder in log_dir.iterdir():
+        if folder.is_dir() and folder.name[0] != ".":
+            for part in parts_in(folder):
+                if part.name != "unattributed":
+                    found.setdefault((folder, part.name), []).append(part)
+    newest_first = sorted(found.items(), key=lambda it: _changed_at(it[1]), reverse=True)
+    for (folder, name), parts in newest_first:
+        yield Log(folder.name, name, _lines(parts))
 
 
-class Filing:
-    """Which session a call belongs to, until tracking says it better: that of its connection.
-
-    A connection has one from its first call to a model on.
-    """
-
-    def __init__(self, logs: Logs) -> None:
-        self._logs = logs
-        self.sessions: OrderedDict[tuple[str, int], LogName] = OrderedDict()
-        self.upstreams: dict[LogName, str] = {}
-        self.numbers: dict[LogName, int] = {}  # of the last call
-
-    def log_of(self, relay: str, head: RequestHead, *, wall_ns: int) -> tuple[LogName, bool]:
-        """And whether it begins with this call."""
-        connection = relay, head.connection
-        if log := self.sessions.get(connection):
-            self.sessions.move_to_end(connection)
-            return log, False
-        provider = safe_name(head.provider)
-        if not is_tracked(head):
-            return LogName(provider, "unattributed"), False
-        log = self._logs.begin_session(provider, wall_ns)
-        self.join(connection, log, head.upstream)
-        return log, True
-
-    def join(self, connection: tuple[str, int], log: LogName, upstream: str) -> None:
-        self.sessions[connection] = log
-        self.upstreams.setdefault(log, upstream)
-        if len(self.sessions) > MOST_SESSIONS:
-            _, gone = self.sessions.popitem(last=False)
-            self.upstreams.pop(gone, None)
-            self.numbers.pop(gone, None)
-
-    def forget(self, relay: str) -> None:
-        """It is gone: none of its connections will bring another call."""
-        for connection in [key for key in self.sessions if key[0] == relay]:
-            log = self.sessions.pop(connection)
-            self.upstreams.pop(log, None)
-            self.numbers.pop(log, None)
-
-    def next_number(self, log: LogName) -> int:
-        known = self.numbers.get(log)
-        if known is None:
-            known = last_seq(self._logs.log_dir, log)
-        self.numbers[log] = known + 1
-        return known + 1
+def _changed_at(parts: Iterable[PartFile]) -> float:
+    times = [0.0]
+    for part in parts:
+        with suppress(OSError):  # it is being sealed
+            times.append(part.existing_path().stat().st_mtime)
+    return max(times)
 
 
-_TRACKED = ("/v1/messages", "/chat/completions", "/responses", ":generateContent", ":streamGenerateContent")
-
-
-def is_tracked(head: RequestHead) -> bool:
-    path = head.path.partition(b"?")[0].decode("latin-1")
-    return path.endswith(_TRACKED) and (head.websocket or head.head.startswith(b"POST "))
+def _lines(parts: Iterable[PartFile]) -> Iterator[bytes]:
+    for part in sorted(parts, key=lambda part: part.number):
+        yield from _tail(part, 0)

@@ -8,8 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
+from msgspec import UNSET
+
 from agent_logger.capture.proxy.frames import Refusal, RequestHead
 from agent_logger.capture.proxy.large import LARGE_BYTES, Disk, Large
+from agent_logger.capture.proxy.logs import LogName
 from agent_logger.capture.proxy.payload import (
     SMALLEST_KNOWN,
     Kept,
@@ -19,7 +23,9 @@ from agent_logger.capture.proxy.payload import (
     Treatment,
     keep,
 )
-from agent_logger.records import Headers, Redaction, Request, Response, Timing
+from agent_logger.records import Headers, Json, Redaction, Request, Response, Timing
+from agent_logger.tracking.tracker import Decision
+from agent_logger.wire.answer import Answer, tokens_per_second
 from agent_logger.wire.call import (
     Call,
     Collected,
@@ -30,8 +36,11 @@ from agent_logger.wire.call import (
     status_line,
     stream_end,
 )
+from agent_logger.wire.dialects import Dialect, dialect_of
+from agent_logger.wire.encodings import DecodeError, decode
 
 TOGETHER_BYTES = 64 << 10  # a body up to this is searched together with its head
+UNDERSTOOD_BYTES = 24 << 20  # of a body; no provider takes much more, and it has to be in memory
 REQUEST_IDS = ("request-id", "x-request-id", "x-oai-request-id")
 
 
@@ -72,12 +81,23 @@ class _Body:
     large: Large | None = None
     unknown: int = 0  # credentials that could not be put back: what the bytes were is not known
     redactions: list[Redaction] = field(default_factory=list)
+    pieces: list[bytes] = field(default_factory=list)  # of a large one, to be understood all the same
+    size: int = 0
+
+    def also(self, text: bytes) -> None:
+        self.size += len(text)
+        self.pieces.append(text)
+        if self.size > UNDERSTOOD_BYTES:
+            self.pieces.clear()
 
 
 class Pair:
     def __init__(self, asked: Asked, call_id: str, ns: int, secrets: Secrets, bench: Bench) -> None:
         self.asked, self.id = asked, call_id
         self.seq = 0
+        self.log: LogName | None = None  # where its request is
+        self.decision: Decision | None = None
+        self.answer: Answer | None = None  # once the response has ended
         self.call = Call(ns)
         self.secrets = secrets  # those of the response are added when it has begun
         self.message = False  # of a WebSocket
@@ -87,6 +107,8 @@ class Pair:
         self._answered: list[bytes] | None = None  # the lines of the response's head
         self._lines: list[Line] | None = None  # the same, redacted when first needed
         self._fields: dict[str, str] | None = None
+        self._answer_kept = Kept(b"", 0)
+        self.reason: str | None = None
 
     # ------------------------------------------------------------ frames
 
@@ -138,13 +160,60 @@ class Pair:
         self.call.response.take()
         _discard(self._response)
 
+    # ------------------------------------------------------------ what was asked and answered
+
+    @property
+    def status(self) -> int | None:
+        return status_line(self._status).status
+
+    @property
+    def path(self) -> str:
+        return self.asked.path.decode("latin-1")
+
+    def question(self) -> bytes:
+        """The body of the request, its encoding undone; nothing if it is too large, or not as it says."""
+        body, collected = self._request, self.call.request
+        if body.large:
+            body.large.add(*collected.take())
+            return b"".join(body.pieces)
+        if len(collected.pieces) > 1:
+            collected.pieces, collected.times = [b"".join(collected.pieces)], collected.times[:1]
+        data = collected.pieces[0] if collected.pieces else b""
+        encoding = self._request_treatment().encoding
+        try:
+            return decode(data, encoding) if data and encoding else data
+        except DecodeError:
+            return b""
+
+    def rejoin(self) -> str | None:
+        """Read the answer, now that it has ended. Returns why it is not complete."""
+        call = self.call
+        messages = call.response.pieces if self.message and not self._response.large else ()
+        clean = call.response.size < TOGETHER_BYTES
+        clean = clean and self.secrets.is_clean(self._answered or (), call.response.pieces)
+        kept = self._kept(self._response, call.response, self._response_treatment, None, clean=clean)
+        self._answer_kept = kept
+        ended = None if call.reason or call.holes else kept.stream_ended
+        self.reason = call.outcome(stream_ended=ended)
+        if dialect := self._dialect():
+            reader = dialect.reader(messages=self.message)
+            for piece in messages or self._response.pieces or (kept.text,):
+                reader.feed(piece)
+            self.answer = reader.finish()
+        self._response.pieces, kept.text = [], b""
+        return self.reason
+
+    def _dialect(self) -> Dialect | None:
+        asked = self.message or self.asked.head.startswith(b"POST ")
+        return dialect_of(self.asked.frame.provider, self.path) if asked else None
+
     # ------------------------------------------------------------ records
 
     def request_record(
         self, *, ts: str, seq: int, frame: str, upstream: str | None, known: KnownBody | None
     ) -> Written:
         """`upstream` is that of the log: a head that says the same need not be written out."""
-        asked, call = self.asked, self.call
+        asked, call, decision = self.asked, self.call, self.decision
         start, *lines = head_lines(asked.head)
         clean = call.request.size < SMALLEST_KNOWN and self.secrets.is_clean(lines, call.request.pieces)
         kept = self._kept(self._request, call.request, self._request_treatment, known, clean=clean)
@@ -161,7 +230,11 @@ class Pair:
             head=head,
             body=kept.body,
             body_encoding=kept.encoding,
-            fingerprint=None,
+            fingerprint=decision.fingerprint if decision else None,
+            thread=decision.thread if decision else None,
+            kind=decision.kind if decision else None,
+            identity=decision.of_request if decision else None,
+            retry_of=decision.retry_of if decision else None,
             call=self.id,
             bytes=kept.bytes,
             body_hmac=None if self._request.unknown else kept.hmac,
@@ -199,14 +272,12 @@ class Pair:
         head = [said, *(line.text for line in lines)]
         return headers, head + (["", *(line.text for line in trailers)] if trailers else [])
 
-    def response_record(self, *, ts: str, seq: int, frame: str) -> Written:
-        call = self.call
-        clean = call.response.size < TOGETHER_BYTES
-        clean = clean and self.secrets.is_clean(self._answered or (), call.response.pieces)
-        kept = self._kept(self._response, call.response, self._response_treatment, None, clean=clean)
+    def response_record(self, *, ts: str, seq: int, frame: str, fingerprint: str | None) -> Written:
+        """After `rejoin`."""
+        call, kept, reason = self.call, self._answer_kept, self.reason
+        came = call.response
+        answer = self.answer or Answer()
         redactions = list(kept.redactions)
-        ended = None if call.reason or call.holes else kept.stream_ended
-        reason = call.outcome(stream_ended=ended)
         headers: Headers | None = None
         head: list[str] | None = None
         line = status_line(self._status)
@@ -217,6 +288,7 @@ class Pair:
         trailers = None
         if call.response_trailers:
             trailers, _ = _headers(self.secrets.head(head_lines(call.response_trailers)), redactions)
+        message = self._redacted(answer.message, "message", redactions)
         record = Response(
             ts=ts,
             seq=seq,
@@ -238,11 +310,26 @@ class Pair:
             file_bytes=kept.file_bytes or None,
             recoded=kept.recoded,
             original=kept.original,
+            fingerprint=fingerprint,
+            message=message,
+            message_id=answer.message_id,
+            model=answer.model,
+            stop_reason=answer.stop_reason,
+            usage=self._redacted(answer.raw_usage, "usage", redactions),
+            tokens_per_second=tokens_per_second(answer, came.first_ns, came.last_ns, came.chunks),
             request_id=next((value for name in REQUEST_IDS if (value := self.header(name))), None),
             redactions=redactions or None,
             frame=frame,
         )
         return Written(record, kept.file, f"{self.id}-response")
+
+    def _redacted(self, value: object, place: str, redactions: list[Redaction]) -> Json:
+        """Rejoined, a text may show a secret that was cut into deltas."""
+        if value is None:
+            return UNSET
+        found = self.secrets.redactor.redact(msgspec.json.encode(value), place)
+        redactions += found.redactions
+        return msgspec.Raw(found.data) if len(found.data) <= LARGE_BYTES else UNSET
 
     def _response_head(self) -> list[str]:
         said: list[str] = []
@@ -290,7 +377,7 @@ class Pair:
         self, body: _Body, collected: Collected, name: str, treatment: Callable[[], Treatment]
     ) -> None:
         if body.large is None:
-            body.large = Large(self._bench.folder / f"{name}.body", treatment(), self._bench.disk)
+            body.large = Large(self._bench.folder / f"{name}.body", treatment(), self._bench.disk, body.also)
         body.large.add(*collected.take())
 
 

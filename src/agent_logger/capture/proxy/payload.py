@@ -18,7 +18,7 @@ from agent_logger.redact import Known, Redacted, Redactor, credentials_of
 from agent_logger.wire.call import Field, chunks_of, field_of, told
 from agent_logger.wire.encodings import DecodeError, Decoder, decode, decoder
 
-KNOWN_BYTES = 32 << 20  # of request bodies, kept to be compared with the next of their connection
+KNOWN_BYTES = 32 << 20  # of request bodies, kept to be compared with the next of their thread
 MOST_KNOWN = 1024
 SMALLEST_KNOWN = 16 << 10  # a shorter one is scanned as fast
 MOST_LINES = 4096
@@ -154,6 +154,7 @@ def _text(data: bytes) -> str:
 class Kept:
     """What a record says of a body. Size and HMAC are those of the bytes that came."""
 
+    text: bytes  # as it came, its encoding undone; not of one that is in a file
     bytes: int
     hmac: str | None = None
     body: str | None = None
@@ -196,7 +197,7 @@ def keep(
 ) -> Kept:
     """For a body that is here as a whole. `clean`: it was looked at, and nothing is to be taken out of its bytes."""
     data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-    kept = Kept(len(data), body_hmac(how.key, data) if data else None)
+    kept = Kept(data, len(data), body_hmac(how.key, data) if data else None)
     chunks, starts = chunks_of(pieces, times) if how.stream else ([data], [])
     text = data
     if data and (undo := how.decoder()):
@@ -218,6 +219,7 @@ def keep(
         chunks, kept.redactions = [one.data], one.redactions
         if known:
             known.remember(data, one.redactions)
+    kept.text = text
     if how.stream:
         kept.chunks = told(chunks, starts)
         kept.stream_ended = how.end.search(text) is not None if how.end else None
@@ -244,7 +246,7 @@ def _before_damage(data: bytes, encoding: str) -> bytes:
 
 
 class KnownBody:
-    """The last request body of a connection: the next one mostly begins with it."""
+    """The last request body of a thread: the next one mostly begins with it."""
 
     def __init__(self) -> None:
         self.data = b""
@@ -285,17 +287,17 @@ def _common_end(one: bytes, other: bytes, most: int) -> int:
 
 
 class KnownBodies:
-    """Those of the connections used last, up to a number of bytes."""
+    """Those of the threads used last, up to a number of bytes."""
 
     def __init__(self, most_bytes: int = KNOWN_BYTES) -> None:
         self._most, self._bytes = most_bytes, 0
-        self._bodies: OrderedDict[tuple[str, int], KnownBody] = OrderedDict()
+        self._bodies: OrderedDict[tuple[str, ...], KnownBody] = OrderedDict()
 
-    def of(self, connection: tuple[str, int]) -> KnownBody:
-        body = self._bodies.get(connection)
+    def of(self, thread: tuple[str, ...]) -> KnownBody:
+        body = self._bodies.get(thread)
         if body is None:
-            body = self._bodies[connection] = KnownBody()
-        self._bodies.move_to_end(connection)
+            body = self._bodies[thread] = KnownBody()
+        self._bodies.move_to_end(thread)
         return body
 
     def shrink(self, body: KnownBody, before: int) -> None:

@@ -14,18 +14,20 @@ from typing import Any
 import msgspec
 
 from agent_logger.capture.proxy import frames
-from agent_logger.capture.proxy.checkpoint import Open, Position, Retained, Session
-from agent_logger.capture.proxy.logs import Filing, Found, LogName, Logs
+from agent_logger.capture.proxy.checkpoint import Open, Position, Retained
+from agent_logger.capture.proxy.filing import REFUSED, Filing, method_and_path
+from agent_logger.capture.proxy.logs import Found, LogName, Logs
 from agent_logger.capture.proxy.pair import Bench, Pair, Written, refused
 from agent_logger.capture.proxy.payload import KnownBodies
 from agent_logger.capture.proxy.segments import Follower, Read
 from agent_logger.capture.proxy.unmask import Unmask, Values
-from agent_logger.records import Gap, WireStart
+from agent_logger.records import Gap, Rewrite
 from agent_logger.store.clock import timestamp
-from agent_logger.wire.call import ends_answer
+from agent_logger.tracking.identity import headers_of
+from agent_logger.tracking.tracker import Answered, Asked
+from agent_logger.wire.call import ends_answer, head_lines
 from agent_logger.wire.websocket import Kind, Message, Messages
 
-REFUSED = LogName("", "refused")
 UNATTRIBUTED = LogName("", "unattributed")
 
 
@@ -47,10 +49,9 @@ class OpenCall:
     kept: Retained
     was: Open | None = None  # in the last position: its first records are in the logs
     records: int = 0  # that it has by now
-    log: LogName | None = None
     tunnel: Tunnel | None = None
     last_entry: int = 0
-    last_seq: int | None = None
+    last: Pair | None = None  # that a request was written of
     request_written: bool = False
     passed_over: bool = False  # a tunnel whose first bytes were let go: the rest makes no sense without them
     credentials: frozenset[int] = frozenset()
@@ -67,10 +68,12 @@ class Counts:
 
 
 class Recording:
-    def __init__(self, logs: Logs, bench: Bench, values: Values, *, patterns: bool = True) -> None:
+    def __init__(
+        self, logs: Logs, filing: Filing, bench: Bench, values: Values, *, patterns: bool = True
+    ) -> None:
         self.counts = Counts()
         self.open = self.counts.open
-        self.filing = Filing(logs)
+        self.filing = filing
         self._logs, self._bench = logs, bench
         self._unmask = Unmask(bench.key, values, patterns=patterns)
         self._found = Found()
@@ -93,9 +96,6 @@ class Recording:
         """Before the first frame."""
         self._found = found
         self._resumed = {(it.relay, it.call): it for it in position.open}
-        for session in position.sessions:
-            log = LogName(*session.log)
-            self.filing.join((session.relay, session.connection), log, session.upstream)
         for folder, name, number in position.numbers:
             self.filing.numbers[LogName(folder, name)] = number
         for log, number in found.last.items():
@@ -112,14 +112,9 @@ class Recording:
 
     def picture(self) -> Position:
         """All but where the relays are."""
-        filing = self.filing
         return Position(
             open=[_as_open(it) for it in self.open.values()],
-            sessions=[
-                Session(relay, connection, log, filing.upstreams.get(log, ""))
-                for (relay, connection), log in filing.sessions.items()
-            ],
-            numbers=[(*log, number) for log, number in filing.numbers.items()],
+            numbers=[(*log, number) for log, number in self.filing.numbers.items()],
         )
 
     def give_up(self, read: Read) -> None:
@@ -134,7 +129,6 @@ class Recording:
                 self._end(it, relay.latest_ns, "relay_died")
 
     def forget(self, relay: str) -> None:
-        self.filing.forget(relay)
         self._unmask.forget(relay)
 
     # ------------------------------------------------------------ frames
@@ -152,9 +146,6 @@ class Recording:
             last_entry=read.number,
             credentials=asked.credentials,
         )
-        if it.was:
-            it.log = LogName(*it.was.log) if it.was.log else None
-            it.last_seq = it.was.last_seq
         self.open[key] = it
 
     def _request_data(self, read: Read, frame: frames.RequestData) -> None:
@@ -309,39 +300,61 @@ class Recording:
         self._write_response(it, it.pair)
 
     def _write_request(self, it: OpenCall, pair: Pair) -> None:
-        it.request_written = True
+        it.request_written, it.last = True, pair
         if self._is_written(it, pair, "request"):
             pair.skip_request()
             return
-        asked, ts = pair.asked, self._ts(it.relay, pair.call.began_ns)
-        if it.log is None:
-            wall_ns = it.relay.wall_ns + pair.call.began_ns
-            it.log, begins = self.filing.log_of(it.relay.relay, asked.frame, wall_ns=wall_ns)
-            if begins:
-                start = WireStart(
-                    ts=ts, provider=asked.frame.provider, upstream=asked.frame.upstream, session=it.log.name
-                )
-                self._logs.append(it.log, start)
-        pair.seq = it.last_seq = self.filing.next_number(it.log)
-        known = self._known.of((it.relay.relay, asked.frame.connection))
+        frame, ts = pair.asked.frame, self._ts(it.relay, pair.call.began_ns)
+        method, path = method_and_path(frame)
+        asked = Asked(
+            provider=frame.provider,
+            upstream=frame.upstream,
+            method=method,
+            path=path,
+            headers=headers_of(head_lines(pair.asked.head)[1:]),
+            body=pair.question(),
+            ts=ts,
+            message=pair.message,
+        )
+        pair.decision, pair.log, pair.seq = self.filing.file(asked)
+        for record in pair.decision.before(asked):
+            if not (isinstance(record, Rewrite) and (pair.log, record.seq) in self._found.rewrites):
+                self._logs.append(pair.log, record)
+        known = self._known.of((*pair.log, pair.decision.thread))
         before = len(known.data)
         written = pair.request_record(
             ts=ts,
             seq=pair.seq,
             frame=_entry_id(it.relay, it.last_entry),
-            upstream=self.filing.upstreams.get(it.log),
+            upstream=self.filing.upstream(pair.decision),
             known=known,
         )
         self._known.shrink(known, before)
-        self._append(it.log, written)
+        self._append(pair.log, written)
 
     def _write_response(self, it: OpenCall, pair: Pair) -> None:
         if self._is_written(it, pair, "response"):
             pair.skip_response()
             return
-        assert it.log
+        assert pair.log
         ts, frame = self._ts(it.relay, pair.call.ended_ns), _entry_id(it.relay, it.last_entry)
-        self._append(it.log, pair.response_record(ts=ts, seq=pair.seq, frame=frame))
+        decision = pair.decision or self.filing.found(
+            pair.log, pair.seq, pair.asked.frame, message=pair.message
+        )
+        reason = pair.rejoin()
+        fingerprint = self.filing.answered(
+            decision,
+            Answered(
+                ts=ts,
+                status=pair.status,
+                complete=reason is None,
+                message=pair.answer.message if pair.answer else None,
+                message_id=pair.answer.message_id if pair.answer else None,
+            ),
+        )
+        self._append(
+            pair.log, pair.response_record(ts=ts, seq=pair.seq, frame=frame, fingerprint=fingerprint)
+        )
 
     def _append(self, log: LogName, written: Written) -> None:
         record, size = written.record, written.record.bytes or 0
@@ -352,19 +365,18 @@ class Recording:
         self._logs.append(log, record, size)
 
     def _is_written(self, it: OpenCall, pair: Pair, kind: str) -> bool:
-        """Whether this record, the next one of its call, is in the log already. Then its number is taken from there."""
+        """Whether this record, the next one of its call, is in the log already. Then its place is taken from there."""
         it.records += 1
         if it.was and it.records <= it.was.records:
-            pair.seq = (it.was.seq if pair is it.pair else it.was.last_seq) or 0
+            first = pair is it.pair
+            pair.seq = (it.was.seq if first else it.was.last_seq) or 0
+            log = it.was.log if first else it.was.last_log
+            pair.log = LogName(*log) if log else None
             return True
         found = self._found.calls.pop((pair.id, kind), None)
         if found is None:
             return False
-        it.log, pair.seq = found
-        it.last_seq = pair.seq
-        if it.log.name != "unattributed":
-            frame = pair.asked.frame
-            self.filing.join((it.relay.relay, frame.connection), it.log, frame.upstream)
+        pair.log, pair.seq = found
         return True
 
     # ------------------------------------------------------------ small things
@@ -386,12 +398,14 @@ class Recording:
 
 def _as_open(it: OpenCall) -> Open:
     was = it.was or Open(relay=it.relay.relay, call=it.number)
+    last = it.last or it.pair
     return msgspec.structs.replace(
         was,
         records=max(it.records, was.records),
         seq=it.pair.seq or was.seq,
-        last_seq=it.last_seq,
-        log=it.log,
+        log=it.pair.log or was.log,
+        last_seq=last.seq or was.last_seq,
+        last_log=last.log or was.last_log,
     )
 
 
