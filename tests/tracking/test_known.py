@@ -268,6 +268,24 @@ def test_memory_is_bounded_and_what_left_it_is_found_again(tmp_path: Path) -> No
         assert (more.link, more.session) == ("continuation", sessions[number])
 
 
+def test_memory_is_bounded_while_nothing_can_be_written(tmp_path: Path) -> None:
+    path = tmp_path / "sessions.db"
+    recorder = Recorder()
+    recorder.start(known := open_known(recorder, path, most_rows=50))
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        for number in range(200):
+            recorder.talk(f"q{number}", "A", session=f"s{number}")
+            commit(known)
+            assert known.index.weight <= 210
+    for _ in range(3):
+        commit(known)
+    known.close()
+    assert len(content(path)[0]) == 200
+    recorder.start(open_known(recorder, path))
+    assert recorder.talk("q0", "A", "b", "B", session="s0").link == "continuation"
+
+
 # ---------------------------------------------------------------- random conversations
 
 STEP = st.tuples(

@@ -5,9 +5,11 @@ from typing import Any
 import pytest
 
 from agent_logger.records import Fork, Identity, Rewrite, WireStart
-from agent_logger.tracking.tracker import Asked
+from agent_logger.tracking.tracker import Asked, Decision
 
+from .captures import new_tracker
 from .conversation import Recorder, history, said, user
+from .test_classify import asked
 
 
 @pytest.fixture
@@ -340,6 +342,9 @@ def test_records_say_what_was_decided(recorder: Recorder) -> None:
     assert first.of_request is None
     rewrite = recorder.talk("x", "X", "b", "B", session="s")
     assert before(rewrite) == [Rewrite(ts="2026-11-15T10:15:00.000Z", seq=2, reason="history_replaced")]
+    recorder.talk("x", "X", "CRITICAL: Respond with TEXT ONLY", "S", session="s", user_agent="claude-cli/2")
+    compacted = recorder.talk("S", "ok", "b", "B", session="s")
+    assert before(compacted) == [Rewrite(ts="2026-11-15T10:15:00.000Z", seq=4, reason="compaction")]
     assert rewrite.of_request is None
     start, fork = before(recorder.talk("a", "A", "c", "C", session="s"))
     assert (start.session, start.identity) == (f"{first.session}_b1", own)
@@ -349,4 +354,22 @@ def test_records_say_what_was_decided(recorder: Recorder) -> None:
         parent_session=first.session or "",
         reason="message_history_diverged",
     )
-    assert before(recorder.talk("x", "X", "b", "B", "c", "C", session="s")) == []
+    assert before(recorder.talk("S", "ok", "b", "B", "c", "C", session="s")) == []
+
+
+def test_a_name_that_holds_a_secret_is_not_written() -> None:
+    tracker = new_tracker()
+
+    def ask(name: str, agent: str = "") -> Decision:
+        headers = {"x-session-id": name, **({"x-claude-code-agent-id": agent} if agent else {})}
+        it = asked(body={"messages": [user("a")], "tools": [{}]}, headers=headers)
+        it.redact = lambda text: text.replace("sk-secret", "...")
+        return tracker.request(it)
+
+    one, two = ask("sk-secret-1"), ask("sk-secret-2")
+    assert one.identity.id
+    assert one.identity.id.startswith("hmac:")
+    assert (one.begins, two.begins, one.identity.id != two.identity.id) == (True, True, True)
+    assert ask("sk-secret-1").session == one.session
+    assert ask("plain").identity.id == "plain"
+    assert ask("sk-secret-1", "sk-secret").thread.startswith("agent:hmac:")

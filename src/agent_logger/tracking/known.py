@@ -19,6 +19,7 @@ from agent_logger.tracking.table import Table, TableBusy, TableLost
 
 WRITE_SECONDS = 0.25  # many calls at once: most of a commit's cost is its pages
 CHECK_SECONDS = 1.0  # how often it is looked whether the file is still the one that is open
+MOST_UNWRITTEN = 4  # times what may be in memory, while the table cannot be written to
 RESTORE_BYTES = 8 << 20  # of logs, read for one commit
 
 T = TypeVar("T")
@@ -149,16 +150,19 @@ class Known:
             return
         self._try_at = now + WRITE_SECONDS
         try:
+            if self._is_lost:
+                raise TableLost("it could not be read, or not be written to for long")
             if not self._is_open:
                 self._open(table)
             if now >= self._check_at:
                 self._check_at = now + CHECK_SECONDS
-                if self._is_lost or not table.is_ours():
-                    raise TableLost("damaged, or another file")
+                if not table.is_ours():
+                    raise TableLost("the file is another one")
             self._write(table)
             self._restore(table)
         except (TableBusy, OSError) as error:  # all of it is in memory, or in the logs
             log.debug("%s waits: %s", table.path.name, error)
+            self._shed()
         except TableLost as error:
             log.warning("%s is made anew: %s", table.path.name, error)
             self._make_anew(table)
@@ -175,6 +179,15 @@ class Known:
             index.changed_rows.clear()
             if index.forget_oldest(self._most_rows):
                 self._complete = False
+
+    def _shed(self) -> None:
+        """Memory is bounded also while nothing can be written: what is dropped is in the logs."""
+        index = self.index
+        if index.weight > MOST_UNWRITTEN * self._most_rows:
+            index.changed_branches.clear()
+            index.changed_rows.clear()
+            index.forget_oldest(self._most_rows)
+            self._complete, self._is_lost = False, True
 
     def _open(self, table: Table) -> None:
         """What was active last comes into memory."""
@@ -194,10 +207,11 @@ class Known:
         index.changed_rows |= {
             row: None for branch in index.branches.values() for row in branch.rows.values()
         }
-        self._is_open = self._is_whole = self._is_lost = False
+        self._is_open = self._is_whole = False
+        self._is_lost = True
         with contextlib.suppress(TableBusy, TableLost):
             table.create()
-            self._is_open = True
+            self._is_open, self._is_lost = True, False
             self._restoring = None if self._complete else self._restored()
             self._restore(table)
 
@@ -228,8 +242,7 @@ class Known:
         except TableBusy:
             return None
         except TableLost:
-            self._is_lost = True
-            self._check_at = self._try_at = 0.0
+            self._is_lost, self._try_at = True, 0.0
             return None
 
     # ------------------------------------------------------------ from the logs
