@@ -244,6 +244,9 @@ def test_threads_of_a_session_go_on_by_themselves(recorder: Recorder) -> None:
     )
     assert recorder.talk("a", "A", "b", "B", session="s").link == "continuation"
     assert {it.session for it in (one, two, more)} == {main.session}
+    assert (
+        recorder.talk("task", "T", "x", "X", session="s").link == "rewrite"
+    )  # not the main thread's history
 
 
 def test_of_twins_the_one_last_active_is_taken_and_all_are_named(recorder: Recorder) -> None:
