@@ -268,6 +268,17 @@ def test_memory_is_bounded_and_what_left_it_is_found_again(tmp_path: Path) -> No
         assert (more.link, more.session) == ("continuation", sessions[number])
 
 
+def test_a_session_that_was_begun_anew_meanwhile_is_one_again(tmp_path: Path) -> None:
+    recorder = Recorder()
+    old = recorder.talk("a", "A", session="s")
+    recorder.start()  # knows nothing yet
+    new = recorder.talk("a", "A", "b", "B", session="s")
+    assert new.session != old.session
+    recorder.start(open_known(recorder, tmp_path / "sessions.db"))
+    assert recorder.talk("a", "A", "b", "B", "c", "C", session="s").session == new.session
+    assert recorder.talk("a", "A", "d", "D", session="s").session == old.session
+
+
 def test_memory_is_bounded_while_nothing_can_be_written(tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
     recorder = Recorder()

@@ -104,10 +104,11 @@ class Index:
     def of_client(self, client: tuple[str, str]) -> Collection[Branch]:
         return self._clients.get(client, {})
 
-    def at(self, state: bytes, root: str | None = None) -> Sequence[Row]:
-        """The calls that were in this state: all of a root's, or the newest of all."""
-        states = self.roots[root].states if root else self._states
-        return states.get(state, ())
+    def at(self, state: bytes, roots: Collection[str] = ()) -> Sequence[Row]:
+        """The calls that were in this state: all of these roots', or the newest of all."""
+        if not roots:
+            return self._states.get(state, ())
+        return [row for root in roots for row in self.roots[root].states.get(state, ())]
 
     def answered_as(self, message_id: str) -> Row | None:
         return self._responses.get(message_id)
@@ -120,7 +121,6 @@ class Index:
         if branch.client:
             self._clients.setdefault(branch.client, {})[branch] = None
         branch.active = branch.last_activity, 0
-        self.roots.move_to_end(branch.root)
 
     def touch(self, branch: Branch, ts: str) -> None:
         """In the order of events, also while the clock is behind what it said; over a restart it must be believed."""
@@ -179,7 +179,9 @@ class Index:
         for branch in root.branches.values():
             del self.branches[branch.name]
             if branch.client:
-                self._clients.pop(branch.client, None)  # the others of that name go with it
+                self._clients[branch.client].pop(branch)
+                if not self._clients[branch.client]:
+                    del self._clients[branch.client]
             for row in branch.rows.values():
                 _remove(self._states, row.state, row)
                 if row.after:

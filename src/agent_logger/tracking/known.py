@@ -20,7 +20,8 @@ from agent_logger.tracking.table import Table, TableBusy, TableLost
 WRITE_SECONDS = 0.25  # many calls at once: most of a commit's cost is its pages
 CHECK_SECONDS = 1.0  # how often it is looked whether the file is still the one that is open
 MOST_UNWRITTEN = 4  # times what may be in memory, while the table cannot be written to
-RESTORE_BYTES = 8 << 20  # of logs, read for one commit
+RESTORE_BYTES = 4 << 20  # of logs, read for one commit: about 20 ms
+RESTORE_SECONDS = 0.05  # between two of these; calls are recorded meanwhile
 
 T = TypeVar("T")
 log = logging.getLogger("agent_logger.tracking")
@@ -56,7 +57,8 @@ class Known:
     def branches_of_client(self, client: tuple[str, str]) -> Collection[Branch]:
         found = self.index.of_client(client)
         if not found and not self._complete:
-            self._load(self._ask(lambda table: table.root_of_client(client)))
+            for root in self._ask(lambda table: table.roots_of_client(client)) or ():
+                self._load(root)
             found = self.index.of_client(client)
         return found
 
@@ -148,7 +150,7 @@ class Known:
             return
         if now < self._try_at and not at_once:
             return
-        self._try_at = now + WRITE_SECONDS
+        self._try_at = now + (RESTORE_SECONDS if self._restoring else WRITE_SECONDS)
         try:
             if self._is_lost:
                 raise TableLost("it could not be read, or not be written to for long")

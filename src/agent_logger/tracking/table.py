@@ -172,9 +172,9 @@ class Table:
         rows = self._all("SELECT root FROM sessions GROUP BY root ORDER BY max(last_activity) DESC")
         return [root for (root,) in rows]
 
-    def root_of_client(self, client: tuple[str, str]) -> str | None:
-        rows = self._all("SELECT root FROM sessions WHERE provider = ? AND client_id = ? LIMIT 1", client)
-        return str(rows[0][0]) if rows else None
+    def roots_of_client(self, client: tuple[str, str]) -> list[str]:
+        rows = self._all("SELECT DISTINCT root FROM sessions WHERE provider = ? AND client_id = ?", client)
+        return [root for (root,) in rows]
 
     def root_of_session(self, session: str) -> str | None:
         rows = self._all("SELECT root FROM sessions WHERE id = ?", (session,))
