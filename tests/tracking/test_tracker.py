@@ -1,5 +1,6 @@
 """How a call goes on from what was before."""
 
+from itertools import count
 from typing import Any
 
 import pytest
@@ -84,6 +85,17 @@ def test_a_side_call_goes_to_the_branch_last_active(recorder: Recorder) -> None:
     assert recorder.talk("a", "A", "b", "B", "d", "D", session="s").session == main.session
     assert side() == main.session
     assert recorder.talk("a", "A", "c", "C", "e", "E", session="s").link == "continuation"  # it moved nothing
+
+
+def test_last_active_is_what_happened_last_whatever_the_clock_says(recorder: Recorder) -> None:
+    recorder.clock = count(1000)
+    main = recorder.talk("a", "A", session="s")
+    recorder.talk("a", "A", "b", "B", session="s")
+    recorder.clock = count(0)  # it was set back
+    branch = recorder.talk("a", "A", "c", "C", session="s")
+    assert recorder.ask([user("title?")], "s", body={"tools": []}).session == branch.session
+    assert recorder.talk("a", "A", "b", "B", "d", "D", session="s").session == main.session
+    assert recorder.ask([user("another?")], "s", body={"tools": []}).session == main.session
 
 
 FAILURES: list[Any] = [
