@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_logger.records import Fork, Request, Response, WireStart, decode
+from agent_logger.records import Fork, Record, Request, Response, WireStart, decode
 from agent_logger.tracking.known import Known
 from agent_logger.tracking.table import VERSION, Table
 
@@ -50,7 +50,8 @@ def talk_much(recorder: Recorder) -> None:
     recorder.talk("x", "X")
     recorder.talk("x", "X")
     recorder.talk("x", "X", "y", "Y")
-    recorder.request("/v1/messages/count_tokens", {}, {"x-session-id": "s"})
+    recorder.end(recorder.request("/v1/messages/count_tokens", {}, {"x-session-id": "s"}))
+    recorder.talk("x", "X", "y", "Y", "z", "Z")
     recorder.ask(history("open"), "t")
 
 
@@ -126,6 +127,29 @@ def test_a_call_that_was_open_at_a_crash_is_answered_after_it(tmp_path: Path) ->
     assert after
     more = recorder.talk("a", "A", "b", "B", "c", "C", session="s")
     assert (more.link, more.session, more.seq) == ("continuation", asked.session, 3)
+
+
+def test_to_learn_a_log_twice_changes_nothing(tmp_path: Path) -> None:
+    recorder = Recorder()
+    recorder.start(known := open_known(recorder, tmp_path / "sessions.db"))
+    talk_much(recorder)
+    commit(known)
+
+    def counts() -> list[Any]:
+        branches = known.index.branches.values()
+        states = [len(rows) for root in known.index.roots.values() for rows in root.states.values()]
+        return [
+            [(it.name, it.last_seq, it.last_activity, it.active, len(it.rows)) for it in branches],
+            states,
+        ]
+
+    before = counts()
+    for provider, name, lines in recorder.all_logs():
+        for line in lines:
+            record = decode(line, "wire")
+            assert isinstance(record, Record)
+            recorder.tracker.learn(provider, name, record)
+    assert counts() == before
 
 
 def damage_delete(path: Path) -> None:

@@ -134,7 +134,7 @@ class Known:
                 self.note_request(branch, record.seq, _row_of(branch, record), record.ts)
         elif isinstance(record, Response):
             row = branch.rows.get(record.seq)
-            if row is None or row.outcome is Outcome.OPEN:
+            if row.outcome is Outcome.OPEN if row else record.ts > branch.last_activity:
                 outcome = outcome_of(record.status, complete=bool(record.complete))
                 after = state_of(record.fingerprint)
                 self.note_answer(branch, row, outcome, after, record.message_id, record.ts)
