@@ -14,6 +14,12 @@ MOST_ROWS = 100_000  # about 80 MB; sessions untouched for longest leave first
 MOST_TWINS = 64  # calls in one state that are looked at for want of a name
 
 
+def root_of(session: str) -> str:
+    """Branches are named after the session, however deep: `<root>_b7`."""
+    root, mark, number = session.rpartition("_b")
+    return root if mark and number.isdecimal() else session
+
+
 class Outcome(IntEnum):
     OPEN = 0
     FAILED = 1  # an error, or no answer at all

@@ -7,14 +7,14 @@ not hold everything, from the logs, a piece with each commit.
 
 import contextlib
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from agent_logger.records import Fork, Record, Request, Response, WireStart, decode
-from agent_logger.tracking.fingerprint import state_of
-from agent_logger.tracking.index import MOST_ROWS, Branch, Index, Outcome, Row, outcome_of
+from agent_logger.tracking.fingerprint import Rolled, state_of
+from agent_logger.tracking.index import MOST_ROWS, Branch, Index, Outcome, Row, outcome_of, root_of
 from agent_logger.tracking.table import Table, TableBusy, TableLost
 
 WRITE_SECONDS = 0.25  # many calls at once: most of a commit's cost is its pages
@@ -76,11 +76,18 @@ class Known:
             found = self.index.answered_as(message_id)
         return found
 
-    def fetch(self, states: Sequence[bytes]) -> None:
-        """Have the calls in memory that were in the last of these states that any was in."""
-        if not self._complete:
-            for root in self._ask(lambda table: table.roots_of_states(states[::-1])) or ():
-                self._load(root)
+    def fetch(self, rolled: Rolled, *, any_outcome: bool = False) -> None:
+        """Have in memory what a call may go on from, or be the retry of."""
+        if self._complete or self._table is None:
+            return
+        *before, state = rolled.states
+        roots = self._ask(lambda table: table.roots_at(state, unanswered=not any_outcome)) or []
+        with_answer = before[rolled.first_answer :][::-1] if rolled.first_answer is not None else []
+        longest = self._ask(lambda table: table.first_of(with_answer))
+        if longest:
+            roots += self._ask(lambda table: table.roots_at(longest, unanswered=False)) or []
+        for root in roots:
+            self._load(root)
 
     # ------------------------------------------------------------ learning
 
@@ -327,13 +334,3 @@ def _row_of(branch: Branch, record: Request) -> Row | None:
         return None
     thread, kind = record.thread or "main", record.kind or "main"
     return Row(branch, record.seq, thread, kind, state, retry_of=record.retry_of)
-
-
-def branch_name(root: str, number: int) -> str:
-    """Flat, however deep the branch: the name stays short, and `fork` says whose branch it is."""
-    return f"{root}_b{number}"
-
-
-def root_of(session: str) -> str:
-    root, mark, number = session.rpartition("_b")
-    return root if mark and number.isdecimal() else session

@@ -222,7 +222,7 @@ class Tracker:
         self, asked: Asked, decision: Decision, group: Collection[Branch], search: Search
     ) -> None:
         """Of a session that is new, or had other threads only. It may have begun as a fork of another."""
-        self.known.fetch(search.rolled.states)
+        self.known.fetch(search.rolled)
         decision.link, decision.branch = "start", _last_active(group) if group else None
         if decision.kind == "main" and (match := search.longest(None, "main", need_answer=True)):
             decision.link, decision.fork = "fork", search.fork_point(match)
@@ -236,9 +236,9 @@ class Tracker:
     # ------------------------------------------------------------ without one
 
     def _place_unnamed(self, asked: Asked, decision: Decision, search: Search) -> None:
-        self.known.fetch(search.rolled.states)
-        thread = decision.thread
-        outcomes = tuple(Outcome) if identity.retries(asked.headers) else FAILED
+        thread, retried = decision.thread, identity.retries(asked.headers) > 0
+        self.known.fetch(search.rolled, any_outcome=retried)
+        outcomes = tuple(Outcome) if retried else FAILED
         attempt = search.attempt(None, thread, outcomes) if thread != "side" else None
         match = search.longest(None, "main" if thread == "side" else thread, need_answer=True)
         if attempt:
