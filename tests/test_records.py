@@ -107,6 +107,39 @@ PAIRS: list[tuple[Kind, Record, bytes]] = [
     ),
     (
         "wire",
+        r.WireStart(
+            ts="t",
+            provider="openai",
+            upstream="api.openai.com",
+            session="20261115-084532-a7f3_b1",
+            identity=r.Identity(id=None, source="fingerprint", confidence="ambiguous", candidates=["a", "b"]),
+            agent="codex",
+        ),
+        b'{"type":"session_start","v":1,"ts":"t","provider":"openai","upstream":"api.openai.com",'
+        b'"session":"20261115-084532-a7f3_b1","identity":{"id":null,"source":"fingerprint",'
+        b'"confidence":"ambiguous","candidates":["a","b"]},"agent":"codex"}',
+    ),
+    (
+        "wire",
+        r.Request(
+            ts="t",
+            seq=2,
+            method="POST",
+            path="/v1/messages",
+            headers={},
+            body=None,
+            fingerprint="v1:ab",
+            thread="main",
+            kind="main",
+            identity=r.Identity(id=None, source="fingerprint", confidence="likely"),
+            retry_of=1,
+        ),
+        b'{"type":"request","v":1,"ts":"t","seq":2,"method":"POST","path":"/v1/messages","headers":{},"body":null,'
+        b'"fingerprint":"v1:ab","thread":"main","kind":"main",'
+        b'"identity":{"id":null,"source":"fingerprint","confidence":"likely"},"retry_of":1}',
+    ),
+    (
+        "wire",
         r.Request(
             ts="t",
             seq=1,

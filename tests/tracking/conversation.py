@@ -36,7 +36,7 @@ class Recorder:
 
     names: Names = field(default_factory=Names)
     logs: dict[tuple[str, str], list[bytes]] = field(default_factory=dict)
-    _seconds: Iterator[int] = field(default_factory=count)
+    clock: Iterator[int] = field(default_factory=count)
     tracker: Tracker = field(init=False)
 
     def __post_init__(self) -> None:
@@ -133,4 +133,4 @@ class Recorder:
         self.logs.setdefault(("anthropic", session), []).extend(map(encode, records))
 
     def _ts(self) -> str:
-        return timestamp(1_794_700_000 + next(self._seconds))
+        return timestamp(1_794_700_000 + next(self.clock))

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from agent_logger.tracking.known import root_of
+from agent_logger.tracking.index import root_of
 
 from .captures import Capture, captures, replay, runs
 

@@ -116,6 +116,12 @@ SAME: list[Any] = [
         content("model", {"text": "ab"}),
         id="thoughts and cut texts",
     ),
+    pytest.param(
+        "gemini",
+        content("model", {"text": "a", "thoughtSignature": "s"}),
+        content("model", {"text": "a"}),
+        id="a signature of Gemini",
+    ),
 ]
 DIFFERENT: list[Any] = [
     pytest.param("messages", user("x"), said("x"), id="another role"),

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_logger.records import Fork, Request, Response, WireStart, decode
+from agent_logger.records import Fork, Record, Request, Response, WireStart, decode
 from agent_logger.tracking.known import Known
 from agent_logger.tracking.table import VERSION, Table
 
@@ -50,7 +50,8 @@ def talk_much(recorder: Recorder) -> None:
     recorder.talk("x", "X")
     recorder.talk("x", "X")
     recorder.talk("x", "X", "y", "Y")
-    recorder.request("/v1/messages/count_tokens", {}, {"x-session-id": "s"})
+    recorder.end(recorder.request("/v1/messages/count_tokens", {}, {"x-session-id": "s"}))
+    recorder.talk("x", "X", "y", "Y", "z", "Z")
     recorder.ask(history("open"), "t")
 
 
@@ -126,6 +127,29 @@ def test_a_call_that_was_open_at_a_crash_is_answered_after_it(tmp_path: Path) ->
     assert after
     more = recorder.talk("a", "A", "b", "B", "c", "C", session="s")
     assert (more.link, more.session, more.seq) == ("continuation", asked.session, 3)
+
+
+def test_to_learn_a_log_twice_changes_nothing(tmp_path: Path) -> None:
+    recorder = Recorder()
+    recorder.start(known := open_known(recorder, tmp_path / "sessions.db"))
+    talk_much(recorder)
+    commit(known)
+
+    def counts() -> list[Any]:
+        branches = known.index.branches.values()
+        states = [len(rows) for root in known.index.roots.values() for rows in root.states.values()]
+        return [
+            [(it.name, it.last_seq, it.last_activity, it.active, len(it.rows)) for it in branches],
+            states,
+        ]
+
+    before = counts()
+    for provider, name, lines in recorder.all_logs():
+        for line in lines:
+            record = decode(line, "wire")
+            assert isinstance(record, Record)
+            recorder.tracker.learn(provider, name, record)
+    assert counts() == before
 
 
 def damage_delete(path: Path) -> None:
@@ -266,6 +290,35 @@ def test_memory_is_bounded_and_what_left_it_is_found_again(tmp_path: Path) -> No
     for number in (0, 1, 50, 51, 99):
         more = recorder.talk(f"q{number}", "A", "b", "B", session=f"s{number}" if number % 2 else None)
         assert (more.link, more.session) == ("continuation", sessions[number])
+
+
+def test_a_session_that_was_begun_anew_meanwhile_is_one_again(tmp_path: Path) -> None:
+    recorder = Recorder()
+    old = recorder.talk("a", "A", session="s")
+    recorder.start()  # knows nothing yet
+    new = recorder.talk("a", "A", "b", "B", session="s")
+    assert new.session != old.session
+    recorder.start(open_known(recorder, tmp_path / "sessions.db"))
+    assert recorder.talk("a", "A", "b", "B", "c", "C", session="s").session == new.session
+    assert recorder.talk("a", "A", "d", "D", session="s").session == old.session
+
+
+def test_memory_is_bounded_while_nothing_can_be_written(tmp_path: Path) -> None:
+    path = tmp_path / "sessions.db"
+    recorder = Recorder()
+    recorder.start(known := open_known(recorder, path, most_rows=50))
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        for number in range(200):
+            recorder.talk(f"q{number}", "A", session=f"s{number}")
+            commit(known)
+            assert known.index.weight <= 210
+    for _ in range(3):
+        commit(known)
+    known.close()
+    assert len(content(path)[0]) == 200
+    recorder.start(open_known(recorder, path))
+    assert recorder.talk("q0", "A", "b", "B", session="s0").link == "continuation"
 
 
 # ---------------------------------------------------------------- random conversations

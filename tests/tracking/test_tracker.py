@@ -1,13 +1,16 @@
 """How a call goes on from what was before."""
 
+from itertools import count
 from typing import Any
 
 import pytest
 
 from agent_logger.records import Fork, Identity, Rewrite, WireStart
-from agent_logger.tracking.tracker import Asked
+from agent_logger.tracking.tracker import Asked, Decision
 
+from .captures import new_tracker
 from .conversation import Recorder, history, said, user
+from .test_classify import asked
 
 
 @pytest.fixture
@@ -82,6 +85,17 @@ def test_a_side_call_goes_to_the_branch_last_active(recorder: Recorder) -> None:
     assert recorder.talk("a", "A", "b", "B", "d", "D", session="s").session == main.session
     assert side() == main.session
     assert recorder.talk("a", "A", "c", "C", "e", "E", session="s").link == "continuation"  # it moved nothing
+
+
+def test_last_active_is_what_happened_last_whatever_the_clock_says(recorder: Recorder) -> None:
+    recorder.clock = count(1000)
+    main = recorder.talk("a", "A", session="s")
+    recorder.talk("a", "A", "b", "B", session="s")
+    recorder.clock = count(0)  # it was set back
+    branch = recorder.talk("a", "A", "c", "C", session="s")
+    assert recorder.ask([user("title?")], "s", body={"tools": []}).session == branch.session
+    assert recorder.talk("a", "A", "b", "B", "d", "D", session="s").session == main.session
+    assert recorder.ask([user("another?")], "s", body={"tools": []}).session == main.session
 
 
 FAILURES: list[Any] = [
@@ -242,6 +256,9 @@ def test_threads_of_a_session_go_on_by_themselves(recorder: Recorder) -> None:
     )
     assert recorder.talk("a", "A", "b", "B", session="s").link == "continuation"
     assert {it.session for it in (one, two, more)} == {main.session}
+    assert (
+        recorder.talk("task", "T", "x", "X", session="s").link == "rewrite"
+    )  # not the main thread's history
 
 
 def test_of_twins_the_one_last_active_is_taken_and_all_are_named(recorder: Recorder) -> None:
@@ -340,6 +357,9 @@ def test_records_say_what_was_decided(recorder: Recorder) -> None:
     assert first.of_request is None
     rewrite = recorder.talk("x", "X", "b", "B", session="s")
     assert before(rewrite) == [Rewrite(ts="2026-11-15T10:15:00.000Z", seq=2, reason="history_replaced")]
+    recorder.talk("x", "X", "CRITICAL: Respond with TEXT ONLY", "S", session="s", user_agent="claude-cli/2")
+    compacted = recorder.talk("S", "ok", "b", "B", session="s")
+    assert before(compacted) == [Rewrite(ts="2026-11-15T10:15:00.000Z", seq=4, reason="compaction")]
     assert rewrite.of_request is None
     start, fork = before(recorder.talk("a", "A", "c", "C", session="s"))
     assert (start.session, start.identity) == (f"{first.session}_b1", own)
@@ -349,4 +369,22 @@ def test_records_say_what_was_decided(recorder: Recorder) -> None:
         parent_session=first.session or "",
         reason="message_history_diverged",
     )
-    assert before(recorder.talk("x", "X", "b", "B", "c", "C", session="s")) == []
+    assert before(recorder.talk("S", "ok", "b", "B", "c", "C", session="s")) == []
+
+
+def test_a_name_that_holds_a_secret_is_not_written() -> None:
+    tracker = new_tracker()
+
+    def ask(name: str, agent: str = "") -> Decision:
+        headers = {"x-session-id": name, **({"x-claude-code-agent-id": agent} if agent else {})}
+        it = asked(body={"messages": [user("a")], "tools": [{}]}, headers=headers)
+        it.redact = lambda text: text.replace("sk-secret", "...")
+        return tracker.request(it)
+
+    one, two = ask("sk-secret-1"), ask("sk-secret-2")
+    assert one.identity.id
+    assert one.identity.id.startswith("hmac:")
+    assert (one.begins, two.begins, one.identity.id != two.identity.id) == (True, True, True)
+    assert ask("sk-secret-1").session == one.session
+    assert ask("plain").identity.id == "plain"
+    assert ask("sk-secret-1", "sk-secret").thread.startswith("agent:hmac:")

@@ -58,11 +58,7 @@ def is_side(agent: str | None, body: Body, units: Sequence[msgspec.Raw], *, has_
             return True
         if body.has_tools:
             return False
-        return (
-            _has_schema(body)
-            or "</block>" in (value(body.stop_sequences) or ())
-            or _is_old_side(body, units, has_id)
-        )
+        return _has_schema(body) or _stops_at_block(body) or _is_old_side(body, units, has_id)
     if agent == "opencode":
         return not body.has_tools  # its own calls always have some
     if agent == "gemini-cli":
@@ -85,6 +81,11 @@ def is_compaction(agent: str | None, units: Sequence[msgspec.Raw]) -> bool:
 def _has_schema(body: Body) -> bool:
     config = value(body.output_config)
     return isinstance(config, dict) and bool(config.get("format"))
+
+
+def _stops_at_block(body: Body) -> bool:
+    stops = value(body.stop_sequences)
+    return isinstance(stops, list) and "</block>" in stops
 
 
 def _is_old_side(body: Body, units: Sequence[msgspec.Raw], has_id: bool) -> bool:

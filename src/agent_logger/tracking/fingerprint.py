@@ -85,6 +85,9 @@ class Fingerprints:
             state, _ = self._next(api, state, unit, b"")
         return state if state != before else None
 
+    def of_name(self, name: str) -> str:
+        return self._hmac(b"name:" + name.encode("utf-8", "surrogatepass")).hex()[:32]
+
     def _next(self, api: Api, state: bytes, unit: Any, raw: bytes) -> tuple[bytes, bool]:
         if not isinstance(unit, dict):
             return self._hmac(state + raw), False

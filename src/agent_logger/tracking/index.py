@@ -14,6 +14,12 @@ MOST_ROWS = 100_000  # about 80 MB; sessions untouched for longest leave first
 MOST_TWINS = 64  # calls in one state that are looked at for want of a name
 
 
+def root_of(session: str) -> str:
+    """Branches are named after the session, however deep: `<root>_b7`."""
+    root, mark, number = session.rpartition("_b")
+    return root if mark and number.isdecimal() else session
+
+
 class Outcome(IntEnum):
     OPEN = 0
     FAILED = 1  # an error, or no answer at all
@@ -104,10 +110,11 @@ class Index:
     def of_client(self, client: tuple[str, str]) -> Collection[Branch]:
         return self._clients.get(client, {})
 
-    def at(self, state: bytes, root: str | None = None) -> Sequence[Row]:
-        """The calls that were in this state: all of a root's, or the newest of all."""
-        states = self.roots[root].states if root else self._states
-        return states.get(state, ())
+    def at(self, state: bytes, roots: Collection[str] = ()) -> Sequence[Row]:
+        """The calls that were in this state: all of these roots', or the newest of all."""
+        if not roots:
+            return self._states.get(state, ())
+        return [row for root in roots for row in self.roots[root].states.get(state, ())]
 
     def answered_as(self, message_id: str) -> Row | None:
         return self._responses.get(message_id)
@@ -120,7 +127,6 @@ class Index:
         if branch.client:
             self._clients.setdefault(branch.client, {})[branch] = None
         branch.active = branch.last_activity, 0
-        self.roots.move_to_end(branch.root)
 
     def touch(self, branch: Branch, ts: str) -> None:
         """In the order of events, also while the clock is behind what it said; over a restart it must be believed."""
@@ -179,7 +185,9 @@ class Index:
         for branch in root.branches.values():
             del self.branches[branch.name]
             if branch.client:
-                self._clients.pop(branch.client, None)  # the others of that name go with it
+                self._clients[branch.client].pop(branch)
+                if not self._clients[branch.client]:
+                    del self._clients[branch.client]
             for row in branch.rows.values():
                 _remove(self._states, row.state, row)
                 if row.after:

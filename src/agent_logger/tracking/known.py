@@ -7,19 +7,21 @@ not hold everything, from the logs, a piece with each commit.
 
 import contextlib
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from agent_logger.records import Fork, Record, Request, Response, WireStart, decode
-from agent_logger.tracking.fingerprint import state_of
-from agent_logger.tracking.index import MOST_ROWS, Branch, Index, Outcome, Row, outcome_of
+from agent_logger.tracking.fingerprint import Rolled, state_of
+from agent_logger.tracking.index import MOST_ROWS, Branch, Index, Outcome, Row, outcome_of, root_of
 from agent_logger.tracking.table import Table, TableBusy, TableLost
 
 WRITE_SECONDS = 0.25  # many calls at once: most of a commit's cost is its pages
 CHECK_SECONDS = 1.0  # how often it is looked whether the file is still the one that is open
-RESTORE_BYTES = 8 << 20  # of logs, read for one commit
+MOST_UNWRITTEN = 4  # times what may be in memory, while the table cannot be written to
+RESTORE_BYTES = 4 << 20  # of logs, read for one commit: about 20 ms
+RESTORE_SECONDS = 0.05  # between two of these; calls are recorded meanwhile
 
 T = TypeVar("T")
 log = logging.getLogger("agent_logger.tracking")
@@ -55,7 +57,8 @@ class Known:
     def branches_of_client(self, client: tuple[str, str]) -> Collection[Branch]:
         found = self.index.of_client(client)
         if not found and not self._complete:
-            self._load(self._ask(lambda table: table.root_of_client(client)))
+            for root in self._ask(lambda table: table.roots_of_client(client)) or ():
+                self._load(root)
             found = self.index.of_client(client)
         return found
 
@@ -73,11 +76,18 @@ class Known:
             found = self.index.answered_as(message_id)
         return found
 
-    def fetch(self, states: Sequence[bytes]) -> None:
-        """Have the calls in memory that were in the last of these states that any was in."""
-        if not self._complete:
-            for root in self._ask(lambda table: table.roots_of_states(states[::-1])) or ():
-                self._load(root)
+    def fetch(self, rolled: Rolled, *, any_outcome: bool = False) -> None:
+        """Have in memory what a call may go on from, or be the retry of."""
+        if self._complete or self._table is None:
+            return
+        *before, state = rolled.states
+        roots = self._ask(lambda table: table.roots_at(state, unanswered=not any_outcome)) or []
+        with_answer = before[rolled.first_answer :][::-1] if rolled.first_answer is not None else []
+        longest = self._ask(lambda table: table.first_of(with_answer))
+        if longest:
+            roots += self._ask(lambda table: table.roots_at(longest, unanswered=False)) or []
+        for root in roots:
+            self._load(root)
 
     # ------------------------------------------------------------ learning
 
@@ -131,7 +141,7 @@ class Known:
                 self.note_request(branch, record.seq, _row_of(branch, record), record.ts)
         elif isinstance(record, Response):
             row = branch.rows.get(record.seq)
-            if row is None or row.outcome is Outcome.OPEN:
+            if row.outcome is Outcome.OPEN if row else record.ts > branch.last_activity:
                 outcome = outcome_of(record.status, complete=bool(record.complete))
                 after = state_of(record.fingerprint)
                 self.note_answer(branch, row, outcome, after, record.message_id, record.ts)
@@ -147,18 +157,21 @@ class Known:
             return
         if now < self._try_at and not at_once:
             return
-        self._try_at = now + WRITE_SECONDS
+        self._try_at = now + (RESTORE_SECONDS if self._restoring else WRITE_SECONDS)
         try:
+            if self._is_lost:
+                raise TableLost("it could not be read, or not be written to for long")
             if not self._is_open:
                 self._open(table)
             if now >= self._check_at:
                 self._check_at = now + CHECK_SECONDS
-                if self._is_lost or not table.is_ours():
-                    raise TableLost("damaged, or another file")
+                if not table.is_ours():
+                    raise TableLost("the file is another one")
             self._write(table)
             self._restore(table)
         except (TableBusy, OSError) as error:  # all of it is in memory, or in the logs
             log.debug("%s waits: %s", table.path.name, error)
+            self._shed()
         except TableLost as error:
             log.warning("%s is made anew: %s", table.path.name, error)
             self._make_anew(table)
@@ -175,6 +188,15 @@ class Known:
             index.changed_rows.clear()
             if index.forget_oldest(self._most_rows):
                 self._complete = False
+
+    def _shed(self) -> None:
+        """Memory is bounded also while nothing can be written: what is dropped is in the logs."""
+        index = self.index
+        if index.weight > MOST_UNWRITTEN * self._most_rows:
+            index.changed_branches.clear()
+            index.changed_rows.clear()
+            index.forget_oldest(self._most_rows)
+            self._complete, self._is_lost = False, True
 
     def _open(self, table: Table) -> None:
         """What was active last comes into memory."""
@@ -194,10 +216,11 @@ class Known:
         index.changed_rows |= {
             row: None for branch in index.branches.values() for row in branch.rows.values()
         }
-        self._is_open = self._is_whole = self._is_lost = False
+        self._is_open = self._is_whole = False
+        self._is_lost = True
         with contextlib.suppress(TableBusy, TableLost):
             table.create()
-            self._is_open = True
+            self._is_open, self._is_lost = True, False
             self._restoring = None if self._complete else self._restored()
             self._restore(table)
 
@@ -228,8 +251,7 @@ class Known:
         except TableBusy:
             return None
         except TableLost:
-            self._is_lost = True
-            self._check_at = self._try_at = 0.0
+            self._is_lost, self._try_at = True, 0.0
             return None
 
     # ------------------------------------------------------------ from the logs
@@ -312,13 +334,3 @@ def _row_of(branch: Branch, record: Request) -> Row | None:
         return None
     thread, kind = record.thread or "main", record.kind or "main"
     return Row(branch, record.seq, thread, kind, state, retry_of=record.retry_of)
-
-
-def branch_name(root: str, number: int) -> str:
-    """Flat, however deep the branch: the name stays short, and `fork` says whose branch it is."""
-    return f"{root}_b{number}"
-
-
-def root_of(session: str) -> str:
-    root, mark, number = session.rpartition("_b")
-    return root if mark and number.isdecimal() else session

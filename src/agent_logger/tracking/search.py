@@ -39,7 +39,7 @@ class Search:
     ) -> Match | None:
         """The earlier call with the same history, if that is how the last such call of its branch came out."""
         state = self.rolled.states[-1]
-        rows = self.index.at(state, _root(group))
+        rows = self.index.at(state, _roots(group))
         if not rows:
             return None
         last: dict[Branch, Row] = {}
@@ -60,7 +60,7 @@ class Search:
         def fits(row: Row) -> bool:
             return row.thread == thread and row.leads and self._is_in(row, group)
 
-        for units, rows in self._states(_root(group), need_answer=need_answer):
+        for units, rows in self._states(_roots(group), need_answer=need_answer):
             if found := [row for row in rows if fits(row)]:
                 return self._best_at(units, found)
         return None
@@ -90,7 +90,7 @@ class Search:
         if self._is_whole(row, match.units):
             return ForkPoint(row.branch.name, row.seq)
         # The histories part in the answer to that call. What they share ends with a call before it.
-        for units, rows in self._states(row.branch.root, need_answer=False):
+        for units, rows in self._states([row.branch.root], need_answer=False):
             if units < match.units:
                 shared = [it for it in rows if it.leads and self._is_whole(it, units)]
                 if best := _best(shared, units, lambda it: (it.branch is row.branch, *_activity(it))):
@@ -102,12 +102,12 @@ class Search:
     def _best_at(self, units: int, rows: list[Row]) -> Match | None:
         return _best(rows, units, lambda row: (self._stands_at(row, units), *_activity(row)))
 
-    def _states(self, root: str | None, *, need_answer: bool) -> Iterator[tuple[int, Sequence[Row]]]:
+    def _states(self, roots: Collection[str], *, need_answer: bool) -> Iterator[tuple[int, Sequence[Row]]]:
         """From the longest on; those that nobody was in are left out."""
         states, first = self.rolled.states, self.rolled.first_answer
         lowest = 0 if not need_answer or self.origin else len(states) if first is None else first
         for units in range(len(states) - 1, lowest, -1):
-            if rows := self.index.at(states[units - 1], root):
+            if rows := self.index.at(states[units - 1], roots):
                 yield units, rows
         if self.origin:
             yield 0, [self.origin]
@@ -135,9 +135,9 @@ class Search:
         return units < len(answers) and answers[units]
 
 
-def _root(group: Collection[Branch] | None) -> str | None:
-    """All that go by one name have one."""
-    return next((branch.root for branch in group), None) if group else None
+def _roots(group: Collection[Branch] | None) -> Collection[str]:
+    """One, but for a session that was begun anew while the table was being made."""
+    return {branch.root for branch in group} if group else ()
 
 
 def _activity(row: Row) -> tuple[tuple[str, int], int]:

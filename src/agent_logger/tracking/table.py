@@ -5,6 +5,7 @@ version makes it anew.
 """
 
 import contextlib
+import json
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,17 +14,18 @@ from typing import Any
 
 from agent_logger.records import Identity
 from agent_logger.tracking.fingerprint import shown, state_of
-from agent_logger.tracking.index import MOST_TWINS, Branch, Outcome, Row
+from agent_logger.tracking.index import Branch, Outcome, Row, root_of
 
 VERSION = 1
 UNFINISHED = VERSION | 1 << 16  # in the place of the version until all of the logs is in it
 _HEADER_BYTES = 100
 _MAGIC = b"SQLite format 3\0"
-_MOST_PARAMETERS = 500
-_FIRST_STATES = 16
+_MOST_STATES = 16  # asked for at once; the first are the likely ones
+MOST_COLD_TWINS = 16  # sessions in one state that are read for one call
+_UNANSWERED = "outcome IN ('failed', 'cut')"
 _DAMAGED = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
-SCHEMA = """
+SCHEMA = f"""
 CREATE TABLE sessions (
     id TEXT PRIMARY KEY,
     provider TEXT NOT NULL,
@@ -57,6 +59,7 @@ CREATE TABLE fingerprints (
 ) WITHOUT ROWID;
 CREATE INDEX idx_fingerprints_session ON fingerprints(session_id);
 CREATE INDEX idx_fingerprints_message ON fingerprints(message_id) WHERE message_id IS NOT NULL;
+CREATE INDEX idx_fingerprints_unanswered ON fingerprints(fingerprint, session_id) WHERE {_UNANSWERED};
 CREATE INDEX idx_sessions_provider ON sessions(provider);
 CREATE INDEX idx_sessions_client ON sessions(client_id, provider);
 """
@@ -172,9 +175,9 @@ class Table:
         rows = self._all("SELECT root FROM sessions GROUP BY root ORDER BY max(last_activity) DESC")
         return [root for (root,) in rows]
 
-    def root_of_client(self, client: tuple[str, str]) -> str | None:
-        rows = self._all("SELECT root FROM sessions WHERE provider = ? AND client_id = ? LIMIT 1", client)
-        return str(rows[0][0]) if rows else None
+    def roots_of_client(self, client: tuple[str, str]) -> list[str]:
+        rows = self._all("SELECT DISTINCT root FROM sessions WHERE provider = ? AND client_id = ?", client)
+        return [root for (root,) in rows]
 
     def root_of_session(self, session: str) -> str | None:
         rows = self._all("SELECT root FROM sessions WHERE id = ?", (session,))
@@ -184,17 +187,23 @@ class Table:
         rows = self._all(f"{_ROOTS} WHERE message_id = ? LIMIT 1", (message_id,))
         return str(rows[0][0]) if rows else None
 
-    def roots_of_states(self, states: Sequence[bytes]) -> list[str]:
-        """Of the first states that are there; what goes on from a state goes on from one of the last."""
-        start, size = 0, _FIRST_STATES
-        while start < len(states):
-            some = [shown(state) for state in states[start : start + size]]
-            marks = ",".join("?" * len(some))
-            last_active = f"WHERE fingerprint IN ({marks}) ORDER BY last_activity DESC LIMIT {MOST_TWINS}"
-            if rows := self._all(f"{_ROOTS} {last_active}", some):
-                return list(dict.fromkeys(root for (root,) in rows))
-            start, size = start + size, _MOST_PARAMETERS
-        return []
+    def roots_at(self, state: bytes, *, unanswered: bool) -> list[str]:
+        """Of the newest sessions with a call in this state; or only with one that failed or was cut in it."""
+        which = f"AND {_UNANSWERED}" if unanswered else ""
+        sql = f"SELECT session_id FROM fingerprints WHERE fingerprint = ? {which} ORDER BY session_id DESC LIMIT ?"
+        return list(
+            dict.fromkeys(root_of(name) for (name,) in self._all(sql, (shown(state), MOST_COLD_TWINS)))
+        )
+
+    def first_of(self, states: Sequence[bytes]) -> bytes | None:
+        """The first of these states that any call was in."""
+        for start in range(0, len(states), _MOST_STATES):
+            some = [shown(state) for state in states[start : start + _MOST_STATES]]
+            known = "EXISTS (SELECT 1 FROM fingerprints WHERE fingerprint = value)"
+            rows = self._all(f"SELECT value FROM json_each(?) WHERE {known} LIMIT 1", (json.dumps(some),))
+            if rows:
+                return state_of(rows[0][0])
+        return None
 
     def load(self, root: str) -> list[tuple[Branch, list[Row]]]:
         """Its branches, the one last active last, with their rows by number."""

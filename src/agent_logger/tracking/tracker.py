@@ -45,6 +45,7 @@ class Asked:
     body: bytes = b""  # decoded, before redaction
     ts: str  # the request record's
     message: bool = False  # of a WebSocket
+    redact: Callable[[str], str] | None = None  # what a name may hold that must not be written
 
 
 @dataclass(slots=True, kw_only=True)
@@ -68,6 +69,7 @@ class Decision:
     link: Link | None = None  # of calls that are tracked
     fork: ForkPoint | None = None
     retry_of: int | None = None
+    reason: str = ""  # of a rewrite
     fingerprint: str | None = None
     identity: Identity = identity.NEW
     agent: str | None = None
@@ -98,7 +100,7 @@ class Decision:
                 )
             )
         if self.link == "rewrite":
-            records.append(Rewrite(ts=asked.ts, seq=self.seq, reason="history_replaced"))
+            records.append(Rewrite(ts=asked.ts, seq=self.seq, reason=self.reason))
         return records
 
     @property
@@ -127,12 +129,12 @@ class Tracker:
         agent = identity.agent_of(asked.headers)
         api = classify.api_of(asked.method, asked.path, message=asked.message)
         body = read(asked.body) if api and asked.body else None
-        said = identity.identify(asked.headers, body, agent)
+        said = self._written(asked, identity.identify(asked.headers, body, agent))
         if api and body and (units := body.units(api)):
             return self._tracked(asked, agent, api, body, units, said)
         kind = "other" if api else classify.untracked_kind(asked.method, asked.path)
         decision = Decision(kind, "side", agent=agent)
-        self._attach(asked, decision, said or identity.of_gateway(asked.headers))
+        self._attach(asked, decision, said or self._written(asked, identity.of_gateway(asked.headers)))
         return self._numbered(asked, decision, None)
 
     def answered(self, decision: Decision, answer: Answered) -> str | None:
@@ -174,14 +176,14 @@ class Tracker:
         if said is None and origin:
             own = origin.branch.identity
             said = Identity(id=own.id if own else None, source="previous_response_id", confidence="certain")
-        said = said or identity.of_gateway(asked.headers)
+        said = said or self._written(asked, identity.of_gateway(asked.headers))
         base = (origin.after or origin.state) if origin else self._fingerprints.start(api, follows)
         rolled = self._fingerprints.roll(api, base, units)
         search = Search(self.known.index, asked.provider, rolled, origin)
         group = self._group(asked.provider, said, origin)
         decision = Decision("main", "main", agent=agent, api=api, fingerprint=shown(rolled.states[-1]))
         if name := identity.agent_id(asked.headers):
-            decision.kind, decision.thread = "subagent", f"agent:{name}"
+            decision.kind, decision.thread = "subagent", f"agent:{self._name(asked, name)}"
         elif classify.is_side(agent, body, units, has_id=said is not None):
             decision.kind, decision.thread = "side", "side"
         elif classify.is_compaction(agent, units):
@@ -214,12 +216,13 @@ class Tracker:
         else:
             decision.branch = _last_active([branch for branch in group if thread in branch.threads])
             decision.link = "continuation" if decision.kind == "compact" else "rewrite"
+            decision.reason = _why_rewritten(decision.branch.threads[thread][-1])
 
     def _start_thread(
         self, asked: Asked, decision: Decision, group: Collection[Branch], search: Search
     ) -> None:
         """Of a session that is new, or had other threads only. It may have begun as a fork of another."""
-        self.known.fetch(search.rolled.states)
+        self.known.fetch(search.rolled)
         decision.link, decision.branch = "start", _last_active(group) if group else None
         if decision.kind == "main" and (match := search.longest(None, "main", need_answer=True)):
             decision.link, decision.fork = "fork", search.fork_point(match)
@@ -233,9 +236,9 @@ class Tracker:
     # ------------------------------------------------------------ without one
 
     def _place_unnamed(self, asked: Asked, decision: Decision, search: Search) -> None:
-        self.known.fetch(search.rolled.states)
-        thread = decision.thread
-        outcomes = tuple(Outcome) if identity.retries(asked.headers) else FAILED
+        thread, retried = decision.thread, identity.retries(asked.headers) > 0
+        self.known.fetch(search.rolled, any_outcome=retried)
+        outcomes = tuple(Outcome) if retried else FAILED
         attempt = search.attempt(None, thread, outcomes) if thread != "side" else None
         match = search.longest(None, "main" if thread == "side" else thread, need_answer=True)
         if attempt:
@@ -308,6 +311,18 @@ class Tracker:
         self.known.note_request(branch, decision.seq, row, asked.ts)
         return decision
 
+    def _written(self, asked: Asked, said: Identity | None) -> Identity | None:
+        """Names are written down; one with a secret in it goes by its HMAC."""
+        if said is None or said.id is None or self.known.index.of_client((asked.provider, said.id)):
+            return said
+        name = self._name(asked, said.id)
+        return said if name == said.id else Identity(id=name, source=said.source, confidence=said.confidence)
+
+    def _name(self, asked: Asked, name: str) -> str:
+        if asked.redact is None or asked.redact(name) == name:
+            return name
+        return f"hmac:{self._fingerprints.of_name(name)}"
+
     def _group(self, provider: str, said: Identity | None, origin: Row | None) -> Collection[Branch]:
         """The branches that go by this name."""
         if said and said.id:
@@ -316,6 +331,10 @@ class Tracker:
             branches = self.known.index.roots[origin.branch.root].branches.values()
             return [branch for branch in branches if branch.client is None]
         return ()
+
+
+def _why_rewritten(last: Row) -> str:
+    return "compaction" if last.kind == "compact" else "history_replaced"
 
 
 def _retry(decision: Decision, attempt: Match) -> None:

@@ -6,7 +6,8 @@ Calls that belong to no session go to the provider's `unattributed`; what we ref
 from collections import Counter, OrderedDict
 
 from agent_logger.capture.proxy.frames import RequestHead
-from agent_logger.capture.proxy.logs import LogName, Logs, all_logs, last_seq
+from agent_logger.capture.proxy.history import wire_logs
+from agent_logger.capture.proxy.logs import LogName, Logs, last_seq
 from agent_logger.records import Record
 from agent_logger.store.layout import safe_name
 from agent_logger.tracking.known import Known
@@ -29,7 +30,7 @@ class Filing:
         path = logs.log_dir / "sessions.db"
         if anew:
             path.unlink(missing_ok=True)
-        self._known = Known(Table(path), lambda: all_logs(logs.log_dir))
+        self._known = Known(Table(path), lambda: wire_logs(logs.log_dir))
         self._tracker = Tracker(key, self._begin, self._number, self._known)
         self.numbers: OrderedDict[LogName, int] = OrderedDict()  # of the last call
         self.seen: dict[str, str] = {}  # the agent of each session that had a call

@@ -8,7 +8,7 @@ there already.
 import os
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
@@ -23,7 +23,6 @@ from agent_logger.store import platform
 from agent_logger.store.files import read_at
 from agent_logger.store.journal import Journal
 from agent_logger.store.parts import PartFile, part_of, parts_in, parts_of
-from agent_logger.tracking.known import Log, branch_name
 from agent_logger.wire.lines import LineSplitter
 
 MOST_JOURNALS = 512
@@ -134,12 +133,17 @@ class Logs:
 
     def begin_branch(self, folder: str, root: str, number: int) -> LogName:
         """The same for a branch of a session: of this number, or a higher one."""
-        return self._begin(LogName(folder, branch_name(root, it)) for it in count(number))
+        return self._begin(LogName(folder, f"{root}_b{it}") for it in count(number))
 
     def _begin(self, names: Iterator[LogName]) -> LogName:
-        log = next(it for it in names if not parts_of(self.log_dir / it.folder, it.name))
+        log = next(it for it in names if not self._is_taken(it.name))
         self._write_touched(log, PartFile(self.log_dir / log.folder, log.name).path, 0)
         return log
+
+    def _is_taken(self, name: str) -> bool:
+        """By any provider: a name stands for one session."""
+        folders = (path for path in self.log_dir.iterdir() if path.is_dir() and path.name[0] != ".")
+        return any(parts_of(folder, name) for folder in folders)
 
     def failing(self) -> str | None:
         return next((journal.failing for journal in self._journals.values() if journal.failing), None)
@@ -322,29 +326,3 @@ def last_seq(log_dir: Path, log: LogName) -> int:
         if numbers:
             return max(numbers)
     return 0
-
-
-def all_logs(log_dir: Path) -> Iterator[Log]:
-    """Those of sessions, the one written to last first."""
-    found: dict[tuple[Path, str], list[PartFile]] = {}
-    for folder in log_dir.iterdir():
-        if folder.is_dir() and folder.name[0] != ".":
-            for part in parts_in(folder):
-                if part.name != "unattributed":
-                    found.setdefault((folder, part.name), []).append(part)
-    newest_first = sorted(found.items(), key=lambda it: _changed_at(it[1]), reverse=True)
-    for (folder, name), parts in newest_first:
-        yield Log(folder.name, name, _lines(parts))
-
-
-def _changed_at(parts: Iterable[PartFile]) -> float:
-    times = [0.0]
-    for part in parts:
-        with suppress(OSError):  # it is being sealed
-            times.append(part.existing_path().stat().st_mtime)
-    return max(times)
-
-
-def _lines(parts: Iterable[PartFile]) -> Iterator[bytes]:
-    for part in sorted(parts, key=lambda part: part.number):
-        yield from _tail(part, 0)

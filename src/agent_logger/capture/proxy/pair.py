@@ -170,6 +170,9 @@ class Pair:
     def path(self) -> str:
         return self.asked.path.decode("latin-1")
 
+    def redact(self, text: str) -> str:
+        return self.secrets.redactor.redact_text(text, "").data
+
     def question(self) -> bytes:
         """The body of the request, its encoding undone; nothing if it is too large, or not as it says."""
         body, collected = self._request, self.call.request

@@ -315,6 +315,7 @@ class Recording:
             body=pair.question(),
             ts=ts,
             message=pair.message,
+            redact=pair.redact,
         )
         pair.decision, pair.log, pair.seq = self.filing.file(asked)
         for record in pair.decision.before(asked):
