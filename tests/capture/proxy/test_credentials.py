@@ -2,11 +2,14 @@
 
 import hmac
 import os
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
+from agent_logger.capture.proxy import pipe as pipe_module
+from agent_logger.capture.proxy.child import Child
 from agent_logger.capture.proxy.frames import (
     REMEMBERED,
     CallEnd,
@@ -113,6 +116,40 @@ def test_twenty_thousand_cookies_are_masked_and_most_of_them_forgotten(tmp_path:
     last = found.response(ids[first])
     assert b"redacted" in response_bytes(last)
     assert last.complete
+
+
+def test_a_credential_that_comes_too_late_for_its_head_is_not_put_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The redaction of that call does not know it."""
+    monkeypatch.setattr(pipe_module, "CREDENTIAL_SECONDS", 0.05)
+    tells: list[Credential] = []
+    spool = Spool(spool_folder(tmp_path / "logs"), tell=tells.append)
+    talk = Talk(spool)
+    number, masker = talk.begin()
+    ours, theirs = os.pipe()
+    child = Child(tmp_path / "logs", tmp_path / "home", pipe=ours)
+    running = threading.Thread(target=child.run)
+    running.start()
+    try:
+        time.sleep(0.5)
+        talk.answer(number, masker, cookie_of(number), body_of(number) + KEY)
+        time.sleep(0.5)
+        for credential in tells:
+            os.write(theirs, message(credential))
+        data, masks = masker.data(body_of(number))
+        talk.relay.put(ResponseData(number, now(), data, masked=masks))
+        talk.relay.put(CallEnd(number, now()))
+        spool.close()
+    finally:
+        os.close(theirs)
+        running.join(30)
+        os.close(ours)
+    for path, data in every_byte_under(tmp_path / "logs"):
+        assert b"QZcookie" not in data and KEY not in data, path
+    response = logged(tmp_path / "logs").response(talk.relay.ids[number])
+    assert response_bytes(response).count(b"[redacted]") == 5
+    assert response.body_hmac is None
 
 
 def told(pipe: int, *indexes: int) -> None:

@@ -16,7 +16,7 @@ from agent_logger.capture.proxy import frames
 from agent_logger.capture.proxy.checkpoint import Open, Position, Retained, Session
 from agent_logger.capture.proxy.logs import Filing, Found, LogName, Logs
 from agent_logger.capture.proxy.pair import Bench, Pair, Written, refused
-from agent_logger.capture.proxy.payload import KnownBodies
+from agent_logger.capture.proxy.payload import KnownBodies, restored
 from agent_logger.capture.proxy.segments import Follower, Read
 from agent_logger.capture.proxy.unmask import Unmask, Values
 from agent_logger.records import Gap, WireStart
@@ -53,6 +53,7 @@ class OpenCall:
     request_written: bool = False
     passed_over: bool = False  # a tunnel whose first bytes were let go: the rest makes no sense without them
     credentials: frozenset[int] = frozenset()
+    blind: bool = False  # some of these could not be had when they were needed: none is put back any more
 
 
 @dataclass(slots=True)
@@ -150,6 +151,7 @@ class Recording:
             Retained(read.segment),
             self._resumed.pop(key, None),
             credentials=asked.credentials,
+            blind=asked.unknown > 0,
         )
         if it.was:
             it.log = LogName(*it.was.log) if it.was.log else None
@@ -161,7 +163,7 @@ class Recording:
         frame = read.frame
         assert isinstance(frame, frames.RequestData)
         if it := self._call(read):
-            data, unknown = self._unmask.restored(read.relay, frame.data, frame.masked)
+            data, unknown = self._restored(it, frame)
             it.pair.request_data(data, frame.ns, unknown)
 
     def _request_end(self, read: Read) -> None:
@@ -177,7 +179,8 @@ class Recording:
         it = self._call(read)
         if not it:
             return
-        head, _ = self._unmask.restored(read.relay, frame.head, frame.masked)
+        head, unknown = self._unmask.restored(read.relay, frame.head, frame.masked)
+        it.blind = it.blind or unknown > 0
         if frame.masked:
             it.credentials |= {mask.credential for mask in frame.masked}
             secrets = self._unmask.secrets(
@@ -191,7 +194,7 @@ class Recording:
         frame = read.frame
         assert isinstance(frame, frames.ResponseData)
         if it := self._call(read):
-            data, unknown = self._unmask.restored(read.relay, frame.data, frame.masked)
+            data, unknown = self._restored(it, frame)
             it.pair.response_data(data, frame.ns, ends_chunk=frame.ends_chunk, unknown=unknown)
 
     def _tunnel_data(self, read: Read) -> None:
@@ -201,10 +204,18 @@ class Recording:
         if not it or it.passed_over:
             return
         self._ask_whole(it)
-        data, _ = self._unmask.restored(read.relay, frame.data, frame.masked)
+        data, _ = self._restored(it, frame)
         tunnel = self._tunnel(it)
         for message in (tunnel.client if frame.from_client else tunnel.server).feed(data):
             self._message(it, tunnel, message, frame.ns, from_client=frame.from_client)
+
+    def _restored(
+        self, it: OpenCall, frame: frames.RequestData | frames.ResponseData | frames.TunnelData
+    ) -> tuple[bytes, int]:
+        """What is put back must be known to the call's redaction, too: it is not if it came too late for a head."""
+        if it.blind:
+            return restored(frame.data, frame.masked, {})
+        return self._unmask.restored(it.relay, frame.data, frame.masked)
 
     def _call_end(self, read: Read) -> None:
         frame = read.frame
