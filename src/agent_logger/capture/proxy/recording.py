@@ -6,6 +6,7 @@ tails of the logs which were written since.
 """
 
 import hashlib
+import logging
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,13 +20,15 @@ from agent_logger.capture.proxy.pair import Bench, Pair, Written, refused
 from agent_logger.capture.proxy.payload import KnownBodies, restored
 from agent_logger.capture.proxy.segments import Follower, Read
 from agent_logger.capture.proxy.unmask import Unmask, Values
-from agent_logger.records import Gap, WireStart
+from agent_logger.records import Gap, Response, Timing, WireStart
 from agent_logger.store.clock import timestamp
 from agent_logger.wire.call import ends_answer
 from agent_logger.wire.websocket import Kind, Message, Messages
 
 REFUSED = LogName("", "refused")
 UNATTRIBUTED = LogName("", "unattributed")
+
+log = logging.getLogger("agent_logger.proxy")
 
 
 @dataclass(slots=True)
@@ -53,6 +56,7 @@ class OpenCall:
     request_written: bool = False
     passed_over: bool = False  # a tunnel whose first bytes were let go: the rest makes no sense without them
     credentials: frozenset[int] = frozenset()
+    unanswered: dict[str, int] = field(default_factory=dict)  # of its requests in the log: ids and numbers
     blind: bool = False  # some of these could not be had when they were needed: none is put back any more
 
 
@@ -121,16 +125,28 @@ class Recording:
             numbers=[(*log, number) for log, number in filing.numbers.items()],
         )
 
-    def give_up(self, read: Read) -> None:
-        """Something is wrong with a call, or with us."""
+    def give_up(self, relay: Follower, call: int, number: int) -> None:
+        """Something is wrong with a call, or with us, at a frame of that number. The log says that it is missing."""
         self.counts.failed += 1
-        self.open.pop((read.relay.relay, read.frame.call), None)
+        it = self.open.pop((relay.relay, call), None)
+        ts, frame = self._ts(relay, relay.latest_ns), _frame_id(relay, number)
+        if not it or not it.log or not it.unanswered:
+            reason = f"a call could not be recorded: {it.pair.id if it else call}, at {frame}"
+            self._append_gap(it.log if it and it.log else UNATTRIBUTED, ts, 1, reason)
+            return
+        for id_, seq in it.unanswered.items():
+            if not self._found.calls.pop((id_, "response"), None):
+                self._logs.append(it.log, _dropped_response(id_, seq, ts, frame))
 
     def relay_died(self, relay: Follower) -> None:
         """All of it was read: what is open will not be ended by it."""
-        for (name, _), it in list(self.open.items()):
+        for (name, number), it in list(self.open.items()):
             if name == relay.relay:
-                self._end(it, relay.latest_ns, "relay_died")
+                try:
+                    self._end(it, relay.latest_ns, "relay_died")
+                except Exception:  # of one call: the others are to be recorded all the same
+                    log.exception("call %s of relay %s is lost", number, name)
+                    self.give_up(relay, number, it.last_frame)
 
     def forget(self, relay: str) -> None:
         self.filing.forget(relay)
@@ -251,11 +267,12 @@ class Recording:
     def _write_gap(self, read: Read, frame: frames.Dropped) -> None:
         """Of calls of which nothing is known but that they were dropped."""
         reason = f"dropped by the relay: {frame.frames} frames before {_frame_id(read.relay, read.number)}"
+        self._append_gap(UNATTRIBUTED, self._ts(read.relay, frame.ns), frame.frames, reason)
+
+    def _append_gap(self, log: LogName, ts: str, lost: int, reason: str) -> None:
+        """`reason` names a frame: after a crash it is known again."""
         if reason not in self._found.gaps:
-            ts = self._ts(read.relay, frame.ns)
-            self._logs.append(
-                UNATTRIBUTED, Gap(ts=ts, lost=frame.frames, since=ts, seconds=0.0, reason=reason)
-            )
+            self._logs.append(log, Gap(ts=ts, lost=lost, since=ts, seconds=0.0, reason=reason))
 
     def _refusal(self, read: Read) -> None:
         frame = read.frame
@@ -323,7 +340,6 @@ class Recording:
             self._write_request(it, it.pair)
 
     def _end(self, it: OpenCall, ns: int, reason: str | None, trailers: bytes = b"") -> None:
-        del self.open[it.relay.relay, it.number]
         self.counts.calls += 1
         self._ask_whole(it)
         if tunnel := it.tunnel:
@@ -334,10 +350,12 @@ class Recording:
         it.pair.call.end(ns, reason, trailers)
         self.counts.damaged_calls += it.pair.call.holes
         self._write_response(it, it.pair)
+        del self.open[it.relay.relay, it.number]
 
     def _write_request(self, it: OpenCall, pair: Pair) -> None:
         it.request_written = True
         if self._is_written(it, pair, "request"):
+            it.unanswered[pair.id] = pair.seq
             pair.skip_request()
             return
         asked, ts = pair.asked, self._ts(it.relay, pair.call.began_ns)
@@ -361,14 +379,16 @@ class Recording:
         )
         self._known.shrink(known, before)
         self._append(it.log, written)
+        it.unanswered[pair.id] = pair.seq
 
     def _write_response(self, it: OpenCall, pair: Pair) -> None:
         if self._is_written(it, pair, "response"):
             pair.skip_response()
-            return
-        assert it.log
-        ts, frame = self._ts(it.relay, pair.call.ended_ns), _frame_id(it.relay, it.last_frame)
-        self._append(it.log, pair.response_record(ts=ts, seq=pair.seq, frame=frame))
+        else:
+            assert it.log
+            ts, frame = self._ts(it.relay, pair.call.ended_ns), _frame_id(it.relay, it.last_frame)
+            self._append(it.log, pair.response_record(ts=ts, seq=pair.seq, frame=frame))
+        it.unanswered.pop(pair.id, None)
 
     def _append(self, log: LogName, written: Written) -> None:
         record, size = written.record, written.record.bytes or 0
@@ -412,6 +432,22 @@ class Recording:
         if second != self._second:  # most calls fall into the same one as the last
             self._second, self._second_text = second, timestamp(second)[:-4]
         return f"{self._second_text}{rest // 1_000_000:03d}Z"
+
+
+def _dropped_response(call: str, seq: int, ts: str, frame: str) -> Response:
+    """Of one that we could not make a record of."""
+    timing = Timing(ttfb_ms=None, total_ms=None)
+    return Response(
+        ts=ts,
+        seq=seq,
+        status=None,
+        headers=None,
+        timing=timing,
+        call=call,
+        complete=False,
+        reason="dropped",
+        frame=frame,
+    )
 
 
 def _as_open(it: OpenCall) -> Open:
