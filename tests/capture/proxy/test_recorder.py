@@ -32,6 +32,7 @@ from agent_logger.capture.proxy.frames import (
     ResponseHead,
     TunnelData,
 )
+from agent_logger.capture.proxy.pair import Pair
 from agent_logger.capture.proxy.recorder import Recorder
 from agent_logger.capture.proxy.spool import Spool, spool_folder
 from agent_logger.records import Gap
@@ -737,3 +738,62 @@ def test_what_is_due_is_sealed_and_an_open_log_is_not(world: World, monkeypatch:
     assert len(list((world.log_dir / "anthropic").glob("2*.jsonl"))) == 1
     assert [path.name for path in (world.log_dir / "anthropic").glob("*.zst")] == [f"{done.name}.zst"]
     assert done.with_name(f"{done.name}.zst").stat().st_size < size
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, method: str, bad: str) -> None:
+    """As if we had a bug that one call meets."""
+    works = getattr(Pair, method)
+
+    def fails(self: Pair, *arguments: object, **named: object) -> object:
+        if self.id == bad:
+            raise ZeroDivisionError("a bug")
+        return works(self, *arguments, **named)
+
+    monkeypatch.setattr(Pair, method, fails)
+
+
+@pytest.mark.parametrize("end", ["ended", "relay died"])
+@pytest.mark.parametrize("method", ["request_record", "response_head", "response_data", "response_record"])
+def test_a_call_that_we_fail_at_is_counted_and_marked(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, method: str, end: str
+) -> None:
+    relay = world.relay
+    before = relay.call()
+    number = relay.begin(request_head())
+    bad = relay.ids[number]
+    relay.put(RequestEnd(number, now()))
+    relay.put(ResponseHead(number, now(), b"HTTP/1.1 200 OK\r\n\r\n"))
+    relay.put(ResponseData(number, now(), b"hello"))
+    if end == "ended":
+        relay.put(CallEnd(number, now()))
+    other = relay.call()
+    failing(monkeypatch, method, bad)
+    found = world.record()
+    assert found.response(before).complete and found.response(other).complete
+    gaps = [it for it in found.others if isinstance(it, Gap)]
+    if method == "request_record":
+        assert bad not in found.requests
+        assert [(gap.lost, bad in gap.reason) for gap in gaps] == [(1, True)]
+    else:
+        response = found.response(bad)
+        assert (response.status, response.complete, response.reason) == (None, False, "dropped")
+        assert response.seq == found.request(bad).seq
+        assert gaps == []
+    assert b'"lost":1,' in (spool_folder(world.log_dir) / "recorder.json").read_bytes()
+    assert "a bug" in caplog.text
+
+
+def test_a_websocket_that_we_fail_at_leaves_no_message_without_an_answer(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    relay = world.relay
+    number = relay.begin(request_head(method=b"GET"), websocket=True)
+    relay.put(RequestEnd(number, now()))
+    relay.put(ResponseHead(number, now(), b"HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\n\r\n"))
+    relay.put(TunnelData(number, now(), websocket_frame(b"one", mask=b"abcd"), from_client=True))
+    relay.put(TunnelData(number, now(), websocket_frame(b"answer"), from_client=False))
+    monkeypatch.setattr(Pair, "response_data", lambda *_, **__: 1 / 0)
+    found = world.record()
+    assert len(found.requests) == len(found.responses) == 2
+    assert {response.reason for (response,) in found.responses.values()} == {"dropped"}
+    assert "ZeroDivisionError" in caplog.text

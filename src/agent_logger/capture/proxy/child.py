@@ -56,8 +56,11 @@ class RecorderStatus(msgspec.Struct, frozen=True, kw_only=True):
     checkpoints: int = 0
 
 
-class _GaveUpError(Exception):
-    """Told to finish, and the disk still fails. What is on the spool stays there."""
+class _GaveUpError(BaseException):
+    """Told to finish, and the disk still fails. What is on the spool stays there.
+
+    It is no fault of a call, so nobody who gives up a call for an `Exception` may catch it.
+    """
 
 
 class Child:
@@ -160,11 +163,9 @@ class Child:
                 took = True
             try:
                 take(read)
-            except _GaveUpError:
-                raise
             except Exception:  # of one call: the others are to be recorded all the same
                 log.exception("call %s of relay %s is lost", read.frames[0].call, read.relay.relay)
-                self.recording.give_up(read)
+                self.recording.give_up(read.relay, read.frames[0].call, read.number)
         for follower in self.spools.followers.values():
             if follower.exhausted:
                 self.recording.relay_died(follower)

@@ -19,6 +19,7 @@ import msgspec
 
 HEAD = struct.Struct("<II")  # length of the body, its CRC-32
 LONGEST_ENTRY = 16 << 20
+REMEMBERED = 4096  # credentials of a relay; servers may set another cookie with each answer
 
 
 class Mask(msgspec.Struct, array_like=True, frozen=True):
@@ -30,7 +31,10 @@ class Mask(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Credential(msgspec.Struct, array_like=True, frozen=True):
-    """Over the pipe only: what `Mask.credential` stands for. All are sent again to a new recorder."""
+    """Over the pipe only: what `Mask.credential` stands for. The last ones are sent again to a new recorder.
+
+    Indexes count up. A credential that is still in use after a few thousand others gets another one.
+    """
 
     relay: str
     index: int

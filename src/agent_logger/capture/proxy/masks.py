@@ -27,6 +27,7 @@ class Credentials:
         self.index = index
         self.harmless: set[bytes] = set()  # header lines known to hold none
         self._in_lines: dict[bytes, InLine] = {}
+        self._newest = self._newest_then = 0  # indexes: of all, and when the lines were forgotten
 
     def in_line(self, line: bytes) -> InLine | None:
         known = self._in_lines.get(line)
@@ -35,7 +36,8 @@ class Credentials:
     def _read(self, line: bytes) -> InLine | None:
         name, _, value = line.partition(b":")
         secrets = self.numbered(credentials_of([(name.rstrip(b" \t"), value.strip(b" \t\r\n"))]))
-        if max(len(self.harmless), len(self._in_lines)) >= _KEPT:
+        if max(len(self.harmless), len(self._in_lines), self._newest - self._newest_then) >= _KEPT:
+            self._newest_then = self._newest  # old indexes are not known for ever
             self.harmless.clear()
             self._in_lines.clear()
         if not secrets:
@@ -51,7 +53,9 @@ class Credentials:
 
     def numbered(self, values: Iterable[bytes]) -> tuple[Part, ...]:
         """Longest first: a shorter one may be a part of it."""
-        return tuple((value, self.index(value)) for value in sorted(values, key=len, reverse=True))
+        found = tuple((value, self.index(value)) for value in sorted(values, key=len, reverse=True))
+        self._newest = max([self._newest, *(index for _, index in found)])
+        return found
 
     def parts(self, secrets: tuple[Part, ...]) -> tuple[Part, ...]:
         return self.numbered(dict.fromkeys(part for secret, _ in secrets for part in searchable(secret)))

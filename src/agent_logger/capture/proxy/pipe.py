@@ -7,15 +7,16 @@ import os
 import select
 import struct
 import time
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from agent_logger.capture.proxy.frames import Credential, Mask
+from agent_logger.capture.proxy.frames import REMEMBERED, Credential, Mask
 from agent_logger.capture.proxy.segments import Follower
 
 POLL_SECONDS = 0.02
-CREDENTIAL_SECONDS = 1.0  # to wait for one whose frame is here already
+CREDENTIAL_SECONDS = 1.0  # to wait for one whose frame is here already, while none comes
 LENGTH = struct.Struct("<I")  # before each message of the pipe
 
 
@@ -24,17 +25,44 @@ def message(credential: Credential) -> bytes:
     return LENGTH.pack(len(data)) + data
 
 
+class _Known:
+    """The credentials of one relay. They come in the order of their indexes."""
+
+    def __init__(self) -> None:
+        self.values: OrderedDict[int, bytes] = OrderedDict()
+        self._last = -1  # of those that came, or were waited for in vain
+        self._seen = -1  # of those that a frame named
+
+    def add(self, credential: Credential) -> None:
+        self.values[credential.index] = credential.value
+        self._last = max(self._last, credential.index)
+
+    def to_come(self, masks: Sequence[Mask]) -> int:
+        """The highest index that may still be on its way; -1: none."""
+        return max((it.credential for it in masks if it.credential > self._last), default=-1)
+
+    def give_up(self, index: int) -> None:
+        self._last = index
+
+    def seen(self, masks: Sequence[Mask]) -> None:
+        """Forget what is far behind the frames; how far the pipe is ahead of them does not matter."""
+        self._seen = max([self._seen, *(mask.credential for mask in masks)])
+        while self.values and next(iter(self.values)) < self._seen - 2 * REMEMBERED:
+            self.values.popitem(last=False)
+
+
 class Pipe:
     """Credentials, as they come."""
 
     def __init__(self, fd: int) -> None:
         self.ended = False
         self._fd, self._data = fd, bytearray()
-        self._values: dict[str, dict[int, bytes]] = {}
-        self._missing: set[tuple[str, int]] = set()  # waited for in vain
+        self._relays: dict[str, _Known] = {}
         os.set_blocking(fd, False)
 
-    def drain(self) -> None:
+    def drain(self) -> bool:
+        """Whether anything was there."""
+        before = len(self._data)
         while not self.ended:
             try:
                 data = os.read(self._fd, 1 << 16)
@@ -42,14 +70,16 @@ class Pipe:
                 break
             self.ended = not data
             self._data += data
+        came = len(self._data) > before
         while len(self._data) >= LENGTH.size:
             (length,) = LENGTH.unpack_from(self._data)
             if len(self._data) < LENGTH.size + length:
-                return
+                break
             message = bytes(self._data[LENGTH.size : LENGTH.size + length])
             del self._data[: LENGTH.size + length]
             credential = msgspec.msgpack.decode(message, type=Credential)
-            self._values.setdefault(credential.relay, {})[credential.index] = credential.value
+            self._of(credential.relay).add(credential)
+        return came
 
     def wait(self, seconds: float) -> None:
         if self.ended:
@@ -58,16 +88,23 @@ class Pipe:
             select.select([self._fd], [], [], seconds)
 
     def values(self, relay: Follower, masks: Sequence[Mask]) -> Mapping[int, bytes]:
-        known = self._values.setdefault(relay.relay, {})
+        """Of a relay that is gone, too: what it told may still be in the pipe. Nothing is of one of an earlier run."""
+        known = self._of(relay.relay)
+        known.seen(masks)
         give_up = time.monotonic() + CREDENTIAL_SECONDS
-        while (
-            missing := {(relay.relay, it.credential) for it in masks if it.credential not in known}
-            - self._missing
-        ):
+        while (index := known.to_come(masks)) >= 0:
+            if self.drain():
+                give_up = time.monotonic() + CREDENTIAL_SECONDS
+                continue
             relay.look()
-            if relay.gone or self.ended or time.monotonic() > give_up:
-                self._missing |= missing
+            if self.ended or time.monotonic() > give_up or (relay.gone and not known.values):
+                known.give_up(index)
                 break
             self.wait(POLL_SECONDS)
-            self.drain()
+        return known.values
+
+    def _of(self, relay: str) -> _Known:
+        known = self._relays.get(relay)
+        if known is None:
+            known = self._relays[relay] = _Known()
         return known

@@ -1,7 +1,7 @@
 """The recorder as the proxy sees it: a child process that is kept alive.
 
-`python -m agent_logger.capture.proxy.recorder` is that child. It gets the credentials over its standard input, all of
-them again when it had to be started anew, and finishes when that input ends.
+`python -m agent_logger.capture.proxy.recorder` is that child. It gets the credentials over its standard input, the last
+of them again when it had to be started anew, and finishes when that input ends.
 """
 
 import argparse
@@ -12,9 +12,10 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from pathlib import Path
 
-from agent_logger.capture.proxy.frames import Credential
+from agent_logger.capture.proxy.frames import REMEMBERED, Credential
 from agent_logger.capture.proxy.pipe import message
 
 FIRST_RESTART_SECONDS, LAST_RESTART_SECONDS = 0.1, 10.0
@@ -39,7 +40,8 @@ class Recorder:
         self._argv = [sys.executable, "-m", "agent_logger.capture.proxy.recorder", str(log_dir), str(home)]
         self._argv += [] if patterns else ["--credentials-only"]
         self._argv += ["--seal-after", str(seal_after_seconds)] if seal_after_seconds is not None else []
-        self._credentials: list[Credential] = []
+        self._credentials: dict[str, deque[Credential]] = {}  # the last ones of each relay
+        self._unsent: list[Credential] = []
         self._more, self._stopping = threading.Condition(), False
         self._child: subprocess.Popen[bytes] | None = None
         self._thread = threading.Thread(target=self._run, name="agent-logger-recorder", daemon=True)
@@ -54,7 +56,9 @@ class Recorder:
     def send(self, credential: Credential) -> None:
         """Never waits for the recorder."""
         with self._more:
-            self._credentials.append(credential)
+            last = self._credentials.setdefault(credential.relay, deque(maxlen=2 * REMEMBERED))
+            last.append(credential)
+            self._unsent.append(credential)
             self._more.notify()
 
     def stop(self, timeout_seconds: float = 30.0) -> bool:
@@ -92,16 +96,17 @@ class Recorder:
                 self._more.wait_for(lambda: self._stopping, delay)
 
     def _live(self) -> int | None:
-        """Start one, tell it all credentials as they come, and return how it ended, or none when it is to stop."""
+        """Start one, tell it credentials as they come, and return how it ended, or none when it is to stop."""
         child = self._child = subprocess.Popen(self._argv, stdin=subprocess.PIPE)
         self.starts += 1
         assert child.stdin
-        sent = 0
+        with self._more:
+            self._unsent = [credential for last in self._credentials.values() for credential in last]
         try:
             with child.stdin as pipe:
                 while child.poll() is None:
                     with self._more:
-                        new = self._credentials[sent:]
+                        new, self._unsent = self._unsent, []
                         if not new and self._stopping:
                             return None
                         if not new:
@@ -109,7 +114,6 @@ class Recorder:
                     for credential in new:
                         pipe.write(message(credential))
                     pipe.flush()
-                    sent += len(new)
         except BrokenPipeError:
             pass
         return child.wait()

@@ -6,6 +6,7 @@ tails of the logs which were written since.
 """
 
 import hashlib
+import logging
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,10 +19,10 @@ from agent_logger.capture.proxy.checkpoint import Open, Position, Retained
 from agent_logger.capture.proxy.filing import REFUSED, Filing, method_and_path
 from agent_logger.capture.proxy.logs import Found, LogName, Logs
 from agent_logger.capture.proxy.pair import Bench, Pair, Written, refused
-from agent_logger.capture.proxy.payload import KnownBodies
+from agent_logger.capture.proxy.payload import KnownBodies, restored
 from agent_logger.capture.proxy.segments import Follower, Read
 from agent_logger.capture.proxy.unmask import Unmask, Values
-from agent_logger.records import Gap, Rewrite
+from agent_logger.records import Gap, Response, Rewrite, Timing
 from agent_logger.store.clock import timestamp
 from agent_logger.tracking.identity import headers_of
 from agent_logger.tracking.tracker import Answered, Asked
@@ -29,6 +30,8 @@ from agent_logger.wire.call import ends_answer, head_lines
 from agent_logger.wire.websocket import Kind, Message, Messages
 
 UNATTRIBUTED = LogName("", "unattributed")
+
+log = logging.getLogger("agent_logger.proxy")
 
 
 @dataclass(slots=True)
@@ -55,6 +58,10 @@ class OpenCall:
     request_written: bool = False
     passed_over: bool = False  # a tunnel whose first bytes were let go: the rest makes no sense without them
     credentials: frozenset[int] = frozenset()
+    unanswered: dict[str, tuple[LogName, int]] = field(
+        default_factory=dict
+    )  # its requests in the logs, by id
+    blind: bool = False  # some of these could not be had when they were needed: none is put back any more
 
 
 @dataclass(slots=True)
@@ -117,16 +124,28 @@ class Recording:
             numbers=[(*log, number) for log, number in self.filing.numbers.items()],
         )
 
-    def give_up(self, read: Read) -> None:
-        """Something is wrong with a call, or with us."""
+    def give_up(self, relay: Follower, call: int, number: int) -> None:
+        """Something is wrong with a call, or with us, at a frame of that number. The log says that it is missing."""
         self.counts.failed += 1
-        self.open.pop((read.relay.relay, read.frames[0].call), None)
+        it = self.open.pop((relay.relay, call), None)
+        ts, frame = self._ts(relay, relay.latest_ns), _entry_id(relay, number)
+        if not it or not it.unanswered:
+            reason = f"a call could not be recorded: {it.pair.id if it else call}, at {frame}"
+            self._append_gap((it and it.pair.log) or UNATTRIBUTED, ts, 1, reason)
+            return
+        for id_, (log_name, seq) in it.unanswered.items():
+            if not self._found.calls.pop((id_, "response"), None):
+                self._logs.append(log_name, _dropped_response(id_, seq, ts, frame))
 
     def relay_died(self, relay: Follower) -> None:
         """All of it was read: what is open will not be ended by it."""
-        for (name, _), it in list(self.open.items()):
+        for (name, number), it in list(self.open.items()):
             if name == relay.relay:
-                self._end(it, relay.latest_ns, "relay_died")
+                try:
+                    self._end(it, relay.latest_ns, "relay_died")
+                except Exception:  # of one call: the others are to be recorded all the same
+                    log.exception("call %s of relay %s is lost", number, name)
+                    self.give_up(relay, number, it.last_entry)
 
     def forget(self, relay: str) -> None:
         self._unmask.forget(relay)
@@ -145,12 +164,13 @@ class Recording:
             self._resumed.pop(key, None),
             last_entry=read.number,
             credentials=asked.credentials,
+            blind=asked.unknown > 0,
         )
         self.open[key] = it
 
     def _request_data(self, read: Read, frame: frames.RequestData) -> None:
         if it := self._call(read):
-            data, unknown = self._unmask.restored(read.relay, frame.data, frame.masked)
+            data, unknown = self._restored(it, frame)
             it.pair.request_data(data, frame.ns, unknown)
 
     def _request_end(self, read: Read, frame: frames.RequestEnd) -> None:
@@ -162,7 +182,8 @@ class Recording:
         it = self._call(read)
         if not it:
             return
-        head, _ = self._unmask.restored(read.relay, frame.head, frame.masked)
+        head, unknown = self._unmask.restored(read.relay, frame.head, frame.masked)
+        it.blind = it.blind or unknown > 0
         if frame.masked:
             it.credentials |= {mask.credential for mask in frame.masked}
             secrets = self._unmask.secrets(
@@ -174,7 +195,7 @@ class Recording:
 
     def _response_data(self, read: Read, frame: frames.ResponseData) -> None:
         if it := self._call(read):
-            data, unknown = self._unmask.restored(read.relay, frame.data, frame.masked)
+            data, unknown = self._restored(it, frame)
             it.pair.response_data(data, frame.ns, ends_chunk=frame.ends_chunk, unknown=unknown)
 
     def _tunnel_data(self, read: Read, frame: frames.TunnelData) -> None:
@@ -182,10 +203,18 @@ class Recording:
         if not it or it.passed_over:
             return
         self._ask_whole(it)
-        data, _ = self._unmask.restored(read.relay, frame.data, frame.masked)
+        data, _ = self._restored(it, frame)
         tunnel = self._tunnel(it)
         for message in (tunnel.client if frame.from_client else tunnel.server).feed(data):
             self._message(it, tunnel, message, frame.ns, from_client=frame.from_client)
+
+    def _restored(
+        self, it: OpenCall, frame: frames.RequestData | frames.ResponseData | frames.TunnelData
+    ) -> tuple[bytes, int]:
+        """What is put back must be known to the call's redaction, too: it is not if it came too late for a head."""
+        if it.blind:
+            return restored(frame.data, frame.masked, {})
+        return self._unmask.restored(it.relay, frame.data, frame.masked)
 
     def _call_end(self, read: Read, frame: frames.CallEnd) -> None:
         if it := self._call(read):
@@ -217,11 +246,12 @@ class Recording:
     def _write_gap(self, read: Read, frame: frames.Dropped) -> None:
         """Of calls of which nothing is known but that they were dropped."""
         reason = f"dropped by the relay: {frame.frames} frames before {_entry_id(read.relay, read.number)}"
+        self._append_gap(UNATTRIBUTED, self._ts(read.relay, frame.ns), frame.frames, reason)
+
+    def _append_gap(self, log: LogName, ts: str, lost: int, reason: str) -> None:
+        """`reason` names a frame: after a crash it is known again."""
         if reason not in self._found.gaps:
-            ts = self._ts(read.relay, frame.ns)
-            self._logs.append(
-                UNATTRIBUTED, Gap(ts=ts, lost=frame.frames, since=ts, seconds=0.0, reason=reason)
-            )
+            self._logs.append(log, Gap(ts=ts, lost=lost, since=ts, seconds=0.0, reason=reason))
 
     def _refusal(self, read: Read, frame: frames.Refusal) -> None:
         self.counts.calls += 1
@@ -287,7 +317,6 @@ class Recording:
             self._write_request(it, it.pair)
 
     def _end(self, it: OpenCall, ns: int, reason: str | None, trailers: bytes = b"") -> None:
-        del self.open[it.relay.relay, it.number]
         self.counts.calls += 1
         self._ask_whole(it)
         if tunnel := it.tunnel:
@@ -298,10 +327,13 @@ class Recording:
         it.pair.call.end(ns, reason, trailers)
         self.counts.damaged_calls += it.pair.call.holes
         self._write_response(it, it.pair)
+        del self.open[it.relay.relay, it.number]
 
     def _write_request(self, it: OpenCall, pair: Pair) -> None:
         it.request_written, it.last = True, pair
         if self._is_written(it, pair, "request"):
+            if pair.log:
+                it.unanswered[pair.id] = pair.log, pair.seq
             pair.skip_request()
             return
         frame, ts = pair.asked.frame, self._ts(it.relay, pair.call.began_ns)
@@ -332,10 +364,12 @@ class Recording:
         )
         self._known.shrink(known, before)
         self._append(pair.log, written)
+        it.unanswered[pair.id] = pair.log, pair.seq
 
     def _write_response(self, it: OpenCall, pair: Pair) -> None:
         if self._is_written(it, pair, "response"):
             pair.skip_response()
+            it.unanswered.pop(pair.id, None)
             return
         assert pair.log
         ts, frame = self._ts(it.relay, pair.call.ended_ns), _entry_id(it.relay, it.last_entry)
@@ -356,6 +390,7 @@ class Recording:
         self._append(
             pair.log, pair.response_record(ts=ts, seq=pair.seq, frame=frame, fingerprint=fingerprint)
         )
+        it.unanswered.pop(pair.id, None)
 
     def _append(self, log: LogName, written: Written) -> None:
         record, size = written.record, written.record.bytes or 0
@@ -395,6 +430,22 @@ class Recording:
         if second != self._second:  # most calls fall into the same one as the last
             self._second, self._second_text = second, timestamp(second)[:-4]
         return f"{self._second_text}{rest // 1_000_000:03d}Z"
+
+
+def _dropped_response(call: str, seq: int, ts: str, frame: str) -> Response:
+    """Of one that we could not make a record of."""
+    timing = Timing(ttfb_ms=None, total_ms=None)
+    return Response(
+        ts=ts,
+        seq=seq,
+        status=None,
+        headers=None,
+        timing=timing,
+        call=call,
+        complete=False,
+        reason="dropped",
+        frame=frame,
+    )
 
 
 def _as_open(it: OpenCall) -> Open:

@@ -14,6 +14,7 @@ import os
 import secrets
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,6 +22,7 @@ import msgspec
 
 from agent_logger.capture.proxy.frames import (
     LONGEST_ENTRY,
+    REMEMBERED,
     AnyFrame,
     CallEnd,
     Credential,
@@ -99,7 +101,8 @@ class Spool:
         self._tell = tell
         self._memory_bytes, self._disk_bytes = memory_bytes, disk_bytes
         self._segment_bytes, self._segment_seconds = segment_bytes, segment_seconds
-        self._credentials: dict[bytes, int] = {}
+        self._credentials: OrderedDict[bytes, int] = OrderedDict()  # those asked for last, by index
+        self._indexes = 0
         self._handover = threading.Lock()  # held for a few statements, never while something is written
         self._waiting: list[bytes] = []  # head, body, head, body
         self._waiting_bytes = 0  # of these and of those being written
@@ -149,9 +152,13 @@ class Spool:
 
     def credential(self, value: bytes) -> int:
         """What stands for the value in a `Mask`. The recorder is told the value before it reads such a frame."""
-        index = self._credentials.get(value)
-        if index is None:
-            index = self._credentials[value] = len(self._credentials)
+        index = self._credentials.get(value, -REMEMBERED)
+        if index < self._indexes - REMEMBERED // 2:
+            self._credentials.pop(value, None)  # to the end, if it is there
+            index = self._credentials[value] = self._indexes
+            self._indexes += 1
+            if len(self._credentials) > REMEMBERED:
+                self._credentials.popitem(last=False)
             if self._tell:
                 self._tell(Credential(self.relay, index, value))
         return index
