@@ -16,6 +16,7 @@ from collections import deque
 from pathlib import Path
 
 from agent_logger.capture.proxy.frames import REMEMBERED, Credential
+from agent_logger.capture.proxy.lines import Show, receive, send_to
 from agent_logger.capture.proxy.pipe import message
 
 FIRST_RESTART_SECONDS, LAST_RESTART_SECONDS = 0.1, 10.0
@@ -35,11 +36,15 @@ class Recorder:
         *,
         patterns: bool = True,
         seal_after_seconds: float | None = 86_400.0,
+        show: Show | None = None,
     ) -> None:
+        """`show` is told each call that ends, in a thread of its own."""
         self.starts = 0
+        self._show = show
         self._argv = [sys.executable, "-m", "agent_logger.capture.proxy.recorder", str(log_dir), str(home)]
         self._argv += [] if patterns else ["--credentials-only"]
         self._argv += ["--seal-after", str(seal_after_seconds)] if seal_after_seconds is not None else []
+        self._argv += ["--lines"] if show else []
         self._credentials: dict[str, deque[Credential]] = {}  # the last ones of each relay
         self._unsent: list[Credential] = []
         self._more, self._stopping = threading.Condition(), False
@@ -97,7 +102,10 @@ class Recorder:
 
     def _live(self) -> int | None:
         """Start one, tell it credentials as they come, and return how it ended, or none when it is to stop."""
-        child = self._child = subprocess.Popen(self._argv, stdin=subprocess.PIPE)
+        output = subprocess.PIPE if self._show else subprocess.DEVNULL
+        child = self._child = subprocess.Popen(self._argv, stdin=subprocess.PIPE, stdout=output)
+        if self._show and child.stdout:
+            threading.Thread(target=receive, args=(child.stdout, self._show), daemon=True).start()
         self.starts += 1
         assert child.stdin
         with self._more:
@@ -127,6 +135,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("home", type=Path)
     parser.add_argument("--credentials-only", action="store_true")
     parser.add_argument("--seal-after", type=float)
+    parser.add_argument("--lines", action="store_true", help="write a line of JSON for each call")
     wanted = parser.parse_args(argv)
     for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ignored, signal.SIG_IGN)  # the proxy gets them too, and says when to finish
@@ -136,6 +145,7 @@ def main(argv: list[str] | None = None) -> int:
         pipe=sys.stdin.fileno(),
         patterns=not wanted.credentials_only,
         seal_after_seconds=wanted.seal_after,
+        show=send_to(sys.stdout.fileno()) if wanted.lines else None,
     )
     return child.run()
 

@@ -25,7 +25,7 @@ from agent_logger.capture.proxy import pipe, spool
 from agent_logger.capture.proxy.call import Tap
 from agent_logger.capture.proxy.frames import Credential
 from agent_logger.capture.proxy.limits import raise_descriptors
-from agent_logger.capture.proxy.lines import CallLine, LinesTap
+from agent_logger.capture.proxy.lines import Show
 from agent_logger.capture.proxy.recorder import Recorder
 from agent_logger.capture.proxy.relay import Relay
 from agent_logger.capture.proxy.spool import Spool, SpoolStatus
@@ -64,10 +64,8 @@ class RelayStatus(msgspec.Struct, frozen=True, kw_only=True):
     spool: SpoolStatus
 
 
-def run(
-    options: Options, ready: Callable[[int], None], show: Callable[[CallLine], None] | None = None
-) -> None:
-    """Record until SIGTERM or SIGINT. `ready` is told the port, `show` each call that ends.
+def run(options: Options, ready: Callable[[int], None], show: Show | None = None) -> None:
+    """Record until SIGTERM or SIGINT. `ready` is told the port, `show` each call that was recorded.
 
     Raises `StoreError`: the folder cannot be recorded to, or the port is taken.
     """
@@ -78,13 +76,13 @@ def run(
         options.home,
         patterns=options.patterns,
         seal_after_seconds=options.seal_after_seconds,
+        show=show,
     )
     try:
         own = Spool(spool.spool_folder(options.log_dir), tell=recorder.send)
         try:
-            tap = LinesTap(own, show) if show else own
             _spare_the_collector()
-            uvloop.run(_serve(options, owner, own, tap, recorder, ready))
+            uvloop.run(_serve(options, owner, own, recorder, ready))
         finally:
             own.close()
     finally:
@@ -103,11 +101,10 @@ async def _serve(
     options: Options,
     owner: spool.Owner,
     own: Spool,
-    tap: Tap,
     recorder: Recorder,
     ready: Callable[[int], None],
 ) -> None:
-    relay = await _listen(options, tap)
+    relay = await _listen(options, own)
     owner.listening(relay.port)
     workers = [Worker(options, relay.port, recorder.send) for _ in range(options.workers - 1)]
     state = State(
