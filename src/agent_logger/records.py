@@ -226,6 +226,7 @@ class Identity(Struct, frozen=True, kw_only=True):
     id: str | None
     source: str
     confidence: str
+    candidates: list[str] | None = None  # all sessions that it could have been, the one taken first
 
 
 class Timing(Struct, frozen=True, kw_only=True):
@@ -254,6 +255,7 @@ class WireStart(Record, frozen=True, kw_only=True, tag="session_start"):
     upstream: str
     session: str | None = None
     identity: Identity | None = None
+    agent: str | None = None  # claude-code, codex, ...
 
 
 class Request(Record, frozen=True, kw_only=True, tag="request"):
@@ -267,6 +269,7 @@ class Request(Record, frozen=True, kw_only=True, tag="request"):
     call: str | None = None
     thread: str | None = None
     kind: str | None = None
+    identity: Identity | None = None  # of this call, where `session_start` does not say the same
     bytes: int | None = None
     body_hmac: str | None = None
     body_encoding: Encoding | None = None
@@ -320,6 +323,7 @@ class Fork(Record, frozen=True, kw_only=True, tag="fork"):
     from_seq: int
     parent_session: str
     reason: str
+    included: bool = False  # the parent's calls up to there stand before it: `export` made this file
 
 
 class Rewrite(Record, frozen=True, kw_only=True, tag="rewrite"):
