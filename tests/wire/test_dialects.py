@@ -215,6 +215,7 @@ BLOCKS = [
             {"type": "thinking", "thinking": "", "signature": ""},
             {"type": "thinking_delta", "thinking": "Let me "},
             {"type": "thinking_delta", "thinking": "see."},
+            {"type": "signature_delta", "signature": "b2xk"},
             {"type": "signature_delta", "signature": "c2ln"},
         ],
         {"type": "thinking", "thinking": "Let me see.", "signature": "c2ln"},
@@ -238,9 +239,9 @@ BLOCKS = [
     pytest.param([FOUND], FOUND, id="a server's result"),
     pytest.param(
         [
-            {"type": "text", "text": ""},
+            {"type": "text", "text": "As "},
             {"type": "citations_delta", "citation": {"url": "u", "cited_text": "t"}},
-            {"type": "text_delta", "text": "As they say"},
+            {"type": "text_delta", "text": "they say"},
             {"type": "citations_delta", "citation": {"url": "w"}},
         ],
         {"type": "text", "text": "As they say", "citations": [{"url": "u", "cited_text": "t"}, {"url": "w"}]},
@@ -314,6 +315,7 @@ def test_anthropic_usage_is_the_start_and_the_end_merged() -> None:
         "output_tokens": 1,
         "service_tier": "priority",
         "server_tool_use": None,
+        "inference_geo": None,
     }
     ended = {"output_tokens": 200, "input_tokens": None, "server_tool_use": {"web_search_requests": 1}}
     end = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": ended}
@@ -327,6 +329,33 @@ def test_anthropic_usage_is_the_start_and_the_end_merged() -> None:
     )
     told = {**begun, "output_tokens": 200, "server_tool_use": {"web_search_requests": 1}}
     assert (answer.raw_usage, answer.service_tier) == (told, "priority")
+
+
+def test_what_came_counts_where_the_beginning_is_missing() -> None:
+    told = {"type": "content_block_delta", "index": 1, "delta": {"type": "thinking_delta", "thinking": "Hm"}}
+    assert not ANTHROPIC.read(sse(told, *STOP)).complete
+    answer = ANTHROPIC.read(sse(told))
+    assert answer.message
+    assert answer.message["content"] == [{"type": "thinking", "thinking": "Hm", "signature": ""}]
+
+
+def test_what_went_into_the_cache_counts_without_its_lifetimes() -> None:
+    answer = ANTHROPIC.read(sse(start(usage={"cache_creation_input_tokens": 150})))
+    assert answer.usage == Usage(cache_write_tokens=150)
+
+
+@pytest.mark.parametrize("dialect", [ANTHROPIC, CHAT, RESPONSES, GEMINI], ids=lambda it: it.name)
+def test_errors_of_gateways_are_told_too(dialect: Dialect) -> None:
+    plain = Answer(error=Failure(type=None, message="not found"), complete=True)
+    assert dialect.read(b'{"error": "not found"}') == plain
+    assert dialect.read(b'\xef\xbb\xbf \n{"error": "not found"}\n') == plain
+    coded = dialect.read(b'{"error": {"type": null, "code": "model_not_found", "message": "No"}}')
+    assert coded.error == Failure(type="model_not_found", message="No")
+
+
+def test_of_several_errors_the_first_counts() -> None:
+    errors = [{"type": "error", "error": {"type": name, "message": name}} for name in ("first", "second")]
+    assert ANTHROPIC.read(sse(*errors)).error == Failure(type="first", message="first")
 
 
 # ---------------------------------------------------------------- chat completions
@@ -356,8 +385,8 @@ def begun_call(name: str, arguments: str = "", **more: Any) -> Json:
 CHATS = [
     pytest.param(
         [
-            begun_call("a", index=0),
             begun_call("b", index=4),
+            begun_call("a", index=0),
             call('{"x"', index=0),
             call("{}", index=4),
             call(":1}", index=0),
@@ -439,6 +468,13 @@ def test_of_several_choices_the_first_counts_and_all_must_end() -> None:
     assert not CHAT.read(sse(*begun)).complete
     answer = CHAT.read(sse(*begun, choice(0, "a", "stop")))
     assert (answer.message, answer.stop_reason, answer.complete) == ({"content": "aa"}, "stop", True)
+
+
+def test_a_chat_that_ends_with_an_error_is_not_complete() -> None:
+    told = chunk({"content": "a"}, "error", error={"code": 502, "message": "Provider disconnected"})
+    answer = CHAT.read(sse(told))
+    assert (answer.complete, answer.stop_reason) == (False, "error")
+    assert answer.error == Failure(type=None, message="Provider disconnected")
 
 
 TOLD = {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
@@ -553,6 +589,13 @@ def test_items_count_where_the_last_event_has_none(output: Json) -> None:
     assert answer.message["output"] == [REASONING, SAID]
 
 
+def test_the_last_event_has_the_last_word_and_may_leave_out_what_was_said() -> None:
+    last = {"type": "response.completed", "response": {"id": "resp", "output": [SAID]}}
+    answer = RESPONSES.read(sse(response("created", output=[]), item("done", 0, REASONING), last))
+    assert answer.message
+    assert (answer.message["output"], answer.model) == ([SAID], "gpt")
+
+
 def test_a_response_that_was_cut_has_the_texts_that_came() -> None:
     part = {
         "type": "response.content_part.added",
@@ -562,8 +605,8 @@ def test_a_response_that_was_cut_has_the_texts_that_came() -> None:
     events = [
         response("created", output=[], usage=None),
         item("added", 0, {**REASONING, "summary": []}),
-        delta("reasoning_summary_text", 0, "First", summary_index=0),
         delta("reasoning_summary_text", 0, "Second", summary_index=1),
+        delta("reasoning_summary_text", 0, "First", summary_index=0),
         item("added", 1, {**SAID, "content": []}),
         part,
         delta("output_text", 1, "Ye"),
@@ -652,7 +695,8 @@ def test_gemini_parts_are_joined_over_chunks() -> None:
 def test_gemini_usage_counts_thoughts_as_output_and_the_cache_apart() -> None:
     early = {"promptTokenCount": 200, "thoughtsTokenCount": 5, "totalTokenCount": 205}
     late = {
-        "promptTokenCount": 200,
+        "promptTokenCount": 190,
+        "toolUsePromptTokenCount": 10,
         "cachedContentTokenCount": 50,
         "candidatesTokenCount": 12,
         "totalTokenCount": 224,
@@ -669,6 +713,25 @@ def test_gemini_usage_counts_thoughts_as_output_and_the_cache_apart() -> None:
 def test_a_prompt_that_gemini_blocks_is_answered() -> None:
     answer = GEMINI.read(b'{"promptFeedback": {"blockReason": "SAFETY"}, "responseId": "r"}')
     assert answer == Answer(message_id="r", stop_reason="SAFETY", complete=True)
+    assert GEMINI.read(sse({"promptFeedback": {"blockReason": "SAFETY"}, "responseId": "r"})) == answer
+
+
+def test_all_candidates_of_gemini_must_end_and_the_first_counts() -> None:
+    def candidate(index: int, text: str, finish: str | None = None) -> Json:
+        content = {"role": "model", "parts": [{"text": text}]}
+        return {"candidates": [{"index": index, "content": content, "finishReason": finish}]}
+
+    begun = [candidate(1, "b"), candidate(0, "a"), candidate(1, "b", "MAX_TOKENS")]
+    assert not GEMINI.read(sse(*begun)).complete
+    answer = GEMINI.read(sse(*begun, candidate(0, "a", "STOP")))
+    assert (answer.message, answer.stop_reason) == ({"role": "model", "parts": [{"text": "aa"}]}, "STOP")
+    assert answer.complete
+
+
+def test_a_part_of_gemini_that_says_more_than_its_text_stands_alone() -> None:
+    told: list[Json] = [{"text": "a"}, {"text": "b", "partMetadata": {"x": 1}}, {"text": "c"}]
+    answer = GEMINI.read(sse(*(parts(it) for it in told)))
+    assert answer.message == {"role": "model", "parts": told}
 
 
 def test_code_assist_wraps_the_same() -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from agent_logger.session import Usage
 from agent_logger.wire import answer as answers
 from agent_logger.wire.answer import Answer
 from agent_logger.wire.dialects import ANTHROPIC, CHAT, GEMINI, RESPONSES, Dialect
@@ -59,8 +60,7 @@ def cut(dialect: Dialect, data: bytes, size: int) -> Answer:
 
 def judge(dialect: Dialect, data: bytes) -> None:
     answer = dialect.read(data)
-    msgspec.json.encode(answer.message)
-    msgspec.json.encode(answer.raw_usage)
+    msgspec.json.encode(answer)
     for word in (answer.message_id, answer.model, answer.stop_reason, answer.service_tier):
         assert word is None or isinstance(word, str)
     assert repr(cut(dialect, data, 3)) == repr(answer)
@@ -75,7 +75,7 @@ def test_any_bytes_are_read(dialect: Dialect, data: bytes) -> None:
     judge(dialect, b"{" + data)
     reader = dialect.reader(messages=True)
     reader.feed(data)
-    reader.finish()
+    msgspec.json.encode(reader.finish())
 
 
 @ALL
@@ -89,7 +89,7 @@ def test_any_events_are_read(dialect: Dialect, events: list[Any]) -> None:
     for text in texts:
         reader.feed(text)
         judge(dialect, text)
-    msgspec.json.encode(reader.finish().message)
+    msgspec.json.encode(reader.finish())
 
 
 DEEP = b"[" * 100_000
@@ -156,12 +156,19 @@ def test_an_array_with_half_a_character_is_whole() -> None:
 @ALL
 def test_no_more_is_held_than_the_limit(dialect: Dialect, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answers, "LIMIT_BYTES", 1000)
-    for begun in (b"data: ", b"{", b"   "):
-        reader = dialect.reader()
-        reader.feed(begun)
-        for _ in range(3):
-            reader.feed(b" " * 400)
-        assert not reader.finish().complete
+    body = b'{"error":{"message":"No"}}'
+    assert cut(dialect, body + b" " * 900, 100).complete
+    assert cut(dialect, body + b" " * 1000, 100).error
+    assert not cut(dialect, body + b" " * 1000, 100).complete
+
+
+def test_numbers_that_only_the_tolerant_reader_reads_do_no_harm() -> None:
+    told = rb'{"choices":[],"usage":{"prompt_tokens":1e400,"completion_tokens":2.0},"id":"\ud83c"}'
+    answer = CHAT.read(b"data: " + told + b"\n\n")
+    assert answer.usage == Usage(output_tokens=2)
+    assert answer.message_id == "\ufffd"
+    answer = CHAT.read(b"data: " + told.replace(b"1e400", b"NaN") + b"\n\ndata: [DONE]\n\n")
+    assert (answer.usage, answer.complete) == (None, False)
 
 
 @ALL

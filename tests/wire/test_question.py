@@ -101,6 +101,24 @@ def test_a_text_is_short_for_a_message_of_the_user() -> None:
     assert json.loads(bytes(message)) == {"role": "user", "content": 'Hi "you"'}
 
 
+@ALL
+def test_what_is_null_or_left_out_is_not_given(dialect: Dialect) -> None:
+    names = (
+        "model",
+        "messages",
+        "system",
+        "tools",
+        "max_tokens",
+        "metadata",
+        "stream",
+        "instructions",
+        "input",
+    )
+    nothing = Question(model=None, messages=())
+    assert dialect.question(b"{}") == nothing
+    assert dialect.question(json.dumps(dict.fromkeys(names)).encode()) == nothing
+
+
 def test_a_websockets_request_tells_whether_it_generates() -> None:
     asked = {
         "type": "response.create",
@@ -111,6 +129,21 @@ def test_a_websockets_request_tells_whether_it_generates() -> None:
     question = ask(RESPONSES, json.dumps(asked).encode())
     assert (question.previous_response_id, question.generate, len(question.messages)) == ("resp_1", True, 1)
     assert not ask(RESPONSES, json.dumps({**asked, "generate": False}).encode()).generate
+
+
+@pytest.mark.parametrize(
+    ("dialect", "asked"),
+    [
+        (ANTHROPIC, {"max_tokens": 9}),
+        (CHAT, {"max_tokens": 9}),
+        (CHAT, {"max_completion_tokens": 9, "max_tokens": None}),
+        (RESPONSES, {"max_output_tokens": 9}),
+        (GEMINI, {"generationConfig": {"maxOutputTokens": 9}}),
+    ],
+    ids=lambda it: it.name if isinstance(it, Dialect) else "",
+)
+def test_the_limit_of_an_answer_has_several_names(dialect: Dialect, asked: dict[str, Any]) -> None:
+    assert ask(dialect, json.dumps(asked).encode()).max_tokens == 9
 
 
 def test_code_assist_wraps_its_request() -> None:

@@ -29,6 +29,7 @@ STREAMS = [
     pytest.param(
         b"data:1\ndata:  2\ndata\ndata:\n\n", [(b"", b"1\n 2\n\n")], id="one blank is dropped, or none is"
     ),
+    pytest.param(b"event:  a\ndata: 1\n\n", [(b" a", b"1")], id="the second blank is the name's"),
     pytest.param(b"data\n\ndata:\n\nevent: a\n\n", [], id="no data is no event"),
     pytest.param(b"event: a\n\ndata: 1\n\n", [(b"", b"1")], id="a name without data is forgotten"),
     pytest.param(b" data: 1\nDATA: 2\ndatas: 3\n\n", [], id="other fields are ignored"),
@@ -71,3 +72,11 @@ def test_an_event_ends_with_the_bytes_that_end_it() -> None:
     assert splitter.feed(b"data: 1\r") == []
     assert splitter.feed(b"\r") == [Event(b"", b"1")]
     assert splitter.feed(b"\ndata: 2\n\n") == [Event(b"", b"2")]
+
+
+def test_an_event_may_go_on_in_the_next_chunk() -> None:
+    splitter = EventSplitter()
+    assert splitter.feed(b"event: a\ndata: 1\n") == []
+    assert splitter.feed(b"data: 2\n\n") == [Event(b"a", b"1\n2")]
+    assert splitter.feed(b"event: a\n") == []
+    assert splitter.feed(b"data: 2\n\n") == [Event(b"a", b"2")]

@@ -10,7 +10,7 @@ import json
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
@@ -85,18 +85,18 @@ class Assembler(ABC):
         """Without `complete` and `error`."""
 
     def answer(self) -> Answer:
-        answer = self.rejoined()
-        message, raw_usage = self._kept(answer.message), self._kept(answer.raw_usage)
+        joined = self.rejoined()
+        message, raw_usage, error = self._kept(joined.message), self._kept(joined.raw_usage), self.error
         return Answer(
             message=message,
-            message_id=answer.message_id,
-            model=answer.model,
-            stop_reason=answer.stop_reason,
-            usage=answer.usage,
+            message_id=self._kept(joined.message_id),
+            model=self._kept(joined.model),
+            stop_reason=self._kept(joined.stop_reason),
+            usage=joined.usage,
             raw_usage=raw_usage,
-            service_tier=answer.service_tier,
+            service_tier=self._kept(joined.service_tier),
             complete=self.ended and not self.damaged,
-            error=self.error,
+            error=Failure(type=self._kept(error.type), message=self._kept(error.message)) if error else None,
         )
 
     def read(self, decoder: msgspec.json.Decoder[T], data: bytes) -> T | None:
@@ -117,7 +117,8 @@ class Assembler(ABC):
         return read
 
     def _kept(self, value: Any) -> Any:
-        if nested_deeper(value, MOST_NESTED):
+        """What can be written down, and read again."""
+        if isinstance(value, (dict, list)) and nested_deeper(value, MOST_NESTED):
             self.damaged = True
             return None
         return with_whole_characters(value) if self._halves else value
@@ -215,19 +216,18 @@ def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
 
 
-def nested_deeper(value: Any, levels: int) -> bool:
-    level = [value]
+def nested_deeper(value: dict[str, Any] | list[Any], levels: int) -> bool:
+    level: list[Any] = [value]
     for _ in range(levels):
-        level = [child for node in level for child in _children(node)]
-        if not level:
+        inner: list[Any] = []
+        for node in level:
+            for child in node.values() if type(node) is dict else node:
+                if type(child) is dict or type(child) is list:
+                    inner.append(child)  # noqa: PERF401 - most are no nodes, and this is asked of every answer
+        if not inner:
             return False
+        level = inner
     return True
-
-
-def _children(value: Any) -> Iterable[Any]:
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()
 
 
 def with_whole_characters(value: Any) -> Any:
@@ -253,9 +253,11 @@ def fields_of(value: Any) -> Json:
 def count(usage: Mapping[str, Any], name: str) -> int:
     """A number of tokens; 0 for what cannot be one."""
     value = usage.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, float) and math.isfinite(value):
+        value = int(value)
+    if type(value) is not int:  # a bool is none
         return 0
-    return max(0, min(int(value), 1 << 62))
+    return max(0, min(value, 1 << 62))
 
 
 def failure(body: Any) -> Failure | None:
