@@ -35,7 +35,13 @@ def logs(tmp_path: Path) -> Path:
     first = replace(start(NAME), identity=Identity(id=CLIENT, source="header", confidence="certain"))
     write(folder, NAME, [first, *calls(1, 2)])
     write(folder, f"{NAME}_b1", own(f"{NAME}_b1", NAME, 1, 3))
-    write(tmp_path / "logs" / "openai", "20261116-090000-beef", [start("20261116-090000-beef"), *calls(1)])
+    other = Identity(id=f"{CLIENT}0", source="header", confidence="certain")
+    last = replace(start("20261116-090000-beef"), identity=other)
+    write(tmp_path / "logs" / "openai", "20261116-090000-beef", [last, *calls(1)])
+    named = Identity(id="77aa-bbcc", source="header", confidence="certain")
+    write(
+        tmp_path / "logs" / "openai", "20261117-070000-cafe", [replace(start("c"), identity=named), *calls(1)]
+    )
     return folder
 
 
@@ -49,8 +55,8 @@ def lines(done: subprocess.CompletedProcess[str]) -> int:
     [
         pytest.param(NAME, 5, id="name, which another begins with"),
         pytest.param(f"{NAME}_b1", 7, id="name of a branch"),
-        pytest.param(CLIENT, 5, id="client's id"),
-        pytest.param("1f32", 5, id="beginning of a client's id"),
+        pytest.param(CLIENT, 5, id="client's id, which another begins with"),
+        pytest.param("77aa", 3, id="beginning of a client's id"),
         pytest.param("20261116", 3, id="beginning of a name"),
         pytest.param(f"logs/anthropic/{NAME}_b1.jsonl", 7, id="path"),
     ],

@@ -384,6 +384,36 @@ def test_texts_beside_a_result_are_the_clients() -> None:
     assert inputs(talking.session) == ["list"]
 
 
+def test_what_was_typed_before_a_tool_came_back_begins_nothing() -> None:
+    talking = Conversation()
+    talking.ask(text("list"))
+    talking.answer(used("t1"), stop="tool_use")
+    talking.messages.append({"role": "user", "content": [text("be quick")]})
+    talking.ask(came("t1", "a.txt"))
+    assert inputs(talking.session) == ["list"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"), [("compact", "Summarise all of this."), (None, "CRITICAL: Respond with TEXT ONLY.")]
+)
+def test_a_summary_that_the_client_asks_for_begins_nothing(kind: str | None, said: str) -> None:
+    talking = Conversation()
+    talking.ask(text("list"))
+    talking.answer(text("done"))
+    talking.ask(text("list"), text(said), kind=kind)
+    talking.answer(text("a summary"))
+    assert inputs(talking.session) == ["list"]
+
+
+def test_a_result_that_is_sent_again_is_there_once() -> None:
+    talking = Conversation()
+    talking.ask(text("list"))
+    talking.answer(used("t1"), stop="tool_use")
+    talking.ask(came("t1", "a.txt"))
+    talking.ask()
+    assert [it.kind for it in talking.session.turns[0].blocks] == ["tool_use", "tool_result"]
+
+
 def test_a_person_may_speak_of_a_reminder() -> None:
     talking = Conversation()
     talking.ask(text("<system-reminder>x</system-reminder>what is a <system-reminder> for?"))

@@ -103,6 +103,13 @@ def test_what_the_parent_does_later_is_not_the_branchs(tmp_path: Path) -> None:
     assert inputs(read_session(branch)) == ["Remember BANANA", "Again?"]
 
 
+def test_answers_to_shared_calls_are_shared_however_late_they_came(tmp_path: Path) -> None:
+    first, answer, second, last = calls(1, 2)
+    write(tmp_path, "log", [start("log"), first, second, last, answer])
+    branch = write(tmp_path, "log_b1", own("log_b1", "log", 2, 3))
+    assert [len(it.turns) for it in read_session(branch).exchanges] == [1, 1, 1]
+
+
 def test_a_branch_whose_parent_is_gone_stands_alone(tmp_path: Path) -> None:
     branch = write(tmp_path, "log_b1", own("log_b1", "log", 1, 3))
     session = read_session(branch)
@@ -111,7 +118,8 @@ def test_a_branch_whose_parent_is_gone_stands_alone(tmp_path: Path) -> None:
 
 def test_a_branch_that_shares_nothing_has_nothing_of_its_parent(tmp_path: Path) -> None:
     write(tmp_path, "log", [start("log"), *calls(1)])
-    assert inputs(read_session(write(tmp_path, "log_b1", own("log_b1", "log", 0, 3)))) == ["Again?"]
+    write(tmp_path, "log_b1", own("log_b1", "log", 1, 2))
+    assert inputs(read_session(write(tmp_path, "log_b2", own("log_b2", "log_b1", 0, 3)))) == ["Again?"]
 
 
 def test_side_calls_may_come_before_the_fork(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from agent_logger.records import AnyRecord, Exchange, Fork, Kind, Part, Request,
 from agent_logger.session import SIDE, Session
 from agent_logger.store.bodies import decode
 from agent_logger.store.files import part_entries
-from agent_logger.store.layout import safe_name
 from agent_logger.store.live import merged, read_live
 from agent_logger.store.ownership import ids_of, kind_of
 from agent_logger.store.parts import PartFile, live_files_of, part_of, parts_of
@@ -98,10 +97,11 @@ def _lineage(folder: Path, name: str) -> list[tuple[str, int | None]]:
     """The logs that make a branch, the oldest first, each with the number of its last call that belongs to it."""
     logs: list[tuple[str, int | None]] = [(name, None)]
     seen = {name}
-    # The name of a parent comes out of a file: it may be anything, and lead in a circle.
+    # The name of a parent comes out of a file: it may be any text, though not one that `parts_of` leaves the folder
+    # for, and it may lead in a circle.
     while (fork := _fork(folder, logs[-1][0])) and fork.parent_session not in seen:
         parent = fork.parent_session
-        if fork.included or fork.from_seq < 1 or safe_name(parent) != parent or not parts_of(folder, parent):
+        if fork.included or fork.from_seq < 1 or not parts_of(folder, parent):
             break
         seen.add(parent)
         logs.append((parent, fork.from_seq))
