@@ -20,7 +20,7 @@ from agent_logger.capture.proxy.filing import REFUSED, Filing, method_and_path
 from agent_logger.capture.proxy.lines import CallLine, Show, shown_path
 from agent_logger.capture.proxy.logs import Found, LogName, Logs
 from agent_logger.capture.proxy.pair import Bench, Pair, Written, refused
-from agent_logger.capture.proxy.payload import KnownBodies, restored
+from agent_logger.capture.proxy.payload import REDACTED, KnownBodies, restored
 from agent_logger.capture.proxy.segments import Follower, Read
 from agent_logger.capture.proxy.unmask import Unmask, Values
 from agent_logger.records import Gap, Response, Rewrite, Timing
@@ -294,6 +294,9 @@ class Recording:
     def _message(self, it: OpenCall, tunnel: Tunnel, message: Message, ns: int, *, from_client: bool) -> None:
         if message.kind in (Kind.PING, Kind.PONG, Kind.CLOSE):
             return
+        data, unknown = message.data, 0
+        if message.kind is Kind.UNDECODABLE and (tunnel.client if from_client else tunnel.server).hides:
+            data, unknown = REDACTED, 1
         if from_client:
             self._end_message(it, tunnel, ns, "no_stream_end")
             tunnel.count += 1
@@ -306,7 +309,7 @@ class Recording:
                 self._bench,
             )
             pair.message = True
-            pair.request_data(message.data, ns)
+            pair.request_data(data, ns, unknown)
             pair.call.request_end()
             tunnel.pair = pair
             self._write_request(it, pair)
@@ -314,8 +317,8 @@ class Recording:
         pair = tunnel.pair or it.pair
         if pair is not it.pair:
             pair.begin_message_answer(ns)
-        pair.response_data(message.data, ns)
-        if tunnel.pair and ends_answer(message.data):
+        pair.response_data(data, ns, unknown=unknown)
+        if tunnel.pair and ends_answer(data):
             self._end_message(it, tunnel, ns, None)
 
     def _end_message(self, it: OpenCall, tunnel: Tunnel, ns: int, reason: str | None) -> None:
