@@ -130,8 +130,9 @@ def test_a_disk_that_takes_half_a_second_per_write_is_not_noticed_by_a_client(tm
         proxying(tmp_path / "none", upstream) as none,
         ThreadPoolExecutor() as threads,
     ):
-        late, usual = (percentile(found, 0.99) for found in threads.map(gaps, [slow, none]))
-        assert late - usual < 0.01, (late, usual)
+        late, usual = threads.map(gaps, [slow, none])
+        assert percentile(late, 0.99) - percentile(usual, 0.99) < 0.01
+        assert max(late) - max(usual) < 0.25, "something waited for the disk"
         wait_until(lambda: slow.recorder().calls == 1, 60)
         assert [slow.stop(), none.stop()] == [0, 0]
         for proxy in (slow, none):
