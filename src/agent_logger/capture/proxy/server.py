@@ -119,8 +119,13 @@ async def _serve(
     stopping = Stopping()
     try:
         ready(relay.port)
-        while not await stopping.within(STATUS_SECONDS):
-            _write_status(options.log_dir, relay, own)
+        ended = threading.Event()
+        telling = threading.Thread(
+            target=_tell, args=(options.log_dir, relay, own, ended), name="agent-logger-status", daemon=True
+        )
+        telling.start()
+        await stopping.asked()
+        ended.set()
         for worker in workers:
             worker.terminate()
         await stopping.unless_twice(relay.stop(DRAIN_SECONDS))
@@ -157,10 +162,14 @@ def _relay(options: Options, port: int, tap: Tap) -> Relay:
     )
 
 
-def _write_status(log_dir: Path, relay: Relay, own: Spool) -> None:
-    status = RelayStatus(pid=os.getpid(), ts=CLOCK.now(), open_clients=len(relay.clients), spool=own.status())
-    with contextlib.suppress(OSError):  # the disk is full: nothing else waits for this
-        replace_file(spool.spool_folder(log_dir) / "relay.json", msgspec.json.encode(status))
+def _tell(log_dir: Path, relay: Relay, own: Spool, ended: threading.Event) -> None:
+    """In a thread of its own, for a disk may be slow, and no call is to wait for it."""
+    while not ended.wait(STATUS_SECONDS):
+        status = RelayStatus(
+            pid=os.getpid(), ts=CLOCK.now(), open_clients=len(relay.clients), spool=own.status()
+        )
+        with contextlib.suppress(OSError):  # the disk is full: nothing else waits for this
+            replace_file(spool.spool_folder(log_dir) / "relay.json", msgspec.json.encode(status))
 
 
 def _without_password(url: str) -> str | None:
@@ -178,6 +187,9 @@ class Stopping:
 
     def _ask(self) -> None:
         (self._now if self._asked.is_set() else self._asked).set()
+
+    async def asked(self) -> None:
+        await self._asked.wait()
 
     async def within(self, seconds: float) -> bool:
         with contextlib.suppress(TimeoutError):
