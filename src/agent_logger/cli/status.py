@@ -61,9 +61,9 @@ def command(settings: config.Settings, as_json: bool) -> int:
 def _report(state: "State") -> ProxyReport:
     import shutil
 
-    from agent_logger.capture.proxy.child import RecorderStatus
+    from agent_logger.capture.proxy.recorder.child import RecorderStatus
     from agent_logger.capture.proxy.server import RelayStatus
-    from agent_logger.capture.proxy.spool import spool_folder
+    from agent_logger.capture.proxy.spool.spool import spool_folder
 
     folder = spool_folder(Path(state.log_dir))
     recorder = _read(folder / "recorder.json", RecorderStatus)

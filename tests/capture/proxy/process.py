@@ -13,9 +13,9 @@ from pathlib import Path
 
 import msgspec
 
-from agent_logger.capture.proxy.child import RecorderStatus
+from agent_logger.capture.proxy.recorder.child import RecorderStatus
 from agent_logger.capture.proxy.server import RelayStatus
-from agent_logger.capture.proxy.spool import SpoolStatus
+from agent_logger.capture.proxy.spool.spool import SpoolStatus
 from tests.capture.proxy.spooling import Logged, logged
 from tests.capture.proxy.wires import Upstream, Wire
 

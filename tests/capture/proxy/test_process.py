@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from agent_logger.capture.proxy.limits import raise_descriptors
+from agent_logger.capture.proxy.relay.limits import raise_descriptors
 from agent_logger.records import Gap
 from agent_logger.store.layout import install_key
 from tests.capture.proxy.process import Process, cpu_seconds, peak_bytes, percentile, proxying, wait_until

@@ -19,9 +19,11 @@ import brotli  # type: ignore[import-untyped]
 import pytest
 from backports import zstd
 
-from agent_logger.capture.proxy import child as child_module
-from agent_logger.capture.proxy.child import Child
-from agent_logger.capture.proxy.frames import (
+from agent_logger.capture.proxy.recorder import child as child_module
+from agent_logger.capture.proxy.recorder.child import Child
+from agent_logger.capture.proxy.recorder.pair import Pair
+from agent_logger.capture.proxy.recorder.supervisor import Recorder
+from agent_logger.capture.proxy.spool.frames import (
     CallEnd,
     Credential,
     Dropped,
@@ -32,9 +34,7 @@ from agent_logger.capture.proxy.frames import (
     ResponseHead,
     TunnelData,
 )
-from agent_logger.capture.proxy.pair import Pair
-from agent_logger.capture.proxy.recorder import Recorder
-from agent_logger.capture.proxy.spool import Spool, spool_folder
+from agent_logger.capture.proxy.spool.spool import Spool, spool_folder
 from agent_logger.records import Gap
 from agent_logger.store.layout import install_key
 from tests.capture.proxy.process import wait_until
@@ -679,7 +679,13 @@ def test_a_recorder_whose_proxy_was_killed_finishes_alone(tmp_path: Path) -> Non
     log_dir = tmp_path / "logs"
     spool = Spool(spool_folder(log_dir))
     call = Relay(spool).call(secrets=())
-    argv = [sys.executable, "-m", "agent_logger.capture.proxy.recorder", str(log_dir), str(tmp_path / "home")]
+    argv = [
+        sys.executable,
+        "-m",
+        "agent_logger.capture.proxy.recorder",
+        str(log_dir),
+        str(tmp_path / "home"),
+    ]
     child = subprocess.Popen(argv, stdin=subprocess.PIPE)
     assert child.stdin
     spool.close()

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from agent_logger.capture.proxy.child import Child
-from agent_logger.capture.proxy.frames import Credential
-from agent_logger.capture.proxy.spool import Spool, spool_folder
+from agent_logger.capture.proxy.recorder.child import Child
+from agent_logger.capture.proxy.spool.frames import Credential
+from agent_logger.capture.proxy.spool.spool import Spool, spool_folder
 from agent_logger.records import Fork
 from agent_logger.store.read import read_session
 from tests.capture.proxy.process import wait_until

@@ -21,14 +21,15 @@ import msgspec
 import uvloop
 
 from agent_logger import __version__
-from agent_logger.capture.proxy import pipe, spool
-from agent_logger.capture.proxy.call import Tap
-from agent_logger.capture.proxy.frames import Credential
-from agent_logger.capture.proxy.limits import raise_descriptors
 from agent_logger.capture.proxy.lines import Show
-from agent_logger.capture.proxy.recorder import Recorder
-from agent_logger.capture.proxy.relay import Relay
-from agent_logger.capture.proxy.spool import Spool, SpoolStatus
+from agent_logger.capture.proxy.recorder import pipe
+from agent_logger.capture.proxy.recorder.supervisor import Recorder
+from agent_logger.capture.proxy.relay.call import Tap
+from agent_logger.capture.proxy.relay.limits import raise_descriptors
+from agent_logger.capture.proxy.relay.relay import Relay
+from agent_logger.capture.proxy.spool import spool
+from agent_logger.capture.proxy.spool.frames import Credential
+from agent_logger.capture.proxy.spool.spool import Spool, SpoolStatus
 from agent_logger.capture.proxy.state import Announcement, State
 from agent_logger.config import Origin
 from agent_logger.errors import StoreError

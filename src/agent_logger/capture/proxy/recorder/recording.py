@@ -14,15 +14,15 @@ from typing import Any
 
 import msgspec
 
-from agent_logger.capture.proxy import frames
-from agent_logger.capture.proxy.checkpoint import Open, Position, Retained
-from agent_logger.capture.proxy.filing import REFUSED, Filing, method_and_path
 from agent_logger.capture.proxy.lines import CallLine, Show, shown_path
-from agent_logger.capture.proxy.logs import Found, LogName, Logs
-from agent_logger.capture.proxy.pair import Bench, Pair, Written, refused
-from agent_logger.capture.proxy.payload import REDACTED, KnownBodies, restored
-from agent_logger.capture.proxy.segments import Follower, Read
-from agent_logger.capture.proxy.unmask import Unmask, Values
+from agent_logger.capture.proxy.recorder.checkpoint import Open, Position, Retained
+from agent_logger.capture.proxy.recorder.filing import REFUSED, Filing, method_and_path
+from agent_logger.capture.proxy.recorder.logs import Found, LogName, Logs
+from agent_logger.capture.proxy.recorder.pair import Bench, Pair, Written, refused
+from agent_logger.capture.proxy.recorder.payload import REDACTED, KnownBodies, restored
+from agent_logger.capture.proxy.recorder.unmask import Unmask, Values
+from agent_logger.capture.proxy.spool import frames
+from agent_logger.capture.proxy.spool.segments import Follower, Read
 from agent_logger.records import Gap, Response, Rewrite, Timing
 from agent_logger.store.clock import timestamp
 from agent_logger.tracking.identity import headers_of

@@ -14,16 +14,16 @@ from pathlib import Path
 
 import msgspec
 
-from agent_logger.capture.proxy import checkpoint
-from agent_logger.capture.proxy.checkpoint import Checkpoints, Steps
-from agent_logger.capture.proxy.filing import Filing
 from agent_logger.capture.proxy.lines import Show
-from agent_logger.capture.proxy.logs import Logs
-from agent_logger.capture.proxy.pair import Bench
-from agent_logger.capture.proxy.pipe import POLL_SECONDS, Pipe
-from agent_logger.capture.proxy.recording import Recording
-from agent_logger.capture.proxy.segments import Spools, segments_of
-from agent_logger.capture.proxy.spool import spool_folder
+from agent_logger.capture.proxy.recorder import checkpoint
+from agent_logger.capture.proxy.recorder.checkpoint import Checkpoints, Steps
+from agent_logger.capture.proxy.recorder.filing import Filing
+from agent_logger.capture.proxy.recorder.logs import Logs
+from agent_logger.capture.proxy.recorder.pair import Bench
+from agent_logger.capture.proxy.recorder.pipe import POLL_SECONDS, Pipe
+from agent_logger.capture.proxy.recorder.recording import Recording
+from agent_logger.capture.proxy.spool.segments import Spools, segments_of
+from agent_logger.capture.proxy.spool.spool import spool_folder
 from agent_logger.errors import SourceError
 from agent_logger.store import layout, platform
 from agent_logger.store.append import append_shared
