@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from agent_logger.cli import COMMANDS, config, status
+from agent_logger.cli import COMMANDS, config, find, status
 from agent_logger.config import SETTINGS, Origins, Setting, Written
 from agent_logger.records import KINDS, Kind
 from agent_logger.store import verify
@@ -130,6 +130,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "docs/config.md": config_page,
     "docs/schemas/config.json": partial(report_schema, "agent-logger config --json", config.Report),
     "docs/schemas/du.json": partial(report_schema, "agent-logger du --json", list[FolderUsage]),
+    "docs/schemas/find.json": partial(report_schema, "agent-logger find --json", list[find.FoundFile]),
     "docs/schemas/status.json": partial(
         report_schema, "agent-logger status --json", list[status.ProxyReport]
     ),

@@ -30,6 +30,7 @@ SECTIONS = {
         "demo": "a scripted conversation, recorded and shown; needs no key",
     },
     "Read": {
+        "find": "where the file of a session is",
         "export": "a session as one file, for others",
     },
     "Check": {

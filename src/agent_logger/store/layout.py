@@ -3,6 +3,7 @@
 import hashlib
 import os
 import re
+import unicodedata
 from pathlib import Path
 
 from agent_logger.errors import StoreError
@@ -70,3 +71,13 @@ def _create_key(home: Path, path: Path) -> None:
 def facts_path(home: Path) -> Path:
     """What cannot be derived: known log folders, names, tags, tombstones."""
     return home / "facts.jsonl"
+
+
+# ---------------------------------------------------------------- other agents' folders
+
+
+def claude_roots() -> list[Path]:
+    """Configuration folders of Claude Code: those of `CLAUDE_CONFIG_DIR`, which may be a list, else the usual ones."""
+    given = [part.strip() for part in os.environ.get("CLAUDE_CONFIG_DIR", "").split(",")]
+    wanted = [part for part in given if part] or ["~/.claude", "~/.config/claude"]
+    return [Path(unicodedata.normalize("NFC", os.path.realpath(Path(part).expanduser()))) for part in wanted]
