@@ -13,9 +13,10 @@ from typing import Any
 
 import msgspec
 
-from agent_logger.cli import COMMANDS, config, find, status
+from agent_logger.cli import COMMANDS, config, find, ls, status
 from agent_logger.config import SETTINGS, Origins, Setting, Written
 from agent_logger.records import KINDS, Kind
+from agent_logger.session import Session
 from agent_logger.store import verify
 from agent_logger.store.usage import FolderUsage
 
@@ -131,6 +132,8 @@ GENERATED: dict[str, Callable[[], str]] = {
     "docs/schemas/config.json": partial(report_schema, "agent-logger config --json", config.Report),
     "docs/schemas/du.json": partial(report_schema, "agent-logger du --json", list[FolderUsage]),
     "docs/schemas/find.json": partial(report_schema, "agent-logger find --json", list[find.FoundFile]),
+    "docs/schemas/ls.json": partial(report_schema, "agent-logger ls --json", list[ls.SessionRow]),
+    "docs/schemas/show.json": partial(report_schema, "agent-logger show --json", Session),
     "docs/schemas/status.json": partial(
         report_schema, "agent-logger status --json", list[status.ProxyReport]
     ),
