@@ -82,14 +82,14 @@ MUTANTS = [
     ),
     Mutant(
         "no check of the Host",
-        "capture/proxy/guard.py",
+        "capture/proxy/relay/guard.py",
         "if hosts[0].lower() not in self._hosts:",
         "if False:",
         "tests/capture/proxy/test_guard.py::test_another_host_is_misdirected_on_every_route",
     ),
     Mutant(
         "no check of the address",
-        "capture/proxy/route.py",
+        "capture/proxy/relay/route.py",
         "if route.any_address or is_public(address)]",
         "]",
         "tests/capture/proxy/test_ssrf.py::test_a_known_name_that_resolves_to_a_private_address_is_not_connected_to",

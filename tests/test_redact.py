@@ -155,6 +155,14 @@ def test_every_family_is_tested() -> None:
     assert {vendor.rule for vendor in VENDORS} == {family.rule for family in FAMILIES}
 
 
+@pytest.mark.parametrize("prefix", ["sk_live_", "ghp_", "AKIA"])
+def test_of_two_like_keys_that_touch_nothing_is_left(prefix: str) -> None:
+    one, other = prefix + "A1B2" * 12, prefix + "C3D4" * 12
+    kept = REDACTOR.redact(f"{one}{other} end".encode(), "body").data
+    assert not survivors(one[len(prefix) :], kept)
+    assert not survivors(other[len(prefix) : -4], kept)
+
+
 @pytest.mark.parametrize("place", PLACES)
 @at_leisure
 @given(key=KEYS)

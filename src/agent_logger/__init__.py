@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from agent_logger.session import Block, Cost, Exchange, Session, ToolCall, Turn, Usage
+    from agent_logger.store.read import read_session
 
 __version__ = "0.1.0"
 
@@ -19,9 +20,10 @@ _HOMES = {
     "ToolCall": "session",
     "Turn": "session",
     "Usage": "session",
+    "read_session": "store.read",
 }
 
-__all__ = ["Block", "Cost", "Exchange", "Session", "ToolCall", "Turn", "Usage"]
+__all__ = ["Block", "Cost", "Exchange", "Session", "ToolCall", "Turn", "Usage", "read_session"]
 
 
 def __getattr__(name: str) -> Any:

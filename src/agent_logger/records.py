@@ -323,6 +323,7 @@ class Fork(Record, frozen=True, kw_only=True, tag="fork"):
     from_seq: int
     parent_session: str
     reason: str
+    included: bool = False  # the parent's calls up to there stand before it: `export` made this file
 
 
 class Rewrite(Record, frozen=True, kw_only=True, tag="rewrite"):

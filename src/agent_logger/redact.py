@@ -381,12 +381,19 @@ def _pattern_spans(data: bytes, low: int, high: int) -> Iterator[Span]:
     limit = min(high + _REACH, len(data))
     for number, first in sorted(_first_hits(data, max(low - _REACH, 0), limit).items()):
         _, pattern, group = _SHAPES[number]
-        for found in pattern.finditer(data, first, limit):
+        for found in _matches(pattern, data, first, limit):
             yield Span(*found.span(group), str(found.lastgroup))
     first = data.find(b"-----BEGIN", max(low - _PRIVATE_KEY_REACH, 0), high)
     if first >= 0:
         for found in _PRIVATE_KEY.finditer(data, first, high + _PRIVATE_KEY_REACH):
             yield Span(*found.span(1), str(found.lastgroup))
+
+
+def _matches(pattern: re.Pattern[bytes], data: bytes, at: int, end: int) -> Iterator[re.Match[bytes]]:
+    """Of keys that touch, the first reads on into the start of the next: it is looked for again from before there."""
+    while found := pattern.search(data, at, end):
+        yield found
+        at = max(found.end() - _LONGEST_START, found.start() + 1)
 
 
 def _first_hits(data: bytes, low: int, high: int) -> dict[int, int]:

@@ -54,7 +54,11 @@ def test_the_proxy_saw_the_same_conversation(tmp_path: Path) -> None:
     seen = calls(tmp_path / "s" / "logs")
     assert [it.response and it.response.status for it in seen] == [200] * 8
     assert all(it.response and it.response.complete for it in seen)
-    assert done.stdout.count("/v1/messages  200") == 8
+    threads = [it.request.thread for it in seen]
+    assert threads == ["main"] * 5 + [threads[5]] * 2 + ["main"]
+    assert (threads[5] or "").startswith("agent:")
+    assert done.stdout.count("agent:") == 2
+    assert "12639" in done.stdout  # what the model was given to read last
 
 
 def test_nothing_is_written_into_the_working_folder_or_the_home(tmp_path: Path) -> None:

@@ -24,26 +24,38 @@ SECRET = "sk-ant-api03-" + "Qz7" * 20
 class Running:
     """`agent-logger proxy` in a process of its own."""
 
-    def __init__(self, folder: Path, api: FakeAPI, *arguments: str, command: str = "proxy") -> None:
+    def __init__(
+        self, folder: Path, api: FakeAPI, *arguments: str, command: str = "proxy", terminal: int | None = None
+    ) -> None:
         self.folder, self.api = folder, api
         self.environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "COLUMNS": "80"}
         line = [sys.executable, "-m", "agent_logger", command, "--allow-upstream", api.url, *arguments]
         self.process = subprocess.Popen(
-            line, cwd=folder, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            line,
+            cwd=folder,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=terminal or subprocess.PIPE,
+            text=True,
         )
+        if terminal:
+            assert until(lambda: list((folder / ".agent-logger").glob("proxy-*.json")))
+            (state,) = (folder / ".agent-logger").glob("proxy-*.json")
+            self.port = json.loads(state.read_text())["port"]
+            return
         assert self.process.stderr
         self.said = self.process.stderr.readline()
         found = re.search(r"http://127\.0\.0\.1:(\d+)", self.said)
         assert found, self.said + self.process.stderr.read()
         self.port = int(found[1])
 
-    def call(self, text: str = "hi", path: str = "/v1/messages") -> bytes:
+    def call(self, text: str = "hi", path: str = "/v1/messages", headers: str = "") -> bytes:
         body = json.dumps(
             {"model": "m", "stream": True, "messages": [{"role": "user", "content": text}]}
         ).encode()
         host = self.api.url.removeprefix("http://")
         head = (
-            f"POST /anthropic/{host}{path} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nx-api-key: {SECRET}\r\n"
+            f"POST /anthropic/{host}{path} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nx-api-key: {SECRET}\r\n{headers}"
             f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
         )
         return self.send(head.encode() + body)
@@ -70,7 +82,7 @@ class Running:
         if self.process.poll() is None:
             self.process.kill()
         out, err = self.process.communicate()
-        return out + err
+        return out + (err or "")
 
     def records(self) -> list[Request | Response]:
         found = [
@@ -121,6 +133,28 @@ def test_a_call_is_in_the_log_after_a_graceful_stop(proxy: Running) -> None:
     )
     sent = b"".join((chunk.raw or "").encode() for chunk in response.chunks or [])
     assert b"message_stop" in sent
+
+
+def test_a_terminal_sees_a_line_per_call_with_its_session(tmp_path: Path, api: FakeAPI) -> None:
+    ours, theirs = os.openpty()
+    running = Running(tmp_path, api, "--port", "0", terminal=theirs)
+    os.close(theirs)
+    try:
+        running.call("hello", headers="x-claude-code-session-id: 0b1c2d3e\r\n")
+        running.send(b"GET /nowhere HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n" % running.port)
+        seen = b""
+        while b"(refused)" not in seen:
+            seen += os.read(ours, 4096)
+        running.stop()
+    finally:
+        running.close()
+        os.close(ours)
+    lines = seen.decode().splitlines()
+    (call,) = [line for line in lines if " in, " in line]
+    assert re.match(r"\d\d:\d\d:\d\d  200  \d{6}-[0-9a-f]{4}  \w+ +m  [\d,]+ in, [\d,]+ out  ", call)
+    assert len(call) < 80
+    (refused,) = [line for line in lines if "(refused)" in line]
+    assert "404" in refused
 
 
 def test_the_key_went_to_the_upstream_and_nowhere_else(proxy: Running) -> None:

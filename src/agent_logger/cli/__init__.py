@@ -29,6 +29,9 @@ SECTIONS = {
         "proxy": "the proxy alone",
         "demo": "a scripted conversation, recorded and shown; needs no key",
     },
+    "Read": {
+        "export": "a session as one file, for others",
+    },
     "Check": {
         "status": "is it recording? what was lost?",
         "verify": "read every byte of the logs, report damage",

@@ -80,21 +80,26 @@ def _show(folder: Path, name: str) -> None:
 def _show_calls(folder: Path) -> None:
     """What the proxy saw of the same conversation."""
     from agent_logger.demo.proxied import calls
+    from agent_logger.formats.wire_answers import answer_of
+    from agent_logger.wire.dialects import ANTHROPIC
 
     output.note("\nWhat the proxy saw, read back from its log:\n")
-    head = ("call", "path", "status", "sent", "received", "first byte", "whole")
+    head = ("call", "thread", "status", "bytes", "tokens in", "out", "first byte", "whole")
     rows: list[list[str | int]] = []
     for number, call in enumerate(calls(folder), 1):
-        answer, sent = call.response, call.request.bytes or 0
-        row: list[str | int] = [number, call.request.path]
-        if answer is None:
-            rows.append([*row, "-", sent, 0, "-", "-"])
+        response = call.response
+        row: list[str | int] = [number, (call.request.thread or "-")[:14]]
+        if response is None:
+            rows.append([*row, "-", 0, 0, 0, "-", "-"])
             continue
+        answer = answer_of(response, ANTHROPIC)
+        usage = answer.usage if answer else None
+        tokens = [usage.context_tokens, usage.output_tokens] if usage else [0, 0]
         times = [
             f"{it:,.0f} ms" if it is not None else "-"
-            for it in (answer.timing.ttfb_ms, answer.timing.total_ms)
+            for it in (response.timing.ttfb_ms, response.timing.total_ms)
         ]
-        rows.append([*row, str(answer.status), sent, answer.bytes or 0, *times])
+        rows.append([*row, str(response.status), response.bytes or 0, *tokens, *times])
     output.table(head, rows)
     output.echo()
     output.echo(f"log:     {folder}")

@@ -72,6 +72,17 @@ def _json_escape(match: re.Match[str]) -> str:
     return "".join(f"\\u{units[i : i + 2].hex()}" for i in range(0, len(units), 2))
 
 
+def json_lines(lines: Iterable[bytes]) -> None:
+    """Print lines of JSON as they are; on a terminal what that would act on is written as `\\uXXXX`."""
+    shown = sys.stdout is not None and sys.stdout.isatty()
+    for line in lines:
+        click.echo(_shown(line) if shown else line, nl=False)
+
+
+def _shown(line: bytes) -> bytes:
+    return _CONTROLS_IN_LINES.sub(_json_escape, line.decode("utf-8", "replace")).encode()
+
+
 def table(head: Sequence[str], rows: Iterable[Sequence[str | int]]) -> None:
     """Print rows under a head; a column that holds only numbers is aligned right.
 

@@ -61,16 +61,32 @@ def _say(port: int, log_dir: object) -> None:
 
 
 def _show(line: "CallLine") -> None:
-    parts = [
-        time.strftime("%H:%M:%S"),
-        f"{line.method} {line.path}",
-        str(line.status or "---"),
-        f"{line.bytes:,} B",
-        _duration(line.ttfb_ms) if line.ttfb_ms is not None else "-",
-        _duration(line.total_ms),
-    ]
-    output.note("  ".join(parts + ([line.reason] if line.reason else [])))
+    """Of a call to a model who asked and what it took; of any other what was asked for."""
+    parts = [time.strftime("%H:%M:%S"), str(line.status or "---")]
+    if line.session:
+        parts += [f"{line.session[9:]:11}", f"{line.thread or '':5}"]
+    if line.model:
+        parts += [line.model, f"{_count(line.input_tokens)} in, {_count(line.output_tokens)} out"]
+    else:
+        parts += [f"{line.method} {line.path}", f"{line.bytes:,} B"]
+    parts += [_duration(line.ttfb_ms), _duration(line.total_ms)]
+    output.note("  ".join(parts + _marks(line)))
 
 
-def _duration(milliseconds: float) -> str:
+def _marks(line: "CallLine") -> list[str]:
+    marks = [f"fork of {line.forked_from[9:]}"] if line.forked_from else []
+    marks += [f"retry of {line.retry_of}"] if line.retry_of else []
+    marks += ["history rewritten"] if line.rewrites else []
+    return marks + ([line.reason] if line.reason else [])
+
+
+def _count(tokens: int | None) -> str:
+    if tokens is None:
+        return "?"
+    return f"{tokens:,}" if tokens < 10_000 else f"{tokens / 1000:.1f}k"
+
+
+def _duration(milliseconds: float | None) -> str:
+    if milliseconds is None:
+        return "-"
     return f"{milliseconds:.0f} ms" if milliseconds < 1000 else f"{milliseconds / 1000:.1f} s"

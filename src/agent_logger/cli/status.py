@@ -24,6 +24,9 @@ class ProxyReport(msgspec.Struct, frozen=True, kw_only=True):
     started: str
     recording: bool
     calls: int | None
+    sessions: int | None
+    agents: dict[str, int]  # how many of the sessions are whose
+    clients: int | None  # connections that are open now
     written: int | None
     lost: int | None
     lag_ms: float | None
@@ -58,9 +61,9 @@ def command(settings: config.Settings, as_json: bool) -> int:
 def _report(state: "State") -> ProxyReport:
     import shutil
 
-    from agent_logger.capture.proxy.child import RecorderStatus
+    from agent_logger.capture.proxy.recorder.child import RecorderStatus
     from agent_logger.capture.proxy.server import RelayStatus
-    from agent_logger.capture.proxy.spool import spool_folder
+    from agent_logger.capture.proxy.spool.spool import spool_folder
 
     folder = spool_folder(Path(state.log_dir))
     recorder = _read(folder / "recorder.json", RecorderStatus)
@@ -74,6 +77,9 @@ def _report(state: "State") -> ProxyReport:
         started=state.started,
         recording=recorder is not None and problem is None,
         calls=recorder.calls if recorder else None,
+        sessions=recorder.sessions if recorder else None,
+        agents=recorder.agents if recorder else {},
+        clients=relay.open_clients if relay else None,
         written=recorder.written if recorder else None,
         lost=max(recorder.lost, dropped) if recorder else None,
         lag_ms=recorder.lag_ms if recorder else None,
@@ -99,6 +105,8 @@ def _print(report: ProxyReport) -> None:
         ("state", state + (f", since {report.degraded_since}" if report.degraded_since else "")),
         ("log folder", f"{report.log_dir} ({report.free_bytes / 1e9:,.1f} GB free)"),
         ("calls", _number(report.calls)),
+        ("sessions", _number(report.sessions) + _whose(report.agents)),
+        ("clients", f"{_number(report.clients)} connected"),
         ("written", _number(report.written)),
         ("lost", _number(report.lost)),
         ("behind", f"{report.lag_ms or 0:,.0f} ms, {report.backlog_bytes or 0:,} bytes"),
@@ -106,6 +114,11 @@ def _print(report: ProxyReport) -> None:
     ]
     for name, text in rows:
         output.echo(f"{name:15} {text}")
+
+
+def _whose(agents: dict[str, int]) -> str:
+    told = ", ".join(f"{count} {agent}" for agent, count in sorted(agents.items()))
+    return f" ({told})" if told else ""
 
 
 def _number(value: int | None) -> str:

@@ -1,4 +1,4 @@
-"""Reading a log as one: all its parts, plain or sealed, and the exchanges still in flight."""
+"""Reading a log as one: all its parts, plain or sealed, the exchanges still in flight, what a branch goes on from."""
 
 import heapq
 from collections.abc import Iterator
@@ -6,14 +6,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from agent_logger.errors import SourceError
-from agent_logger.records import AnyRecord, Exchange, Kind, Part, Unknown
+from agent_logger.formats import exchange_log, wire_log
+from agent_logger.records import AnyRecord, Exchange, Fork, Kind, Part, Request, Response, Rewrite, Unknown
+from agent_logger.session import SIDE, Session
 from agent_logger.store.bodies import decode
 from agent_logger.store.files import part_entries
 from agent_logger.store.live import merged, read_live
 from agent_logger.store.ownership import ids_of, kind_of
-from agent_logger.store.parts import PartFile, live_files_of, parts_of
+from agent_logger.store.parts import PartFile, live_files_of, part_of, parts_of
 from agent_logger.wire.jsonl import Damage, Entry, Torn
 
 
@@ -25,6 +28,28 @@ class Item:
     line: int
     offset: int
     found: AnyRecord | Damage | Torn
+
+
+def read_session(path: Path) -> Session:
+    """The session of a log, by the path of any of its files: finished, in flight, sealed, or a branch.
+
+    What is damaged in it is left out. Raises `SourceError` if there is no log of ours, and `OSError`.
+    """
+    part = part_of(path)
+    kind = kind_of_log(part.folder, part.name) if part else None
+    if part and kind == "wire":
+        return wire_log.session_of(read_branch(part.folder, part.name), part.name)
+    if part and kind == "exchange":
+        found = (item.found for item in read_log(part.folder, part.name))
+        records = [it for it in found if not isinstance(it, Damage | Torn | Exchange)]
+        return exchange_log.session_of(records, read_exchanges(part.folder, part.name))
+    raise SourceError(f"{path}: {'not a log of a session' if path.exists() else 'no such log'}")
+
+
+def kind_of_log(folder: Path, name: str) -> Kind | None:
+    """`None` if there is none, or nothing in it says so. Live files tell of an exchange that has just begun."""
+    kinds = (kind_of(part) for part in parts_of(folder, name))
+    return next(filter(None, kinds), "exchange" if live_files_of(folder, name) else None)
 
 
 def read_log(folder: Path, name: str) -> Iterator[Item]:
@@ -45,6 +70,87 @@ def read_exchanges(folder: Path, name: str) -> list[Exchange]:
     # Only now the log: an exchange that ends meanwhile is in it before its live file goes.
     logged = [item.found for item in read_log(folder, name) if isinstance(item.found, Exchange)]
     return merged(logged + in_flight)
+
+
+# ---------------------------------------------------------------- branches
+
+
+def read_branch(folder: Path, name: str) -> Iterator[AnyRecord | Damage]:
+    """The records of a wire log, in order, and before them those of its parents up to where it left them.
+
+    Calls are numbered on through all of them, as if one log had been written. A parent that is not there is left
+    out. What this gives for a branch is a log that needs no other: its `fork` records say so.
+    """
+    taken = 0  # numbers of calls
+    for depth, (log, last) in enumerate(_lineage(folder, name)):
+        before = taken
+        found = (item.found for item in read_log(folder, log))
+        records = (it for it in found if not isinstance(it, Part | Torn))
+        for record in records if last is None else _up_to(records, last):
+            moved = _moved(record, before) if depth else record
+            if isinstance(moved, Request | Response):
+                taken = max(taken, moved.seq)
+            yield moved
+
+
+def _lineage(folder: Path, name: str) -> list[tuple[str, int | None]]:
+    """The logs that make a branch, the oldest first, each with the number of its last call that belongs to it."""
+    logs: list[tuple[str, int | None]] = [(name, None)]
+    seen = {name}
+    # The name of a parent comes out of a file: it may be any text, though not one that `parts_of` leaves the folder
+    # for, and it may lead in a circle.
+    while (fork := _fork(folder, logs[-1][0])) and fork.parent_session not in seen:
+        parent = fork.parent_session
+        if fork.included or fork.from_seq < 1 or not parts_of(folder, parent):
+            break
+        seen.add(parent)
+        logs.append((parent, fork.from_seq))
+    return logs[::-1]
+
+
+def _fork(folder: Path, name: str) -> Fork | None:
+    """It stands before the first call of the conversation; side calls may have come first."""
+    for item in read_log(folder, name):
+        if isinstance(item.found, Fork):
+            return item.found
+        if isinstance(item.found, Request) and item.found.thread != SIDE:
+            return None
+    return None
+
+
+def _up_to(records: Iterator[AnyRecord | Damage], last: int) -> Iterator[AnyRecord | Damage]:
+    """Later calls may stand before the last answer. What is no call belongs to the one behind it."""
+    waiting: list[AnyRecord | Damage] = []
+    unanswered: set[int] = set()
+    for record in records:
+        if not isinstance(record, Request | Response | Rewrite):
+            waiting.append(record)
+            continue
+        if record.seq > last:
+            continue
+        yield from waiting
+        yield record
+        waiting = []
+        if isinstance(record, Request):
+            unanswered.add(record.seq)
+        elif isinstance(record, Response):
+            unanswered.discard(record.seq)
+            if record.seq == last and not unanswered:
+                return
+
+
+def _moved(record: AnyRecord | Damage, by: int) -> AnyRecord | Damage:
+    match record:
+        case Request():
+            return replace(record, seq=record.seq + by, retry_of=record.retry_of and record.retry_of + by)
+        case Response() | Rewrite():
+            return replace(record, seq=record.seq + by)
+        case Fork():
+            return replace(record, from_seq=by, included=True)
+    return record
+
+
+# ---------------------------------------------------------------- parts
 
 
 def _chains(parts: list[PartFile]) -> list[list[PartFile]]:

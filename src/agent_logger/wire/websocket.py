@@ -90,6 +90,7 @@ class Messages:
         self._deflated = False
         self._message = bytearray()
         self.damage = ""  # why nothing is decoded any more
+        self.hides = masked or self._inflate is not None  # what cannot be decoded cannot be searched either
 
     def feed(self, data: bytes) -> list[Message]:
         if self.damage:

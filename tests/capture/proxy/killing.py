@@ -14,9 +14,10 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-from agent_logger.capture.proxy import checkpoint, segments
-from agent_logger.capture.proxy.child import Child
-from agent_logger.capture.proxy.spool import Spool, spool_folder
+from agent_logger.capture.proxy.recorder import checkpoint
+from agent_logger.capture.proxy.recorder.child import Child
+from agent_logger.capture.proxy.spool import segments
+from agent_logger.capture.proxy.spool.spool import Spool, spool_folder
 from tests.capture.proxy.spooling import Script, frame_of
 
 SERVER = multiprocessing.get_context("forkserver")

@@ -13,16 +13,27 @@ from pathlib import Path
 
 import msgspec
 
-from agent_logger.capture.proxy.child import RecorderStatus
+from agent_logger.capture.proxy.recorder.child import RecorderStatus
+from agent_logger.capture.proxy.server import RelayStatus
+from agent_logger.capture.proxy.spool.spool import SpoolStatus
 from tests.capture.proxy.spooling import Logged, logged
 from tests.capture.proxy.wires import Upstream, Wire
 
 
 class Process:
-    """A proxy that may call one upstream. What it printed is in `said` once it has ended."""
+    """A proxy that may call one upstream. What it printed is in `said` once it has ended.
+
+    `files`: how many may be open. `start_with`: a folder whose `sitecustomize.py` is run first, by the recorder too.
+    """
 
     def __init__(
-        self, folder: Path, upstream: Upstream, *arguments: str, log_dir: Path | None = None, files: int = 0
+        self,
+        folder: Path,
+        upstream: Upstream,
+        *arguments: str,
+        log_dir: Path | None = None,
+        files: int = 0,
+        start_with: Path | None = None,
     ) -> None:
         self.folder, self.upstream = folder, upstream
         self.log_dir = log_dir or folder / "logs"
@@ -33,7 +44,11 @@ class Process:
         self._out = (folder / "stdout").open("w+")
         self._process = subprocess.Popen(
             [*line, "--allow-upstream", str(upstream.origin), *arguments],
-            env={"PATH": os.environ["PATH"], "HOME": str(folder / "home")},
+            env={
+                "PATH": os.environ["PATH"],
+                "HOME": str(folder / "home"),
+                "PYTHONPATH": str(start_with or ""),
+            },
             stdout=self._out,
             stderr=self._err,
             preexec_fn=(lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files)))
@@ -65,6 +80,12 @@ class Process:
         path = self.log_dir / ".spool" / "recorder.json"
         wait_until(path.exists)
         return msgspec.json.decode(path.read_bytes(), type=RecorderStatus)
+
+    def spool(self) -> SpoolStatus:
+        """What the relay says of it."""
+        path = self.log_dir / ".spool" / "relay.json"
+        wait_until(path.exists)
+        return msgspec.json.decode(path.read_bytes(), type=RelayStatus).spool
 
     def client(self, seconds: float = 20.0) -> Wire:
         return Wire.to(self.port, seconds)
@@ -105,10 +126,15 @@ class Process:
 
 @contextlib.contextmanager
 def proxying(
-    folder: Path, upstream: Upstream, *arguments: str, log_dir: Path | None = None, files: int = 0
+    folder: Path,
+    upstream: Upstream,
+    *arguments: str,
+    log_dir: Path | None = None,
+    files: int = 0,
+    start_with: Path | None = None,
 ) -> Iterator[Process]:
-    (folder / "home").mkdir(exist_ok=True)
-    process = Process(folder, upstream, *arguments, log_dir=log_dir, files=files)
+    (folder / "home").mkdir(parents=True, exist_ok=True)
+    process = Process(folder, upstream, *arguments, log_dir=log_dir, files=files, start_with=start_with)
     try:
         yield process
     finally:

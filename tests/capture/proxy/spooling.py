@@ -13,8 +13,8 @@ from typing import Literal
 
 import msgspec
 
-from agent_logger.capture.proxy.child import Child
-from agent_logger.capture.proxy.frames import (
+from agent_logger.capture.proxy.recorder.child import Child
+from agent_logger.capture.proxy.spool.frames import (
     AnyFrame,
     CallEnd,
     Credential,
@@ -25,7 +25,7 @@ from agent_logger.capture.proxy.frames import (
     ResponseData,
     ResponseHead,
 )
-from agent_logger.capture.proxy.spool import Spool
+from agent_logger.capture.proxy.spool.spool import Spool
 from agent_logger.records import Request, Response, Rewrite, WireStart, as_bytes
 from agent_logger.store.clock import CLOCK
 from agent_logger.store.parts import PartFile, parts_in

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from agent_logger.capture.proxy import frames
+from agent_logger.capture.proxy.spool import frames
 from agent_logger.config import Origin
 from tests.capture.proxy.wires import Running, relaying
 from tests.clients import ANTHROPIC_KEY, OPENAI_KEY, Sandbox, run_claude, run_codex

@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from agent_logger.capture.proxy import pipe as pipe_module
-from agent_logger.capture.proxy.child import Child
-from agent_logger.capture.proxy.frames import (
+from agent_logger.capture.proxy.recorder import pipe as pipe_module
+from agent_logger.capture.proxy.recorder.child import Child
+from agent_logger.capture.proxy.recorder.pipe import Pipe, message
+from agent_logger.capture.proxy.recorder.supervisor import Recorder
+from agent_logger.capture.proxy.relay.masks import Credentials, Masker
+from agent_logger.capture.proxy.spool.frames import (
     REMEMBERED,
     CallEnd,
     Credential,
@@ -20,11 +23,8 @@ from agent_logger.capture.proxy.frames import (
     ResponseData,
     ResponseHead,
 )
-from agent_logger.capture.proxy.masks import Credentials, Masker
-from agent_logger.capture.proxy.pipe import Pipe, message
-from agent_logger.capture.proxy.recorder import Recorder
-from agent_logger.capture.proxy.segments import Follower, Start
-from agent_logger.capture.proxy.spool import Spool, spool_folder
+from agent_logger.capture.proxy.spool.segments import Follower, Start
+from agent_logger.capture.proxy.spool.spool import Spool, spool_folder
 from agent_logger.store.layout import install_key
 from tests.capture.proxy.spooling import (
     KEY,

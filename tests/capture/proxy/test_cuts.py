@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from agent_logger.capture.proxy import frames
+from agent_logger.capture.proxy.spool import frames
 from tests.capture.proxy.wires import Running, Upstream, Wire, relaying
 
 TEXT = "".join(f'data: {{"text":"Grüße, 世界 {number}"}}\n\n' for number in range(40)).encode()

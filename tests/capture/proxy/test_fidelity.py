@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from agent_logger.capture.proxy import frames
+from agent_logger.capture.proxy.spool import frames
 from tests.capture.proxy.wires import KEY, Running, Upstream, Wire, relaying
 
 # ---- messages, generated

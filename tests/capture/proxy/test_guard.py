@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from agent_logger.capture.proxy import frames
+from agent_logger.capture.proxy.spool import frames
 from tests.capture.proxy.wires import Running, Upstream, answering, relaying, response
 
 ROUTES = [

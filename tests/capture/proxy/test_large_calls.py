@@ -9,8 +9,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from agent_logger.capture.proxy.child import RecorderStatus
-from agent_logger.capture.proxy.frames import (
+from agent_logger.capture.proxy.recorder.child import RecorderStatus
+from agent_logger.capture.proxy.recorder.supervisor import Recorder
+from agent_logger.capture.proxy.spool.frames import (
     CallEnd,
     RequestData,
     RequestEnd,
@@ -18,8 +19,7 @@ from agent_logger.capture.proxy.frames import (
     ResponseHead,
     TunnelData,
 )
-from agent_logger.capture.proxy.recorder import Recorder
-from agent_logger.capture.proxy.spool import Spool, spool_folder
+from agent_logger.capture.proxy.spool.spool import Spool, spool_folder
 from tests.capture.proxy.process import wait_until
 from tests.capture.proxy.spooling import (
     Logged,

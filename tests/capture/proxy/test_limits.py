@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import pytest
 
-from agent_logger.capture.proxy import frames
-from agent_logger.capture.proxy.client import Client
-from agent_logger.capture.proxy.limits import raise_descriptors
+from agent_logger.capture.proxy.relay.client import Client
+from agent_logger.capture.proxy.relay.limits import raise_descriptors
+from agent_logger.capture.proxy.spool import frames
 from tests.capture.proxy.wires import Running, Upstream, Wire, answering, relaying, response
 
 MB = 1 << 20

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_logger.capture.proxy import frames
+from agent_logger.capture.proxy.spool import frames
 from tests.capture.proxy.wires import KEY, Collected, Upstream, answering, relaying, response
 
 PLACES = [

@@ -3,16 +3,24 @@
 import contextlib
 import hashlib
 import hmac
+import itertools
+import random
+import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from agent_logger.capture.proxy.limits import raise_descriptors
+from agent_logger.capture.proxy.relay.limits import raise_descriptors
+from agent_logger.records import Gap
 from agent_logger.store.layout import install_key
-from tests.capture.proxy.process import cpu_seconds, peak_bytes, percentile, proxying, wait_until
+from tests.capture.proxy.process import Process, cpu_seconds, peak_bytes, percentile, proxying, wait_until
+from tests.capture.proxy.spooling import response_bytes
 from tests.capture.proxy.wires import Upstream, Wire, answering, response
+
+MB = 1 << 20
 
 
 def timed(client: Wire, request: bytes, count: int) -> list[float]:
@@ -72,9 +80,106 @@ def test_without_descriptors_connections_are_turned_away_and_nothing_else_happen
     assert {it.status for it in answers} == {200, 503}
 
 
+# ---------------------------------------------------------------- a slow disk, and none
+
+SLOW = """
+import os, stat, time
+
+def slowly(work):
+    def wrapped(fd, *data):
+        if stat.S_ISREG(os.fstat(fd).st_mode):
+            time.sleep(0.5)
+        return work(fd, *data)
+    return wrapped
+
+os.write, os.writev = slowly(os.write), slowly(os.writev)
+"""
+EVENTS = 600
+
+
+def tick(wire: Wire) -> None:
+    with contextlib.suppress(OSError, EOFError):
+        wire.message()
+        wire.send(
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n"
+        )
+        for number in range(EVENTS):
+            wire.send(b"6\r\n%05d\n\r\n" % number)
+            time.sleep(0.005)
+        wire.send(b"0\r\n\r\n")
+
+
+def gaps(proxy: Process) -> list[float]:
+    """Between the chunks of one answer."""
+    with proxy.client() as client:
+        client.send(proxy.request(body=b"{}"))
+        client.head()
+        times = []
+        for number in range(EVENTS):
+            assert client.take(11) == b"6\r\n%05d\n\r\n" % number
+            times.append(time.monotonic())
+    return [later - earlier for earlier, later in itertools.pairwise(times)]
+
+
+def test_a_disk_that_takes_half_a_second_per_write_is_not_noticed_by_a_client(tmp_path: Path) -> None:
+    """Measured side by side, for the machine has other work too."""
+    (tmp_path / "sitecustomize.py").write_text(SLOW)
+    with (
+        Upstream(tick) as upstream,
+        proxying(tmp_path / "slow", upstream, start_with=tmp_path) as slow,
+        proxying(tmp_path / "none", upstream) as none,
+        ThreadPoolExecutor() as threads,
+    ):
+        late, usual = threads.map(gaps, [slow, none])
+        assert percentile(late, 0.99) - percentile(usual, 0.99) < 0.01
+        assert max(late) - max(usual) < 0.25, "something waited for the disk"
+        wait_until(lambda: slow.recorder().calls == 1, 60)
+        assert [slow.stop(), none.stop()] == [0, 0]
+        for proxy in (slow, none):
+            ((answer,),) = proxy.logged().responses.values()
+            assert response_bytes(answer) == b"".join(b"%05d\n" % number for number in range(EVENTS))
+            assert answer.reason in (None, "client_gone")
+            assert proxy.recorder().lost == 0
+
+
+def test_a_full_disk_is_not_noticed_by_a_client_and_what_is_lost_is_counted(
+    tmp_path: Path, small_disk: Path
+) -> None:
+    body = random.Random(1).randbytes(MB)
+    answer = response(body, headers=b"Content-Type: application/octet-stream\r\n")
+    with (
+        Upstream(answering(answer)) as upstream,
+        proxying(tmp_path, upstream, log_dir=small_disk / "logs") as proxy,
+    ):
+
+        def call(count: int) -> None:
+            for number in range(count):
+                with proxy.client() as client:
+                    client.send(proxy.request(body=b"%d" % number))
+                    assert client.message() == answer
+
+        pids = proxy.relay_pid, proxy.recorder_pid
+        call(80)  # more than the disk and the memory hold
+        subprocess.run(["mount", "-o", "remount,size=400m", str(small_disk)], check=True)
+        wait_until(lambda: proxy.spool().dropped_frames and not proxy.spool().waiting_bytes, 60)
+        wait_until(lambda: proxy.recorder().backlog_bytes == 0 and not proxy.recorder().degraded_since, 60)
+        call(5)
+        assert (proxy.relay_pid, proxy.recorder_pid) == pids
+        assert proxy.stop() == 0
+        dropped, lost = proxy.spool().dropped_frames, proxy.recorder().lost
+        found = proxy.logged()
+    whole = [it for (it,) in found.responses.values() if it.complete]
+    partial = [it for (it,) in found.responses.values() if not it.complete]
+    unknown = [it for it in found.others if isinstance(it, Gap)]
+    assert dropped == lost > 0
+    assert all(response_bytes(it) == body for it in whole)
+    assert {it.reason for it in partial} <= {"dropped"}
+    assert sum(gap.lost for gap in unknown) <= lost
+    assert len(whole) + len(partial) + len(unknown) >= 85 > len(whole) >= 5
+
+
 # ---------------------------------------------------------------- a gigabyte
 
-MB = 1 << 20
 BLOCK = (b"the quick brown fox jumps over the lazy dog. " * 24_000)[:MB]
 
 

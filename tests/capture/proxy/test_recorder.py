@@ -19,9 +19,11 @@ import brotli  # type: ignore[import-untyped]
 import pytest
 from backports import zstd
 
-from agent_logger.capture.proxy import child as child_module
-from agent_logger.capture.proxy.child import Child
-from agent_logger.capture.proxy.frames import (
+from agent_logger.capture.proxy.recorder import child as child_module
+from agent_logger.capture.proxy.recorder.child import Child
+from agent_logger.capture.proxy.recorder.pair import Pair
+from agent_logger.capture.proxy.recorder.supervisor import Recorder
+from agent_logger.capture.proxy.spool.frames import (
     CallEnd,
     Credential,
     Dropped,
@@ -32,9 +34,7 @@ from agent_logger.capture.proxy.frames import (
     ResponseHead,
     TunnelData,
 )
-from agent_logger.capture.proxy.pair import Pair
-from agent_logger.capture.proxy.recorder import Recorder
-from agent_logger.capture.proxy.spool import Spool, spool_folder
+from agent_logger.capture.proxy.spool.spool import Spool, spool_folder
 from agent_logger.records import Gap
 from agent_logger.store.layout import install_key
 from tests.capture.proxy.process import wait_until
@@ -504,6 +504,38 @@ def test_each_message_of_a_websocket_and_its_answer_is_one_call(world: World) ->
     assert all(found.request(call).seq == found.response(call).seq for call in found.requests)
 
 
+@pytest.mark.parametrize("extensions", [b"", b"sec-websocket-extensions: permessage-deflate\r\n"])
+def test_what_makes_no_sense_on_a_websocket_is_kept_only_if_it_can_be_searched(
+    world: World, extensions: bytes
+) -> None:
+    relay = world.relay
+    head = request_head(b"/v1/responses", b"Authorization: Bearer " + OWN, method=b"GET")
+    number = relay.begin(head, path=b"/v1/responses", websocket=True, secrets=[OWN])
+    relay.put(RequestEnd(number, now()))
+    upgrade = b"HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\n" + extensions + b"\r\n"
+    relay.put(ResponseHead(number, now(), upgrade))
+    mask = b"abcd"
+    for payload in (b"odd " + OWN, b"more " + KINDS["github"]):
+        odd = websocket_frame(payload, mask=mask, opcode=3)
+        relay.put(TunnelData(number, now(), odd, from_client=True))
+        answer = b"\xb1" + websocket_frame(payload)[1:]  # all reserved bits
+        data, masks = masked(world.spool, answer, OWN)
+        relay.put(TunnelData(number, now(), data, from_client=False, masked=masks))
+    relay.put(CallEnd(number, now()))
+    found = world.record()
+    asked = [request_bytes(it) for (it,) in found.requests.values()]
+    assert asked == [b"", b"[redacted]", b"[redacted]"]
+    chunks = [chunk for (it,) in found.responses.values() for chunk in response_chunks(it)]
+    if extensions:
+        assert chunks == [b"[redacted]"] * 2
+    else:
+        assert [b"odd [redacted]" in chunks[0], b"more ghp_...aB3x" in chunks[1]] == [True, True]
+    xored = bytes(byte ^ mask[index % 4] for index, byte in enumerate(b"odd " + OWN))
+    for path, data in every_byte_under(world.log_dir):
+        assert OWN not in data and KINDS["github"] not in data, path
+        assert xored[4:] not in data and base64.b64encode(xored)[8:-4] not in data, path
+
+
 # ---------------------------------------------------------------- large bodies
 
 
@@ -647,7 +679,13 @@ def test_a_recorder_whose_proxy_was_killed_finishes_alone(tmp_path: Path) -> Non
     log_dir = tmp_path / "logs"
     spool = Spool(spool_folder(log_dir))
     call = Relay(spool).call(secrets=())
-    argv = [sys.executable, "-m", "agent_logger.capture.proxy.recorder", str(log_dir), str(tmp_path / "home")]
+    argv = [
+        sys.executable,
+        "-m",
+        "agent_logger.capture.proxy.recorder",
+        str(log_dir),
+        str(tmp_path / "home"),
+    ]
     child = subprocess.Popen(argv, stdin=subprocess.PIPE)
     assert child.stdin
     spool.close()

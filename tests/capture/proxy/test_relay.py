@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from agent_logger.capture.proxy import frames
+from agent_logger.capture.proxy.spool import frames
 from tests.capture.proxy.wires import KEY, Upstream, Wire, answering, relaying, response
 
 

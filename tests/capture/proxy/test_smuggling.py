@@ -11,7 +11,7 @@ from itertools import count
 import h11
 import pytest
 
-from agent_logger.capture.proxy import frames
+from agent_logger.capture.proxy.spool import frames
 from tests.capture.proxy.wires import Running, Upstream, Wire, relaying, response
 
 NUMBERS = count()

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_logger.capture.proxy import spool as module
-from agent_logger.capture.proxy.frames import (
+from agent_logger.capture.proxy.spool import spool as module
+from agent_logger.capture.proxy.spool.frames import (
     HEAD,
     AnyFrame,
     CallEnd,
@@ -24,8 +24,16 @@ from agent_logger.capture.proxy.frames import (
     pack,
     unpack,
 )
-from agent_logger.capture.proxy.segments import Follower, Read, Spools, Start, carry, is_gone, segments_of
-from agent_logger.capture.proxy.spool import Spool, own, segment_path, spool_folder
+from agent_logger.capture.proxy.spool.segments import (
+    Follower,
+    Read,
+    Spools,
+    Start,
+    carry,
+    is_gone,
+    segments_of,
+)
+from agent_logger.capture.proxy.spool.spool import Spool, own, segment_path, spool_folder
 from agent_logger.errors import StoreError
 
 FRAMES: list[AnyFrame] = [
@@ -318,8 +326,8 @@ def test_what_a_call_lacks_is_said_before_its_end(tmp_path: Path, monkeypatch: p
 SLOW = """
 import json, sys, time
 from pathlib import Path
-from agent_logger.capture.proxy.frames import ResponseData
-from agent_logger.capture.proxy.spool import Spool
+from agent_logger.capture.proxy.spool.frames import ResponseData
+from agent_logger.capture.proxy.spool.spool import Spool
 spool = Spool(Path(sys.argv[1]), memory_bytes=200_000)
 print("ready", flush=True)
 sys.stdin.readline()

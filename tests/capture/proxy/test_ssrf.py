@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from agent_logger.capture.proxy import frames, upstream
-from agent_logger.capture.proxy.route import KNOWN_HOSTS, NotAllowedError, Routes, is_public
+from agent_logger.capture.proxy.relay import upstream
+from agent_logger.capture.proxy.relay.route import KNOWN_HOSTS, NotAllowedError, Routes, is_public
+from agent_logger.capture.proxy.spool import frames
 from agent_logger.config import Origin
 from tests.capture.proxy.wires import Running, Upstream, Wire, answering, relaying, response
 

@@ -16,9 +16,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from agent_logger.capture.proxy import upstream as connecting
-from agent_logger.capture.proxy.route import Routes
-from agent_logger.capture.proxy.upstream import HttpsProxy
+from agent_logger.capture.proxy.relay import upstream as connecting
+from agent_logger.capture.proxy.relay.route import Routes
+from agent_logger.capture.proxy.relay.upstream import HttpsProxy
 from agent_logger.config import Origin
 from tests.capture.proxy.wires import Upstream, Wire, pump, relaying, response
 

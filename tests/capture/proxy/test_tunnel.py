@@ -9,7 +9,7 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 from websockets.sync.server import ServerConnection, serve
 
-from agent_logger.capture.proxy import frames
+from agent_logger.capture.proxy.spool import frames
 from agent_logger.config import Origin
 from tests.capture.proxy.wires import Running, Upstream, Wire, answering, relaying, response
 

@@ -12,8 +12,8 @@ from typing import Self, TypeVar
 
 import uvloop
 
-from agent_logger.capture.proxy import frames
-from agent_logger.capture.proxy.relay import Relay
+from agent_logger.capture.proxy.relay.relay import Relay
+from agent_logger.capture.proxy.spool import frames
 from agent_logger.config import Origin
 
 T = TypeVar("T")

@@ -1,78 +1,62 @@
-"""One line per call, for whoever watches the proxy in a terminal."""
+"""One line per call, for whoever watches the proxy in a terminal.
 
+The recorder knows what a call was; the proxy has the terminal. So lines travel over the recorder's output, as JSON.
+A terminal that stands still costs lines, never a record.
+"""
+
+import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from typing import BinaryIO
 
-from agent_logger.capture.proxy.call import Tap
-from agent_logger.capture.proxy.frames import (
-    AnyFrame,
-    CallEnd,
-    Refusal,
-    RequestHead,
-    ResponseData,
-    ResponseHead,
-    TunnelData,
-)
+import msgspec
+
+LONGEST_PATH = 200
 
 
-@dataclass(slots=True)
-class CallLine:
-    """What a line says of a call that has ended."""
+class CallLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a line says of a call that has ended. Without a session it was none of a conversation."""
 
     method: str
     path: str  # without its query, where keys may stand
-    began_ns: int  # monotonic
     status: int | None = None
     bytes: int = 0  # of the answer
     ttfb_ms: float | None = None
-    total_ms: float = 0.0
+    total_ms: float | None = None
     reason: str | None = None
+    session: str | None = None
+    thread: str | None = None
+    model: str | None = None
+    input_tokens: int | None = None  # all that the model was given to read
+    output_tokens: int | None = None
+    forked_from: str | None = None
+    retry_of: int | None = None
+    rewrites: bool = False
 
 
-class LinesTap:
-    """Passes every frame on, and tells `show` of each call that ends."""
-
-    def __init__(self, tap: Tap, show: Callable[[CallLine], None]) -> None:
-        self._tap, self._show = tap, show
-        self._open: dict[int, CallLine] = {}
-        self.credential = tap.credential
-
-    def put(self, *frames: AnyFrame) -> None:
-        self._tap.put(*frames)
-        for frame in frames:
-            self._look(frame)
-
-    def _look(self, frame: AnyFrame) -> None:
-        if isinstance(frame, RequestHead):
-            self._open[frame.call] = CallLine(_method(frame.head), _path(frame.path), frame.ns)
-        elif isinstance(frame, Refusal):
-            self._show(
-                CallLine(_method(frame.head), "(refused)", frame.ns, frame.status, reason=frame.reason)
-            )
-        elif line := self._open.get(frame.call):
-            self._see(frame, line)
-
-    def _see(self, frame: AnyFrame, line: CallLine) -> None:
-        since_ms = (frame.ns - line.began_ns) / 1e6
-        match frame:
-            case ResponseHead():
-                line.status = _status(frame.head)
-                line.ttfb_ms = since_ms if line.ttfb_ms is None else line.ttfb_ms
-            case ResponseData() | TunnelData():
-                line.bytes += len(frame.data)
-            case CallEnd():
-                line.total_ms, line.reason = since_ms, frame.reason
-                self._show(self._open.pop(frame.call))
+Show = Callable[[CallLine], None]
+_decode = msgspec.json.Decoder(CallLine).decode
 
 
-def _method(head: bytes) -> str:
-    return head.partition(b" ")[0][:20].decode("latin-1")
+def shown_path(path: str) -> str:
+    return path.partition("?")[0][:LONGEST_PATH]
 
 
-def _path(path: bytes) -> str:
-    return path.partition(b"?")[0].decode("latin-1")
+def send_to(fd: int) -> Show:
+    """A `Show` that writes to a pipe, and never waits for it."""
+    os.set_blocking(fd, False)
+
+    def send(line: CallLine) -> None:
+        with suppress(OSError):  # full, or nobody reads
+            os.write(fd, msgspec.json.encode(line) + b"\n")
+
+    return send
 
 
-def _status(head: bytes) -> int | None:
-    code = head.split(b" ", 2)[1:2]
-    return int(code[0]) if code and code[0].isdigit() else None
+def receive(stream: BinaryIO, show: Show) -> None:
+    """Show what comes, until nothing more does."""
+    for line in stream:
+        try:
+            show(_decode(line))
+        except msgspec.MsgspecError:  # cut short where the pipe was full
+            continue

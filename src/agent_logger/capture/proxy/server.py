@@ -21,14 +21,15 @@ import msgspec
 import uvloop
 
 from agent_logger import __version__
-from agent_logger.capture.proxy import pipe, spool
-from agent_logger.capture.proxy.call import Tap
-from agent_logger.capture.proxy.frames import Credential
-from agent_logger.capture.proxy.limits import raise_descriptors
-from agent_logger.capture.proxy.lines import CallLine, LinesTap
-from agent_logger.capture.proxy.recorder import Recorder
-from agent_logger.capture.proxy.relay import Relay
-from agent_logger.capture.proxy.spool import Spool, SpoolStatus
+from agent_logger.capture.proxy.lines import Show
+from agent_logger.capture.proxy.recorder import pipe
+from agent_logger.capture.proxy.recorder.supervisor import Recorder
+from agent_logger.capture.proxy.relay.call import Tap
+from agent_logger.capture.proxy.relay.limits import raise_descriptors
+from agent_logger.capture.proxy.relay.relay import Relay
+from agent_logger.capture.proxy.spool import spool
+from agent_logger.capture.proxy.spool.frames import Credential
+from agent_logger.capture.proxy.spool.spool import Spool, SpoolStatus
 from agent_logger.capture.proxy.state import Announcement, State
 from agent_logger.config import Origin
 from agent_logger.errors import StoreError
@@ -64,10 +65,8 @@ class RelayStatus(msgspec.Struct, frozen=True, kw_only=True):
     spool: SpoolStatus
 
 
-def run(
-    options: Options, ready: Callable[[int], None], show: Callable[[CallLine], None] | None = None
-) -> None:
-    """Record until SIGTERM or SIGINT. `ready` is told the port, `show` each call that ends.
+def run(options: Options, ready: Callable[[int], None], show: Show | None = None) -> None:
+    """Record until SIGTERM or SIGINT. `ready` is told the port, `show` each call that was recorded.
 
     Raises `StoreError`: the folder cannot be recorded to, or the port is taken.
     """
@@ -78,13 +77,13 @@ def run(
         options.home,
         patterns=options.patterns,
         seal_after_seconds=options.seal_after_seconds,
+        show=show,
     )
     try:
         own = Spool(spool.spool_folder(options.log_dir), tell=recorder.send)
         try:
-            tap = LinesTap(own, show) if show else own
             _spare_the_collector()
-            uvloop.run(_serve(options, owner, own, tap, recorder, ready))
+            uvloop.run(_serve(options, owner, own, recorder, ready))
         finally:
             own.close()
     finally:
@@ -103,11 +102,10 @@ async def _serve(
     options: Options,
     owner: spool.Owner,
     own: Spool,
-    tap: Tap,
     recorder: Recorder,
     ready: Callable[[int], None],
 ) -> None:
-    relay = await _listen(options, tap)
+    relay = await _listen(options, own)
     owner.listening(relay.port)
     workers = [Worker(options, relay.port, recorder.send) for _ in range(options.workers - 1)]
     state = State(
@@ -122,8 +120,13 @@ async def _serve(
     stopping = Stopping()
     try:
         ready(relay.port)
-        while not await stopping.within(STATUS_SECONDS):
-            _write_status(options.log_dir, relay, own)
+        ended = threading.Event()
+        telling = threading.Thread(
+            target=_tell, args=(options.log_dir, relay, own, ended), name="agent-logger-status", daemon=True
+        )
+        telling.start()
+        await stopping.asked()
+        ended.set()
         for worker in workers:
             worker.terminate()
         await stopping.unless_twice(relay.stop(DRAIN_SECONDS))
@@ -160,10 +163,14 @@ def _relay(options: Options, port: int, tap: Tap) -> Relay:
     )
 
 
-def _write_status(log_dir: Path, relay: Relay, own: Spool) -> None:
-    status = RelayStatus(pid=os.getpid(), ts=CLOCK.now(), open_clients=len(relay.clients), spool=own.status())
-    with contextlib.suppress(OSError):  # the disk is full: nothing else waits for this
-        replace_file(spool.spool_folder(log_dir) / "relay.json", msgspec.json.encode(status))
+def _tell(log_dir: Path, relay: Relay, own: Spool, ended: threading.Event) -> None:
+    """In a thread of its own, for a disk may be slow, and no call is to wait for it."""
+    while not ended.wait(STATUS_SECONDS):
+        status = RelayStatus(
+            pid=os.getpid(), ts=CLOCK.now(), open_clients=len(relay.clients), spool=own.status()
+        )
+        with contextlib.suppress(OSError):  # the disk is full: nothing else waits for this
+            replace_file(spool.spool_folder(log_dir) / "relay.json", msgspec.json.encode(status))
 
 
 def _without_password(url: str) -> str | None:
@@ -181,6 +188,9 @@ class Stopping:
 
     def _ask(self) -> None:
         (self._now if self._asked.is_set() else self._asked).set()
+
+    async def asked(self) -> None:
+        await self._asked.wait()
 
     async def within(self, seconds: float) -> bool:
         with contextlib.suppress(TimeoutError):

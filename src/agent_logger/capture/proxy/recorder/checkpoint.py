@@ -23,8 +23,8 @@ from pathlib import Path
 
 import msgspec
 
-from agent_logger.capture.proxy.segments import Follower, Start, carry, segments_of
-from agent_logger.capture.proxy.spool import DISK_BYTES, DISK_SHARE, lock_path, segment_path
+from agent_logger.capture.proxy.spool.segments import Follower, Start, carry, segments_of
+from agent_logger.capture.proxy.spool.spool import DISK_BYTES, DISK_SHARE, lock_path, segment_path
 from agent_logger.store import platform
 from agent_logger.store.upkeep import UPKEEP
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agent_logger import records
-from agent_logger.capture.proxy.frames import Mask
+from agent_logger.capture.proxy.spool.frames import Mask
 from agent_logger.records import Chunk, Encoding, Redaction, Stored
 from agent_logger.redact import Known, Redacted, Redactor, credentials_of
 from agent_logger.wire.call import Field, chunks_of, field_of, told

@@ -4,13 +4,19 @@ import asyncio
 from functools import partial
 from typing import Self
 
-from agent_logger.capture.proxy.call import Reporter, Tap
-from agent_logger.capture.proxy.client import Client
-from agent_logger.capture.proxy.guard import Guard
-from agent_logger.capture.proxy.limits import HEAD_SECONDS, SWEEP_SECONDS, Excess, most_clients
-from agent_logger.capture.proxy.outgoing import Turn
-from agent_logger.capture.proxy.route import NotAllowedError, Route, Routes
-from agent_logger.capture.proxy.upstream import Connector, HttpsProxy, Pool, UnreachableError, tls_context
+from agent_logger.capture.proxy.relay.call import Reporter, Tap
+from agent_logger.capture.proxy.relay.client import Client
+from agent_logger.capture.proxy.relay.guard import Guard
+from agent_logger.capture.proxy.relay.limits import HEAD_SECONDS, SWEEP_SECONDS, Excess, most_clients
+from agent_logger.capture.proxy.relay.outgoing import Turn
+from agent_logger.capture.proxy.relay.route import NotAllowedError, Route, Routes
+from agent_logger.capture.proxy.relay.upstream import (
+    Connector,
+    HttpsProxy,
+    Pool,
+    UnreachableError,
+    tls_context,
+)
 from agent_logger.config import Origin
 
 __all__ = ["Relay", "Tap"]

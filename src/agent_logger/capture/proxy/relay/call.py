@@ -5,7 +5,9 @@ import re
 import time
 from typing import Protocol
 
-from agent_logger.capture.proxy.frames import (
+from agent_logger.capture.proxy.relay.masks import Credentials, Masker
+from agent_logger.capture.proxy.relay.route import Route
+from agent_logger.capture.proxy.spool.frames import (
     AnyFrame,
     CallEnd,
     Refusal,
@@ -16,8 +18,6 @@ from agent_logger.capture.proxy.frames import (
     ResponseHead,
     TunnelData,
 )
-from agent_logger.capture.proxy.masks import Credentials, Masker
-from agent_logger.capture.proxy.route import Route
 from agent_logger.wire import http1
 from agent_logger.wire.bodies import HEAD_LIMIT, Body, LengthBody
 

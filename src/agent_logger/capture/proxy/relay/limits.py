@@ -10,8 +10,8 @@ import resource
 from collections.abc import Callable
 from typing import Protocol, cast
 
-from agent_logger.capture.proxy.call import Reporter
-from agent_logger.capture.proxy.guard import error_response
+from agent_logger.capture.proxy.relay.call import Reporter
+from agent_logger.capture.proxy.relay.guard import error_response
 
 HEAD_SECONDS = 30.0  # from the first byte of a head to its last
 SWEEP_SECONDS = 1.0

@@ -14,18 +14,19 @@ from typing import Any
 
 import msgspec
 
-from agent_logger.capture.proxy import frames
-from agent_logger.capture.proxy.checkpoint import Open, Position, Retained
-from agent_logger.capture.proxy.filing import REFUSED, Filing, method_and_path
-from agent_logger.capture.proxy.logs import Found, LogName, Logs
-from agent_logger.capture.proxy.pair import Bench, Pair, Written, refused
-from agent_logger.capture.proxy.payload import KnownBodies, restored
-from agent_logger.capture.proxy.segments import Follower, Read
-from agent_logger.capture.proxy.unmask import Unmask, Values
+from agent_logger.capture.proxy.lines import CallLine, Show, shown_path
+from agent_logger.capture.proxy.recorder.checkpoint import Open, Position, Retained
+from agent_logger.capture.proxy.recorder.filing import REFUSED, Filing, method_and_path
+from agent_logger.capture.proxy.recorder.logs import Found, LogName, Logs
+from agent_logger.capture.proxy.recorder.pair import Bench, Pair, Written, refused
+from agent_logger.capture.proxy.recorder.payload import REDACTED, KnownBodies, restored
+from agent_logger.capture.proxy.recorder.unmask import Unmask, Values
+from agent_logger.capture.proxy.spool import frames
+from agent_logger.capture.proxy.spool.segments import Follower, Read
 from agent_logger.records import Gap, Response, Rewrite, Timing
 from agent_logger.store.clock import timestamp
 from agent_logger.tracking.identity import headers_of
-from agent_logger.tracking.tracker import Answered, Asked
+from agent_logger.tracking.tracker import Answered, Asked, Decision
 from agent_logger.wire.call import ends_answer, head_lines
 from agent_logger.wire.websocket import Kind, Message, Messages
 
@@ -76,11 +77,18 @@ class Counts:
 
 class Recording:
     def __init__(
-        self, logs: Logs, filing: Filing, bench: Bench, values: Values, *, patterns: bool = True
+        self,
+        logs: Logs,
+        filing: Filing,
+        bench: Bench,
+        values: Values,
+        *,
+        patterns: bool = True,
+        show: Show | None = None,
     ) -> None:
         self.counts = Counts()
         self.open = self.counts.open
-        self.filing = filing
+        self.filing, self._show = filing, show
         self._logs, self._bench = logs, bench
         self._unmask = Unmask(bench.key, values, patterns=patterns)
         self._found = Found()
@@ -265,6 +273,12 @@ class Recording:
         for kind, record in (("request", request), ("response", response)):
             if not self._found.calls.pop((frame.id, kind), None):
                 self._logs.append(REFUSED, record)
+        if self._show:
+            self._show(
+                CallLine(
+                    method=request.method, path="(refused)", status=frame.status, reason=response.status_text
+                )
+            )
 
     # ------------------------------------------------------------ WebSocket
 
@@ -280,6 +294,9 @@ class Recording:
     def _message(self, it: OpenCall, tunnel: Tunnel, message: Message, ns: int, *, from_client: bool) -> None:
         if message.kind in (Kind.PING, Kind.PONG, Kind.CLOSE):
             return
+        data, unknown = message.data, 0
+        if message.kind is Kind.UNDECODABLE and (tunnel.client if from_client else tunnel.server).hides:
+            data, unknown = REDACTED, 1
         if from_client:
             self._end_message(it, tunnel, ns, "no_stream_end")
             tunnel.count += 1
@@ -292,7 +309,7 @@ class Recording:
                 self._bench,
             )
             pair.message = True
-            pair.request_data(message.data, ns)
+            pair.request_data(data, ns, unknown)
             pair.call.request_end()
             tunnel.pair = pair
             self._write_request(it, pair)
@@ -300,8 +317,8 @@ class Recording:
         pair = tunnel.pair or it.pair
         if pair is not it.pair:
             pair.begin_message_answer(ns)
-        pair.response_data(message.data, ns)
-        if tunnel.pair and ends_answer(message.data):
+        pair.response_data(data, ns, unknown=unknown)
+        if tunnel.pair and ends_answer(data):
             self._end_message(it, tunnel, ns, None)
 
     def _end_message(self, it: OpenCall, tunnel: Tunnel, ns: int, reason: str | None) -> None:
@@ -387,9 +404,10 @@ class Recording:
                 message_id=pair.answer.message_id if pair.answer else None,
             ),
         )
-        self._append(
-            pair.log, pair.response_record(ts=ts, seq=pair.seq, frame=frame, fingerprint=fingerprint)
-        )
+        written = pair.response_record(ts=ts, seq=pair.seq, frame=frame, fingerprint=fingerprint)
+        self._append(pair.log, written)
+        if self._show and isinstance(written.record, Response):
+            self._show(_line(pair, decision, written.record))
         it.unanswered.pop(pair.id, None)
 
     def _append(self, log: LogName, written: Written) -> None:
@@ -458,6 +476,28 @@ def _as_open(it: OpenCall) -> Open:
         log=it.pair.log or was.log,
         last_seq=last.seq or was.last_seq,
         last_log=last.log or was.last_log,
+    )
+
+
+def _line(pair: Pair, decision: Decision, record: Response) -> CallLine:
+    method, _ = method_and_path(pair.asked.frame)
+    usage = pair.answer.usage if pair.answer else None
+    return CallLine(
+        method=method,
+        path=shown_path(pair.path),
+        status=record.status,
+        bytes=record.bytes or 0,
+        ttfb_ms=record.timing.ttfb_ms,
+        total_ms=record.timing.total_ms,
+        reason=record.reason,
+        session=decision.session,
+        thread=decision.thread,
+        model=record.model,
+        input_tokens=usage.context_tokens if usage else None,
+        output_tokens=usage.output_tokens if usage else None,
+        forked_from=decision.fork.parent if decision.fork else None,
+        retry_of=decision.retry_of,
+        rewrites=decision.link == "rewrite",
     )
 
 

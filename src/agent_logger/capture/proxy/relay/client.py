@@ -11,12 +11,12 @@ import struct
 import termios
 from typing import Protocol, cast
 
-from agent_logger.capture.proxy.call import Call, Reporter
-from agent_logger.capture.proxy.guard import ForbiddenError, Guard, error_response
-from agent_logger.capture.proxy.outgoing import Outgoing, Turn
-from agent_logger.capture.proxy.peer import is_gone
-from agent_logger.capture.proxy.route import NotAllowedError, Route, Routes
-from agent_logger.capture.proxy.upstream import Pool, Upstream
+from agent_logger.capture.proxy.relay.call import Call, Reporter
+from agent_logger.capture.proxy.relay.guard import ForbiddenError, Guard, error_response
+from agent_logger.capture.proxy.relay.outgoing import Outgoing, Turn
+from agent_logger.capture.proxy.relay.peer import is_gone
+from agent_logger.capture.proxy.relay.route import NotAllowedError, Route, Routes
+from agent_logger.capture.proxy.relay.upstream import Pool, Upstream
 from agent_logger.wire.bodies import MalformedError
 from agent_logger.wire.http1 import RequestHead, head_end
 

@@ -11,10 +11,9 @@ from pathlib import Path
 import msgspec
 from msgspec import UNSET
 
-from agent_logger.capture.proxy.frames import Refusal, RequestHead
-from agent_logger.capture.proxy.large import LARGE_BYTES, Disk, Large
-from agent_logger.capture.proxy.logs import LogName
-from agent_logger.capture.proxy.payload import (
+from agent_logger.capture.proxy.recorder.large import LARGE_BYTES, Disk, Large
+from agent_logger.capture.proxy.recorder.logs import LogName
+from agent_logger.capture.proxy.recorder.payload import (
     SMALLEST_KNOWN,
     Kept,
     KnownBody,
@@ -23,6 +22,7 @@ from agent_logger.capture.proxy.payload import (
     Treatment,
     keep,
 )
+from agent_logger.capture.proxy.spool.frames import Refusal, RequestHead
 from agent_logger.records import Headers, Json, Redaction, Request, Response, Timing
 from agent_logger.tracking.tracker import Decision
 from agent_logger.wire.answer import Answer, tokens_per_second

@@ -5,9 +5,9 @@ Calls that belong to no session go to the provider's `unattributed`; what we ref
 
 from collections import Counter, OrderedDict
 
-from agent_logger.capture.proxy.frames import RequestHead
-from agent_logger.capture.proxy.history import wire_logs
-from agent_logger.capture.proxy.logs import LogName, Logs, last_seq
+from agent_logger.capture.proxy.recorder.history import wire_logs
+from agent_logger.capture.proxy.recorder.logs import LogName, Logs, last_seq
+from agent_logger.capture.proxy.spool.frames import RequestHead
 from agent_logger.records import Record
 from agent_logger.store.layout import safe_name
 from agent_logger.tracking.known import Known

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from agent_logger.capture.proxy.frames import REMEMBERED, Credential, Mask
-from agent_logger.capture.proxy.segments import Follower
+from agent_logger.capture.proxy.spool.frames import REMEMBERED, Credential, Mask
+from agent_logger.capture.proxy.spool.segments import Follower
 
 POLL_SECONDS = 0.02
 CREDENTIAL_SECONDS = 1.0  # to wait for one whose frame is here already, while none comes

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from agent_logger.capture.proxy.frames import (
+from agent_logger.capture.proxy.spool.frames import (
     HEAD,
     LONGEST_ENTRY,
     AnyFrame,
@@ -29,7 +29,7 @@ from agent_logger.capture.proxy.frames import (
     pack,
     unpack,
 )
-from agent_logger.capture.proxy.spool import lock_path, segment_path
+from agent_logger.capture.proxy.spool.spool import lock_path, segment_path
 from agent_logger.store import platform
 
 READ_BYTES = 1 << 20

@@ -1,13 +1,10 @@
 """The recorder as the proxy sees it: a child process that is kept alive.
 
-`python -m agent_logger.capture.proxy.recorder` is that child. It gets the credentials over its standard input, the last
-of them again when it had to be started anew, and finishes when that input ends.
+The child gets the credentials over its standard input, the last of them again when it had to be started anew, and
+finishes when that input ends.
 """
 
-import argparse
 import logging
-import os
-import signal
 import subprocess
 import sys
 import threading
@@ -15,8 +12,9 @@ import time
 from collections import deque
 from pathlib import Path
 
-from agent_logger.capture.proxy.frames import REMEMBERED, Credential
-from agent_logger.capture.proxy.pipe import message
+from agent_logger.capture.proxy.lines import Show, receive
+from agent_logger.capture.proxy.recorder.pipe import message
+from agent_logger.capture.proxy.spool.frames import REMEMBERED, Credential
 
 FIRST_RESTART_SECONDS, LAST_RESTART_SECONDS = 0.1, 10.0
 STEADY_SECONDS = 30.0  # a child that lived so long is replaced at once
@@ -35,11 +33,21 @@ class Recorder:
         *,
         patterns: bool = True,
         seal_after_seconds: float | None = 86_400.0,
+        show: Show | None = None,
     ) -> None:
+        """`show` is told each call that ends, in a thread of its own."""
         self.starts = 0
-        self._argv = [sys.executable, "-m", "agent_logger.capture.proxy.recorder", str(log_dir), str(home)]
+        self._show = show
+        self._argv = [
+            sys.executable,
+            "-m",
+            "agent_logger.capture.proxy.recorder",
+            str(log_dir),
+            str(home),
+        ]
         self._argv += [] if patterns else ["--credentials-only"]
         self._argv += ["--seal-after", str(seal_after_seconds)] if seal_after_seconds is not None else []
+        self._argv += ["--lines"] if show else []
         self._credentials: dict[str, deque[Credential]] = {}  # the last ones of each relay
         self._unsent: list[Credential] = []
         self._more, self._stopping = threading.Condition(), False
@@ -97,7 +105,10 @@ class Recorder:
 
     def _live(self) -> int | None:
         """Start one, tell it credentials as they come, and return how it ended, or none when it is to stop."""
-        child = self._child = subprocess.Popen(self._argv, stdin=subprocess.PIPE)
+        output = subprocess.PIPE if self._show else subprocess.DEVNULL
+        child = self._child = subprocess.Popen(self._argv, stdin=subprocess.PIPE, stdout=output)
+        if self._show and child.stdout:
+            threading.Thread(target=receive, args=(child.stdout, self._show), daemon=True).start()
         self.starts += 1
         assert child.stdin
         with self._more:
@@ -117,31 +128,3 @@ class Recorder:
         except BrokenPipeError:
             pass
         return child.wait()
-
-
-def main(argv: list[str] | None = None) -> int:
-    from agent_logger.capture.proxy.child import Child  # the proxy does not need what it needs
-
-    parser = argparse.ArgumentParser(description="The recorder; `agent-logger proxy` starts it.")
-    parser.add_argument("log_dir", type=Path)
-    parser.add_argument("home", type=Path)
-    parser.add_argument("--credentials-only", action="store_true")
-    parser.add_argument("--seal-after", type=float)
-    wanted = parser.parse_args(argv)
-    for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(ignored, signal.SIG_IGN)  # the proxy gets them too, and says when to finish
-    child = Child(
-        wanted.log_dir.absolute(),
-        wanted.home.absolute(),
-        pipe=sys.stdin.fileno(),
-        patterns=not wanted.credentials_only,
-        seal_after_seconds=wanted.seal_after,
-    )
-    return child.run()
-
-
-if __name__ == "__main__":
-    status = main()
-    logging.shutdown()
-    sys.stderr.flush()
-    os._exit(status)  # threads that still seal lose nothing

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from agent_logger.capture.proxy.frames import (
+from agent_logger.capture.proxy.spool.frames import (
     LONGEST_ENTRY,
     REMEMBERED,
     AnyFrame,

@@ -14,15 +14,16 @@ from pathlib import Path
 
 import msgspec
 
-from agent_logger.capture.proxy import checkpoint
-from agent_logger.capture.proxy.checkpoint import Checkpoints, Steps
-from agent_logger.capture.proxy.filing import Filing
-from agent_logger.capture.proxy.logs import Logs
-from agent_logger.capture.proxy.pair import Bench
-from agent_logger.capture.proxy.pipe import POLL_SECONDS, Pipe
-from agent_logger.capture.proxy.recording import Recording
-from agent_logger.capture.proxy.segments import Spools, segments_of
-from agent_logger.capture.proxy.spool import spool_folder
+from agent_logger.capture.proxy.lines import Show
+from agent_logger.capture.proxy.recorder import checkpoint
+from agent_logger.capture.proxy.recorder.checkpoint import Checkpoints, Steps
+from agent_logger.capture.proxy.recorder.filing import Filing
+from agent_logger.capture.proxy.recorder.logs import Logs
+from agent_logger.capture.proxy.recorder.pair import Bench
+from agent_logger.capture.proxy.recorder.pipe import POLL_SECONDS, Pipe
+from agent_logger.capture.proxy.recorder.recording import Recording
+from agent_logger.capture.proxy.spool.segments import Spools, segments_of
+from agent_logger.capture.proxy.spool.spool import spool_folder
 from agent_logger.errors import SourceError
 from agent_logger.store import layout, platform
 from agent_logger.store.append import append_shared
@@ -54,6 +55,8 @@ class RecorderStatus(msgspec.Struct, frozen=True, kw_only=True):
     degraded_since: str | None = None
     problem: str | None = None
     checkpoints: int = 0
+    sessions: int = 0  # that had a call, since this process began
+    agents: dict[str, int] = msgspec.field(default_factory=dict)  # how many of them are whose
 
 
 class _GaveUpError(BaseException):
@@ -74,12 +77,13 @@ class Child:
         seal_after_seconds: float | None = 86_400.0,
         steps: Steps | None = None,
         checkpoint_seconds: float = CHECKPOINT_SECONDS,
+        show: Show | None = None,
     ) -> None:
         self.log_dir, self.home = log_dir, home
         self.folder = spool_folder(log_dir)
         self.pipe = Pipe(pipe)
         self._patterns, self._seal_after, self._steps = patterns, seal_after_seconds, steps or _no_step
-        self._checkpoint_seconds = checkpoint_seconds
+        self._checkpoint_seconds, self._show = checkpoint_seconds, show
         self._checkpoints_taken = 0
         self._degraded_since: str | None = None
         self._problem: str | None = None
@@ -135,7 +139,9 @@ class Child:
         found = self.logs.recover(self.filing.learn, changed_since=restarted)
         self._steps("recovered")
         bench = Bench(key, self.folder, self)
-        self.recording = Recording(self.logs, self.filing, bench, self.pipe.values, patterns=self._patterns)
+        self.recording = Recording(
+            self.logs, self.filing, bench, self.pipe.values, patterns=self._patterns, show=self._show
+        )
         self.recording.resume(position, found)
         self._checkpoints = Checkpoints(self.folder, position, self._steps)
         self.spools = Spools(self.folder, position.starts(self.folder))
@@ -356,6 +362,8 @@ class Child:
             degraded_since=self._degraded_since,
             problem=self._problem,
             checkpoints=self._checkpoints_taken,
+            sessions=len(self.filing.seen),
+            agents=self.filing.agents(),
         )
         self._lag_ns = 0
         new = self.folder / "recorder.new"

@@ -9,7 +9,7 @@ import contextlib
 import socket
 import struct
 
-from agent_logger.capture.proxy.outgoing import Outgoing
+from agent_logger.capture.proxy.relay.outgoing import Outgoing
 
 _SOCK_DIAG = 4  # NETLINK_SOCK_DIAG
 _BY_FAMILY, _ERROR = 20, 2  # message types

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from agent_logger.capture.proxy.frames import Mask
+from agent_logger.capture.proxy.spool.frames import Mask
 from agent_logger.redact import credentials_of, searchable
 
 Masked = tuple[bytes, tuple[Mask, ...]]

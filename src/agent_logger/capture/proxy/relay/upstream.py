@@ -17,8 +17,8 @@ from urllib.parse import unquote, urlsplit
 
 import truststore
 
-from agent_logger.capture.proxy.outgoing import Outgoing, Turn
-from agent_logger.capture.proxy.route import Route, bracketed, check_addresses
+from agent_logger.capture.proxy.relay.outgoing import Outgoing, Turn
+from agent_logger.capture.proxy.relay.route import Route, bracketed, check_addresses
 
 CONNECT_SECONDS = 10.0
 _NEXT_ADDRESS_SECONDS = 2.5  # then another address is tried, while there is one

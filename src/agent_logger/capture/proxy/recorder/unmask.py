@@ -3,10 +3,10 @@
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 
-from agent_logger.capture.proxy.frames import Mask, RequestHead
-from agent_logger.capture.proxy.pair import Asked
-from agent_logger.capture.proxy.payload import REDACTED, Secrets, cut_request_line, restored
-from agent_logger.capture.proxy.segments import Follower
+from agent_logger.capture.proxy.recorder.pair import Asked
+from agent_logger.capture.proxy.recorder.payload import REDACTED, Secrets, cut_request_line, restored
+from agent_logger.capture.proxy.spool.frames import Mask, RequestHead
+from agent_logger.capture.proxy.spool.segments import Follower
 from agent_logger.redact import credentials_of
 from agent_logger.wire.call import field_of, head_lines
 

@@ -1,0 +1,109 @@
+"""The calls of a wire log while it is read: threads, exchanges, and what came of each call."""
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from agent_logger.session import MAIN, Block, Exchange, Turn
+from agent_logger.wire.dialects import Dialect
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    thread: str
+    kind: str | None
+    dialect: Dialect | None
+    websocket: bool
+    started: datetime | None
+    exchange: "ExchangeCalls | None" = None  # none: it stands outside
+    ended: datetime | None = None
+    open: bool = True
+    retried: bool = False
+    turn: Turn | None = None
+    results: list[Block] = field(default_factory=list)  # of the tools that the turn called
+
+    def told(self) -> Turn | None:
+        """An attempt that came to nothing and was made again is there, but does not count."""
+        turn = self.turn
+        if turn is None:
+            return None
+        usage = None if self.retried and not turn.complete else turn.usage
+        return replace(turn, usage=usage, blocks=[*turn.blocks, *self.results])
+
+
+@dataclass(slots=True, eq=False)
+class ExchangeCalls:
+    user_input: str | None
+    started: datetime | None
+    calls: list[Call] = field(default_factory=list)
+
+    def main_calls(self) -> list[Call]:
+        return [it for it in self.calls if it.thread == MAIN and it.kind != "compact" and not it.retried]
+
+    def told(self, number: int, *, last: bool) -> Exchange:
+        times = [time for call in self.calls for time in (call.started, call.ended) if time]
+        complete, reason = self._ending(last=last)
+        return Exchange(
+            number=number,
+            started=self.started,
+            ended=max(times, default=None),
+            user_input=self.user_input,
+            turns=[turn for call in self.calls if (turn := call.told())],
+            complete=complete,
+            end_reason=reason,
+        )
+
+    def _ending(self, *, last: bool) -> tuple[bool, str | None]:
+        """Whether the agent came to the end of its work, and how it ended; no reason: it is at it still."""
+        calls = self.main_calls()
+        if not calls or any(call.open for call in calls):
+            return False, None if last else "input"
+        turn = calls[-1].turn
+        if turn is None:
+            return False, "failed"
+        if not turn.complete:
+            return False, "cut"
+        if _waits(turn):
+            return False, None if last else "input"
+        return True, "result"
+
+
+def _waits(turn: Turn) -> bool:
+    """For the client, to run a tool; what the provider ran has its result in the answer."""
+    results = {block.id for block in turn.blocks if block.kind == "tool_result"}
+    uses = [block for block in turn.blocks if block.kind == "tool_use"]
+    return turn.stop_reason == "pause_turn" or any(use.id not in results for use in uses)
+
+
+@dataclass(slots=True)
+class Thread:
+    """Where a thread of the conversation stands."""
+
+    messages: int = 0  # of its last request
+    uses: dict[str, tuple[Block, Call]] = field(default_factory=dict)  # tool calls without a result, by id
+    answered: set[str] = field(default_factory=set)  # ids of those that have one
+    latest: Call | None = None  # that was answered
+
+    def answer(self, call: Call, blocks: list[Block]) -> None:
+        uses = {block.id: (block, call) for block in blocks if block.kind == "tool_use" and block.id}
+        self.latest = call
+        self.uses.update(uses)
+        self.answered.difference_update(uses)  # some servers give the same ids in every answer
+
+    def attach(self, result: Block, at: datetime | None, *, orphans: bool) -> None:
+        """To the turn that called the tool, once; or, if that is not known, to the latest."""
+        if result.id and result.id in self.answered:
+            return
+        called = result.id if result.id in self.uses else self._by_name(result)
+        if called:
+            _, call = self.uses.pop(called)
+        elif orphans and self.latest:
+            call = self.latest
+        else:
+            return
+        self.answered.update(filter(None, (result.id, called)))
+        call.results.append(replace(result, id=called or result.id, at=at))
+
+    def _by_name(self, result: Block) -> str | None:
+        """Gemini's calls have no id; its client gives them one, but only in the history that it sends back."""
+        wanted = (key for key, (use, _) in self.uses.items() if "#" in key and use.name == result.name)
+        return next(wanted, None) if result.name else None

@@ -1,0 +1,241 @@
+"""What the records of a wire log mean: the session that its calls make.
+
+Agents send their whole history again with every call. So of a request only the new messages are read: they hold the
+results of the tools that the last answer of its thread called, or what a person typed, which begins an exchange. The
+answer is a turn of the exchange that was in flight when its request came.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import takewhile
+
+import msgspec
+
+from agent_logger.formats.exchange_log import time_of
+from agent_logger.formats.human_input import is_interruption, typed
+from agent_logger.formats.wire_answers import answer_of, body_of
+from agent_logger.formats.wire_blocks import (
+    Told,
+    answer_blocks,
+    by_of,
+    dialect_of_answer,
+    told,
+    value_of,
+)
+from agent_logger.formats.wire_calls import Call, ExchangeCalls, Thread
+from agent_logger.records import Fork, Request, Response, Rewrite, WireStart
+from agent_logger.session import MAIN, SIDE, Block, Session, Turn, Witness
+from agent_logger.wire.answer import Answer
+from agent_logger.wire.dialects import Dialect, dialect_of
+
+WIRE: frozenset[Witness] = frozenset({"wire"})
+SHORT_ID = 16  # characters; the ids of some local servers are used again and again
+
+
+def session_of(records: Iterable[object], name: str = "") -> Session:
+    """The session of a log, from all its records in order; a branch's parent's come before its own.
+
+    `name` is the log's, for the session that has no other. Whatever is in the records, nothing is raised.
+    """
+    reading = _Reading()
+    for record in records:
+        reading.take(record)
+    return reading.session(name)
+
+
+class _Reading:
+    def __init__(self) -> None:
+        self._start: WireStart | None = None
+        self._parent: str | None = None
+        self._agent: str | None = None
+        self._first: datetime | None = None
+        self._last: datetime | None = None
+        self._open: dict[int, Call] = {}
+        self._attempts: dict[int, list[Call]] = {}  # by the number of the first
+        self._threads: dict[str, Thread] = {}
+        self._exchanges: list[ExchangeCalls] = []
+        self._side: list[Call] = []
+        self._short_ids: set[str] = set()
+
+    def take(self, record: object) -> None:
+        match record:
+            case WireStart():
+                self._start, self._agent = record, record.agent or self._agent
+                self._see(record.ts)
+            case Fork():
+                self._parent = record.parent_session
+            case Rewrite():
+                self._threads.setdefault(MAIN, Thread()).messages = 0
+            case Request():
+                self._request(record)
+            case Response():
+                self._response(record)
+
+    def session(self, name: str) -> Session:
+        start = self._start
+        identity = start.identity if start else None
+        inputs = (it.user_input for it in self._exchanges if it.user_input)
+        count = len(self._exchanges)
+        return Session(
+            id=(identity and identity.id) or (start and start.session) or name,
+            agent=self._agent,
+            title=next((text.strip().split("\n")[0] for text in inputs), None),
+            started=self._first,
+            ended=self._last,
+            exchanges=[it.told(at, last=at == count) for at, it in enumerate(self._exchanges, 1)],
+            side_turns=[turn for call in self._side if (turn := call.told())],
+            parent=self._parent,
+        )
+
+    def _see(self, ts: str) -> datetime | None:
+        """The time of a record, in a form that can be compared with others."""
+        time = time_of(ts)
+        if time is None:
+            return None
+        time = time if time.tzinfo else time.replace(tzinfo=UTC)
+        self._first = min(self._first or time, time)
+        self._last = max(self._last or time, time)
+        return time
+
+    # ------------------------------------------------------------ requests
+
+    def _request(self, record: Request) -> None:
+        call = Call(
+            thread=record.thread or MAIN,
+            kind=record.kind,
+            dialect=dialect_of(self._start.provider if self._start else "", record.path),
+            websocket=record.transport == "websocket",
+            started=self._see(record.ts),
+        )
+        self._open[record.seq] = call
+        if call.dialect is None:
+            return
+        first = record.retry_of if record.retry_of in self._attempts else record.seq
+        earlier = self._attempts.setdefault(first, [])
+        if call.thread == SIDE:
+            self._side.append(call)
+        else:
+            call.exchange = earlier[0].exchange if earlier else self._place(call, call.dialect, record)
+        if call.exchange:
+            call.exchange.calls.append(call)
+        for attempt in earlier:
+            attempt.retried = True
+        earlier.append(call)
+
+    def _place(self, call: Call, dialect: Dialect, record: Request) -> ExchangeCalls:
+        """The exchange that a call belongs to, after its new messages went to where they belong."""
+        question = dialect.question(body_of(record), record.path)
+        messages = question.messages if question else ()
+        new = self._new(call, dialect, messages)
+        prompt = _prompt(new) if call.thread == MAIN and call.kind in (None, "main") else None
+        current = self._exchanges[-1] if self._exchanges else None
+        if prompt is not None and not (current and _is_again(current, prompt)):
+            return self._begin(prompt, call)
+        if current is None:  # the log does not have its beginning, but the history may
+            return self._begin(_latest_prompt(dialect, messages) if call.thread == MAIN else None, call)
+        return current
+
+    def _begin(self, prompt: str | None, call: Call) -> ExchangeCalls:
+        self._exchanges.append(ExchangeCalls(prompt, call.started))
+        return self._exchanges[-1]
+
+    def _new(self, call: Call, dialect: Dialect, messages: Sequence[msgspec.Raw]) -> list[Told]:
+        """The messages behind the model's last one. Results of tools may also stand further up, between what
+        is not the model's and what the client says in its name."""
+        thread = self._threads.setdefault(call.thread, Thread())
+        new = list(takewhile(lambda it: by_of(dialect, it) != "model", reversed(messages)))[::-1]
+        first = len(messages) - len(new)
+        read = [told(dialect, it) for it in new]
+        above = messages[thread.messages : first] if thread.uses else ()
+        for block in (block for it in above for block in told(dialect, it).results):
+            thread.attach(block, call.started, orphans=False)
+        for block in (block for it in read for block in it.results):
+            thread.attach(block, call.started, orphans=True)
+        thread.messages = len(messages)
+        return read
+
+    # ------------------------------------------------------------ responses
+
+    def _response(self, record: Response) -> None:
+        ended = self._see(record.ts)
+        call = self._open.pop(record.seq, None) or self._lost_call(record)
+        if call is None or call.dialect is None:
+            return
+        call.ended = max(call.started, ended) if call.started and ended else ended  # clocks are set back
+        call.open = False
+        answer = answer_of(record, call.dialect, websocket=call.websocket)
+        if answer:
+            self._answered(call, call.dialect, answer, record.request_id)
+
+    def _lost_call(self, record: Response) -> Call | None:
+        """Nobody knows where an answer belongs whose request is lost; it was billed, though."""
+        message = value_of(record.message) if record.message else None
+        if message is None:
+            return None
+        call = Call(SIDE, None, dialect_of_answer(message), websocket=False, started=None)
+        self._side.append(call)
+        return call
+
+    def _answered(self, call: Call, dialect: Dialect, answer: Answer, request_id: str | None) -> None:
+        message_id = self._unique(answer.message_id)
+        blocks = [
+            _settled(block, at, answer.message_id, call.ended)
+            for at, block in enumerate(answer_blocks(dialect, answer.message))
+        ]
+        if not blocks and not answer.usage:
+            return  # a failure, told in the form of an answer
+        call.turn = Turn(
+            message_id=message_id,
+            request_id=request_id,
+            thread=call.thread,
+            model=answer.model,
+            service_tier=answer.service_tier,
+            stop_reason=answer.stop_reason,
+            blocks=blocks,
+            usage=answer.usage,
+            started=call.started,
+            ended=call.ended,
+            witnesses=WIRE,
+            complete=answer.complete,
+        )
+        self._threads.setdefault(call.thread, Thread()).answer(call, blocks)
+
+    def _unique(self, message_id: str | None) -> str | None:
+        """Each call is a response of its own, also where servers count to 999 and begin again."""
+        if message_id is None or len(message_id) >= SHORT_ID:
+            return message_id
+        if message_id in self._short_ids:
+            return None
+        self._short_ids.add(message_id)
+        return message_id
+
+
+def _settled(block: Block, at: int, message_id: str | None, time: datetime | None) -> Block:
+    """With its time; and a tool call that has no id, as Gemini's, with one that its result can have too."""
+    if block.kind == "tool_use" and not block.id:
+        block = replace(block, id=f"{message_id or ''}#{at}")
+    return replace(block, at=time)
+
+
+def _prompt(new: Sequence[Told]) -> str | None:
+    """What a person typed, behind the results of tools. In one message with them stand texts of the client, unless
+    the person has interrupted it."""
+    texts: list[str] = []
+    for it in new:
+        if it.results:
+            texts = []
+        if not it.results or is_interruption(it.texts):
+            texts.extend(it.texts)
+    return typed(texts)
+
+
+def _latest_prompt(dialect: Dialect, messages: Sequence[msgspec.Raw]) -> str | None:
+    sent = (told(dialect, it) for it in reversed(messages) if by_of(dialect, it) == "user")
+    return next((text for it in sent if not it.results and (text := typed(it.texts))), None)
+
+
+def _is_again(current: ExchangeCalls, prompt: str) -> bool:
+    """The same prompt is the same exchange as long as no attempt at it has succeeded."""
+    answered = any(call.turn and call.turn.complete for call in current.main_calls())
+    return current.user_input == prompt and not answered
