@@ -394,7 +394,12 @@ def test_what_was_typed_before_a_tool_came_back_begins_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "said"), [("compact", "Summarise all of this."), (None, "CRITICAL: Respond with TEXT ONLY.")]
+    ("kind", "said"),
+    [
+        ("compact", "Summarise all of this."),
+        (None, "CRITICAL: Respond with TEXT ONLY."),
+        (None, "You are performing a CONTEXT CHECKPOINT COMPACTION. Create a handoff summary."),
+    ],
 )
 def test_a_summary_that_the_client_asks_for_begins_nothing(kind: str | None, said: str) -> None:
     talking = Conversation()

@@ -100,9 +100,17 @@ class Recorder:
         complete: bool = True,
         message: dict[str, Any] | None = None,
         message_id: str | None = None,
+        stop_reason: str | None = None,
     ) -> str | None:
         ts = self._ts()
-        answered = Answered(ts=ts, status=status, complete=complete, message=message, message_id=message_id)
+        answered = Answered(
+            ts=ts,
+            status=status,
+            complete=complete,
+            message=message,
+            message_id=message_id,
+            stop_reason=stop_reason,
+        )
         after = self.tracker.answered(decision, answered)
         if decision.session:
             response = Response(
@@ -114,6 +122,7 @@ class Recorder:
                 fingerprint=after,
                 complete=complete,
                 message_id=message_id,
+                stop_reason=stop_reason,
             )
             self._append(decision.session, response)
         return after

@@ -175,6 +175,20 @@ def test_a_compaction_is_known_by_its_words() -> None:
     assert decide(body=quoted, headers=CLAUDE).kind == "main"
 
 
+def test_a_compaction_of_codex_is_known_by_its_words_or_its_item() -> None:
+    words = {
+        "role": "user",
+        "content": "You are performing a CONTEXT CHECKPOINT COMPACTION. Create a summary.",
+    }
+    codex = {**CODEX, "session-id": "s", "thread-id": "s"}
+    for last in (words, {"type": "compaction_trigger"}):
+        body = {"input": [USER, last]}
+        assert decide(path="/v1/responses", body=body, headers=codex).kind == "compact"
+        assert decide(path="/v1/responses", body=body).kind == "main"
+    quoted = {"input": [{"role": "user", "content": "what is a compaction_trigger?"}]}
+    assert decide(path="/v1/responses", body=quoted, headers=codex).kind == "main"
+
+
 def test_a_sub_agent_is_known_by_its_name() -> None:
     claude = {**CLAUDE, "x-claude-code-session-id": "s", "x-claude-code-agent-id": "a1"}
     codex = {**CODEX, "session-id": "s", "thread-id": "t"}

@@ -95,6 +95,12 @@ SAME: list[Any] = [
         "responses", user("x"), user("x", internal_chat_message_metadata_passthrough={}), id="Codex's own"
     ),
     pytest.param(
+        "responses",
+        REASONING,
+        {**REASONING, "internal_chat_message_metadata_passthrough": {"turn_id": "t"}},
+        id="Codex's own beside reasoning",
+    ),
+    pytest.param(
         "gemini",
         content(
             "model", {"functionCall": {**GEMINI_CALL["functionCall"], "id": "1"}, "thoughtSignature": "s"}

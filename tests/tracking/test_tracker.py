@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agent_logger.records import Fork, Identity, Rewrite, WireStart
+from agent_logger.records import Fork, Identity, Record, Rewrite, WireStart, decode
 from agent_logger.tracking.tracker import Asked, Decision
 
 from .captures import new_tracker
@@ -388,3 +388,41 @@ def test_a_name_that_holds_a_secret_is_not_written() -> None:
     assert ask("sk-secret-1").session == one.session
     assert ask("plain").identity.id == "plain"
     assert ask("sk-secret-1", "sk-secret").thread.startswith("agent:hmac:")
+
+
+def test_codex_keeps_the_questions_when_it_sums_a_conversation_up(recorder: Recorder) -> None:
+    headers = {"user-agent": "codex_exec/0.166.0", "session-id": "s", "thread-id": "s"}
+
+    def respond(*texts: str) -> Any:
+        """The last text is the answer."""
+        items = [said(it) if it.isupper() else user(it) for it in texts[:-1]]
+        body = {"input": items, "tools": [{"name": "exec"}]}
+        decision = recorder.request("/v1/responses", body, headers)
+        recorder.end(decision, message={"output": [{"type": "message", **said(texts[-1])}]})
+        return decision
+
+    ask = "You are performing a CONTEXT CHECKPOINT COMPACTION."
+    first = respond("a", "A")
+    compact = respond("a", "A", ask, "SUMMARY")
+    after = respond("a", "Another model says: SUMMARY", "B")
+    assert [it.link for it in (first, compact, after)] == ["start", "continuation", "rewrite"]
+    assert (after.session, after.reason) == (first.session, "compaction")
+    assert respond("a", "Another model says: SUMMARY", "B", "c", "C").link == "continuation"
+    assert respond("a", "A", "b", "B").link == "fork"  # it went back to what was before
+
+
+@pytest.mark.parametrize("later", ["incrementally", "from the logs"])
+def test_what_the_responses_api_failed_at_is_asked_again(recorder: Recorder, later: str) -> None:
+    headers = {"user-agent": "codex_exec/0.166.0", "session-id": "s", "thread-id": "s"}
+    body = {"input": [user("a")], "tools": [{"name": "exec"}]}
+    first = recorder.request("/v1/responses", body, headers)
+    recorder.end(first, message={"status": "failed", "output": []}, stop_reason="failed")
+    if later == "from the logs":
+        recorder.start()
+        for (provider, name), lines in recorder.logs.items():
+            for line in lines:
+                record = decode(line, "wire")
+                assert isinstance(record, Record)
+                recorder.tracker.learn(provider, name, record)
+    again = recorder.request("/v1/responses", body, headers)
+    assert (again.link, again.retry_of, again.session) == ("retry", 1, first.session)

@@ -180,7 +180,8 @@ def test_an_end_is_looked_for_in_event_streams_alone() -> None:
 
 
 def test_the_last_message_of_an_answer() -> None:
-    assert ends_answer(b'{"type": "response.completed", "response": {}}')
+    assert ends_answer(b'{"type": "response.completed", "response": {}}') == "response.completed"
+    assert ends_answer(b'{"type": "error", "status": 500}') == "error"
     assert not ends_answer(b'{"type": "response.created"}')
     assert not ends_answer(b"[]")
     assert not ends_answer(b"\xff")

@@ -9,7 +9,12 @@ from agent_logger.tracking.body import Api, Body, text, value
 
 Kind = Literal["probe", "models", "count_tokens", "side", "subagent", "compact", "main", "other"]
 
-COMPACTION = "CRITICAL: Respond with TEXT ONLY"  # how Claude Code asks for a summary of the conversation
+# How a summary of the conversation is asked for, in the last message. Codex also has a kind of item for it.
+COMPACTIONS = {
+    "claude-code": "CRITICAL: Respond with TEXT ONLY",
+    "codex": "You are performing a CONTEXT CHECKPOINT COMPACTION",
+}
+COMPACTION_ITEM = "compaction_trigger"
 WARM_UP = "Warmup"
 
 _APIS: tuple[tuple[str, Api], ...] = (
@@ -72,10 +77,17 @@ def is_side(agent: str | None, body: Body, units: Sequence[msgspec.Raw], *, has_
 
 
 def is_compaction(agent: str | None, units: Sequence[msgspec.Raw]) -> bool:
-    if agent != "claude-code" or not units or COMPACTION.encode() not in bytes(units[-1]):
+    asked = COMPACTIONS.get(agent or "")
+    if not asked or not units or not any(it in bytes(units[-1]) for it in (asked.encode(), _COMPACTION_ITEM)):
         return False
     last = value(units[-1])
-    return isinstance(last, dict) and any(it.startswith(COMPACTION) for it in _texts(last.get("content")))
+    if not isinstance(last, dict):
+        return False
+    is_item = agent == "codex" and last.get("type") == COMPACTION_ITEM
+    return is_item or any(it.startswith(asked) for it in _texts(last.get("content")))
+
+
+_COMPACTION_ITEM = COMPACTION_ITEM.encode()
 
 
 def _has_schema(body: Body) -> bool:

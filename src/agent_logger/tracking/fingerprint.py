@@ -132,6 +132,7 @@ def state_of(fingerprint: str | None) -> bytes | None:
 # Tuples, not sets: a type may be anything, also what has no hash.
 _TOOL_USE = ("tool_use", "server_tool_use", "mcp_tool_use")
 _CALLS = ("function_call", "custom_tool_call")
+_BESIDE = ("id", "status", "internal_chat_message_metadata_passthrough")  # what an item says
 _SAID = (*_CALLS, "reasoning", "local_shell_call", "web_search_call")
 
 Json = dict[str, Any]
@@ -192,7 +193,7 @@ def _item(item: Json) -> Json:
         return {"type": kind, "role": item.get("role"), "content": _parts(item.get("content"))}
     if kind in _CALLS:
         return {"type": kind, "call_id": item.get("call_id"), "name": item.get("name")}
-    return {name: it for name, it in item.items() if name not in ("id", "status") and it is not None}
+    return {name: it for name, it in item.items() if name not in _BESIDE and it is not None}
 
 
 def _parts(content: Any) -> Any:

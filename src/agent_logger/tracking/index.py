@@ -27,8 +27,8 @@ class Outcome(IntEnum):
     COMPLETE = 3
 
 
-def outcome_of(status: int | None, *, complete: bool) -> Outcome:
-    if status is None or status >= 400:
+def outcome_of(status: int | None, stop_reason: str | None = None, *, complete: bool) -> Outcome:
+    if status is None or status >= 400 or stop_reason == "failed":  # as the responses API says it
         return Outcome.FAILED
     return Outcome.COMPLETE if complete else Outcome.CUT
 

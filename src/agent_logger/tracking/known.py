@@ -142,7 +142,7 @@ class Known:
         elif isinstance(record, Response):
             row = branch.rows.get(record.seq)
             if row.outcome is Outcome.OPEN if row else record.ts > branch.last_activity:
-                outcome = outcome_of(record.status, complete=bool(record.complete))
+                outcome = outcome_of(record.status, record.stop_reason, complete=bool(record.complete))
                 after = state_of(record.fingerprint)
                 self.note_answer(branch, row, outcome, after, record.message_id, record.ts)
 

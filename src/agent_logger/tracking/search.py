@@ -85,6 +85,11 @@ class Search:
         units = attempt.units if best in retried else match.units
         return Match(best, units, [row for row in (*retried, *rest) if row is not best])
 
+    def has_answer(self, match: Match) -> bool:
+        """Whether what the two share is more than questions: these are kept when a conversation is summed up."""
+        first = self.rolled.first_answer
+        return bool(self.origin and self.origin.leads) or (first is not None and first < match.units)
+
     def fork_point(self, match: Match) -> ForkPoint:
         row = match.row
         if self._is_whole(row, match.units):

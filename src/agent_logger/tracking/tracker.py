@@ -55,6 +55,7 @@ class Answered:
     complete: bool
     message: dict[str, Any] | None = None  # as the API gives it when it does not stream
     message_id: str | None = None  # of the responses API: the response's
+    stop_reason: str | None = None
 
 
 @dataclass(slots=True)
@@ -143,7 +144,7 @@ class Tracker:
         if branch is None:
             return None
         row = branch.rows.get(decision.seq)
-        outcome = outcome_of(answer.status, complete=answer.complete)
+        outcome = outcome_of(answer.status, answer.stop_reason, complete=answer.complete)
         after = None
         if row and decision.api and answer.message and outcome is Outcome.COMPLETE:
             after = self._fingerprints.after(decision.api, row.state, answer.message)
@@ -202,21 +203,25 @@ class Tracker:
         self, asked: Asked, decision: Decision, said: Identity, group: Collection[Branch], search: Search
     ) -> None:
         decision.identity, thread = said, decision.thread
+        there = [branch for branch in group if thread in branch.threads]
+        last = _last_active(there).threads[thread][-1] if there else None
         # Warm-ups ask the same of several models at once; that is no retry.
         if attempt := search.attempt(group, thread, FAILED if thread == "side" else UNANSWERED):
             _retry(decision, attempt)
         elif thread == "side":
             self._attach(asked, decision, said)
-        elif not any(thread in branch.threads for branch in group):
+        elif last is None:
             self._start_thread(asked, decision, group, search)
-        elif match := search.longest(group, thread, need_answer=False):
+        elif (match := search.longest(group, thread, need_answer=False)) and (
+            last.kind != "compact" or search.has_answer(match)
+        ):
             self._go_on(asked, decision, match, search)
         elif match := search.attempt(group, thread, (Outcome.COMPLETE,)):
             self._fork(asked, decision, match, search)
         else:
-            decision.branch = _last_active([branch for branch in group if thread in branch.threads])
+            decision.branch = last.branch
             decision.link = "continuation" if decision.kind == "compact" else "rewrite"
-            decision.reason = _why_rewritten(decision.branch.threads[thread][-1])
+            decision.reason = _why_rewritten(last)
 
     def _start_thread(
         self, asked: Asked, decision: Decision, group: Collection[Branch], search: Search

@@ -277,12 +277,13 @@ _typed = msgspec.json.Decoder(_Typed)
 _LAST_TYPES = {"response.completed", "response.failed", "response.incomplete", "error"}
 
 
-def ends_answer(message: bytes) -> bool:
-    """Whether a message of a WebSocket is the last one of its answer."""
+def ends_answer(message: bytes) -> str | None:
+    """The type of a WebSocket's message that is the last one of its answer."""
     try:
-        return _typed.decode(message).type in _LAST_TYPES
+        kind = _typed.decode(message).type
     except msgspec.MsgspecError:
-        return False
+        return None
+    return kind if kind in _LAST_TYPES else None
 
 
 def chunks_of(pieces: Sequence[bytes], times: Sequence[int]) -> tuple[list[bytes], list[int]]:

@@ -504,6 +504,25 @@ def test_each_message_of_a_websocket_and_its_answer_is_one_call(world: World) ->
     assert all(found.request(call).seq == found.response(call).seq for call in found.requests)
 
 
+def test_an_answer_on_a_websocket_that_is_an_error_is_asked_for_again_in_the_same_log(world: World) -> None:
+    relay = world.relay
+    head = request_head(b"/v1/responses", b"Upgrade: websocket", b"session-id: s", method=b"GET")
+    number = relay.begin(head, path=b"/v1/responses", websocket=True, provider="openai")
+    relay.put(RequestEnd(number, now()))
+    relay.put(ResponseHead(number, now(), b"HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\n\r\n"))
+    asked = b'{"type":"response.create","tools":[{"name":"t"}],"input":[{"role":"user","content":"x"}]}'
+    for event in (b'{"type":"error","status":500,"error":{"message":"m"}}', b'{"type":"response.completed"}'):
+        relay.put(TunnelData(number, now(), websocket_frame(asked, mask=b"abcd"), from_client=True))
+        relay.put(TunnelData(number, now(), websocket_frame(event), from_client=False))
+    relay.put(CallEnd(number, now(), "client_gone"))
+    found = world.record()
+    first, again = [call for call in found.requests if call != relay.ids[number]]
+    assert (found.response(first).complete, found.response(first).reason) == (False, "no_stream_end")
+    assert found.response(again).complete
+    assert found.request(again).retry_of == found.request(first).seq
+    assert len(set(found.logs.values())) == 1
+
+
 @pytest.mark.parametrize("extensions", [b"", b"sec-websocket-extensions: permessage-deflate\r\n"])
 def test_what_makes_no_sense_on_a_websocket_is_kept_only_if_it_can_be_searched(
     world: World, extensions: bytes

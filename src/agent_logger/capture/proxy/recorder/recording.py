@@ -318,8 +318,8 @@ class Recording:
         if pair is not it.pair:
             pair.begin_message_answer(ns)
         pair.response_data(data, ns, unknown=unknown)
-        if tunnel.pair and ends_answer(data):
-            self._end_message(it, tunnel, ns, None)
+        if tunnel.pair and (last := ends_answer(data)):
+            self._end_message(it, tunnel, ns, "no_stream_end" if last == "error" else None)
 
     def _end_message(self, it: OpenCall, tunnel: Tunnel, ns: int, reason: str | None) -> None:
         pair, tunnel.pair = tunnel.pair, None
@@ -402,6 +402,7 @@ class Recording:
                 complete=reason is None,
                 message=pair.answer.message if pair.answer else None,
                 message_id=pair.answer.message_id if pair.answer else None,
+                stop_reason=pair.answer.stop_reason if pair.answer else None,
             ),
         )
         written = pair.response_record(ts=ts, seq=pair.seq, frame=frame, fingerprint=fingerprint)
