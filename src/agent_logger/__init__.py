@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from agent_logger.prices import price
     from agent_logger.session import Block, Cost, Exchange, Session, ToolCall, Turn, Usage
     from agent_logger.store.read import read_session
 
@@ -20,10 +21,11 @@ _HOMES = {
     "ToolCall": "session",
     "Turn": "session",
     "Usage": "session",
+    "price": "prices",
     "read_session": "store.read",
 }
 
-__all__ = ["Block", "Cost", "Exchange", "Session", "ToolCall", "Turn", "Usage", "read_session"]
+__all__ = ["Block", "Cost", "Exchange", "Session", "ToolCall", "Turn", "Usage", "price", "read_session"]
 
 
 def __getattr__(name: str) -> Any:
