@@ -267,7 +267,8 @@ class _Reading:
         known = self._turns.get(message_id) if message_id else None
         if known and (is_unique(message_id) or self._is_same(known, request_id, agent)):
             return known
-        turn = TurnLines(message_id, agent.thread if agent else MAIN)
+        # A turn is known by its id, so one whose id was used before has none.
+        turn = TurnLines(None if known else message_id, agent.thread if agent else MAIN)
         if message_id:
             self._turns[message_id] = turn
         if agent:

@@ -17,7 +17,7 @@ from agent_logger.formats.claude_records import RECORDS, AnyRecord, AssistantRec
 from agent_logger.formats.source import File, lines_of
 from agent_logger.wire import jsonl
 from agent_logger.wire.answer import fields_of, text_of, with_whole_characters
-from agent_logger.wire.jsonl import Damage, Entry, Torn
+from agent_logger.wire.jsonl import Damage, Entry, Torn, is_utf8
 from agent_logger.wire.lines import Line
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -35,6 +35,12 @@ class _Head(msgspec.Struct, gc=False):
 _head = msgspec.json.Decoder(_Head)
 
 
+def quick_type_of(data: bytes) -> bytes | None:
+    """The type of a line, by its first fields; none if they do not tell. The line may be damaged further on."""
+    found = _TYPE.match(data)
+    return found[1] if found else None
+
+
 def type_of(data: bytes) -> str:
     """The type of a line; empty if that cannot be told."""
     if found := _TYPE.match(data):
@@ -43,6 +49,15 @@ def type_of(data: bytes) -> str:
         return _head.decode(data).type
     except REFUSED:
         return ""
+
+
+def is_whole(data: bytes) -> bool:
+    """Whether a line is one object from its beginning to its end."""
+    try:
+        _head.decode(data)
+    except REFUSED:
+        return False
+    return True
 
 
 class Reader(Generic[S]):
@@ -84,7 +99,9 @@ def records_of(file: File) -> Iterator[tuple[AnyRecord, bytes] | Damage | Torn]:
 def read(data: bytes) -> AnyRecord | None:
     """The record of a line that is as it should be, and nearly all are."""
     kind = type_of(data)
-    record: AnyRecord | None = reader_of(kind).exact(data)
+    record: AnyRecord | None = (
+        reader_of(kind).exact(data) if is_utf8(data) else None
+    )  # what is passed over, too
     return None if kind == "assistant" and _has_no_content(record) else record
 
 

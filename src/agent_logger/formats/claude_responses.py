@@ -13,14 +13,14 @@ import msgspec
 
 from agent_logger.formats.claude_agents import WARM_UP, agent_of
 from agent_logger.formats.claude_code import AGENT, session_id_of
-from agent_logger.formats.claude_lines import Reader, type_of
+from agent_logger.formats.claude_lines import Reader, is_whole, quick_type_of, type_of
 from agent_logger.formats.claude_records import MessageUsage
 from agent_logger.formats.claude_turns import is_unique, more_final, time_of
 from agent_logger.formats.responses import ModelResponse
 from agent_logger.formats.source import File, Source, raw_lines_of
 from agent_logger.session import MAIN, SIDE, SYNTHETIC, Usage
 from agent_logger.wire import jsonl
-from agent_logger.wire.jsonl import Entry
+from agent_logger.wire.jsonl import Entry, is_utf8
 from agent_logger.wire.lines import Line
 
 FAMILY = "anthropic"
@@ -115,20 +115,26 @@ class _Rows:
         thread = f"agent:{agent}" if agent else None
         first = True
         for data in raw_lines_of(file):
-            kind = type_of(data)
-            if kind == "assistant" or not kind:
-                self._line(data, thread)
-            elif kind == "user":
+            kind = quick_type_of(data)
+            if kind == b"user":
                 if agent and first and _is_warm_up(data):
                     thread = SIDE
                 self._open.clear()
                 first = False
+            # Quotes within texts are escaped, so this stands in lines of responses, in those that are glued to one, and
+            # in few others.
+            if kind == b"assistant" or b'"assistant"' in data:
+                self._line(data, thread)
 
     def _line(self, data: bytes, thread: str | None) -> None:
-        record = _reader.exact(data) if data else None
+        kind = type_of(data)
+        record = _reader.exact(data) if kind == "assistant" and is_utf8(data) else None
         if record is not None:
             self._take(record, thread)
-            return
+        elif kind in ("", "assistant") or not is_whole(data):
+            self._damaged(data, thread)
+
+    def _damaged(self, data: bytes, thread: str | None) -> None:
         for found in jsonl.decode(Line(0, 0, len(data), data)):
             if (
                 isinstance(found, Entry)
