@@ -17,6 +17,7 @@ ToolKind = Literal["read", "write", "edit", "shell", "search", "fetch", "agent",
 
 MAIN = "main"
 SIDE = "side"
+SYNTHETIC = "<synthetic>"  # the model of what a client says in the model's name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +31,13 @@ class Usage:
     cache_write_1h_tokens: int = 0  # part of cache_write_tokens
 
     def __add__(self, other: Self) -> "Usage":
-        return Usage(**{name: getattr(self, name) + getattr(other, name) for name in self.__slots__})
+        return Usage(  # by name: sums over many thousand responses are made of this
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
+            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
+            cache_write_1h_tokens=self.cache_write_1h_tokens + other.cache_write_1h_tokens,
+        )
 
     def __sub__(self, other: Self) -> "Usage":
         """For clients that report a counter: what came since `other`."""
@@ -115,6 +122,11 @@ class Turn:
     complete: bool = True
 
     @property
+    def is_synthetic(self) -> bool:
+        """No response of a model, but the client's own words in its place: an error, an interruption."""
+        return self.model == SYNTHETIC
+
+    @property
     def tool_calls(self) -> list[ToolCall]:
         uses = [block for block in self.blocks if block.kind == "tool_use"]
         results = [block for block in self.blocks if block.kind == "tool_result"]
@@ -163,6 +175,17 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SubAgent:
+    """An agent that another one started, by a tool call."""
+
+    thread: str  # its turns'
+    parent_thread: str = MAIN
+    tool_use_id: str | None = None  # the call that started it, if it can be told
+    kind: str | None = None  # the client's word for what it is good at
+    description: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
     """One conversation with an agent."""
 
@@ -175,6 +198,7 @@ class Session:
     exchanges: Sequence[Exchange] = ()
     side_turns: Sequence[Turn] = field(default=())  # titles, classifiers, warm-ups: outside every exchange
     parent: str | None = None
+    agents: Sequence[SubAgent] = ()
 
     @property
     def turns(self) -> list[Turn]:
