@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[1]
 
 # Few, and each of them well kept.
 RUNTIME = {
+    "ahocorasick.rs",
     "backports.zstd",
     "brotli",
     "click",
