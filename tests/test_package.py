@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 
 # Few, and each of them well kept.
 RUNTIME = {
-    "ahocorasick.rs",
+    "ahocorasick_rs",
     "backports.zstd",
     "brotli",
     "click",
@@ -63,7 +63,7 @@ def test_the_wheel_depends_on_few_packages(wheel: Path) -> None:
     required = [
         line for line in re.findall(r"^Requires-Dist: (.+)", metadata, re.MULTILINE) if "extra ==" not in line
     ]
-    names = {re.match(r"[\w.-]+", line)[0].replace("-", ".") for line in required}  # type: ignore[index]
+    names = {re.match(r"[\w.-]+", line)[0].replace("-", "_") for line in required}  # type: ignore[index]
     assert names == RUNTIME
 
 
