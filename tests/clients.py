@@ -16,6 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 ANTHROPIC_KEY = "sk-ant-api03-FAKEFAKEFAKEFAKEFAKEFAKEFAKEFAKE-fakeAA"
 OPENAI_KEY = "sk-proj-FAKEFAKEFAKEFAKEFAKEFAKEFAKEFAKE"
+GEMINI_KEY = "AIzaFAKEFAKEFAKEFAKEFAKEFAKEFAKEFAKE000"
 NOWHERE = "http://127.0.0.1:9"  # the discard port: nobody listens
 
 
@@ -29,7 +30,19 @@ def find_claude() -> Path | None:
 
 
 def find_codex() -> Path | None:
-    binary = ROOT / ".components" / "node_modules" / ".bin" / "codex"
+    return _of_npm("codex")
+
+
+def find_gemini() -> Path | None:
+    return _of_npm("gemini")
+
+
+def find_opencode() -> Path | None:
+    return _of_npm("opencode")
+
+
+def _of_npm(name: str) -> Path | None:
+    binary = ROOT / ".components" / "node_modules" / ".bin" / name
     return binary if binary.exists() else None
 
 
@@ -89,16 +102,18 @@ class Sandbox:
         }
 
 
+# What it would tell its makers.
+QUIET_CLAUDE = {
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    "DISABLE_AUTOUPDATER": "1",
+    "DISABLE_ERROR_REPORTING": "1",
+    "DISABLE_TELEMETRY": "1",
+}
+
+
 def run_claude(sandbox: Sandbox, url: str, *arguments: str, stdin: str = "", seconds: float = 60) -> Finished:
     """`claude` with these arguments, `-p` included; `url` is the base URL of Anthropic's API."""
-    environment = {
-        "ANTHROPIC_BASE_URL": url,
-        "ANTHROPIC_API_KEY": ANTHROPIC_KEY,
-        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-        "DISABLE_AUTOUPDATER": "1",
-        "DISABLE_ERROR_REPORTING": "1",
-        "DISABLE_TELEMETRY": "1",
-    }
+    environment = {**QUIET_CLAUDE, "ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": ANTHROPIC_KEY}
     return sandbox.run([str(find_claude()), *arguments], environment, stdin=stdin, seconds=seconds)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients import Sandbox, find_claude, find_codex
+from tests.clients import Sandbox, find_claude, find_codex, find_gemini, find_opencode
 
 
 def _package(name: str) -> object:
@@ -26,7 +26,9 @@ COMPONENTS: Mapping[str, Callable[[], object]] = {
     "claude": find_claude,
     "claude_agent_sdk": partial(_package, "claude_agent_sdk"),
     "codex": find_codex,
+    "gemini": find_gemini,
     "openai": partial(_package, "openai"),
+    "opencode": find_opencode,
     "chromium": partial(_program, "chromium"),
     "fish": partial(_program, "fish"),
     "nginx": partial(_program, "nginx"),

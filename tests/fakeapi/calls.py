@@ -1,6 +1,7 @@
 """What the fake API saw."""
 
 import threading
+import time
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -22,6 +23,10 @@ class Call:
     complete: bool = False  # the answer was sent to its proper end
     sent: bytearray = field(default_factory=bytearray)  # the answer's body, as sent
     ended: bool = False
+    began: float = field(default_factory=time.time)  # seconds of the epoch
+    seconds: float = 0.0  # until it ended
+    connection: int = 0  # the client's port
+    answer_headers: Headers = ()
 
 
 class CallLog:
@@ -37,7 +42,7 @@ class CallLog:
 
     def end(self, call: Call) -> None:
         with self._changed:
-            call.ended = True
+            call.ended, call.seconds = True, time.time() - call.began
             self._changed.notify_all()
 
     def wait(self, count: int, seconds: float) -> list[Call]:

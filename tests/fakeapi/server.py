@@ -70,13 +70,14 @@ class FakeAPI(ScriptedAPI[FakeTurn]):
 
     async def handle(self, request: Request, reply: Reply) -> None:
         call = Call("http", request.method, request.target, request.headers, request.body)
+        call.connection = reply.writer.get_extra_info("peername")[1]
         self._log.begin(call)
         self._open[reply] = call
         try:
             unpack = UNPACKERS[request.header("content-encoding").lower()]
             await super().handle(replace(request, body=unpack(request.body)), reply)
         finally:
-            call.status = reply.status
+            call.status, call.answer_headers = reply.status, reply.headers
             call.complete = call.complete or reply.complete
             del self._open[reply]
             self._log.end(call)
@@ -111,6 +112,7 @@ class FakeAPI(ScriptedAPI[FakeTurn]):
             self._log.end(handshake)
             async for message in websocket.messages():
                 call = Call("websocket", request.method, request.target, request.headers, message, status=101)
+                call.connection = handshake.connection
                 self._log.begin(call)
                 try:
                     await self._play_message(replace(request, body=message), call, websocket)

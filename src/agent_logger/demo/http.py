@@ -109,18 +109,19 @@ class Reply:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader, self.writer = reader, writer
         self.status: int | None = None  # until a head is written
+        self.headers: Headers = ()
         self.complete = False
         self._chunked = False
 
     async def send(self, status: int, headers: Headers = (), body: bytes = b"") -> None:
         """A whole answer in one write: Codex reads an error's body only if it comes with the head."""
-        self.status, self.complete = status, True
+        self.status, self.headers, self.complete = status, headers, True
         self.writer.write(_head(status, [*headers, ("content-length", str(len(body)))]) + body)
         await self.writer.drain()
 
     def start(self, status: int, headers: Headers, *, length: int | None = None) -> None:
         """Write the head; a body without `length` is sent in chunks, one per `write`."""
-        self.status, self._chunked = status, length is None
+        self.status, self.headers, self._chunked = status, headers, length is None
         framing = ("transfer-encoding", "chunked") if length is None else ("content-length", str(length))
         self.writer.write(_head(status, [*headers, framing]))
 
