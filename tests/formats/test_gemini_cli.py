@@ -181,3 +181,10 @@ def test_nothing_in_a_file_makes_reading_it_fail(main: bytes, other: bytes) -> N
     repr(session).encode()
     for call in session.tool_calls:
         (call.result or "").encode()
+
+
+def test_a_tool_call_that_is_told_twice_is_one() -> None:
+    part = {"functionCall": {"id": "c", "name": "glob", "args": {}}}
+    calls = [{"id": "c", "name": "glob", "args": {}, "status": "executing"}]
+    session = read(HEAD, said("a", "gemini", [{"text": "Hm"}, part], toolCalls=calls))
+    assert shown(session) == [(None, [["Hm", ">glob"]])]
