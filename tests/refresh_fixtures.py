@@ -1,7 +1,7 @@
 """Record fixtures of the real clients that are installed: `python -m tests.refresh_fixtures --help`.
 
-The client is run as `tests/real_clients` runs it, directly against the scripted API, which notes what it is asked. What is
-written is made alike over machines: paths, ports, devices; and long texts of the client are cut.
+The client is run as `tests/real_clients` runs it, directly against the scripted API, which notes what it is asked.
+What is written is made alike over machines: paths, ports, devices; and long texts of the client are cut.
 """
 
 import hashlib

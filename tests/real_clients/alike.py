@@ -1,7 +1,6 @@
 """What two runs of a scenario must have in common: all but names that are made up anew, and times."""
 
 import json
-import os
 import re
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
@@ -120,7 +119,7 @@ def differences(ours: Any, theirs: Any, place: str = "") -> Iterator[str]:
             yield from differences(one, other, f"{place}[{number}]")
     elif ours != theirs:
         one, other = str(ours), str(theirs)
-        same = len(os.path.commonprefix([one, other]))
+        same = next((number for number, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), 0)
         yield f"{place}: {one[max(0, same - 40) : same + 80]!r}, not {other[max(0, same - 40) : same + 80]!r}"
 
 

@@ -60,11 +60,9 @@ def told(kind: str, status: int | None, complete: bool, usage: Mapping[str, Any]
 
 def read_logs(log_dir: Path) -> list[Log]:
     """In the order in which they began."""
-    logs = []
-    for folder in [it for it in log_dir.iterdir() if it.is_dir() and it.name != ".spool"]:
-        for name in sorted({part.name for part in parts_in(folder)}):
-            logs.append(_log(folder, name))
-    return sorted(logs, key=lambda log: log.began)
+    folders = [it for it in log_dir.iterdir() if it.is_dir() and it.name != ".spool"]
+    names = {(part.folder, part.name) for folder in folders for part in parts_in(folder)}
+    return sorted((_log(*name) for name in names), key=lambda log: log.began)
 
 
 def _log(folder: Path, name: str) -> Log:

@@ -16,10 +16,10 @@ SHELLS = ("bash", "zsh", "fish")
 def command(settings: config.Settings, shell: str | None) -> int:
     """Print lines to eval in a shell: agents started there are recorded.
 
-    The lines set base URLs for Claude Code, Codex, Gemini CLI, opencode and the SDKs, as long as a proxy of
-    yours runs. A base URL that is set already stays. 'agent_logger_env' looks again, after the proxy was
-    stopped or started anew. Without SHELL it is told from $SHELL. When no proxy runs, nothing is printed and the
-    exit code is 1.
+    The lines set base URLs for Claude Code, Gemini CLI and the SDKs, as long as a proxy of yours runs. A base
+    URL that is set already stays. Codex and opencode have theirs in a file: docs/proxy.md shows it.
+    'agent_logger_env' looks again, after the proxy was stopped or started anew. Without SHELL it is told from
+    $SHELL. When no proxy runs, nothing is printed and the exit code is 1.
 
     \b
       bash, zsh   eval "$(agent-logger env)"
