@@ -44,7 +44,8 @@ def read(data: bytes) -> Transcript:
     assert session.usage.input_tokens >= 0
     assert isinstance(session.files, list)
     assert len(session.tool_calls) >= 0
-    json.dumps([turn.blocks and turn.blocks[0].text for turn in session.turns])
+    texts = [block.text for turn in session.turns for block in turn.blocks]
+    "".join([*texts, *(it.user_input or "" for it in session.exchanges), session.title or ""]).encode()
     rows = list(responses_of(raw_source(data)))
     assert sum((row.usage for row in rows if row.usage), Usage()) == sum(
         (turn.usage for turn in session.turns if turn.usage), Usage()
@@ -65,6 +66,7 @@ BAD = [
     pytest.param(b"[]", 1, id="a list"),
     pytest.param(LINE[:-9], 1, id="cut"),
     pytest.param(b'{"type":"user","message":"\xff\xfe"}', 1, id="not UTF-8"),
+    pytest.param(b'{"type":"mode","nobody reads":"\xff"}', 1, id="not UTF-8 where nobody reads"),
     pytest.param(b"\r", 0, id="CR alone"),
 ]
 

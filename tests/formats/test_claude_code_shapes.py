@@ -29,7 +29,7 @@ def test_lines_of_one_message_are_one_turn_with_the_most_final_usage() -> None:
         user("u", "hi", at=1),
         assistant("a", ID, "one", parent="u", at=2, output=1, stop=None),
         assistant("b", ID, use("toolu_1"), parent="a", at=3, output=90),
-        assistant("c", ID, "two", parent="b", at=4, output=2, stop=None),
+        assistant("c", ID, "two", parent="b", at=4, output=200, stop=None),
     ]
     (turn,) = session_of(source_of(lines)).turns
     assert turn.usage == Usage(input_tokens=3, output_tokens=90)
@@ -95,6 +95,17 @@ def test_a_use_without_result_and_a_result_without_use_are_kept() -> None:
         ("toolu_2", "Read", "done", False),
         ("toolu_lost", None, "from somewhere", True),
     ]
+
+
+def test_a_result_that_comes_late_goes_to_the_turn_that_called() -> None:
+    lines = [
+        assistant("a", ID, use("toolu_1")),
+        assistant("b", OTHER, use("toolu_2")),
+        user("r", [result("toolu_2", "two"), result("toolu_1", "one")]),
+    ]
+    turns = session_of(source_of(lines)).turns
+    assert [call.result for turn in turns for call in turn.tool_calls] == ["one", "two"]
+    assert [len(turn.blocks) for turn in turns] == [2, 2]
 
 
 def test_a_result_before_any_turn_is_kept() -> None:
@@ -328,7 +339,8 @@ def test_sidechains_in_the_sessions_own_file_are_threads() -> None:
 
 def test_an_agent_without_a_meta_file_is_joined_by_the_result_or_by_its_prompt() -> None:
     named = [*MAIN_LINES[:2], {**MAIN_LINES[2], "toolUseResult": {"agentId": "y"}}]
-    by_result = source_of(named, [(f"{AGENTS}/agent-y.jsonl", agent_lines("y"))])
+    other = [user("yu", "something else", isSidechain=True), *agent_lines("y")[1:]]
+    by_result = source_of(named, [(f"{AGENTS}/agent-y.jsonl", other)])
     by_prompt = source_of(MAIN_LINES, [("agent-y.jsonl", agent_lines("y"))])
     assert joined(session_of(by_result)) == joined(session_of(by_prompt)) == [("agent:y", "main", "toolu_1")]
 
@@ -369,9 +381,13 @@ def test_agents_of_a_session_that_is_empty_are_not_lost() -> None:
 
 
 def test_a_message_of_the_parent_in_an_agents_file_counts_once_on_main() -> None:
-    copy = [assistant("other", ID, use("toolu_1", "Task"), requestId="req_new", isSidechain=True)]
+    copy = [assistant("other", ID, "and more", requestId="req_new", output=99, isSidechain=True)]
     session = session_of(source_of(MAIN_LINES, [(f"{AGENTS}/agent-y.jsonl", copy)]))
-    assert [(it.message_id, it.thread) for it in session.turns] == [(ID, "main")]
+    assert [(it.message_id, it.thread, len(it.tool_calls)) for it in session.turns] == [(ID, "main", 1)]
+    assert session.usage.output_tokens == 7
+    assert [
+        row.thread for row in responses_of(source_of(MAIN_LINES, [(f"{AGENTS}/agent-y.jsonl", copy)]))
+    ] == ["main"]
 
 
 # ---------------------------------------------------------------- the specification's shapes

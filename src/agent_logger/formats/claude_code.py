@@ -28,7 +28,6 @@ from agent_logger.formats.claude_records import (
     AttachmentRecord,
     ForkedFrom,
     SessionRecord,
-    SystemRecord,
     ToolResultRecord,
     ToolUseRecord,
     ToolUseResult,
@@ -163,10 +162,7 @@ class _Reading:
         if exchange and exchange <= len(self._exchanges):
             self._exchanges[exchange - 1].see(self._now)
         if uuid:
-            parent = record.parent_uuid
-            if parent is None and isinstance(record, SystemRecord):
-                parent = record.logical_parent_uuid
-            self._tree.add(uuid, parent, exchange)
+            self._tree.add(uuid, record.parent_uuid, exchange)
 
     def _agent_of(self, record: SessionRecord) -> AgentLines | None:
         """The sub-agent that a line is of. Older clients write their lines into the session's file, without a name."""

@@ -8,6 +8,7 @@ from datetime import datetime
 from agent_logger.formats.claude_records import (
     Backup,
     CostRecord,
+    CustomTitleRecord,
     FileDeltaRecord,
     FileHistoryRecord,
     SessionRecord,
@@ -116,8 +117,9 @@ class Titles:
 
     def take(self, record: SessionRecord) -> None:
         if isinstance(record, TitleRecord):
-            self._custom = record.custom_title or self._custom
             self._own = record.ai_title or self._own
+        elif isinstance(record, CustomTitleRecord):
+            self._custom = record.custom_title or self._custom
         elif isinstance(record, SummaryRecord) and record.summary:
             if record.leaf_uuid:
                 self.summaries[record.leaf_uuid] = record.summary

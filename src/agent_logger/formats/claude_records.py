@@ -261,6 +261,8 @@ class FileHistoryRecord(SessionRecord, frozen=True, kw_only=True):
 
 
 class FileDeltaRecord(SessionRecord, frozen=True, kw_only=True):
+    """One more of them."""
+
     TYPE = "file-history-delta"
 
     tracking_path: str | None = None
@@ -268,22 +270,27 @@ class FileDeltaRecord(SessionRecord, frozen=True, kw_only=True):
 
 
 class AttachmentRecord(SessionRecord, frozen=True, kw_only=True):
+    """What the client gave the model beside the conversation: reminders, inputs that were typed meanwhile."""
+
     TYPE = "attachment"
 
     attachment: Attachment | None = None
 
 
 class TitleRecord(SessionRecord, frozen=True, kw_only=True):
-    """The client's title; `custom-title` is the person's."""
+    """The client's title; the last one counts."""
 
     TYPE = "ai-title"
 
     ai_title: str | None = None
-    custom_title: str | None = None
 
 
-class CustomTitleRecord(TitleRecord, frozen=True, kw_only=True):
+class CustomTitleRecord(SessionRecord, frozen=True, kw_only=True):
+    """The person's title."""
+
     TYPE = "custom-title"
+
+    custom_title: str | None = None
 
 
 class CostRecord(SessionRecord, frozen=True, kw_only=True):

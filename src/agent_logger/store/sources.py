@@ -4,7 +4,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path, PurePosixPath
 
 from agent_logger.errors import SourceError
@@ -48,7 +48,8 @@ def _others_agents(folder: Path, stem: str) -> Iterator[str]:
     """Those that lie with the agents of other sessions; their first line says whose they are."""
     for below in ("subagents/", ""):
         for name in _agents_in(folder / below):
-            if _session_of(folder / below / name) == stem:
+            path = folder / below / name
+            if _session_of(path, _modified(path)) == stem:
                 yield below + name
 
 
@@ -66,18 +67,22 @@ def _agents_in(folder: Path) -> list[str]:
     return sorted(names)[:MOST_AGENTS]
 
 
-def _session_of(path: Path) -> str | None:
+@lru_cache(maxsize=20_000)  # each session of a project asks it of all agents there
+def _session_of(path: Path, _modified: float) -> str | None:
     first = next(foreign.chunks(path), b"")[:FIRST_BYTES].partition(b"\n")[0]
     return session_of_line(first)
 
 
 def _file(folder: Path, name: str) -> File:
     path = folder / name
+    return File(name, _Entries(path), _modified(path), partial(foreign.chunks, path))
+
+
+def _modified(path: Path) -> float:
     try:
-        modified = os.lstat(path).st_mtime
+        return os.lstat(path).st_mtime
     except OSError:
-        modified = 0.0
-    return File(name, _Entries(path), modified, partial(foreign.chunks, path))
+        return 0.0
 
 
 class _Entries:
