@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import compatibility
 import msgspec
 
 from agent_logger.cli import COMMANDS, config, status
@@ -127,6 +128,7 @@ def command_page(name: str) -> str:
 
 GENERATED: dict[str, Callable[[], str]] = {
     "config.toml.example": config_example,
+    "docs/COMPATIBILITY.md": compatibility.page,
     "docs/config.md": config_page,
     "docs/schemas/config.json": partial(report_schema, "agent-logger config --json", config.Report),
     "docs/schemas/du.json": partial(report_schema, "agent-logger du --json", list[FolderUsage]),
