@@ -13,6 +13,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_origin
 
+import compatibility
 import msgspec
 
 from agent_logger.cli import COMMANDS, config, find, ls, status
@@ -186,6 +187,7 @@ def _kind_of(kind: Any) -> str:
 GENERATED: dict[str, Callable[[], str]] = {
     "config.toml.example": config_example,
     "docs/FORMATS.md": formats_page,
+    "docs/COMPATIBILITY.md": compatibility.page,
     "docs/config.md": config_page,
     "docs/schemas/config.json": partial(report_schema, "agent-logger config --json", config.Report),
     "docs/schemas/du.json": partial(report_schema, "agent-logger du --json", list[FolderUsage]),

@@ -13,6 +13,7 @@ from agent_logger import records
 from agent_logger.cli import COMMANDS
 from agent_logger.config import SETTINGS
 from agent_logger.formats import claude_records
+from agent_logger.formats.table import format_of
 from agent_logger.records import Kind, Record
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -85,6 +86,17 @@ def test_every_command_has_a_page_that_shows_its_help(command: str) -> None:
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_every_setting_is_explained(setting: str) -> None:
     assert f"### `{setting}`" in (DOCS / "config.md").read_text()
+
+
+@pytest.mark.parametrize(
+    "folder", sorted((ROOT / "tests/data").glob("*/*/")), ids=lambda it: it.as_posix()[-30:]
+)
+def test_every_recorded_version_of_an_agent_is_listed(folder: Path) -> None:
+    agent = {"claude-cli": "claude-code"}.get(folder.parent.name, folder.parent.name)
+    if format_of(agent):
+        page = (DOCS / "COMPATIBILITY.md").read_text()
+        assert f"| {agent} | {folder.name} |" in page
+        assert f"## {agent}\n\n- " in page
 
 
 def test_what_is_generated_is_not_stale() -> None:

@@ -100,7 +100,10 @@ def test_a_fork_is_told_by_the_times_of_its_copies(database: Path, name: str, pa
     assert first.value["forked_from"] == parent
 
 
-def test_reading_leaves_no_trace(database: Path) -> None:
+@pytest.mark.parametrize("mode", ["wal", "delete"])
+def test_reading_leaves_no_trace(database: Path, mode: str) -> None:
+    with closing(sqlite3.connect(database)) as changed:
+        changed.execute(f"PRAGMA journal_mode = {mode}")
     before = state(database.parent)
     read_all(database)
     assert state(database.parent) == before
@@ -159,7 +162,6 @@ def test_a_locked_database_is_an_error_of_one_line_and_soon(database: Path) -> N
 @pytest.mark.parametrize(
     "content",
     [
-        pytest.param(b"", id="empty"),
         pytest.param(b"not a database at all, but long enough" * 100, id="no database"),
         pytest.param(b"SQLite format 3\0" + b"\xff" * 5_000, id="a head alone"),
     ],
@@ -169,6 +171,33 @@ def test_what_is_no_database_of_opencode_is_an_error(tmp_path: Path, content: by
     path.write_bytes(content)
     with pytest.raises(SourceError):
         opencode.session_ids(path)
+
+
+def test_an_empty_database_says_that_it_is_not_of_opencode(tmp_path: Path) -> None:
+    path = tmp_path / "opencode.db"
+    path.touch()
+    with pytest.raises(SourceError, match="not a database of opencode's"):
+        opencode.session_ids(path)
+
+
+def test_a_later_fork_is_not_the_parent_of_an_earlier_one(database: Path) -> None:
+    with closing(sqlite3.connect(database)) as changed:
+        changed.execute("CREATE TEMP TABLE copy AS SELECT * FROM session WHERE id = ?", (FORK,))
+        changed.execute("UPDATE copy SET id = 'ses_later', time_created = time_created + 5000")
+        changed.execute("INSERT INTO session SELECT * FROM copy")
+        columns = "session_id, time_created, time_updated, data"
+        changed.execute(
+            f"INSERT INTO message (id, {columns}) SELECT 'x' || id, 'ses_later', time_created, 0, data"
+            " FROM message WHERE session_id = ?",
+            (FORK,),
+        )
+        changed.commit()
+    parents = {}
+    for name in (FORK, "ses_later"):
+        first = next(iter(opencode.source_of(database, name).main.entries))
+        assert isinstance(first, Entry)
+        parents[name] = first.value["forked_from"]
+    assert parents == {FORK: MAIN, "ses_later": FORK}
 
 
 def test_a_database_that_is_not_there_is_not_made(tmp_path: Path) -> None:

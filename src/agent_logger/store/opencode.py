@@ -93,7 +93,7 @@ def _session_rows(database: sqlite3.Connection, session: str) -> Iterator[Row]:
 def _parent_of_fork(database: sqlite3.Connection, row: Row) -> str | None:
     """A fork is a copy under new ids, and nothing names its parent; but the messages keep their times."""
     session, created = row.get("id"), row.get("time_created")
-    if row.get("parent_id") or not isinstance(created, int):
+    if not isinstance(created, int):
         return None
     copied = "SELECT max(time_created) AS time FROM message WHERE session_id = ? AND time_created < ?"
     last = next((it["time"] for it in _rows(database, copied, session, created)), None)
