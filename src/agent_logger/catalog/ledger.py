@@ -36,9 +36,8 @@ from agent_logger.catalog.columns import (
 from agent_logger.catalog.order import same_by_order
 from agent_logger.formats.responses import ModelResponse
 from agent_logger.prices import Tokens, nano_usd, price_date
-from agent_logger.session import Cost, Usage, Witness
+from agent_logger.session import SYNTHETIC, Cost, Usage, Witness
 
-SYNTHETIC = "<synthetic>"  # written by Claude Code in the model's name; nothing was asked
 NO_USAGE = "no usage"
 NOBODY = ("", "unknown")
 
@@ -133,7 +132,7 @@ class Ledger:
 
     def add(self, responses: Iterable[ModelResponse]) -> None:
         for response in responses:
-            if response.model != SYNTHETIC:
+            if response.model != SYNTHETIC:  # nothing was asked
                 self._add(response, entry_of(response))
 
     def rows(self) -> Iterator[LedgerRow]:
