@@ -4,7 +4,6 @@ import doctest
 import json
 import subprocess
 import sys
-import zipfile
 from datetime import UTC, datetime, timedelta, timezone
 from fractions import Fraction
 from pathlib import Path
@@ -266,14 +265,6 @@ def test_the_snapshot_is_well_formed() -> None:
         assert all(
             bands[0][0] == 0 and bands == sorted(bands) for periods in model.values() for *_, bands in periods
         )
-
-
-@pytest.mark.long
-def test_a_wheel_holds_the_snapshot(tmp_path: Path) -> None:
-    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", str(tmp_path), str(ROOT)]
-    subprocess.run(build, check=True)
-    (wheel,) = tmp_path.glob("*.whl")
-    assert zipfile.ZipFile(wheel).read("agent_logger/prices.json") == SNAPSHOT.read_bytes()
 
 
 def test_price_is_loaded_only_when_asked_for() -> None:

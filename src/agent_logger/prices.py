@@ -27,6 +27,11 @@ NO_PRICE_FOR_TIER = "no price for tier"
 STANDARD_WORDS = frozenset({"", "auto", "default", "on_demand", "standard"})
 
 
+Tokens = tuple[
+    int, int, int, int, int
+]  # input, output, cache read, cache write, and how much of that for an hour
+
+
 class _Band(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Picodollars per token, for requests with more than `over` tokens to read."""
 
@@ -76,56 +81,64 @@ def price(usage: Usage, model: str | None, at: datetime | None = None, tier: str
 
     Unknown is `nano_usd=None`, with a reason. Not in it: fees for searches, audio, images, your own discounts.
     """
-    periods = _periods(model, tier)
-    if isinstance(periods, Cost):
-        return periods
-    bands = periods[0].bands if len(periods) == 1 and not periods[0].since else _bands(periods, at)
-    if bands is None:
-        return _unknown(NO_PRICE_FOR_TIER)
-    return Cost(nano_usd=_nano(usage, bands), price_date=_snapshot().date)
+    tokens = (
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.cache_read_tokens,
+        usage.cache_write_tokens,
+        usage.cache_write_1h_tokens,
+    )
+    nano = nano_usd(tokens, model, at, tier)
+    if isinstance(nano, str):
+        return Cost(nano_usd=None, reason=nano)
+    return Cost(nano_usd=nano, price_date=price_date())
 
 
-def _nano(usage: Usage, bands: tuple[_Band, ...]) -> int:
+def nano_usd(tokens: Tokens, model: str | None, at: datetime | None, tier: str | None) -> int | str:
+    """Nanodollars, or the reason why they are unknown. As `price`, for those who ask a million times."""
+    listed = _listed(model, tier)
+    bands = listed if isinstance(listed, str) or isinstance(listed[0], _Band) else _bands(listed, at)
+    if isinstance(bands, str):
+        return bands
+    given, output, read, write, hour = tokens
     rates = bands[0]
     if len(bands) > 1:
-        context = usage.context_tokens
+        context = given + read + write
         rates = next((it for it in reversed(bands) if context > it.over), rates)
-    hour = usage.cache_write_1h_tokens
     pico = (
-        usage.input_tokens * rates.input
-        + usage.output_tokens * rates.output
-        + usage.cache_read_tokens * rates.cache_read
-        + (usage.cache_write_tokens - hour) * rates.cache_write
+        given * rates.input
+        + output * rates.output
+        + read * rates.cache_read
+        + (write - hour) * rates.cache_write
         + hour * rates.cache_write_1h
     )
     return (pico + 500) // 1000
 
 
-def _bands(periods: tuple[_Period, ...], at: datetime | None) -> tuple[_Band, ...] | None:
+def _bands(periods: tuple[_Period, ...], at: datetime | None) -> tuple[_Band, ...] | str:
     if at is None:
-        at = datetime.fromisoformat(_snapshot().date)
+        at = datetime.fromisoformat(price_date())
         periods = tuple(it for it in periods if not it.hours) or periods
     at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
-    return next((it.bands for it in reversed(periods) if it.holds(at)), None)
+    return next((it.bands for it in reversed(periods) if it.holds(at)), NO_PRICE_FOR_TIER)
 
 
 @lru_cache(maxsize=4096)
-def _periods(model: str | None, tier: str | None) -> tuple[_Period, ...] | Cost:
+def _listed(model: str | None, tier: str | None) -> tuple[_Band, ...] | tuple[_Period, ...] | str:
+    """The rates of a model, by period if they ever changed; or why there are none."""
     if not model:
-        return _unknown(NO_MODEL)
+        return NO_MODEL
     found = _find(model)
     if found is None:
-        return _unknown(UNKNOWN_MODEL)
+        return UNKNOWN_MODEL
     vendor, name = found
     snapshot = _snapshot()
     by_tier = snapshot.models[snapshot.names[vendor][name]]
     word = (tier or "").lower()
-    return by_tier.get(STANDARD if word in STANDARD_WORDS else word) or _unknown(NO_PRICE_FOR_TIER)
-
-
-@cache
-def _unknown(reason: str) -> Cost:
-    return Cost(nano_usd=None, reason=reason)
+    periods = by_tier.get(STANDARD if word in STANDARD_WORDS else word)
+    if periods is None:
+        return NO_PRICE_FOR_TIER
+    return periods if len(periods) > 1 or periods[0].since else periods[0].bands
 
 
 # ---------------------------------------------------------------- names

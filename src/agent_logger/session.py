@@ -274,17 +274,56 @@ def _paths(tool_input: Any) -> list[str]:
     return [path for key in PATH_KEYS if isinstance(path := tool_input.get(key), str)]
 
 
-# The names of the agents' own tools, lower case; a name with `mcp__` in front is its server's.
+# The names of the agents' own tools, lower case: Claude Code's, Codex's, Gemini CLI's, opencode's, and those of common
+# editors. A name with `mcp__` in front is its server's.
 TOOL_KINDS: Mapping[ToolKind, frozenset[str]] = {
-    "read": frozenset({"read", "read_file", "read_many_files", "view", "notebookread"}),
-    "write": frozenset({"write", "write_file", "create"}),
-    "edit": frozenset(
-        {"edit", "multiedit", "notebookedit", "apply_patch", "replace", "patch", "str_replace"}
+    "read": frozenset(
+        {"read", "read_file", "read_many_files", "view", "view_file", "view_image", "notebookread"}
     ),
-    "shell": frozenset({"bash", "shell", "exec_command", "local_shell", "run_shell_command", "bashoutput"}),
-    "search": frozenset({"grep", "glob", "ls", "list", "list_directory", "search_file_content", "websearch"}),
+    "write": frozenset({"write", "write_file", "write_to_file", "create", "create_file"}),
+    "edit": frozenset(
+        {"edit", "edit_file", "multiedit", "notebookedit", "apply_patch", "replace", "patch", "str_replace"}
+        | {"str_replace_editor", "str_replace_based_edit_tool"}
+    ),
+    "shell": frozenset(
+        {
+            "bash",
+            "shell",
+            "exec_command",
+            "local_shell",
+            "local_shell_call",
+            "run_shell_command",
+            "bashoutput",
+        }
+        | {
+            "killshell",
+            "killbash",
+            "monitor",
+            "write_stdin",
+            "list_background_processes",
+            "read_background_output",
+        }
+    ),
+    "search": frozenset(
+        {
+            "grep",
+            "glob",
+            "ls",
+            "list",
+            "list_dir",
+            "list_directory",
+            "lsp",
+            "search_file_content",
+            "grep_search",
+        }
+        | {"websearch", "web_search", "google_web_search", "codesearch", "toolsearch"}
+    ),
     "fetch": frozenset({"webfetch", "web_fetch", "fetch"}),
-    "agent": frozenset({"agent", "task"}),
+    "agent": frozenset(
+        {"agent", "task", "invoke_agent", "listagents", "sendmessage", "workflow"}
+        | {"spawn_agent", "wait_agent", "send_input", "resume_agent", "close_agent"}
+    ),
+    "mcp": frozenset({"listmcpresourcestool", "readmcpresourcetool"}),
 }
 
 
