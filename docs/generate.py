@@ -16,7 +16,7 @@ from typing import Any, get_args, get_origin
 import compatibility
 import msgspec
 
-from agent_logger.cli import COMMANDS, config, find, ls, status
+from agent_logger.cli import COMMANDS, config, find, ls, status, usage
 from agent_logger.config import SETTINGS, Origins, Setting, Written
 from agent_logger.formats import claude_records
 from agent_logger.records import KINDS, Kind
@@ -197,6 +197,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "docs/schemas/status.json": partial(
         report_schema, "agent-logger status --json", list[status.ProxyReport]
     ),
+    "docs/schemas/usage.json": partial(report_schema, "agent-logger usage --json", usage.UsageReport),
     "docs/schemas/verify.json": partial(report_schema, "agent-logger verify --json", verify.Report),
     **{f"docs/schemas/{kind}-log.json": partial(log_schema, kind) for kind in KINDS},
     **{f"docs/commands/{name}.md": partial(command_page, name) for name in COMMANDS},

@@ -1,16 +1,25 @@
 """Every session there is, found and not read yet: our own logs, and the files of other agents."""
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
+from pathlib import Path, PurePosixPath
 
 import msgspec
 
+from agent_logger.formats.responses import ModelResponse
+from agent_logger.formats.session_responses import responses_of_session
+from agent_logger.formats.source import Source
+from agent_logger.formats.table import format_of
 from agent_logger.session import Session
+from agent_logger.store.agent_sources import sources_of
+from agent_logger.store.claude_files import session_files
 from agent_logger.store.find import client_id
-from agent_logger.store.layout import facts_path
+from agent_logger.store.layout import agent_files, claude_roots, facts_path
 from agent_logger.store.parts import PartFile, part_of, parts_in, parts_of
 from agent_logger.store.read import read_session
+from agent_logger.store.sources import claude_source
 
 NO_SESSIONS = ("unattributed", "refused")
 
@@ -25,6 +34,7 @@ class Place:
     modified: float
     size: int
     read: Callable[[], Session]
+    responses: Callable[[], Iterator[ModelResponse]]  # what was billed, without the rest where that is faster
 
 
 class _Fact(msgspec.Struct):
@@ -72,12 +82,71 @@ def _own(folder: Path, name: str, parts: list[PartFile]) -> Place | None:
         return None
     path = PartFile(folder, name).path
     modified, size = max(it.st_mtime for it in files), sum(it.st_size for it in files)
-    return Place(None, path, name, modified, size, lambda: read_session(path))
+    return Place(
+        None,
+        path,
+        name,
+        modified,
+        size,
+        lambda: read_session(path),
+        lambda: responses_of_session(read_session(path)),
+    )
+
+
+def agent_sessions() -> Iterator[Place]:
+    """What other agents have on this machine."""
+    files = agent_files()
+    for root in claude_roots():
+        for file in session_files(root):
+            yield _of_agent("claude-code", file.path, file.id, partial(claude_source, file.path))
+    for agent in files.keys() - {"claude-code"}:
+        paths = files[agent]
+        by_name = {path.name: path for path in paths}
+        for source in sources_of(agent, paths):
+            path = by_name.get(PurePosixPath(source.main.name).name) or paths[0]
+            yield _of_agent(
+                agent, path, _id_in(source.main.name), partial(_same, source), source.main.modified
+            )
+
+
+def _of_agent(
+    agent: str, path: Path, name: str, source: Callable[[], Source], modified: float | None = None
+) -> Place:
+    form = format_of(agent)
+    assert form
+    try:
+        status = path.stat()
+        changed, size = modified or status.st_mtime, status.st_size
+    except OSError:  # it has just been removed
+        changed, size = 0.0, 0
+    return Place(
+        agent,
+        path,
+        name,
+        changed,
+        size,
+        lambda: form.session_of(source()),
+        lambda: form.responses_of(source()),
+    )
+
+
+def _same(source: Source) -> Source:
+    return source
+
+
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+
+def _id_in(name: str) -> str:
+    """The client's id in the name of a file, else the name."""
+    found = _UUID.search(name)
+    return found[0] if found else PurePosixPath(name).stem
 
 
 def places(home: Path) -> list[Place]:
     """All of them, the one last written to first."""
     found = [place for folder in log_folders(home) for place in own_logs(folder)]
+    found += agent_sessions()
     return sorted(found, key=lambda place: (-place.modified, str(place.path)))
 
 
@@ -89,13 +158,23 @@ def called(home: Path, wanted: str) -> list[Place]:
             return known
         if parts := parts_of(path.folder, path.name):
             return [place for place in [_own(path.folder, path.name, parts)] if place]
-    if named := [it for it in everything if it.name == wanted]:
-        return named
-    ids = {it: client_id(PartFile(it.path.parent, it.name)) or "" for it in everything if it.agent is None}
-    if known := [it for it, client in ids.items() if client == wanted != ""]:
-        return known
-    return [
-        it
-        for it in everything
-        if wanted and (it.name.startswith(wanted) or ids.get(it, "").startswith(wanted))
+    if logs := [it for it in everything if it.agent is None and it.name == wanted]:
+        return logs
+    ids = {it.path: _session_id(it) for it in everything}
+    if same := [it for it in everything if ids[it.path] == wanted]:
+        return _best(same)
+    begun = [
+        it for it in everything if wanted and (it.name.startswith(wanted) or ids[it.path].startswith(wanted))
     ]
+    return _best(begun) if len({ids[it.path] for it in begun}) == 1 else begun
+
+
+def _session_id(place: Place) -> str:
+    if place.agent:
+        return place.name
+    return client_id(PartFile(place.path.parent, place.name)) or place.name
+
+
+def _best(same: list[Place]) -> list[Place]:
+    """Of the witnesses of one session the agent's own file, for it has all threads; else all there are."""
+    return [it for it in same if it.agent][:1] or same

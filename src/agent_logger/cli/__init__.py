@@ -32,6 +32,7 @@ SECTIONS = {
     "Read": {
         "ls": "sessions, the newest first",
         "show": "one session, readable",
+        "usage": "tokens and cost by day, week, month, session, model, project, agent",
         "find": "where the file of a session is",
         "export": "a session as one file, for others",
     },
@@ -52,6 +53,7 @@ EXAMPLES = [
     ("agent-logger demo", "see what it does; needs no key"),
     ("agent-logger status", "is it recording?"),
     ("agent-logger ls", "which sessions are there?"),
+    ("agent-logger usage", "what did my agents cost?"),
     ("agent-logger verify", "is everything that was recorded still there?"),
     ("agent-logger verify ~/.claude/projects", "are an agent's own files whole?"),
     ("agent-logger config --json", "the settings, for a program"),

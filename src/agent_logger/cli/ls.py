@@ -1,5 +1,6 @@
 """`agent-logger ls`: sessions, the newest first."""
 
+import re
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from agent_logger.session import Session
 
 LIVE_SECONDS = 300
+_LOG_NAME = re.compile(r"\d{8}-\d{6}-")  # its beginning is a date, and tells nothing
 
 
 class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,8 +139,8 @@ def _cells(row: SessionRow) -> list[str | int]:
     told = f"{when.astimezone():%m-%d %H:%M}" if when else "-"
     context = row.input_tokens + row.cache_read_tokens + row.cache_write_tokens
     title = " ".join((row.title or Path(row.path).stem).split())
-    has_own_id = row.id != row.log and not row.parent
-    name = row.id[:8] if has_own_id else row.log
+    is_branch = row.parent is not None and row.log.startswith(row.parent)
+    name = row.log if is_branch or _LOG_NAME.match(row.id) else row.id[:8]
     return [
         told + (" *" if row.live else ""),
         name,

@@ -25,6 +25,7 @@ class Client:
         self.relay, self.session = relay, session
         self.history: Messages = []
         self.calls: list[str] = []
+        self.message_ids: list[str] = []  # else they are made up
 
     def ask(self, text: str, **beside: Any) -> str:
         """One turn: a question, and an answer that the next one carries along."""
@@ -37,7 +38,9 @@ class Client:
     def send(self, messages: Messages, answer: dict[str, Any] | None, **beside: Any) -> str:
         fields = [f"x-session-id: {self.session}".encode()] if self.session else []
         body = json.dumps({"model": "m", "tools": TOOLS, "messages": messages, **beside}).encode()
-        told = {"id": f"msg_{len(self.calls)}", "type": "message", "model": "m", "stop_reason": "end_turn"}
+        made_up = f"msg_{len(self.calls)}"
+        name = self.message_ids[len(self.calls)] if self.message_ids else made_up
+        told = {"id": name, "type": "message", "model": "m", "stop_reason": "end_turn"}
         usage = {"usage": {"input_tokens": 10, "output_tokens": 5}}
         call = self.relay.call(
             head=request_head(PATH, *fields),
