@@ -8,9 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+import agent_logger
 from agent_logger import records
 from agent_logger.cli import COMMANDS
 from agent_logger.config import SETTINGS
+from agent_logger.formats import claude_records
+from agent_logger.formats.table import format_of
 from agent_logger.records import Kind, Record
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -26,6 +29,34 @@ def test_every_record_type_is_explained_field_by_field(kind: Kind, record: type[
     for field in msgspec.structs.fields(record):
         shown = f"**`{field.name}`**" if field.required else f"`{field.name}`"
         assert shown in FORMATS, f"{field.name} of {records.tag(record)}"
+
+
+@pytest.mark.parametrize("record", claude_records.RECORDS.values(), ids=lambda it: it.__name__)
+def test_every_line_of_claude_codes_is_in_the_table(record: type[msgspec.Struct]) -> None:
+    (row,) = re.findall(rf"^\| .*`{record.__name__}` \|.*$", FORMATS, re.MULTILINE)
+    every = {it.encode_name for it in msgspec.structs.fields(claude_records.SessionRecord)}
+    for name in {it.encode_name for it in msgspec.structs.fields(record)} - every:
+        assert f"`{name}`" in row
+
+
+APPENDIX_A = {
+    "UserRecord": ["type", "timestamp", "sessionId", "uuid", "parentUuid", "message"],
+    "AssistantRecord": ["message", "gitBranch", "isSidechain", "requestId", "userType", "version"],
+    "ToolUseRecord": ["name", "input", "tool_use_id"],
+    "ToolResultRecord": ["content", "tool_use_id", "is_error"],
+    "SummaryRecord": ["summary"],
+    "SystemRecord": ["message"],
+    "ResultRecord": ["type", "result", "session_id", "duration_ms", "num_turns", "total_cost_usd"],
+    "TokenUsage": ["contextTokens", "outputTokens"],
+}
+
+
+@pytest.mark.parametrize("name", APPENDIX_A)
+def test_the_specifications_records_are_public_with_its_fields(name: str) -> None:
+    record = getattr(agent_logger, name)
+    fields = {it.encode_name for it in msgspec.structs.fields(record)}
+    assert set(APPENDIX_A[name]) <= fields
+    assert name in agent_logger.__all__
 
 
 def test_every_example_of_a_record_can_be_read() -> None:
@@ -55,6 +86,17 @@ def test_every_command_has_a_page_that_shows_its_help(command: str) -> None:
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_every_setting_is_explained(setting: str) -> None:
     assert f"### `{setting}`" in (DOCS / "config.md").read_text()
+
+
+@pytest.mark.parametrize(
+    "folder", sorted((ROOT / "tests/data").glob("*/*/")), ids=lambda it: it.as_posix()[-30:]
+)
+def test_every_recorded_version_of_an_agent_is_listed(folder: Path) -> None:
+    agent = {"claude-cli": "claude-code"}.get(folder.parent.name, folder.parent.name)
+    if format_of(agent):
+        page = (DOCS / "COMPATIBILITY.md").read_text()
+        assert f"| {agent} | {folder.name} |" in page
+        assert f"## {agent}\n\n- " in page
 
 
 def test_what_is_generated_is_not_stale() -> None:

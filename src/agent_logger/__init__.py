@@ -7,23 +7,63 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from agent_logger.session import Block, Cost, Exchange, Session, ToolCall, Turn, Usage
+    from agent_logger.formats.claude_records import (
+        AssistantRecord,
+        ResultRecord,
+        SummaryRecord,
+        SystemRecord,
+        TokenUsage,
+        ToolResultRecord,
+        ToolUseRecord,
+        UserRecord,
+    )
+    from agent_logger.prices import price
+    from agent_logger.session import Block, Cost, Exchange, Session, SubAgent, ToolCall, Turn, Usage
     from agent_logger.store.read import read_session
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "AssistantRecord": "formats.claude_records",
     "Block": "session",
     "Cost": "session",
     "Exchange": "session",
+    "ResultRecord": "formats.claude_records",
     "Session": "session",
+    "SubAgent": "session",
+    "SummaryRecord": "formats.claude_records",
+    "SystemRecord": "formats.claude_records",
+    "TokenUsage": "formats.claude_records",
     "ToolCall": "session",
+    "ToolResultRecord": "formats.claude_records",
+    "ToolUseRecord": "formats.claude_records",
     "Turn": "session",
     "Usage": "session",
+    "UserRecord": "formats.claude_records",
+    "price": "prices",
     "read_session": "store.read",
 }
 
-__all__ = ["Block", "Cost", "Exchange", "Session", "ToolCall", "Turn", "Usage", "read_session"]
+__all__ = [
+    "AssistantRecord",
+    "Block",
+    "Cost",
+    "Exchange",
+    "ResultRecord",
+    "Session",
+    "SubAgent",
+    "SummaryRecord",
+    "SystemRecord",
+    "TokenUsage",
+    "ToolCall",
+    "ToolResultRecord",
+    "ToolUseRecord",
+    "Turn",
+    "Usage",
+    "UserRecord",
+    "price",
+    "read_session",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -17,6 +17,7 @@ ToolKind = Literal["read", "write", "edit", "shell", "search", "fetch", "agent",
 
 MAIN = "main"
 SIDE = "side"
+SYNTHETIC = "<synthetic>"  # the model of what a client says in the model's name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +31,13 @@ class Usage:
     cache_write_1h_tokens: int = 0  # part of cache_write_tokens
 
     def __add__(self, other: Self) -> "Usage":
-        return Usage(**{name: getattr(self, name) + getattr(other, name) for name in self.__slots__})
+        return Usage(  # by name: sums over many thousand responses are made of this
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
+            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
+            cache_write_1h_tokens=self.cache_write_1h_tokens + other.cache_write_1h_tokens,
+        )
 
     def __sub__(self, other: Self) -> "Usage":
         """For clients that report a counter: what came since `other`."""
@@ -115,6 +122,11 @@ class Turn:
     complete: bool = True
 
     @property
+    def is_synthetic(self) -> bool:
+        """No response of a model, but the client's own words in its place: an error, an interruption."""
+        return self.model == SYNTHETIC
+
+    @property
     def tool_calls(self) -> list[ToolCall]:
         uses = [block for block in self.blocks if block.kind == "tool_use"]
         results = [block for block in self.blocks if block.kind == "tool_result"]
@@ -163,6 +175,17 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SubAgent:
+    """An agent that another one started, by a tool call."""
+
+    thread: str  # its turns'
+    parent_thread: str = MAIN
+    tool_use_id: str | None = None  # the call that started it, if it can be told
+    kind: str | None = None  # the client's word for what it is good at
+    description: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
     """One conversation with an agent."""
 
@@ -175,6 +198,7 @@ class Session:
     exchanges: Sequence[Exchange] = ()
     side_turns: Sequence[Turn] = field(default=())  # titles, classifiers, warm-ups: outside every exchange
     parent: str | None = None
+    agents: Sequence[SubAgent] = ()
 
     @property
     def turns(self) -> list[Turn]:
@@ -250,17 +274,56 @@ def _paths(tool_input: Any) -> list[str]:
     return [path for key in PATH_KEYS if isinstance(path := tool_input.get(key), str)]
 
 
-# The names of the agents' own tools, lower case; a name with `mcp__` in front is its server's.
+# The names of the agents' own tools, lower case: Claude Code's, Codex's, Gemini CLI's, opencode's, and those of common
+# editors. A name with `mcp__` in front is its server's.
 TOOL_KINDS: Mapping[ToolKind, frozenset[str]] = {
-    "read": frozenset({"read", "read_file", "read_many_files", "view", "notebookread"}),
-    "write": frozenset({"write", "write_file", "create"}),
-    "edit": frozenset(
-        {"edit", "multiedit", "notebookedit", "apply_patch", "replace", "patch", "str_replace"}
+    "read": frozenset(
+        {"read", "read_file", "read_many_files", "view", "view_file", "view_image", "notebookread"}
     ),
-    "shell": frozenset({"bash", "shell", "exec_command", "local_shell", "run_shell_command", "bashoutput"}),
-    "search": frozenset({"grep", "glob", "ls", "list", "list_directory", "search_file_content", "websearch"}),
+    "write": frozenset({"write", "write_file", "write_to_file", "create", "create_file"}),
+    "edit": frozenset(
+        {"edit", "edit_file", "multiedit", "notebookedit", "apply_patch", "replace", "patch", "str_replace"}
+        | {"str_replace_editor", "str_replace_based_edit_tool"}
+    ),
+    "shell": frozenset(
+        {
+            "bash",
+            "shell",
+            "exec_command",
+            "local_shell",
+            "local_shell_call",
+            "run_shell_command",
+            "bashoutput",
+        }
+        | {
+            "killshell",
+            "killbash",
+            "monitor",
+            "write_stdin",
+            "list_background_processes",
+            "read_background_output",
+        }
+    ),
+    "search": frozenset(
+        {
+            "grep",
+            "glob",
+            "ls",
+            "list",
+            "list_dir",
+            "list_directory",
+            "lsp",
+            "search_file_content",
+            "grep_search",
+        }
+        | {"websearch", "web_search", "google_web_search", "codesearch", "toolsearch"}
+    ),
     "fetch": frozenset({"webfetch", "web_fetch", "fetch"}),
-    "agent": frozenset({"agent", "task"}),
+    "agent": frozenset(
+        {"agent", "task", "invoke_agent", "listagents", "sendmessage", "workflow"}
+        | {"spawn_agent", "wait_agent", "send_input", "resume_agent", "close_agent"}
+    ),
+    "mcp": frozenset({"listmcpresourcestool", "readmcpresourcetool"}),
 }
 
 

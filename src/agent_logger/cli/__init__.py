@@ -30,6 +30,10 @@ SECTIONS = {
         "demo": "a scripted conversation, recorded and shown; needs no key",
     },
     "Read": {
+        "ls": "sessions, the newest first",
+        "show": "one session, readable",
+        "usage": "tokens and cost by day, week, month, session, model, project, agent",
+        "find": "where the file of a session is",
         "export": "a session as one file, for others",
     },
     "Check": {
@@ -48,6 +52,8 @@ COMMANDS = {name: line for section in SECTIONS.values() for name, line in sectio
 EXAMPLES = [
     ("agent-logger demo", "see what it does; needs no key"),
     ("agent-logger status", "is it recording?"),
+    ("agent-logger ls", "which sessions are there?"),
+    ("agent-logger usage", "what did my agents cost?"),
     ("agent-logger verify", "is everything that was recorded still there?"),
     ("agent-logger verify ~/.claude/projects", "are an agent's own files whole?"),
     ("agent-logger config --json", "the settings, for a program"),

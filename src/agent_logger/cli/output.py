@@ -53,10 +53,15 @@ def json(value: object) -> None:
 
     What a terminal would act on is written as `\\uXXXX`, which means the same to a reader.
     """
-    click.echo(_CONTROLS_IN_LINES.sub(_json_escape, _json(value)))
+    json_text(json_of(value))
 
 
-def _json(value: object) -> str:
+def json_text(text: str) -> None:
+    """The same for what is JSON already."""
+    click.echo(_CONTROLS_IN_LINES.sub(_json_escape, text))
+
+
+def json_of(value: object) -> str:
     import msgspec
 
     try:

@@ -3,10 +3,11 @@
 Readers are pure. They never open anything; a side file is asked for by its name and may be gone.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from agent_logger.wire.jsonl import Damage, Entry, Torn
+from agent_logger.wire.lines import LONGEST_LINE, Line, LineSplitter
 
 Entries = Iterable[Entry | Damage | Torn]
 
@@ -18,6 +19,9 @@ class File:
     name: str
     entries: Entries  # read while it is iterated over, once
     modified: float = 0.0  # by the clock
+    chunks: Callable[[], Iterable[bytes]] | None = (
+        None  # the same bytes as they are, for who needs little of them
+    )
 
 
 def no_text(_name: str) -> str | None:
@@ -29,3 +33,36 @@ class Source:
     main: File
     others: Sequence[File] = ()  # of sub-agents, and what describes them
     text: Callable[[str], str | None] = no_text  # the content of a side file by its name; none if it is gone
+
+
+def lines_of(file: File) -> Iterator[Line | Damage | Torn]:
+    """The lines of a file, not decoded where that can be had."""
+    if file.chunks is None:
+        for entry in file.entries:
+            yield (
+                Line(entry.line, entry.offset, len(entry.raw), entry.raw)
+                if isinstance(entry, Entry)
+                else entry
+            )
+        return
+    splitter = LineSplitter()
+    for chunk in file.chunks():
+        yield from splitter.feed(chunk)
+    if torn := splitter.torn():
+        yield Torn(torn.number, torn.offset, torn.length)
+
+
+def raw_lines_of(file: File) -> Iterator[bytes]:
+    """The same without their places, and without what is too long or has no newline yet: for who wants speed."""
+    if file.chunks is None:
+        yield from (entry.raw for entry in file.entries if isinstance(entry, Entry))
+        return
+    held = b""
+    for chunk in file.chunks():
+        first, *rest = chunk.split(b"\n")
+        held = held + first if len(held) <= LONGEST_LINE else held
+        if rest:
+            if len(held) <= LONGEST_LINE:
+                yield held
+            held = rest.pop()
+            yield from rest

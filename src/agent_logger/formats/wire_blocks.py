@@ -61,6 +61,21 @@ def answer_blocks(dialect: Dialect, message: Any) -> list[Block]:
     return list(_READ[dialect.name].answered(fields_of(message)))
 
 
+def item_blocks(item: Json) -> list[Block]:
+    """Of one item of the responses API, as the model answered it."""
+    return list(_item(item))
+
+
+def item_result(item: Json) -> Block:
+    """Of an item that holds what a tool gave."""
+    return _result(item.get("call_id"), item.get("output"))
+
+
+def part_block(part: Json) -> Block:
+    """Of one part of a message of Gemini's API."""
+    return _part(part)
+
+
 def dialect_of_answer(message: Any) -> Dialect:
     """For an answer whose request is lost."""
     fields = fields_of(message)

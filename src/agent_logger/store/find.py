@@ -19,7 +19,7 @@ def logs_called(log_dir: Path, wanted: str) -> list[PartFile]:
     logs = list(_logs(log_dir))
     if named := [log for log in logs if log.name == wanted]:
         return named
-    clients = {log: _client_id(log) or "" for log in logs}
+    clients = {log: client_id(log) or "" for log in logs}
     if known := [log for log, client in clients.items() if client == wanted != ""]:
         return known
     return [
@@ -35,7 +35,8 @@ def _logs(log_dir: Path) -> Iterator[PartFile]:
         yield from dict.fromkeys(PartFile(folder, part.name) for part in parts_in(folder))
 
 
-def _client_id(log: PartFile) -> str | None:
+def client_id(log: PartFile) -> str | None:
+    """The client's own name for the session of a wire log."""
     for line in head_of(min(parts_of(log.folder, log.name), default=log)):
         try:
             record = records.decode(line.raw, "wire")

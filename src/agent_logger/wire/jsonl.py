@@ -102,7 +102,7 @@ class _Salvage:
 
     def _entry(self, value: Any, end: int) -> Entry | Damage:
         offset, raw = self._offset, self._skip_to(end)
-        if not _is_utf8(raw):
+        if not is_utf8(raw):
             return Damage(self._line.number, offset, len(raw), "not UTF-8")
         return Entry(self._line.number, offset, value, raw)
 
@@ -139,7 +139,9 @@ class _Salvage:
         return passed
 
 
-def _is_utf8(raw: bytes) -> bool:
+def is_utf8(raw: bytes) -> bool:
+    if raw.isascii():
+        return True
     try:
         raw.decode("utf-8")
     except UnicodeDecodeError:

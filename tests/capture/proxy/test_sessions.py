@@ -3,100 +3,28 @@
 import contextlib
 import gzip
 import json
-import os
 import shutil
 import sqlite3
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent_logger.capture.proxy.recorder.child import Child
-from agent_logger.capture.proxy.spool.frames import Credential
-from agent_logger.capture.proxy.spool.spool import Spool, spool_folder
 from agent_logger.records import Fork
 from agent_logger.store.read import read_session
+from tests.capture.proxy.conversing import JSON, Client, World
 from tests.capture.proxy.process import wait_until
-from tests.capture.proxy.spooling import PATH, Logged, Relay, logged, pipe_with, record, request_head
-from tests.tracking.conversation import TOOLS, Messages, said, user
-
-JSON = (b"content-type: application/json",)
+from tests.capture.proxy.spooling import PATH, logged, request_head
+from tests.tracking.conversation import TOOLS, said, user
 
 
-class Client:
-    """Asks and is answered, through a spool."""
-
-    def __init__(self, relay: Relay, session: str | None = None) -> None:
-        self.relay, self.session = relay, session
-        self.history: Messages = []
-        self.calls: list[str] = []
-
-    def ask(self, text: str, **beside: Any) -> str:
-        """One turn: a question, and an answer that the next one carries along."""
-        self.history.append(user(text))
-        answer = said(f"answer to {text}")
-        call = self.send(self.history, answer, **beside)
-        self.history.append(answer)
-        return call
-
-    def send(self, messages: Messages, answer: dict[str, Any] | None, **beside: Any) -> str:
-        fields = [f"x-session-id: {self.session}".encode()] if self.session else []
-        body = json.dumps({"model": "m", "tools": TOOLS, "messages": messages, **beside}).encode()
-        told = {"id": f"msg_{len(self.calls)}", "type": "message", "model": "m", "stop_reason": "end_turn"}
-        usage = {"usage": {"input_tokens": 10, "output_tokens": 5}}
-        call = self.relay.call(
-            head=request_head(PATH, *fields),
-            body=[body],
-            status=b"HTTP/1.1 200 OK" if answer else b"HTTP/1.1 529 Overloaded",
-            fields=JSON,
-            answer=[json.dumps({**told, **answer, **usage}).encode()] if answer else [b"{}"],
-            connection=len(self.calls),
-            secrets=(),
-        )
-        self.calls.append(call)
-        return call
-
-
-class World:
-    def __init__(self, folder: Path) -> None:
-        self.log_dir, self.home = folder / "logs", folder / "agent-logger"
-        self.table = self.log_dir / "sessions.db"
-        self.credentials: list[Credential] = []
-        self.open()
-
-    def open(self) -> None:
-        self.spool = Spool(spool_folder(self.log_dir), tell=self.credentials.append)
-        self.relay = Relay(self.spool)
-
-    def record(self) -> Logged:
-        """What is on the spool, by a recorder that then ends."""
-        assert self.spool.close()
-        record(self.log_dir, self.home, self.credentials)
-        return logged(self.log_dir)
-
-    @contextlib.contextmanager
-    def live(self) -> Iterator[Child]:
-        ours, theirs = pipe_with(self.credentials, keep_open=True)
-        child = Child(self.log_dir, self.home, pipe=ours)
-        thread = threading.Thread(target=child.run)
-        thread.start()
-        try:
-            wait_until(lambda: hasattr(child, "recording"))
-            yield child
-            self.spool.close()
-        finally:
-            os.close(theirs)
-            thread.join(30)
-            os.close(ours)
-
-    def rows(self) -> list[tuple[Any, ...]]:
-        with contextlib.closing(sqlite3.connect(self.table)) as table:
-            sessions = table.execute("SELECT id, parent_session, from_seq, last_seq FROM sessions")
-            states = table.execute("SELECT fingerprint, session_id, seq, outcome FROM fingerprints")
-            return sorted(sessions.fetchall()) + sorted(states.fetchall())
+def rows(table_path: Path) -> list[tuple[Any, ...]]:
+    with contextlib.closing(sqlite3.connect(table_path)) as table:
+        sessions = table.execute("SELECT id, parent_session, from_seq, last_seq FROM sessions")
+        states = table.execute("SELECT fingerprint, session_id, seq, outcome FROM fingerprints")
+        return sorted(sessions.fetchall()) + sorted(states.fetchall())
 
 
 @pytest.fixture
@@ -227,11 +155,11 @@ def test_a_table_that_is_lost_while_calls_come_loses_nothing_and_heals(
     found = logged(world.log_dir)
     assert len({found.logs[call] for call in client.calls}) == 1
     assert [found.request(call).seq for call in client.calls] == [1, 2, 3]
-    lived = world.rows()
+    lived = rows(world.table)
     _delete(world.table)
     world.open()
     world.record()
-    assert world.rows() == lived, "what is rebuilt from the logs differs"
+    assert rows(world.table) == lived, "what is rebuilt from the logs differs"
 
 
 def _has_sessions(table: Path) -> bool:
@@ -257,7 +185,7 @@ def test_a_locked_table_holds_no_call_up_and_no_checkpoint_forgets_what_it_lacks
         wait_until(lambda: child._checkpoints_taken > checkpoints, 10)
     found = logged(world.log_dir)
     assert len({found.logs[call] for call in client.calls}) == 1
-    states = [row for row in world.rows() if str(row[0]).startswith("v1:")]
+    states = [row for row in rows(world.table) if str(row[0]).startswith("v1:")]
     assert {row[2] for row in states} == {1, 2, 3}
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 from agent_logger.capture.proxy.lines import send_to
 from agent_logger.capture.proxy.recorder.child import Child
 
+NICENESS = 5  # where there is not enough for all at once, agents and the relay come first
+
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="The recorder; `agent-logger proxy` starts it.")
@@ -21,6 +23,7 @@ def main(argv: list[str] | None = None) -> int:
     wanted = parser.parse_args(argv)
     for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ignored, signal.SIG_IGN)  # the proxy gets them too, and says when to finish
+    os.nice(NICENESS)
     child = Child(
         wanted.log_dir.absolute(),
         wanted.home.absolute(),

@@ -34,7 +34,6 @@ SCAN_SECONDS = 0.25
 CHECKPOINT_SECONDS = 1.0
 STATUS_SECONDS = 1.0
 SEAL_FIRST_SECONDS, SEAL_SECONDS = 60.0, 3600.0
-NICENESS = 5  # where there is too little to do at once, agents and the relay come first
 GIVE_UP_SECONDS = 10.0  # with a disk that fails, once told to finish
 FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS = 0.01, 0.5
 
@@ -145,7 +144,6 @@ class Child:
         self.recording.resume(position, found)
         self._checkpoints = Checkpoints(self.folder, position, self._steps)
         self.spools = Spools(self.folder, position.starts(self.folder))
-        os.nice(NICENESS)
         gc.freeze()  # what is there now stays; calls are freed without the collector
         gc.set_threshold(50_000, 20, 50)
         self._know_folder()

@@ -1,0 +1,143 @@
+"""docs/COMPATIBILITY.md: which versions of agents were recorded, what is in their files, and what to beware of."""
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+DATA = Path(__file__).resolve().parent.parent / "tests/data"
+
+PAGE = """\
+<!-- Written by docs/generate.py from tests/data and the traps in docs/compatibility.py. -->
+
+# Compatibility
+
+The files of these versions were recorded by running the real clients, and lie in `tests/data/`. Each is read in
+the tests, and what they billed is compared with what the server billed. Other versions are read by the same rules:
+what is not known in a line is passed over, and no field is relied on to be there.
+
+| agent | version | recorded |
+|---|---|---|
+"""
+
+TRAPS = {
+    "claude-code": """\
+- A response is a line per block, all with the same message id, and in older versions with the same usage.
+- A fork begins with a copy of its parent's lines; messages of all files count once, by their id.
+- 1.0.3 gives every resume a new id; later versions keep it, and 2.1.4 leaves an empty file per resume.
+- Calls for compactions, titles and warm-ups are not in the files; the proxy sees them.
+""",
+    "codex": """\
+- `token_count` is a running total, told again when only limits changed; `token_usage_record` (0.166) is exact.
+- 0.50 tells usage before the items of its response, and its counter begins anew with a resume.
+- A fork begins with a copy of its parent's lines, at new times (0.118), or with a reference (0.166), its counter at
+  the parent's total. Ids of turns, made of their time, tell the copy; before there were any, a pause behind it does.
+- Before 0.166 responses have no ids. The call that writes the summary of a compaction is in the totals alone (0.118).
+- Sub-agents are rollouts of their own, which name the thread that started them.
+- Context, instructions and notes of sub-agents come as messages of the user.
+""",
+    "gemini-cli": """\
+- A line with a known `id` is a newer state of that message; `$set.messages` puts copies without tokens and tools in
+  place of the history, on every resume; `$rewindTo` takes messages back. What was billed stays billed.
+- `input` holds what came from the cache; `thoughts` are billed as output and stand beside it.
+- Calls of the model router are in no chat, and responses have the client's ids, not the vendor's.
+- Chats of older versions are one JSON document; the shape is known, none is recorded.
+""",
+    "opencode": """\
+- Most of the database may be in its write-ahead log: read as immutable it shows less.
+- A fork is a copy under new ids that names no parent; its messages keep their times.
+- The vendor's ids of responses and the calls for titles are not kept. A cost of 0 is one that is not known.
+- `opencode run` puts a prompt with blanks into quotes.
+- Sessions of versions before the database, in files below `storage/`, are not read.
+""",
+}
+
+AGENTS = {"claude-cli": "claude-code"}  # where the folder is called otherwise
+
+
+def page() -> str:
+    versions = sorted(
+        (AGENTS.get(folder.parent.name, folder.parent.name), _order(folder.name), folder)
+        for folder in DATA.glob("*/*")
+        if AGENTS.get(folder.parent.name, folder.parent.name) in TRAPS
+    )
+    rows = [f"| {agent} | {folder.name} | {_scenarios(folder)} |\n" for agent, _, folder in versions]
+    sections = [_section(agent, [it for name, _, it in versions if name == agent]) for agent in TRAPS]
+    return PAGE + "".join(rows) + "".join(sections)
+
+
+def _order(version: str) -> list[int]:
+    return [int(part) for part in version.split(".")]
+
+
+def _scenarios(folder: Path) -> str:
+    return ", ".join(f"`{path.parent.name}`" for path in sorted(folder.glob("*/manifest.json")))
+
+
+def _section(agent: str, folders: list[Path]) -> str:
+    seen: dict[str, list[str]] = {}
+    for folder in folders:
+        for kind in Counter(_KINDS[agent](folder)):
+            seen.setdefault(kind, []).append(folder.name)
+    every = len(folders)
+    rows = [
+        f"| `{kind}` | {'all' if len(versions) == every else ', '.join(versions)} |\n"
+        for kind, versions in sorted(seen.items())
+    ]
+    return f"\n## {agent}\n\n{TRAPS[agent]}\n| records seen | versions |\n|---|---|\n{''.join(rows)}"
+
+
+# ---------------------------------------------------------------- the records of each agent
+
+
+def _lines(folder: Path, pattern: str) -> Iterator[dict[str, Any]]:
+    for path in sorted(folder.glob(pattern)):
+        for line in path.read_bytes().split(b"\n"):
+            try:
+                value = json.loads(line)
+            except ValueError:
+                continue  # some were recorded cut, right after a kill
+            if isinstance(value, dict):
+                yield value
+
+
+def _claude(folder: Path) -> Iterator[str]:
+    for line in _lines(folder, "*/home*/.claude/projects/**/*.jsonl"):
+        yield " ".join(str(line[key]) for key in ("type", "subtype") if key in line)
+
+
+def _codex(folder: Path) -> Iterator[str]:
+    for line in _lines(folder, "*/home/.codex/**/rollout-*.jsonl"):
+        kind, payload = line["type"], line["payload"]
+        inner = payload.get("type") if kind in ("event_msg", "response_item") else None
+        item = payload["item"]["type"] if inner == "item_completed" else None
+        yield " ".join(filter(None, (kind, inner, item)))
+
+
+def _gemini(folder: Path) -> Iterator[str]:
+    for line in _lines(folder, "*/home/.gemini/tmp/*/chats/**/*.jsonl"):
+        if "$set" in line:
+            yield from (f"$set {key}" for key in line["$set"])
+        else:
+            yield line.get("type") or f"chat {line.get('kind', '')}".strip()
+
+
+def _opencode(folder: Path) -> Iterator[str]:
+    for path in sorted(folder.glob("*/opencode.sql")):
+        with closing(sqlite3.connect(":memory:")) as database:
+            database.executescript(path.read_text("utf-8"))
+            yield "session"
+            for table, key in (("message", "role"), ("part", "type")):
+                for (data,) in database.execute(f"SELECT data FROM {table}"):
+                    yield f"{table} {json.loads(data).get(key)}"
+
+
+_KINDS: dict[str, Callable[[Path], Iterator[str]]] = {
+    "claude-code": _claude,
+    "codex": _codex,
+    "gemini-cli": _gemini,
+    "opencode": _opencode,
+}

@@ -1,0 +1,249 @@
+"""The ledger: every model response once, whoever saw it. Every total is a sum over its rows.
+
+The same response is told by several sources: the wire, the client's transcript, the copy of it in a forked or resumed
+session. How copies are known, from the surest to the least:
+
+`message id`  an id in a vendor's form known to be unique. Request ids do not part what it joins: clients replay
+              messages in side threads, and gateways answer, with request ids of their own.
+`request id`  any other id, together with a request id.
+`time`        the same in everything, to the moment, in another session: a fork took it along.
+`order`       seen by another witness in the same session, with the same model and tokens: the first there is the
+              first here. This is a guess, and the row says so.
+
+Ids that servers use again and again (Ollama counts to 998 and begins anew) join nothing: such responses count per call.
+
+Nothing depends on the order in which rows come: a ledger is a function of what was added, in whatever order and in
+however many portions. So a choice between copies goes by what they say, never by which came first.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from agent_logger.catalog.columns import (
+    NEVER,
+    NOT_REPORTED,
+    WITNESSES,
+    Columns,
+    Entry,
+    entry_of,
+    merged,
+    time_of,
+)
+from agent_logger.catalog.order import same_by_order
+from agent_logger.formats.responses import ModelResponse
+from agent_logger.prices import Tokens, nano_usd, price_date
+from agent_logger.session import SYNTHETIC, Cost, Usage, Witness
+
+NO_USAGE = "no usage"
+NOBODY = ("", "unknown")
+
+JoinedBy = Literal["message id", "request id", "time", "order"]
+JOINED_BY: tuple[JoinedBy | None, ...] = (None, "message id", "request id", "time", "order")
+MESSAGE_ID, REQUEST_ID, TIME, ORDER = range(1, 5)
+
+# With 16 and more characters behind the vendor's mark: local servers have shorter ones, and count.
+UNIQUE_ID = re.compile(
+    r"msg_(?:[a-z]+_)?[A-Za-z0-9-]{16,}"  # Anthropic; `msg_bdrk_…`, `msg_vrtx_…` through its resellers
+    r"|chatcmpl-[A-Za-z0-9-]{16,}"
+    r"|resp_[A-Za-z0-9-]{16,}"
+    r"|gen-\d+-[A-Za-z0-9]{16,}"  # OpenRouter
+)
+GEMINI_ID = re.compile(
+    r"[A-Za-z0-9_-]{20,32}"
+)  # no mark, and not as long as a UUID, which would be the client's
+LONG_REQUEST_ID = 8  # characters; a shorter one is a counter
+
+
+class LedgerRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One response. A Struct with plain numbers, for a total makes a million of them."""
+
+    family: str
+    message_id: str | None
+    model: str | None
+    tier: str | None
+    tokens: Tokens | None
+    nano_usd: int | str  # or the reason why it is unknown
+    reported_cost_usd: float | None
+    at: datetime | None
+    session: str
+    project: str | None
+    agent: str
+    thread: str
+    witnesses: frozenset[Witness]
+    copies: int  # how many times it was told
+    joined_by: JoinedBy | None
+    partial: bool  # cut; `usage` is as much as was told
+
+    @property
+    def usage(self) -> Usage | None:
+        if self.tokens is None:
+            return None
+        given, output, read, write, hour = self.tokens
+        return Usage(
+            input_tokens=given,
+            output_tokens=output,
+            cache_read_tokens=read,
+            cache_write_tokens=write,
+            cache_write_1h_tokens=hour,
+        )
+
+    @property
+    def cost(self) -> Cost:
+        if isinstance(self.nano_usd, str):
+            return Cost(nano_usd=None, reason=self.nano_usd)
+        return Cost(nano_usd=self.nano_usd, price_date=price_date())
+
+    @property
+    def why(self) -> str:
+        """Why this row counts, and counts once."""
+        if self.joined_by is None:
+            seen = "told once"
+        else:
+            seen = f"told {self.copies} times, known by {REASONS[self.joined_by]}"
+        whole = "cut, counts as far as it was told" if self.partial else "counts"
+        unpriced = f"; cost unknown: {self.nano_usd}" if isinstance(self.nano_usd, str) else ""
+        return f"{seen} ({', '.join(sorted(self.witnesses))}); {whole}{unpriced}"
+
+
+REASONS: dict[JoinedBy, str] = {
+    "message id": "the message id",
+    "request id": "message and request id",
+    "time": "being the same to the moment in another session",
+    "order": "session, model, tokens and order",
+}
+
+
+class Ledger:
+    def __init__(self) -> None:
+        self._rows = Columns()
+        self._known: dict[str, int] = {}  # by what a response is known by
+        self._by_time: dict[
+            int, int
+        ] = {}  # by the hash of all that is said: the texts would take more than the rows
+        self._forks: dict[int, set[str]] = {}  # rows known by time that stand in several sessions
+        self._again: dict[tuple[int, str], int] = {}  # how often one session has the same once more
+        self._seen: dict[str, int] = {}  # by session: the bits of its witnesses
+        self._projects: dict[str, str] = {}  # by session, for witnesses that do not know
+        self._agents: dict[str, str] = {}
+
+    def add(self, responses: Iterable[ModelResponse]) -> None:
+        for response in responses:
+            if response.model != SYNTHETIC:  # nothing was asked
+                self._add(response, entry_of(response))
+
+    def rows(self) -> Iterator[LedgerRow]:
+        """In no order. What `order` joins is found now, for it needs all."""
+        several = {session for session, bits in self._seen.items() if bits & (bits - 1)}
+        others = same_by_order(self._in(several)) if several else {}
+        taken = {other for rows in others.values() for other in rows}
+        for row in range(len(self._rows)):
+            if row not in taken:
+                yield self._row(row, others.get(row, ()))
+
+    def _row(self, row: int, others: Iterable[int]) -> LedgerRow:
+        entry = self._rows[row]
+        for other in others:
+            entry = merged(entry, self._rows[other], ORDER)
+        at = time_of(entry.at)
+        return LedgerRow(
+            family=entry.family,
+            message_id=entry.message_id,
+            model=entry.model,
+            tier=entry.tier,
+            tokens=entry.tokens,
+            nano_usd=nano_usd(entry.tokens, entry.model, at, entry.tier) if entry.tokens else NO_USAGE,
+            reported_cost_usd=None if entry.reported == NOT_REPORTED else entry.reported,
+            at=at,
+            session=entry.session,
+            project=entry.project or self._projects.get(entry.session),
+            agent=self._agents.get(entry.session, entry.agent) if entry.agent in NOBODY else entry.agent,
+            thread=entry.thread,
+            witnesses=WITNESS_SETS[entry.witnesses],
+            copies=entry.copies,
+            joined_by=JOINED_BY[entry.joined],
+            partial=not entry.final,
+        )
+
+    def _in(self, sessions: set[str]) -> Iterator[tuple[int, Entry, bool]]:
+        """The rows of sessions, each with whether its id makes it another than any other."""
+        for row in range(len(self._rows)):
+            if self._rows.session(row) in sessions:
+                entry = self._rows[row]
+                yield row, entry, bool(entry.message_id and _is_unique(entry.family, entry.message_id))
+
+    # ------------------------------------------------------------ adding
+
+    def _add(self, response: ModelResponse, entry: Entry) -> None:
+        session = entry.session
+        self._seen[session] = self._seen.get(session, 0) | entry.witnesses
+        if entry.project:
+            self._projects[session] = min(self._projects.get(session, entry.project), entry.project)
+        if entry.agent not in NOBODY:
+            self._agents[session] = min(self._agents.get(session, entry.agent), entry.agent)
+        message_id, request_id = response.message_id, response.request_id
+        if message_id and _is_unique(response.family, message_id):
+            self._put(message_id, entry, MESSAGE_ID)
+        elif request_id and len(request_id) >= LONG_REQUEST_ID:
+            self._put(f"{message_id}\0{request_id}", entry, REQUEST_ID)
+        elif entry.at == NEVER:
+            self._rows.append(entry)  # nothing tells it from others, or makes it another's copy
+        else:
+            self._put_by_time(entry)
+
+    def _put(self, key: str, entry: Entry, joined: int) -> None:
+        row = self._known.get(key)
+        if row is None:
+            self._known[key] = self._rows.append(entry)
+        else:
+            self._rows[row] = merged(self._rows[row], entry, joined)
+
+    def _put_by_time(self, entry: Entry) -> None:
+        """What is the same in everything but the session is a copy; in the same session it is another call."""
+        said = _said(entry)
+        key = hash(said)
+        row = self._by_time.get(key)
+        if row is not None and entry.session in self._sessions(row):
+            again = self._again.get((key, entry.session), 0) + 1
+            self._again[key, entry.session] = again
+            key = hash((key, again))
+            row = self._by_time.get(key)
+        if row is None:
+            self._by_time[key] = self._rows.append(entry)
+        elif _said(known := self._rows[row]) == said:
+            self._forks[row] = self._sessions(row) | {entry.session}
+            self._rows[row] = merged(known, entry, TIME)
+        else:
+            self._rows.append(entry)  # two hashes met; not in this life
+
+    def _sessions(self, row: int) -> set[str]:
+        return self._forks.get(row) or {self._rows.session(row)}
+
+
+def _is_unique(family: str, message_id: str) -> bool:
+    if UNIQUE_ID.fullmatch(message_id):
+        return True
+    return family == "gemini" and GEMINI_ID.fullmatch(message_id) is not None
+
+
+def _said(entry: Entry) -> tuple[object, ...]:
+    """All but the session."""
+    named = (
+        entry.message_id,
+        entry.family,
+        entry.model,
+        entry.tier,
+        entry.project,
+        entry.agent,
+        entry.thread,
+    )
+    return named, entry.at, entry.tokens, entry.final, entry.reported, entry.witnesses
+
+
+WITNESS_SETS = tuple(
+    frozenset(witness for number, witness in enumerate(WITNESSES) if bits >> number & 1)
+    for bits in range(1 << len(WITNESSES))
+)

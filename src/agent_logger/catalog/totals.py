@@ -1,0 +1,136 @@
+"""Sums over the ledger. Every command and page that shows a number takes it from here."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import Literal
+
+from agent_logger.catalog.ledger import LedgerRow
+from agent_logger.prices import price_date
+from agent_logger.session import Cost, Usage
+
+By = Literal["day", "week", "month", "session", "model", "project", "agent"]
+
+QUARTER = 900  # seconds; no zone changes its offset within one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Total:
+    usage: Usage
+    cost: Cost  # of the responses that have a price; `unpriced` counts the others
+    reported_cost_usd: float | None  # what clients said, as far as they did
+    responses: int
+    partial: int
+
+    @property
+    def unpriced(self) -> int:
+        return self.cost.unpriced
+
+
+class Sum:
+    """A total while it grows."""
+
+    def __init__(self) -> None:
+        self._input = self._output = self._read = self._write = self._hour = 0
+        self._nano: int | None = None
+        self._reported: float | None = None
+        self._reason: str | None = None
+        self._responses = self._partial = self._unpriced = 0
+
+    def add(self, row: LedgerRow) -> None:
+        self._responses += 1
+        self._partial += row.partial
+        if row.tokens:
+            given, output, read, write, hour = row.tokens
+            self._input += given
+            self._output += output
+            self._read += read
+            self._write += write
+            self._hour += hour
+        if isinstance(row.nano_usd, str):
+            self._unpriced += 1
+            self._reason = min(self._reason or row.nano_usd, row.nano_usd)
+        else:
+            self._nano = (self._nano or 0) + row.nano_usd
+        if row.reported_cost_usd is not None:
+            self._reported = (self._reported or 0.0) + row.reported_cost_usd
+
+    def total(self) -> Total:
+        usage = Usage(
+            input_tokens=self._input,
+            output_tokens=self._output,
+            cache_read_tokens=self._read,
+            cache_write_tokens=self._write,
+            cache_write_1h_tokens=self._hour,
+        )
+        cost = Cost(
+            nano_usd=self._nano,
+            price_date=None if self._nano is None else price_date(),
+            reason=self._reason,
+            unpriced=self._unpriced,
+        )
+        return Total(
+            usage=usage,
+            cost=cost,
+            reported_cost_usd=self._reported,
+            responses=self._responses,
+            partial=self._partial,
+        )
+
+
+def total(rows: Iterable[LedgerRow]) -> Total:
+    grown = Sum()
+    for row in rows:
+        grown.add(row)
+    return grown.total()
+
+
+def totals(rows: Iterable[LedgerRow], by: By, zone: tzinfo | None = None) -> dict[str | None, Total]:
+    """By day (`2026-11-15`), ISO week (`2026-W46`), month, session, model, project or agent; sorted, and rows that do
+    not say last, under `None`. Days are those of `zone`, or of this machine."""
+    key = KEYS[by](zone)
+    sums: dict[str | None, Sum] = {}
+    for row in rows:
+        at = key(row)
+        found = sums.get(at)
+        if found is None:
+            found = sums[at] = Sum()
+        found.add(row)
+    return {at: sums[at].total() for at in sorted(sums, key=lambda it: (it is None, it or ""))}
+
+
+# ---------------------------------------------------------------- keys
+
+Key = Callable[[LedgerRow], str | None]
+
+
+def _by_time(form: str) -> Callable[[tzinfo | None], Key]:
+    def key_in(zone: tzinfo | None) -> Key:
+        known: dict[int, str] = {}  # by quarter of an hour: zones are slow
+
+        def key(row: LedgerRow) -> str | None:
+            if row.at is None:
+                return None
+            quarter = int(row.at.timestamp()) // QUARTER
+            if quarter not in known:
+                known[quarter] = row.at.astimezone(zone).strftime(form)
+            return known[quarter]
+
+        return key
+
+    return key_in
+
+
+def _by_text(key: Key) -> Callable[[tzinfo | None], Key]:
+    return lambda _zone: key
+
+
+KEYS: Mapping[By, Callable[[tzinfo | None], Key]] = {
+    "day": _by_time("%Y-%m-%d"),
+    "week": _by_time("%G-W%V"),
+    "month": _by_time("%Y-%m"),
+    "session": _by_text(lambda row: row.session),
+    "model": _by_text(lambda row: row.model),
+    "project": _by_text(lambda row: row.project),
+    "agent": _by_text(lambda row: row.agent),
+}

@@ -1,0 +1,60 @@
+"""`agent-logger find`: where a session's file is."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from agent_logger import config
+from agent_logger.cli import output
+
+if TYPE_CHECKING:
+    from agent_logger.store.claude_files import SessionFile
+
+
+class FoundFile(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    path: str
+    modified: str
+    bytes: int
+
+
+@click.command()
+@click.argument("session", metavar="ID")
+@click.option("--repo", type=click.Path(path_type=Path), help="Prefer the session of this project folder.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/find.json).")
+@config.settings_options()
+def command(settings: config.Settings, session: str, repo: Path | None, as_json: bool) -> int:  # noqa: ARG001
+    """Print where the file of a session is.
+
+    Looks through the folders of Claude Code: $CLAUDE_CONFIG_DIR, which may be a list with commas, else ~/.claude and
+    ~/.config/claude. Where several files have the same id, the newest is printed and the others are
+    named on stderr. Exit code: 0 found, 1 there is none, 2 that is no session id.
+
+    \b
+      agent-logger find 707575f7-6966-4682-abc3-e62e1560a136
+      less "$(agent-logger find 707575f7-6966-4682-abc3-e62e1560a136 --repo .)"
+    """
+    from agent_logger.store.claude_files import find
+    from agent_logger.store.layout import claude_roots
+
+    try:
+        found = find(claude_roots(), session, repo)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="ID") from error
+    if as_json:
+        output.json([_told(it) for it in found])
+    elif found:
+        output.echo(str(found[0].path))
+        for other in found[1:]:
+            output.note(f"also: {other.path}")
+    else:
+        output.note(f"no session {session} in {', '.join(map(str, claude_roots()))}")
+    return 0 if found else 1
+
+
+def _told(it: "SessionFile") -> FoundFile:
+    from agent_logger.store.clock import timestamp
+
+    return FoundFile(id=it.id, path=str(it.path), modified=timestamp(it.modified), bytes=it.size)

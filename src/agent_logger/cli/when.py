@@ -1,0 +1,39 @@
+"""Times as people say them: `2026-11-01`, `today`, `2 days ago`."""
+
+import re
+from datetime import datetime, timedelta
+
+import click
+
+_AGO = re.compile(r"(\d{1,5})\s*(minute|hour|day|week|month)s?(?:\s+ago)?")
+_DAYS = {"day": 1, "week": 7, "month": 30}
+
+
+class When(click.ParamType[datetime]):
+    name = "time"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        if isinstance(value, datetime):
+            return value
+        found = moment(str(value), datetime.now().astimezone())
+        if found is None:
+            self.fail(f"{value!r} is no time: say 2026-11-01, today, or '2 days ago'", param, ctx)
+        return found
+
+
+def moment(text: str, now: datetime) -> datetime | None:
+    """In the zone of `now`; days begin at midnight."""
+    text = text.strip().lower()
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    if text in ("today", "yesterday"):
+        return midnight - timedelta(days=text == "yesterday")
+    if ago := _AGO.fullmatch(text):
+        number, unit = int(ago[1]), ago[2]
+        if unit in _DAYS:
+            return midnight - timedelta(days=number * _DAYS[unit])
+        return now - timedelta(minutes=number * (60 if unit == "hour" else 1))
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=now.tzinfo)

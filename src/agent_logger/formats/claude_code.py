@@ -1,0 +1,363 @@
+"""What the files of a Claude Code session mean.
+
+The client writes a line per block of a response, per prompt and per result of a tool, the moment it exists; a resumed
+session goes on in the same file, a forked one in a new file that begins with a copy. Sub-agents have their own files.
+Order is that of the lines; the same line twice, as retries leave it, is read once.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from agent_logger.formats.claude_agents import AgentLines, Joins, agent_of, meta_of
+from agent_logger.formats.claude_exchanges import (
+    ExchangeLines,
+    command_of,
+    origin_of,
+    placed,
+    prompt_of,
+    queued,
+)
+from agent_logger.formats.claude_facts import Compaction, Facts, FileState, Titles
+from agent_logger.formats.claude_lines import records_of
+from agent_logger.formats.claude_records import (
+    AnyRecord,
+    AssistantRecord,
+    AttachmentRecord,
+    ForkedFrom,
+    SessionRecord,
+    ToolResultRecord,
+    ToolUseRecord,
+    ToolUseResult,
+    UserRecord,
+)
+from agent_logger.formats.claude_tree import Branch, Lineage, Tree
+from agent_logger.formats.claude_turns import (
+    TurnLines,
+    blocks_of,
+    is_unique,
+    text_of_message,
+    time_of,
+    with_side_file,
+)
+from agent_logger.formats.human_input import is_interruption
+from agent_logger.formats.source import File, Source
+from agent_logger.session import MAIN, SIDE, Block, Session, Turn
+from agent_logger.wire.jsonl import Damage, Torn
+
+AGENT = "claude-code"
+MOST_DAMAGE = 1_000  # places that are kept; all are counted
+
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transcript:
+    """A session, and what its files tell beside it."""
+
+    session: Session
+    lineage: Lineage  # for `parent_of`
+    branches: Sequence[Branch]
+    abandoned: frozenset[int]  # exchanges that the conversation did not go on from
+    compactions: Sequence[Compaction]
+    files: Sequence[FileState]  # that the client keeps copies of
+    summaries: Mapping[str, str]  # by the line of the session they are of, which may be another
+    reported_cost_usd: float | None  # the client's last total
+    version: str | None
+    entrypoint: str | None
+    lines: Mapping[str, int]  # by type, those that are not known too
+    damage: Sequence[tuple[str, Damage]]  # with the name of the file; at most `MOST_DAMAGE`
+    damaged: int
+
+
+def session_of(source: Source, summaries: Mapping[str, str] | None = None) -> Session:
+    """Whatever is in the files, nothing is raised. `summaries`: of other sessions' files."""
+    return transcript_of(source, summaries).session
+
+
+def transcript_of(source: Source, summaries: Mapping[str, str] | None = None) -> Transcript:
+    reading = _Reading(source)
+    reading.read_all()
+    return reading.transcript(summaries or {})
+
+
+def session_id_of(name: str, told: str | None) -> str:
+    """The name of the file is the session's; lines may still have the name of the one they were copied from."""
+    stem = name.rpartition("/")[2].removesuffix(".jsonl")
+    return stem if _UUID.match(stem) else told or stem
+
+
+@dataclass(slots=True)
+class _Damages:
+    kept: list[tuple[str, Damage]] = field(default_factory=list)
+    count: int = 0
+
+    def add(self, name: str, damage: Damage) -> None:
+        self.count += 1
+        if len(self.kept) < MOST_DAMAGE:
+            self.kept.append((name, damage))
+
+
+class _Reading:
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._tree = Tree()
+        self._facts = Facts()
+        self._titles = Titles()
+        self._damages = _Damages()
+        self._kinds: Counter[str] = Counter()
+        self._forked_from: str | None = None
+        self._exchanges: list[ExchangeLines] = []
+        self._command: str | None = None  # that may turn out to be a prompt
+        self._agents: dict[str, AgentLines] = {}
+        self._agent: AgentLines | None = None  # whose file is being read
+        self._turns: dict[str, TurnLines] = {}  # by message id
+        self._uses: dict[str, TurnLines] = {}  # by the id of a tool call
+        self._started_by: dict[str, str] = {}  # the call whose result names an agent
+        self._latest: dict[str, TurnLines] = {}  # by thread
+        self._message_ids: dict[str, None] = {}
+        self._now: datetime | None = None  # the time of the line that is being read
+
+    def read_all(self) -> None:
+        self._read(self._source.main)
+        for file in self._source.others:
+            if file.name.endswith(".jsonl"):
+                self._read(file)
+
+    def _read(self, file: File) -> None:
+        named = agent_of(file.name)
+        self._agent = self._agent_lines(named) if named else None
+        if self._agent:
+            self._agent.meta = meta_of(file.name, self._source.text)
+        for found in records_of(file):
+            if isinstance(found, Damage):
+                self._damages.add(file.name, found)
+            elif not isinstance(found, Torn):
+                self._record(found[0])
+
+    def _record(self, record: AnyRecord) -> None:
+        self._kinds[record.type] += 1
+        if not isinstance(record, SessionRecord):
+            return
+        uuid = record.uuid
+        if uuid and uuid in self._tree:
+            return  # a copy
+        self._now = time_of(record.timestamp)
+        self._facts.take(record, self._now)
+        self._titles.take(record)
+        if isinstance(record.forked_from, ForkedFrom):
+            self._forked_from = self._forked_from or record.forked_from.session_id
+        agent = self._agent_of(record)
+        exchange = None if agent else self._tree.exchange_of(record.parent_uuid)
+        if exchange is None and not agent:
+            exchange = len(self._exchanges)
+        begun = len(self._exchanges)
+        self._take(record, agent, exchange)
+        if len(self._exchanges) > begun and agent is None:
+            exchange = len(self._exchanges)
+            if uuid:
+                self._tree.begins(exchange, uuid)
+        if exchange and exchange <= len(self._exchanges):
+            self._exchanges[exchange - 1].see(self._now)
+        if uuid:
+            self._tree.add(uuid, record.parent_uuid, exchange)
+
+    def _agent_of(self, record: SessionRecord) -> AgentLines | None:
+        """The sub-agent that a line is of. Older clients write their lines into the session's file, without a name."""
+        if self._agent or not record.is_sidechain:
+            return self._agent
+        if record.agent_id or record.uuid is None:
+            return self._agent_lines(record.agent_id or "")
+        parent = record.parent_uuid
+        return self._agent_lines(self._tree.root(parent) if parent and parent in self._tree else record.uuid)
+
+    def _agent_lines(self, name: str) -> AgentLines:
+        if name not in self._agents:
+            self._agents[name] = AgentLines(name)
+        return self._agents[name]
+
+    # ------------------------------------------------------------ lines
+
+    def _take(self, record: SessionRecord, agent: AgentLines | None, exchange: int | None) -> None:
+        match record:
+            case AssistantRecord():
+                self._assistant(record, agent, exchange)
+            case UserRecord():
+                self._user(record, agent, exchange)
+            case AttachmentRecord():
+                self._attachment(record, agent, exchange)
+            case ToolUseRecord():
+                self._tool_use(record, agent, exchange)
+            case ToolResultRecord():
+                self._tool_result(record, agent, exchange)
+
+    def _user(self, record: UserRecord, agent: AgentLines | None, exchange: int | None) -> None:
+        blocks = blocks_of(text_of_message(record.message).content, self._now)
+        for block in blocks:
+            if block.kind == "tool_result":
+                self._result(with_side_file(block, record, self._source.text), agent, exchange)
+                if (
+                    isinstance(record.tool_use_result, ToolUseResult)
+                    and record.tool_use_result.agent_id
+                    and block.id
+                ):
+                    self._started_by.setdefault(record.tool_use_result.agent_id, block.id)
+        if agent:
+            if agent.prompt is None:
+                agent.prompt = "\n".join(block.text for block in blocks if block.kind == "text") or None
+            return
+        if exchange and is_interruption(block.text for block in blocks if block.kind == "text"):
+            self._exchanges[exchange - 1].interrupted = True
+        origin = origin_of(record)
+        prompt = prompt_of(record, blocks)
+        if prompt is not None:
+            self._begin(prompt, origin)
+        elif origin not in (None, "sdk") and not any(block.kind == "tool_result" for block in blocks):
+            self._begin(None, origin)
+        else:
+            self._command = command_of(record, blocks) or self._command
+
+    def _attachment(self, record: AttachmentRecord, agent: AgentLines | None, exchange: int | None) -> None:
+        attachment = record.attachment
+        if agent or attachment is None:
+            return
+        if attachment.type == "queued_command" and (prompt := queued(attachment.prompt)):
+            self._begin(prompt, None)
+        elif attachment.type == "max_turns_reached" and exchange:
+            self._exchanges[exchange - 1].stopped = True
+
+    def _assistant(self, record: AssistantRecord, agent: AgentLines | None, exchange: int | None) -> None:
+        message = text_of_message(record.message)
+        turn = self._turn(message.id, record.request_id, agent, exchange)
+        if turn.thread != (agent.thread if agent else MAIN):
+            return  # a sub-agent's file may begin with what its parent was told
+        for block in turn.take(record, message, self._now):
+            self._use(block, turn)
+        self._latest[turn.thread] = turn
+
+    def _tool_use(self, record: ToolUseRecord, agent: AgentLines | None, exchange: int | None) -> None:
+        turn = self._latest_turn(agent, exchange)
+        block = Block(
+            kind="tool_use", id=record.tool_use_id, name=record.name, input=record.input, at=self._now
+        )
+        turn.blocks.append(block)
+        turn.see(self._now)
+        self._use(block, turn)
+
+    def _tool_result(self, record: ToolResultRecord, agent: AgentLines | None, exchange: int | None) -> None:
+        block = {"type": "tool_result", "tool_use_id": record.tool_use_id, "content": record.content}
+        for result in blocks_of([{**block, "is_error": record.is_error}], self._now):
+            self._result(result, agent, exchange)
+
+    # ------------------------------------------------------------ turns
+
+    def _begin(self, prompt: str | None, origin: str | None, *, is_command: bool = False) -> None:
+        self._command = None
+        self._exchanges.append(ExchangeLines(prompt, origin, self._now, is_command))
+
+    def _turn(
+        self, message_id: str | None, request_id: str | None, agent: AgentLines | None, exchange: int | None
+    ) -> TurnLines:
+        known = self._turns.get(message_id) if message_id else None
+        if known and (is_unique(message_id) or self._is_same(known, request_id, agent)):
+            return known
+        # A turn is known by its id, so one whose id was used before has none.
+        turn = TurnLines(None if known else message_id, agent.thread if agent else MAIN)
+        if message_id:
+            self._turns[message_id] = turn
+        if agent:
+            agent.turns.append(turn)
+            return turn
+        if message_id:
+            self._message_ids[message_id] = None
+        self._exchange(exchange).turns.append(turn)
+        return turn
+
+    def _is_same(self, known: TurnLines, request_id: str | None, agent: AgentLines | None) -> bool:
+        """Local servers count to 999 and begin again, so one id may be of several responses."""
+        if known.request_id and request_id:
+            return known.request_id == request_id
+        thread = agent.thread if agent else MAIN
+        return self._latest.get(thread) is known and not known.results
+
+    def _exchange(self, number: int | None) -> ExchangeLines:
+        """The one a turn belongs to; a command that was answered was a prompt after all."""
+        if self._command and number == len(self._exchanges):
+            self._begin(self._command, None, is_command=True)
+        elif not self._exchanges:
+            self._begin(None, None)
+        else:
+            return self._exchanges[max(number or 0, 1) - 1]
+        return self._exchanges[-1]
+
+    def _latest_turn(self, agent: AgentLines | None, exchange: int | None) -> TurnLines:
+        thread = agent.thread if agent else MAIN
+        turn = self._latest.get(thread) or self._turn(None, None, agent, exchange)
+        self._latest[thread] = turn
+        return turn
+
+    def _use(self, block: Block, turn: TurnLines) -> None:
+        if block.kind == "tool_use" and block.id:
+            self._uses.setdefault(block.id, turn)
+
+    def _result(self, result: Block, agent: AgentLines | None, exchange: int | None) -> None:
+        """To the turn that called the tool; if that is not known, to the latest."""
+        turn = self._uses.get(result.id or "") or self._latest_turn(agent, exchange)
+        turn.results.append(result)
+
+    # ------------------------------------------------------------ the session
+
+    def transcript(self, summaries: Mapping[str, str]) -> Transcript:
+        facts = self._facts
+        session = self._session(summaries)
+        began = facts.began
+        ids = [it for it in self._message_ids if is_unique(it)]
+        return Transcript(
+            session=session,
+            lineage=Lineage(session=session.id, message_ids=ids, began=began, forked_from=self._forked_from),
+            branches=self._tree.branches(),
+            abandoned=self._tree.abandoned(),
+            compactions=facts.compactions,
+            files=facts.files,
+            summaries=self._titles.summaries,
+            reported_cost_usd=facts.reported_cost_usd,
+            version=facts.version,
+            entrypoint=facts.entrypoint,
+            lines=self._kinds,
+            damage=self._damages.kept,
+            damaged=self._damages.count,
+        )
+
+    def _session(self, summaries: Mapping[str, str]) -> Session:
+        agents = list(self._agents.values())
+        joins = Joins(agents, self._started_by, self._uses)
+        ordinary = [agent for agent in agents if agent.thread != SIDE]
+        turns = placed(self._exchanges, ordinary, joins)
+        aside = agents if not self._exchanges else [agent for agent in agents if agent.thread == SIDE]
+        count = len(self._exchanges)
+        return Session(
+            id=session_id_of(self._source.main.name, self._facts.session_id),
+            agent=AGENT,
+            title=self._titles.title(self._tree, summaries) or self._first_prompt(),
+            project=self._facts.cwd,
+            started=self._facts.began,
+            ended=self._facts.ended,
+            exchanges=[
+                it.told(number, _told(turns[number - 1]), last=number == count)
+                for number, it in enumerate(self._exchanges, 1)
+            ],
+            side_turns=_told(turn for agent in aside for turn in agent.turns),
+            parent=self._forked_from,
+            agents=joins.told(),
+        )
+
+    def _first_prompt(self) -> str | None:
+        inputs = [it for it in self._exchanges if it.user_input and it.user_input.strip()]
+        first = next((it for it in inputs if not it.is_command), inputs[0] if inputs else None)
+        return first.user_input.strip().split("\n")[0] if first and first.user_input else None
+
+
+def _told(turns: Iterable[TurnLines]) -> list[Turn]:
+    return [turn.told() for turn in turns]

@@ -1,0 +1,132 @@
+"""What the files of a Claude Code session tell beside the conversation: where and when, titles, compactions, files."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from agent_logger.formats.claude_records import (
+    Backup,
+    CostRecord,
+    CustomTitleRecord,
+    FileDeltaRecord,
+    FileHistoryRecord,
+    SessionRecord,
+    SummaryRecord,
+    SystemRecord,
+    TitleRecord,
+)
+from agent_logger.formats.claude_tree import Tree
+from agent_logger.formats.claude_turns import time_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compaction:
+    """The history was replaced by a summary of it."""
+
+    at: datetime | None
+    trigger: str | None  # manual, auto
+    tokens_before: int | None
+    tokens_after: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileState:
+    """A file as it was at a time. `hash` is the client's, or SHA-256 of the content where that stood in the line."""
+
+    path: str
+    at: datetime | None
+    hash: str | None
+
+
+@dataclass(slots=True)
+class Facts:
+    began: datetime | None = None
+    ended: datetime | None = None
+    session_id: str | None = None
+    cwd: str | None = None
+    version: str | None = None
+    entrypoint: str | None = None
+    reported_cost_usd: float | None = None
+    compactions: list[Compaction] = field(default_factory=list)
+    files: list[FileState] = field(default_factory=list)
+
+    def take(self, record: SessionRecord, at: datetime | None) -> None:
+        if at:
+            if self.began is None or at < self.began:
+                self.began = at
+            if self.ended is None or at > self.ended:
+                self.ended = at
+        self.session_id = self.session_id or record.session_id
+        self.cwd = self.cwd or record.cwd
+        self.version = record.version or self.version
+        self.entrypoint = self.entrypoint or record.entrypoint
+        match record:  # most lines are none of these
+            case SystemRecord(subtype="compact_boundary"):
+                self.compactions.append(_compaction(record, at))
+            case CostRecord():
+                self.reported_cost_usd = record.total_cost_usd
+            case FileHistoryRecord() | FileDeltaRecord():
+                self.files.extend(_states(record))
+
+
+def _compaction(record: SystemRecord, at: datetime | None) -> Compaction:
+    told = record.compact_metadata
+    return Compaction(
+        at=at,
+        trigger=told.trigger if told else None,
+        tokens_before=told.pre_tokens if told else None,
+        tokens_after=told.post_tokens if told else None,
+    )
+
+
+def _states(record: FileHistoryRecord | FileDeltaRecord) -> Iterator[FileState]:
+    if isinstance(record, FileDeltaRecord):
+        backups = {record.tracking_path: record.backup} if record.tracking_path and record.backup else {}
+        yield from (_state(path, it, record.timestamp) for path, it in backups.items())
+        return
+    for path, backup in record.files.items():
+        yield _state(path, backup, record.timestamp)
+    if record.snapshot:
+        for path, backup in record.snapshot.tracked_file_backups.items():
+            yield _state(path, backup, record.snapshot.timestamp or record.timestamp)
+
+
+def _state(path: str, backup: Backup, timestamp: str | None) -> FileState:
+    name = backup.backup_file_name
+    content = backup.content.encode("utf-8", "surrogatepass") if backup.content is not None else None
+    return FileState(
+        path=path,
+        at=time_of(backup.backup_time or backup.timestamp or timestamp),
+        hash=name.partition("@")[0]
+        if name
+        else hashlib.sha256(content).hexdigest()
+        if content is not None
+        else None,
+    )
+
+
+class Titles:
+    """The titles that lines give, the person's before the client's; the last one of each counts."""
+
+    def __init__(self) -> None:
+        self.summaries: dict[str, str] = {}  # by the line they end at
+        self._custom: str | None = None
+        self._own: str | None = None
+        self._summary: str | None = None  # that does not say of what
+
+    def take(self, record: SessionRecord) -> None:
+        if isinstance(record, TitleRecord):
+            self._own = record.ai_title or self._own
+        elif isinstance(record, CustomTitleRecord):
+            self._custom = record.custom_title or self._custom
+        elif isinstance(record, SummaryRecord) and record.summary:
+            if record.leaf_uuid:
+                self.summaries[record.leaf_uuid] = record.summary
+            else:
+                self._summary = record.summary
+
+    def title(self, tree: Tree, others: Mapping[str, str]) -> str | None:
+        """Summaries often stand in the file of the session that was begun next: `others` are those."""
+        own = (text for texts in (self.summaries, others) for leaf, text in texts.items() if leaf in tree)
+        return self._custom or self._own or self._summary or next(own, None)

@@ -1,0 +1,210 @@
+"""From the bytes of a line of Claude Code's to its record.
+
+Nearly every line is decoded once, straight into its type, and what the type does not name is passed over. A line that
+does not fit its type, or is no JSON to msgspec, is read again as any value, and each field that fits is taken: one odd
+field does not lose the others. What cannot be read at all is `Damage`, with its place. Nothing here raises.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from types import UnionType
+from typing import Any, Generic, TypeVar, Union, get_args, get_origin
+
+import msgspec
+
+from agent_logger.formats.claude_records import RECORDS, AnyRecord, AssistantRecord, Message, OtherRecord
+from agent_logger.formats.source import File, lines_of
+from agent_logger.wire import jsonl
+from agent_logger.wire.answer import fields_of, text_of, with_whole_characters
+from agent_logger.wire.jsonl import Damage, Entry, Torn, is_utf8
+from agent_logger.wire.lines import Line
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+REFUSED = (ValueError, RecursionError)  # msgspec's own errors are ValueErrors
+
+# Top-level fields with plain values, up to `type`. Quotes within texts are escaped, so this cannot match further in.
+_TYPE = re.compile(rb'\{(?:"[A-Za-z_]+":(?:"[^"\\]*"|null|true|false|\d+),)*?"type":"([^"\\]*)"')
+
+
+class _Head(msgspec.Struct, gc=False):
+    type: str = ""
+
+
+_head = msgspec.json.Decoder(_Head)
+
+
+def quick_type_of(data: bytes) -> bytes | None:
+    """The type of a line, by its first fields; none if they do not tell. The line may be damaged further on."""
+    found = _TYPE.match(data)
+    return found[1] if found else None
+
+
+def type_of(data: bytes) -> str:
+    """The type of a line; empty if that cannot be told."""
+    if found := _TYPE.match(data):
+        return found[1].decode("utf-8", "replace")
+    try:
+        return _head.decode(data).type
+    except REFUSED:
+        return ""
+
+
+def is_whole(data: bytes) -> bool:
+    """Whether a line is one object from its beginning to its end."""
+    try:
+        _head.decode(data)
+    except REFUSED:
+        return False
+    return True
+
+
+class Reader(Generic[S]):
+    """Reads lines into one type, or into the fields of it that fit."""
+
+    def __init__(self, record: type[S]) -> None:
+        self._record = record
+        self._decode = msgspec.json.Decoder(record).decode
+
+    def exact(self, data: bytes) -> S | None:
+        try:
+            return self._decode(data)
+        except REFUSED:
+            return None
+
+    def fitting(self, value: Any) -> S:
+        return fitting(self._record, fields_of(value))
+
+
+_readers: dict[str, Reader[Any]] = {name: Reader(record) for name, record in RECORDS.items()}
+_other: Reader[Any] = Reader(OtherRecord)
+
+
+def reader_of(kind: str) -> Reader[Any]:
+    return _readers.get(kind, _other)
+
+
+def records_of(file: File) -> Iterator[tuple[AnyRecord, bytes] | Damage | Torn]:
+    """Every record of a file with the bytes it was read from; those of unknown types are `OtherRecord`s."""
+    for line in lines_of(file):
+        if not isinstance(line, Line):
+            yield line
+        elif line.data and (record := read(line.data)):
+            yield record, line.data
+        else:
+            yield from _read_oddly(line)
+
+
+def read(data: bytes) -> AnyRecord | None:
+    """The record of a line that is as it should be, and nearly all are."""
+    kind = type_of(data)
+    record: AnyRecord | None = (
+        reader_of(kind).exact(data) if is_utf8(data) else None
+    )  # what is passed over, too
+    return None if kind == "assistant" and _has_no_content(record) else record
+
+
+def _has_no_content(record: AnyRecord | None) -> bool:
+    """Samples of the specification have `message` twice: a text, and an object with the usage alone."""
+    return (
+        isinstance(record, AssistantRecord)
+        and isinstance(record.message, Message)
+        and record.message.content is None
+        and record.message.id is None
+    )
+
+
+def _read_oddly(line: Line) -> Iterator[tuple[AnyRecord, bytes] | Damage]:
+    for found in jsonl.decode(line):
+        if isinstance(found, Damage):
+            yield found
+            continue
+        record = _oddly(found)
+        yield (
+            (record, found.raw)
+            if record
+            else Damage(found.line, found.offset, len(found.raw), "not a record")
+        )
+
+
+def _oddly(entry: Entry) -> AnyRecord | None:
+    if not isinstance(entry.value, dict):
+        return None
+    try:
+        value = with_whole_characters(_both_messages(entry))
+        record: AnyRecord = reader_of(text_of(value.get("type")) or "").fitting(value)
+    except RecursionError:
+        return None
+    return record
+
+
+def _both_messages(entry: Entry) -> dict[str, Any]:
+    """The value of a line; a text and an object that are both called `message` are joined."""
+    value = fields_of(entry.value)
+    message = value.get("message")
+    if not isinstance(message, dict) or "content" in message or entry.raw.count(b'"message"') < 2:
+        return value
+    try:
+        pairs = json.loads(entry.raw, object_pairs_hook=_Pairs)
+    except REFUSED:
+        return value
+    texts = [it for key, it in pairs if key == "message" and isinstance(it, str)]
+    return {**value, "message": {**message, "content": texts[0]}} if texts else value
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """The fields of an object as they stand, repeated ones too."""
+
+
+# ---------------------------------------------------------------- one field at a time
+
+
+def fitting(record: type[S], value: dict[str, Any]) -> S:
+    """The record of those fields that have the type they should have."""
+    taken: dict[str, Any] = {}
+    for field in msgspec.structs.fields(record):
+        if field.encode_name in value:
+            found = _fit(field.type, value[field.encode_name])
+            if found is not _MISFIT:
+                taken[field.name] = found
+    return record(**taken)
+
+
+_MISFIT = object()
+
+
+def _fit(wanted: Any, value: Any) -> Any:
+    try:
+        return msgspec.convert(value, wanted)
+    except REFUSED:
+        pass
+    for choice in get_args(wanted) if get_origin(wanted) in (Union, UnionType) else (wanted,):
+        if isinstance(value, dict) and isinstance(choice, type) and issubclass(choice, msgspec.Struct):
+            return fitting(choice, value)
+        if isinstance(value, dict) and get_origin(choice) is dict:
+            inner = {key: _fit(get_args(choice)[1], it) for key, it in value.items()}
+            return {key: it for key, it in inner.items() if it is not _MISFIT}
+        if choice is int and isinstance(value, float) and value.is_integer():
+            return int(value)
+    return _MISFIT
+
+
+# ---------------------------------------------------------------- whose
+
+
+class _Session(msgspec.Struct, gc=False):
+    session_id: str | None = msgspec.field(name="sessionId", default=None)
+
+
+_session = msgspec.json.Decoder(_Session)
+_SESSION = re.compile(rb'"sessionId":"([^"\\]*)"')  # for a line that is cut
+
+
+def session_of_line(data: bytes) -> str | None:
+    """The session that a line, or the beginning of one, says it is of."""
+    try:
+        return _session.decode(data).session_id
+    except REFUSED:
+        found = _SESSION.search(data)
+    return found[1].decode("utf-8", "replace") if found else None

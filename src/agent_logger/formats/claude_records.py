@@ -1,0 +1,341 @@
+"""The lines of Claude Code's session files, as types.
+
+Names are the file's own, in Python's spelling. All versions are read by the same types: a field that a version does not
+write is `None`. Beside them stand the shapes that the specification's samples have and no version was seen to write: a
+text as `message`, and `tool_use`, `tool_result` and `result` as lines of their own.
+"""
+
+from typing import Any, ClassVar
+
+import msgspec
+
+from agent_logger.session import Session, Usage
+
+MOST_TOKENS = 1 << 62  # a higher number is a mistake, and no database could hold it
+
+_NAMES = {
+    "session_id": "sessionId",
+    "parent_uuid": "parentUuid",
+    "git_branch": "gitBranch",
+    "is_sidechain": "isSidechain",
+    "agent_id": "agentId",
+    "user_type": "userType",
+    "forked_from": "forkedFrom",
+    "is_meta": "isMeta",
+    "is_compact_summary": "isCompactSummary",
+    "prompt_source": "promptSource",
+    "tool_use_result": "toolUseResult",
+    "request_id": "requestId",
+    "api_block_index": "apiBlockIndex",
+    "is_api_error_message": "isApiErrorMessage",
+    "is_aborted_mid_stream": "isAbortedMidStream",
+    "cost_usd": "costUSD",
+    "leaf_uuid": "leafUuid",
+    "logical_parent_uuid": "logicalParentUuid",
+    "compact_metadata": "compactMetadata",
+    "message_id": "messageId",
+    "tracking_path": "trackingPath",
+    "ai_title": "aiTitle",
+    "custom_title": "customTitle",
+    "total_cost_usd": "totalCostUSD",
+    "tracked_file_backups": "trackedFileBackups",
+    "backup_file_name": "backupFileName",
+    "backup_time": "backupTime",
+    "persisted_output_path": "persistedOutputPath",
+    "pre_tokens": "preTokens",
+    "post_tokens": "postTokens",
+    "context_tokens": "contextTokens",
+    "output_tokens": "outputTokens",
+}
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True, gc=False, rename=_NAMES):
+    """A piece of a line."""
+
+
+class Reported(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A piece in the API's own spelling."""
+
+
+class CacheCreation(Reported, frozen=True, kw_only=True):
+    ephemeral_5m_input_tokens: int | None = None
+    ephemeral_1h_input_tokens: int | None = None
+
+
+class MessageUsage(Reported, frozen=True, kw_only=True):
+    """Tokens as the API reported them for one response."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+    cache_creation: CacheCreation | None = None
+    service_tier: str | None = None
+
+    def usage(self) -> Usage:
+        split = self.cache_creation
+        short, long = (
+            (_count(split.ephemeral_5m_input_tokens), _count(split.ephemeral_1h_input_tokens))
+            if split
+            else (0, 0)
+        )
+        written = _count(self.cache_creation_input_tokens)
+        return Usage(
+            input_tokens=_count(self.input_tokens),
+            output_tokens=_count(self.output_tokens),
+            cache_read_tokens=_count(self.cache_read_input_tokens),
+            cache_write_tokens=written or short + long,
+            cache_write_1h_tokens=min(long, written) if written else long,
+        )
+
+
+def _count(tokens: int | None) -> int:
+    return max(0, min(tokens, MOST_TOKENS)) if tokens else 0
+
+
+class Message(Reported, frozen=True, kw_only=True):
+    """What the model said, or was told. `content` is a text or a list of blocks, in the API's own form."""
+
+    id: str | None = None
+    role: str | None = None
+    model: str | None = None
+    content: Any = None
+    stop_reason: str | None = None
+    usage: MessageUsage | None = None
+
+
+class Origin(Part, frozen=True, kw_only=True):
+    kind: str | None = None
+
+
+class ForkedFrom(Part, frozen=True, kw_only=True):
+    session_id: str | None = None
+
+
+class ToolUseResult(Part, frozen=True, kw_only=True):
+    """What the client knows of a tool's run beside what it tells the model."""
+
+    agent_id: str | None = None
+    persisted_output_path: str | None = None
+
+
+class CompactMetadata(Part, frozen=True, kw_only=True):
+    trigger: str | None = None
+    pre_tokens: int | None = None
+    post_tokens: int | None = None
+
+
+class Backup(Part, frozen=True, kw_only=True):
+    """A file's state: in the client's own shape a name that holds a hash, in the specification's the content."""
+
+    backup_file_name: str | None = None
+    backup_time: str | None = None
+    content: str | None = None
+    timestamp: str | None = None
+
+
+class Snapshot(Part, frozen=True, kw_only=True):
+    tracked_file_backups: dict[str, Backup] = {}
+    timestamp: str | None = None
+
+
+class Attachment(Part, frozen=True, kw_only=True):
+    type: str | None = None
+    prompt: Any = None  # of `queued_command`: what a person typed while the agent was at work
+
+
+# ---------------------------------------------------------------- lines
+
+
+class SessionRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False, rename=_NAMES):
+    """What every line may say."""
+
+    TYPE: ClassVar[str] = ""
+
+    type: str = ""
+    timestamp: str | None = None
+    session_id: str | None = None
+    uuid: str | None = None
+    parent_uuid: str | None = None
+    cwd: str | None = None
+    version: str | None = None
+    git_branch: str | None = None
+    entrypoint: str | None = None
+    is_sidechain: bool | None = None
+    agent_id: str | None = None
+    forked_from: ForkedFrom | str | None = None
+
+
+class UserRecord(SessionRecord, frozen=True, kw_only=True):
+    """What the model was told: a person's prompt, results of tools, texts of the client."""
+
+    TYPE = "user"
+
+    message: Message | str | None = None
+    user_type: str | None = None
+    is_meta: bool | None = None
+    is_compact_summary: bool | None = None
+    prompt_source: str | None = None
+    origin: Origin | str | None = None
+    tool_use_result: ToolUseResult | str | list[Any] | None = None
+
+
+class AssistantRecord(SessionRecord, frozen=True, kw_only=True):
+    """A response of the model, or one block of it; the lines of one response have the same `message.id`."""
+
+    TYPE = "assistant"
+
+    message: Message | str | None = None
+    user_type: str | None = None
+    request_id: str | None = None
+    api_block_index: int | None = None
+    is_api_error_message: bool | None = None
+    is_aborted_mid_stream: bool | None = None
+    cost_usd: float | None = None
+    usage: MessageUsage | None = None
+
+
+class ToolUseRecord(SessionRecord, frozen=True, kw_only=True):
+    """A tool call as a line of its own, in the specification's shape."""
+
+    TYPE = "tool_use"
+
+    name: str | None = None
+    input: Any = None
+    tool_use_id: str | None = None
+
+
+class ToolResultRecord(SessionRecord, frozen=True, kw_only=True):
+    """The result of a tool as a line of its own, in the specification's shape."""
+
+    TYPE = "tool_result"
+
+    content: Any = None
+    tool_use_id: str | None = None
+    is_error: bool | None = None
+
+
+class SummaryRecord(SessionRecord, frozen=True, kw_only=True):
+    """A title, for the session that has the line `leafUuid`; this may be another file's."""
+
+    TYPE = "summary"
+
+    summary: str | None = None
+    leaf_uuid: str | None = None
+
+
+class SystemRecord(SessionRecord, frozen=True, kw_only=True):
+    """What the client notes: a retry, a compaction, the output of a command."""
+
+    TYPE = "system"
+
+    subtype: str | None = None
+    message: Any = None
+    content: Any = None
+    is_meta: bool | None = None
+    logical_parent_uuid: str | None = None
+    compact_metadata: CompactMetadata | None = None
+
+
+class ResultRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run ended: the last line of the command's output."""
+
+    TYPE: ClassVar[str] = "result"
+
+    type: str = ""
+    result: str | None = None
+    session_id: str | None = None
+    duration_ms: float | None = None
+    num_turns: int | None = None
+    total_cost_usd: float | None = None
+
+
+class FileHistoryRecord(SessionRecord, frozen=True, kw_only=True):
+    """Files that the agent is about to change: the client's shape is `snapshot`, the specification's `files`."""
+
+    TYPE = "file-history-snapshot"
+
+    message_id: str | None = None
+    snapshot: Snapshot | None = None
+    files: dict[str, Backup] = {}
+
+
+class FileDeltaRecord(SessionRecord, frozen=True, kw_only=True):
+    """One more of them."""
+
+    TYPE = "file-history-delta"
+
+    tracking_path: str | None = None
+    backup: Backup | None = None
+
+
+class AttachmentRecord(SessionRecord, frozen=True, kw_only=True):
+    """What the client gave the model beside the conversation: reminders, inputs that were typed meanwhile."""
+
+    TYPE = "attachment"
+
+    attachment: Attachment | None = None
+
+
+class TitleRecord(SessionRecord, frozen=True, kw_only=True):
+    """The client's title; the last one counts."""
+
+    TYPE = "ai-title"
+
+    ai_title: str | None = None
+
+
+class CustomTitleRecord(SessionRecord, frozen=True, kw_only=True):
+    """The person's title."""
+
+    TYPE = "custom-title"
+
+    custom_title: str | None = None
+
+
+class CostRecord(SessionRecord, frozen=True, kw_only=True):
+    """The client's own total, written when it ends normally."""
+
+    TYPE = "cost-state"
+
+    total_cost_usd: float | None = None
+
+
+class OtherRecord(SessionRecord, frozen=True, kw_only=True):
+    """A line of a type that says nothing to a session, or that is newer than this."""
+
+
+AnyRecord = SessionRecord | ResultRecord
+
+RECORDS: dict[str, type[AnyRecord]] = {
+    record.TYPE: record
+    for record in (
+        UserRecord,
+        AssistantRecord,
+        ToolUseRecord,
+        ToolResultRecord,
+        SummaryRecord,
+        SystemRecord,
+        ResultRecord,
+        FileHistoryRecord,
+        FileDeltaRecord,
+        AttachmentRecord,
+        TitleRecord,
+        CustomTitleRecord,
+        CostRecord,
+    )
+}
+
+
+# ---------------------------------------------------------------- token usage
+
+
+class TokenUsage(Part, frozen=True, kw_only=True):
+    """The two numbers that the specification wants of a session."""
+
+    context_tokens: int  # that the model was last given to read, on the main thread
+    output_tokens: int  # of all responses, each once
+
+
+def token_usage(session: Session) -> TokenUsage:
+    return TokenUsage(context_tokens=session.context_tokens or 0, output_tokens=session.usage.output_tokens)

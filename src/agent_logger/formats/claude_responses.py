@@ -1,0 +1,208 @@
+"""The responses in the files of a Claude Code session, for the ledger: the fields that money needs, and no others.
+
+Most bytes of a file are results of tools. Their lines are known by their first fields and not decoded at all; of a
+response the blocks are passed over. It is the same decoder that reads whole sessions, and the same rules that make one
+response of its lines, so both ways come to the same numbers.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+import msgspec
+
+from agent_logger.formats.claude_agents import WARM_UP, agent_of
+from agent_logger.formats.claude_code import AGENT, session_id_of
+from agent_logger.formats.claude_lines import Reader, is_whole, quick_type_of, type_of
+from agent_logger.formats.claude_records import MessageUsage
+from agent_logger.formats.claude_turns import is_unique, more_final, time_of
+from agent_logger.formats.responses import ModelResponse
+from agent_logger.formats.source import File, Source, raw_lines_of
+from agent_logger.session import MAIN, SIDE, SYNTHETIC, Usage
+from agent_logger.wire import jsonl
+from agent_logger.wire.jsonl import Entry, is_utf8
+from agent_logger.wire.lines import Line
+
+FAMILY = "anthropic"
+
+
+class _Message(msgspec.Struct, frozen=True, gc=False):
+    id: str | None = None
+    model: str | None = None
+    stop_reason: str | None = None
+    usage: MessageUsage | None = None
+
+
+class _Record(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """What money needs of an `AssistantRecord`."""
+
+    message: _Message | str | None = None
+    request_id: str | None = None
+    timestamp: str | None = None
+    session_id: str | None = None
+    cwd: str | None = None
+    is_sidechain: bool | None = None
+    agent_id: str | None = None
+    is_aborted_mid_stream: bool | None = None
+    cost_usd: float | None = msgspec.field(name="costUSD", default=None)
+    usage: MessageUsage | None = None
+
+
+_reader = Reader(_Record)
+
+
+def responses_of(source: Source) -> Iterator[ModelResponse]:
+    """Each response of the session and its sub-agents once, those of the client's own making too (`is_synthetic`).
+
+    Whatever is in the files, nothing is raised.
+    """
+    rows = _Rows(source)
+    rows.read(source.main)
+    for file in source.others:
+        if file.name.endswith(".jsonl"):
+            rows.read(file)
+    return rows.told()
+
+
+@dataclass(slots=True)
+class _Row:
+    message_id: str | None
+    request_id: str | None
+    thread: str
+    session: str | None
+    project: str | None
+    model: str | None = None
+    reported: MessageUsage | None = None  # that `usage` was made of
+    usage: Usage | None = None
+    tier: str | None = None
+    at: datetime | None = None
+    final: bool = False  # the copy that `usage` is of had come to its end
+    aborted: bool = False
+    cost: float | None = None
+
+    def take(self, record: _Record, message: _Message) -> None:
+        self.request_id = record.request_id or self.request_id
+        self.model = message.model or self.model
+        self.aborted = self.aborted or bool(record.is_aborted_mid_stream)
+        if record.cost_usd is not None:
+            self.cost = max(self.cost or 0.0, record.cost_usd)  # copies say 0
+        at = time_of(record.timestamp)
+        if at and (self.at is None or at < self.at):
+            self.at = at
+        reported = message.usage or record.usage
+        if reported is None or self.model == SYNTHETIC:
+            return
+        final = message.stop_reason is not None
+        if final == self.final and reported == self.reported:
+            return  # as most lines repeat it
+        usage = reported.usage()
+        self.tier = reported.service_tier or self.tier
+        if self.usage is None or more_final(usage, self.usage, final=final, was_final=self.final):
+            self.reported, self.usage, self.final = reported, usage, final
+
+
+class _Rows:
+    def __init__(self, source: Source) -> None:
+        self._name = source.main.name
+        self._rows: list[_Row] = []
+        self._by_id: dict[str, _Row] = {}
+        self._open: dict[str, _Row] = {}  # the latest by thread, as long as nothing else was said there
+        self._session: str | None = None
+        self._cwd: str | None = None
+
+    def read(self, file: File) -> None:
+        agent = agent_of(file.name)
+        thread = f"agent:{agent}" if agent else None
+        first = True
+        for data in raw_lines_of(file):
+            kind = quick_type_of(data)
+            if kind == b"user":
+                if agent and first and _is_warm_up(data):
+                    thread = SIDE
+                self._open.clear()
+                first = False
+            # Quotes within texts are escaped, so this stands in lines of responses, in those that are glued to one, and
+            # in few others.
+            if kind == b"assistant" or b'"assistant"' in data:
+                self._line(data, thread)
+
+    def _line(self, data: bytes, thread: str | None) -> None:
+        kind = type_of(data)
+        record = _reader.exact(data) if kind == "assistant" and is_utf8(data) else None
+        if record is not None:
+            self._take(record, thread)
+        elif kind in ("", "assistant") or not is_whole(data):
+            self._damaged(data, thread)
+
+    def _damaged(self, data: bytes, thread: str | None) -> None:
+        for found in jsonl.decode(Line(0, 0, len(data), data)):
+            if (
+                isinstance(found, Entry)
+                and isinstance(found.value, dict)
+                and found.value.get("type") == "assistant"
+            ):
+                self._take(_reader.fitting(found.value), thread)
+
+    def _take(self, record: _Record, thread: str | None) -> None:
+        message = record.message if isinstance(record.message, _Message) else _Message()
+        self._session = self._session or record.session_id
+        self._cwd = self._cwd or record.cwd
+        if thread is None:
+            thread = f"agent:{record.agent_id or ''}" if record.is_sidechain else MAIN
+        row = self._row(message.id, record, thread)
+        if row.thread == thread:
+            row.take(record, message)
+
+    def _row(self, message_id: str | None, record: _Record, thread: str) -> _Row:
+        known = self._by_id.get(message_id) if message_id else None
+        if known and (is_unique(message_id) or self._is_same(known, record, thread)):
+            return known
+        row = _Row(message_id, record.request_id, thread, record.session_id, record.cwd)
+        self._rows.append(row)
+        self._open[thread] = row
+        if message_id:
+            self._by_id[message_id] = row
+        return row
+
+    def _is_same(self, known: _Row, record: _Record, thread: str) -> bool:
+        """Local servers count to 999 and begin again, so one id may be of several responses."""
+        if known.request_id and record.request_id:
+            return known.request_id == record.request_id
+        return self._open.get(thread) is known
+
+    def told(self) -> Iterator[ModelResponse]:
+        session = session_id_of(self._name, self._session)
+        for row in self._rows:
+            yield ModelResponse(
+                family=FAMILY,
+                message_id=row.message_id,
+                request_id=row.request_id,
+                model=row.model,
+                usage=row.usage,
+                tier=row.tier,
+                at=row.at,
+                session=session,
+                project=row.project or self._cwd,
+                agent=AGENT,
+                thread=row.thread,
+                final=row.final and not row.aborted,
+                reported_cost_usd=row.cost,
+                witness="transcript",
+            )
+
+
+class _Prompt(msgspec.Struct, gc=False):
+    content: object = None
+
+
+class _User(msgspec.Struct, gc=False):
+    message: _Prompt | str | None = None
+
+
+_user = Reader(_User)
+
+
+def _is_warm_up(data: bytes) -> bool:
+    told = _user.exact(data)
+    message = told.message if told else None
+    return (message.content if isinstance(message, _Prompt) else message) == WARM_UP

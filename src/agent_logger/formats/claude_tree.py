@@ -1,0 +1,150 @@
+"""How lines of Claude Code's hang together: `parentUuid` within a file, message ids between files.
+
+Order is the file's. A walk from a leaf to the root would lose results of tools that ran side by side, for they hang off
+different lines of one response; so the tree only tells where a conversation was taken up again at an earlier point.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import takewhile
+
+_LATE = datetime.max.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """Exchanges that go on from the same point; the last one is what the conversation went on with."""
+
+    after: int  # the number of the exchange; 0 is the beginning
+    exchanges: Sequence[int]
+
+
+class Tree:
+    """The lines of a file by their ids, each with the number of the exchange it is in."""
+
+    def __init__(self) -> None:
+        self._parents: dict[str, str | None] = {}
+        self._exchange_of: dict[str, int] = {}
+        self._prompts: dict[int, str] = {}  # the line that began an exchange
+        self._last: str | None = None  # of the main thread
+
+    def __contains__(self, uuid: str) -> bool:
+        return uuid in self._parents
+
+    def add(self, uuid: str, parent: str | None, exchange: int | None) -> None:
+        """`exchange`: none for a line that is not of the main thread."""
+        self._parents[uuid] = parent
+        if exchange is not None:
+            self._exchange_of[uuid] = exchange
+            self._last = uuid
+
+    def exchange_of(self, uuid: str | None) -> int | None:
+        return self._exchange_of.get(uuid) if uuid else None
+
+    def begins(self, exchange: int, uuid: str) -> None:
+        self._prompts[exchange] = uuid
+
+    def root(self, uuid: str) -> str:
+        """The first known line above."""
+        return [uuid, *self._above(uuid)][-1]
+
+    def branches(self) -> list[Branch]:
+        followers: dict[int, list[int]] = {}
+        for exchange in sorted(self._prompts):
+            followers.setdefault(self._before(exchange), []).append(exchange)
+        return [Branch(after, found) for after, found in sorted(followers.items()) if len(found) > 1]
+
+    def abandoned(self) -> frozenset[int]:
+        """Exchanges that the last line does not go on from."""
+        on_the_way = {exchange for exchange in self._way() if exchange}
+        return frozenset(self._prompts) - on_the_way if on_the_way else frozenset()
+
+    def _way(self) -> Iterator[int]:
+        exchange = self._exchange_of.get(self._last or "", 0)
+        seen: set[int] = set()
+        while exchange and exchange not in seen:
+            seen.add(exchange)
+            yield exchange
+            exchange = self._before(exchange)
+
+    def _before(self, exchange: int) -> int:
+        """The exchange that one goes on from. Where a line is missing, that is the one before it in the file."""
+        prompt = self._prompts.get(exchange)
+        if prompt is None:
+            return exchange - 1
+        top = prompt
+        for above in self._above(prompt):
+            found = self._exchange_of.get(above)
+            if found is not None and found < exchange:
+                return found
+            top = above
+        return 0 if self._parents.get(top) is None else exchange - 1
+
+    def _above(self, uuid: str) -> Iterator[str]:
+        """From the line above on; lines of a broken file may form a circle."""
+        seen = {uuid}
+        parent = self._parents.get(uuid)
+        while parent is not None and parent in self._parents and parent not in seen:
+            seen.add(parent)
+            yield parent
+            parent = self._parents[parent]
+
+
+# ---------------------------------------------------------------- forks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lineage:
+    """What can be told of a session's descent from its files alone."""
+
+    session: str
+    message_ids: Sequence[str] = ()  # of the main thread, in order, each once
+    began: datetime | None = None  # the earliest time in its file
+    forked_from: str | None = None  # as the client says
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parent:
+    session: str
+    shared: Sequence[str]  # the message ids of the history that was copied
+    certain: bool  # the client says so; else it was concluded from what both have
+
+
+def parent_of(own: Lineage, others: Iterable[Lineage]) -> Parent | None:
+    """The session whose history this one begins with a copy of; none if it begins with its own.
+
+    Copies keep the ids of messages, and in newer clients their times, but nothing says which file was first. It is the
+    one that stopped where the other goes on; else the one that began earlier; of several, the one that shares most.
+    """
+    found = [
+        (shared, other)
+        for other in others
+        if other.session != own.session and (shared := _shared(own, other))
+    ]
+    if own.forked_from:
+        named = next((shared for shared, other in found if other.session == own.forked_from), [])
+        return Parent(session=own.forked_from, shared=named, certain=True)
+    older = [(shared, other) for shared, other in found if _is_older(other, own)]
+    if not older:
+        return None
+    shared, other = min(
+        older, key=lambda it: (-len(it[0]), _age(it[1]), len(it[1].message_ids), it[1].session)
+    )
+    return Parent(session=other.session, shared=shared, certain=False)
+
+
+def _shared(own: Lineage, other: Lineage) -> list[str]:
+    theirs = frozenset(other.message_ids)
+    return list(takewhile(theirs.__contains__, own.message_ids))
+
+
+def _is_older(other: Lineage, own: Lineage) -> bool:
+    theirs, ours = frozenset(other.message_ids), frozenset(own.message_ids)
+    if theirs != ours and (theirs < ours or ours < theirs):
+        return theirs < ours
+    return (_age(other), other.session) < (_age(own), own.session)
+
+
+def _age(lineage: Lineage) -> datetime:
+    return lineage.began or _LATE

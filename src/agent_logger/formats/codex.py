@@ -1,0 +1,278 @@
+"""Codex rollouts: `sessions/YYYY/MM/DD/rollout-<time>-<id>.jsonl`, one file a thread, written on through every resume.
+
+What happened stands in `response_item` lines, in the form of the responses API; `event_msg` lines repeat it for the
+screen. Three things make it more than a list:
+
+- Usage comes beside the items, after them or (before 0.77) in front of them; a turn is what lies between.
+- A fork begins with a copy of its parent's lines, with new times (since 2026: with a reference instead). The copy is
+  cut: it was read in the parent's file, and billed there.
+- Sub-agents are rollouts of their own, whose first line names the thread that started them.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from agent_logger.formats.codex_lines import AnyLine, Compacted, Context, Event, Item, Record, lines_of
+from agent_logger.formats.codex_meta import Meta
+from agent_logger.formats.codex_usage import Meter
+from agent_logger.formats.conversation import Conversation, OpenTurn
+from agent_logger.formats.human_input import typed
+from agent_logger.formats.objects import time_of
+from agent_logger.formats.responses import ModelResponse
+from agent_logger.formats.source import File, Source
+from agent_logger.formats.wire_blocks import item_blocks, item_result, value_of
+from agent_logger.session import MAIN, Block, Session, Usage
+from agent_logger.wire.answer import Json, fields_of, text_of
+
+AGENT = "codex"
+BURST = timedelta(seconds=0.5)  # the lines of a copy come faster than this, one after the other
+_UUID7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
+_ID_IN_NAME = re.compile(r"rollout-[0-9T-]+?-([0-9a-f-]{36})\.jsonl")
+_EXIT_STATUS = re.compile(r"^(?:Process exited with|Exit) code:? (\d+)$", re.MULTILINE)
+
+
+def session_of(source: Source) -> Session:
+    """Whatever is in the files, nothing is raised."""
+    main = _Rollout(source.main, MAIN)
+    main.read_all()
+    for file in source.others:
+        other = _Rollout(file, None)
+        other.read_all()
+        main.conversation.place(other.conversation.turns())
+    told, meta = main.conversation, main.meta
+    return Session(
+        id=meta.id,
+        agent=AGENT,
+        title=told.title(),
+        project=meta.cwd,
+        started=told.started,
+        ended=told.ended,
+        exchanges=told.told(),
+        parent=meta.forked_from or meta.spawned_by,
+    )
+
+
+def responses_of(source: Source) -> Iterator[ModelResponse]:
+    """The same usage as the session's, without its texts."""
+    session: str | None = None
+    for file in (source.main, *source.others):
+        rollout = _Rollout(file, MAIN if file is source.main else None)
+        for at, usage, response_id in rollout.read_usage():
+            session = session or rollout.meta.id
+            yield ModelResponse(
+                family="openai",
+                message_id=response_id,
+                request_id=None,
+                model=rollout.model,
+                usage=usage,
+                tier=rollout.tier,
+                at=at,
+                session=session,
+                project=rollout.meta.cwd,
+                agent=AGENT,
+                thread=rollout.thread,
+                final=True,
+                reported_cost_usd=None,
+                witness="transcript",
+            )
+        session = session or rollout.meta.id
+
+
+class _Rollout:
+    """One file, read line by line."""
+
+    def __init__(self, file: File, thread: str | None) -> None:
+        self.conversation = Conversation()
+        self.meta = Meta(id=_id_of_name(file.name))
+        self.model: str | None = None
+        self.tier: str | None = None
+        self._file = file
+        self._thread = thread
+        self._known = False  # the first line was read
+        self._copied = False  # what comes is a copy of the parent's
+        self._dated = False  # ids of turns say whose they are
+        self._last_time: datetime | None = None
+        self._meter = Meter()
+        self._turn: OpenTurn | None = None
+        self._open = False  # the turn may get more items
+        self._early: tuple[Usage, str | None, datetime | None] | None = None  # usage whose items are to come
+
+    @property
+    def thread(self) -> str:
+        return self._thread or f"agent:{self.meta.id}"
+
+    def read_all(self) -> None:
+        for at, line in lines_of(self._file):
+            self._follow(line, at)
+            if type(line) is not Item and (used := self._used(line)):
+                self._take_usage(*used, at)
+            if not self._copied:
+                self._happened(line, at)
+        self._settle_early()
+
+    def read_usage(self) -> Iterator[tuple[datetime | None, Usage, str | None]]:
+        for at, line in lines_of(self._file, items=self._looks_for_a_pause):
+            self._follow(line, at)
+            if used := self._used(line):
+                yield at, *used
+
+    # ------------------------------------------------------------ whose lines, which model
+
+    def _follow(self, line: AnyLine, at: datetime | None) -> None:
+        if self._looks_for_a_pause():
+            self._watch(at)
+        if type(line) is Item:
+            return
+        match line:
+            case Meta():
+                self._take_meta(line)
+            case Context():
+                self.model = line.model or self.model
+                self.tier = line.service_tier or self.tier
+                self._take_turn_id(line.turn_id)
+            case Event(type="task_started"):
+                self._take_turn_id(line.turn_id)
+
+    def _take_meta(self, meta: Meta) -> None:
+        if not self._known:
+            self._known, self.meta = True, meta
+            self._copied = meta.forked_from is not None
+            self.conversation.see(time_of(meta.started))
+        elif meta.id != self.meta.id:
+            self._copied = True
+
+    def _take_turn_id(self, turn: str | None) -> None:
+        """Ids are made of the time: a turn that began before its session is the parent's."""
+        if turn and self._known and _UUID7.fullmatch(turn) and _UUID7.fullmatch(self.meta.id):
+            self._copied, self._dated = turn < self.meta.id, True
+
+    def _looks_for_a_pause(self) -> bool:
+        """A copy is written in one go; only that tells where it ends, if turns have no ids."""
+        return self._copied and not self._dated
+
+    def _watch(self, at: datetime | None) -> None:
+        if at and self._last_time and at - self._last_time > BURST:
+            self._copied = False
+        self._last_time = at or self._last_time
+
+    # ------------------------------------------------------------ usage
+
+    def _used(self, line: AnyLine) -> tuple[Usage, str | None] | None:
+        """Of a response, with its id. Copies are counted through, for the counter goes on behind them."""
+        match line:
+            case Record():
+                used, response_id = self._meter.record(line.usage), line.response_id
+            case Event(type="token_count"):
+                used, response_id = self._meter.counted(line.info), None
+            case _:
+                return None
+        return (used, response_id) if used and not self._copied else None
+
+    def _take_usage(self, usage: Usage, response_id: str | None, at: datetime | None) -> None:
+        self._settle_early()
+        if self._turn and self._turn.usage is None:
+            self._turn.usage, self._turn.message_id = usage, response_id
+            self._turn.see(at)
+            self._open = False
+        else:
+            self._early = usage, response_id, at
+
+    def _settle_early(self) -> None:
+        """Usage that no item followed was billed all the same."""
+        if self._early:
+            self._begin(self._early[2])
+            self._open = False
+
+    def _begin(self, at: datetime | None) -> OpenTurn:
+        self._turn = turn = OpenTurn(thread=self.thread, model=self.model, tier=self.tier)
+        self._open = True
+        turn.see(at)
+        if self._early:
+            turn.usage, turn.message_id, _ = self._early
+            self._early = None
+        self.conversation.add(turn)
+        self.conversation.see(at)
+        return turn
+
+    # ------------------------------------------------------------ what happened
+
+    def _happened(self, line: AnyLine, at: datetime | None) -> None:
+        match line:
+            case Item():
+                self._item(line.fields, at)
+            case Event(type="task_complete" | "turn_complete"):
+                self._settle_early()
+                self.conversation.end("failed" if line.error else "result", at)
+            case Event(type="turn_aborted"):
+                if self._turn and self._turn.usage is None:
+                    self._turn.complete = False
+                self.conversation.end("cut", at)
+            case Compacted() if self._early:  # the response that wrote the summary is not among the items
+                turn = self._begin(at)
+                self._open = False
+                summary = Block(kind="other", text=line.message or "", raw={"type": "compacted"})
+                self.conversation.put(turn, summary, at)
+
+    def _item(self, item: Json, at: datetime | None) -> None:
+        kind, role = text_of(item.get("type")) or "", item.get("role")
+        if kind == "message" and role != "assistant":
+            if role == "user":
+                self._open = False
+                self._user(item, at)
+        elif kind.endswith("_output"):
+            self._open = False
+            self.conversation.result(_output(item), at)
+        else:
+            turn = self._turn if self._turn and self._open else self._begin(at)
+            for block in item_blocks(item):
+                self.conversation.put(turn, _named(block, item), at)
+
+    def _user(self, item: Json, at: datetime | None) -> None:
+        text = _typed(item)
+        if text:
+            self._settle_early()
+            self.conversation.ask(text, at)
+
+
+def _id_of_name(name: str) -> str:
+    """For a file whose first line is lost."""
+    found = _ID_IN_NAME.search(name)
+    return found[1] if found else name
+
+
+def _typed(item: Json) -> str | None:
+    """What a person typed. Newer versions say so of every piece; others are told by how they begin."""
+    content = item.get("content")
+    parts = [part for part in content if type(part) is dict] if type(content) is list else []
+    texts = [text_of(part.get("text")) or "" for part in parts]
+    kinds = fields_of(item.get("internal_chat_message_metadata_passthrough")).get("content_item_kinds")
+    if type(kinds) is list and len(kinds) == len(parts):
+        mine = [text for text, kind in zip(texts, kinds, strict=True) if str(kind).startswith("user.")]
+        return "\n".join(filter(None, mine)) or ("[image]" if mine else None)
+    if any(part.get("type") == "input_image" for part in parts):
+        return typed(texts) or "[image]"
+    return typed(texts)
+
+
+def _named(block: Block, item: Json) -> Block:
+    """With the server's name, where the tool is one of an MCP server."""
+    space = item.get("namespace")
+    if block.kind == "tool_use" and type(space) is str and space.startswith("mcp__"):
+        return replace(block, name=f"{space.removesuffix('__')}__{block.name}")
+    return block
+
+
+def _output(item: Json) -> Block:
+    """What a tool gave. Commands tell their exit status in it, in a form of each version's own."""
+    block = item_result(item)
+    if block.text.startswith("{"):
+        told = fields_of(value_of(block.text))
+        status = fields_of(told.get("metadata")).get("exit_code")
+        if isinstance(told.get("output"), str) and status is not None:
+            return replace(block, text=told["output"], is_error=status != 0)
+    head = block.text[:400].split("\nOutput:", 1)[0]
+    found = _EXIT_STATUS.search(head)
+    failed = fields_of(item.get("output")).get("success") is False
+    return replace(block, is_error=failed or bool(found and found[1] != "0"))

@@ -1,0 +1,179 @@
+"""A session in the making, whichever agent's file is read: inputs, turns, and the results of tools, as they come."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from agent_logger.session import MAIN, Block, Exchange, Turn, Usage, Witness
+
+TRANSCRIPT: frozenset[Witness] = frozenset({"transcript"})
+
+
+@dataclass(slots=True)
+class OpenTurn:
+    thread: str = MAIN
+    message_id: str | None = None
+    model: str | None = None
+    tier: str | None = None
+    stop_reason: str | None = None
+    usage: Usage | None = None
+    started: datetime | None = None
+    ended: datetime | None = None
+    complete: bool = True
+    blocks: list[Block] = field(default_factory=list)
+
+    def see(self, at: datetime | None) -> None:
+        if at:
+            self.started = min(self.started or at, at)
+            self.ended = max(self.ended or at, at)
+
+    def waits(self) -> bool:
+        """For the result of a tool."""
+        results = {block.id for block in self.blocks if block.kind == "tool_result"}
+        return any(block.kind == "tool_use" and block.id not in results for block in self.blocks)
+
+    def told(self) -> Turn:
+        return Turn(
+            message_id=self.message_id,
+            thread=self.thread,
+            model=self.model,
+            service_tier=self.tier,
+            stop_reason=self.stop_reason,
+            blocks=self.blocks,
+            usage=self.usage,
+            started=self.started,
+            ended=self.ended,
+            witnesses=TRANSCRIPT,
+            complete=self.complete,
+        )
+
+
+@dataclass(slots=True)
+class OpenExchange:
+    user_input: str | None = None
+    origin: str | None = None
+    started: datetime | None = None
+    ended: datetime | None = None
+    turns: list[OpenTurn] = field(default_factory=list)
+    end_reason: str | None = None  # as the client told it
+
+    def see(self, at: datetime | None) -> None:
+        if at:
+            self.started = min(self.started or at, at)
+            self.ended = max(self.ended or at, at)
+
+    def told(self, number: int, *, last: bool) -> Exchange:
+        reason = self.end_reason or self._guessed_end(last=last)
+        return Exchange(
+            number=number,
+            started=self.started,
+            ended=self.ended,
+            user_input=self.user_input,
+            origin=self.origin,
+            turns=[turn.told() for turn in self.turns],
+            complete=reason == "result",
+            end_reason=reason,
+        )
+
+    def _guessed_end(self, *, last: bool) -> str | None:
+        """Where the client does not say that it yielded: by its last turn."""
+        own = [turn for turn in self.turns if turn.thread == MAIN]
+        if own and own[-1].complete and not own[-1].waits():
+            return "result"
+        return None if last else "input"
+
+
+class Conversation:
+    def __init__(self) -> None:
+        self.exchanges: list[OpenExchange] = []
+        self.started: datetime | None = None
+        self.ended: datetime | None = None
+        self._callers: dict[str, OpenTurn] = {}
+        self._answered: set[str] = set()  # ids of tool calls
+        self._latest: OpenTurn | None = None
+
+    def see(self, at: datetime | None) -> None:
+        if at:
+            self.started = min(self.started or at, at)
+            self.ended = max(self.ended or at, at)
+
+    def ask(self, text: str, at: datetime | None) -> None:
+        """An input of a person begins an exchange."""
+        self.see(at)
+        self.exchanges.append(OpenExchange(text, None, at, at))
+
+    def current(self) -> OpenExchange:
+        if not self.exchanges:  # the beginning is missing
+            self.exchanges.append(OpenExchange())
+        return self.exchanges[-1]
+
+    def add(self, turn: OpenTurn) -> None:
+        """A turn that begins now."""
+        self.current().turns.append(turn)
+        self._latest = turn
+
+    def put(self, turn: OpenTurn, block: Block, at: datetime | None) -> None:
+        self._see(turn, at)
+        turn.blocks.append(_at(block, at) if at and not block.at else block)
+        if block.kind == "tool_use" and block.id:
+            self._callers[block.id] = turn
+            self._answered.discard(block.id)  # some servers use ids again
+        elif block.kind == "tool_result" and block.id:
+            self._answered.add(block.id)
+
+    def result(self, block: Block, at: datetime | None) -> None:
+        """Of a tool, to the turn that called it, once; to the latest if that is not known."""
+        if block.id and block.id in self._answered:
+            return
+        turn = self._callers.get(block.id or "") or self._latest
+        if turn is None:
+            turn = OpenTurn(complete=False)
+            self.add(turn)
+        self.put(turn, block, at)
+
+    def end(self, reason: str, at: datetime | None) -> None:
+        """The agent has yielded."""
+        self.see(at)
+        if self.exchanges:
+            self.exchanges[-1].see(at)
+            self.exchanges[-1].end_reason = reason
+
+    def place(self, turns: list[OpenTurn]) -> None:
+        """Turns of a sub-agent, in the exchange that was in flight when it began."""
+        began = min((turn.started for turn in turns if turn.started), default=None)
+        before = [it for it in self.exchanges if began and it.started and it.started <= began]
+        exchange = before[-1] if before else self.current()
+        exchange.turns.extend(turns)
+        for turn in turns:
+            self.see(turn.started)
+            self.see(turn.ended)
+
+    def turns(self) -> list[OpenTurn]:
+        return [turn for exchange in self.exchanges for turn in exchange.turns]
+
+    def told(self) -> list[Exchange]:
+        count = len(self.exchanges)
+        return [it.told(number, last=number == count) for number, it in enumerate(self.exchanges, 1)]
+
+    def title(self) -> str | None:
+        inputs = (it.user_input for it in self.exchanges if it.user_input)
+        return next((text.strip().split("\n")[0] for text in inputs), None)
+
+    def _see(self, turn: OpenTurn, at: datetime | None) -> None:
+        turn.see(at)
+        self.see(at)
+        if self.exchanges:
+            self.exchanges[-1].see(at)
+
+
+def _at(block: Block, at: datetime) -> Block:
+    """With its time. `dataclasses.replace` takes five times as long, and this is done to every block."""
+    return Block(
+        kind=block.kind,
+        text=block.text,
+        id=block.id,
+        name=block.name,
+        input=block.input,
+        is_error=block.is_error,
+        at=at,
+        raw=block.raw,
+    )

@@ -1,0 +1,83 @@
+"""The JSON objects of other agents' lines, made safe to keep; and the times that stand in them.
+
+Decoded lines may still hold halves of characters, which no file and no terminal can hold, and nesting that later
+readers could not follow. Both are rare, and told by the bytes, so that looking for them costs next to nothing.
+"""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from agent_logger.formats.source import File, raw_lines_of
+from agent_logger.wire import jsonl
+from agent_logger.wire.answer import MOST_NESTED, Json, nested_deeper, with_whole_characters
+from agent_logger.wire.jsonl import Entry
+from agent_logger.wire.lines import Line
+
+REFUSED = (ValueError, RecursionError)  # msgspec's own errors are ValueErrors
+
+_decode = msgspec.json.Decoder().decode
+
+
+def objects_of(file: File) -> Iterator[Json]:
+    """In order. What is no object, or nested too deeply, is left out: `verify` tells of it."""
+    for line in raw_lines_of(file):
+        try:
+            value = decoded(line, line)
+        except REFUSED:
+            yield from salvaged(line)
+        else:
+            if type(value) is dict:
+                yield value
+
+
+def decoded(data: bytes | msgspec.Raw, line: bytes) -> Any:
+    """What is written in `data`, a part of the line; none if it cannot be kept. Raises those of `REFUSED`."""
+    return _shallow(_decode(data), line)  # msgspec itself refuses halves of characters
+
+
+def salvaged(line: bytes) -> Iterator[Json]:
+    """Those of a line that is damaged, or holds what msgspec refuses."""
+    for found in jsonl.decode(Line(1, 0, len(line), line)):
+        if isinstance(found, Entry):
+            value = _shallow(found.value, found.raw)
+            if type(value) is dict:
+                yield with_whole_characters(value)
+
+
+def _shallow(value: Any, raw: bytes) -> Any:
+    if raw.count(b"{") + raw.count(b"[") <= MOST_NESTED or not isinstance(value, dict | list):
+        return value
+    return None if nested_deeper(value, MOST_NESTED) else value
+
+
+def time_of(text: Any) -> datetime | None:
+    """Of ISO 8601, with a zone, so that it can be compared with others."""
+    if type(text) is not str:
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return _in_utc(time)
+
+
+def time_of_ms(since_1970: Any) -> datetime | None:
+    if type(since_1970) is not int and type(since_1970) is not float:
+        return None
+    try:
+        return datetime.fromtimestamp(since_1970 / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _in_utc(time: datetime) -> datetime | None:
+    """A time at the end of the calendar may have no equal in UTC."""
+    if time.tzinfo is UTC:
+        return time
+    try:
+        return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
+    except OverflowError:
+        return None

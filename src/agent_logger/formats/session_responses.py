@@ -1,0 +1,56 @@
+"""The model responses of a session, for the ledger: how wire logs and exchange logs enter it."""
+
+from collections.abc import Iterator, Mapping
+
+from agent_logger.formats.responses import ModelResponse
+from agent_logger.prices import canonical
+from agent_logger.session import Session, Turn, Witness
+
+UNKNOWN = "unknown"  # agent or family
+
+FAMILY_OF_ID: Mapping[str, str] = {
+    "msg_": "anthropic",
+    "chatcmpl-": "openai",
+    "resp_": "openai",
+    "gen-": "openrouter",
+}
+FAMILY_OF_VENDOR: Mapping[str, str] = {"anthropic": "anthropic", "openai": "openai", "google": "gemini"}
+FAMILY_OF_AGENT: Mapping[str, str] = {"claude-code": "anthropic", "codex": "openai", "gemini-cli": "gemini"}
+
+# A turn of a session that was read from several witnesses is told once, by the one that knows most.
+BEST_FIRST: tuple[Witness, ...] = ("wire", "transcript", "sdk", "run", "hook")
+
+
+def responses_of_session(session: Session) -> Iterator[ModelResponse]:
+    """The responses that were billed. Attempts that came to nothing are turns too, but without usage: they are left
+    out. So is what is not a model's, as a tool's result that nobody asked for."""
+    for turn in session.turns:
+        if turn.usage or (turn.message_id and turn.complete):
+            yield _response(session, turn)
+
+
+def _response(session: Session, turn: Turn) -> ModelResponse:
+    return ModelResponse(
+        family=_family(session, turn),
+        message_id=turn.message_id,
+        request_id=turn.request_id,
+        model=turn.model,
+        usage=turn.usage,
+        tier=turn.service_tier,
+        at=turn.started or turn.ended,
+        session=session.id,
+        project=session.project,
+        agent=session.agent or UNKNOWN,
+        thread=turn.thread,
+        final=turn.complete,
+        reported_cost_usd=None,
+        witness=next((it for it in BEST_FIRST if it in turn.witnesses), "wire"),
+    )
+
+
+def _family(session: Session, turn: Turn) -> str:
+    by_id = (family for start, family in FAMILY_OF_ID.items() if (turn.message_id or "").startswith(start))
+    vendor = (canonical(turn.model or "") or "").partition("/")[0]
+    return (
+        next(by_id, None) or FAMILY_OF_VENDOR.get(vendor) or FAMILY_OF_AGENT.get(session.agent or "", UNKNOWN)
+    )

@@ -1,0 +1,149 @@
+"""The table of formats: one row per agent whose files we read.
+
+A new agent is a module, a row here, a place in `store/places.py`, and a folder of real files under `tests/data/`.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+
+import msgspec
+
+from agent_logger.formats.responses import ModelResponse
+from agent_logger.formats.source import Source
+from agent_logger.session import Session
+
+FIRST_BYTES = 1 << 16  # of a file, enough to see whose it is
+
+_PACKAGE = "agent_logger.formats"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """Modules are imported when they are needed: most commands read the files of one agent."""
+
+    agent: str
+    module: str  # has `session_of`
+    responses_module: str  # has `responses_of`
+    name: re.Pattern[str]  # of a main file: the end of its path
+    begins: Callable[[bytes], bool]  # whether a main file begins with these bytes
+
+    def session_of(self, source: Source) -> Session:
+        session: Session = import_module(f"{_PACKAGE}.{self.module}").session_of(source)
+        return session
+
+    def responses_of(self, source: Source) -> Iterator[ModelResponse]:
+        responses: Iterator[ModelResponse] = import_module(
+            f"{_PACKAGE}.{self.responses_module}"
+        ).responses_of(source)
+        return responses
+
+
+def format_of(agent: str) -> Format | None:
+    return next((it for it in FORMATS if it.agent == agent), None)
+
+
+def recognised(path: str, first: bytes) -> Format | None:
+    """Whose main file it is, by the end of its path and its first bytes; none if it is nobody's, or a sub-agent's."""
+    return next((it for it in FORMATS if it.name.search(path) and it.begins(first)), None)
+
+
+# ---------------------------------------------------------------- how files begin
+
+
+class _CodexPayload(msgspec.Struct, gc=False):
+    id: str
+    source: str | dict[str, msgspec.Raw] = ""  # an object, for a sub-agent
+
+
+class _CodexLine(msgspec.Struct, gc=False):
+    type: str
+    payload: _CodexPayload
+
+
+_codex_line = msgspec.json.Decoder(_CodexLine).decode
+_CODEX_META = re.compile(rb'\{"timestamp":"[^"]*",(?:"ordinal":\d+,)?"type":"session_meta","payload":\{')
+
+
+def is_codex(first: bytes) -> bool:
+    """Instructions may make the first line longer than what is seen of it: then a sub-agent's role tells it."""
+    line = first.split(b"\n", 1)[0]
+    try:
+        found = _codex_line(line)
+    except (ValueError, RecursionError):
+        return bool(_CODEX_META.match(line)) and b'"source":{"subagent"' not in line
+    return found.type == "session_meta" and isinstance(found.payload.source, str)
+
+
+class _GeminiLine(msgspec.Struct, gc=False):
+    id: str = msgspec.field(name="sessionId")
+    kind: str = "main"
+
+
+_gemini_line = msgspec.json.Decoder(_GeminiLine).decode
+
+
+def is_gemini_cli(first: bytes) -> bool:
+    try:
+        return _gemini_line(first.split(b"\n", 1)[0]).kind == "main"
+    except (ValueError, RecursionError):
+        return b'"sessionId":' in first and b'"kind": "subagent"' not in first  # an older, indented document
+
+
+def is_sqlite(first: bytes) -> bool:
+    return first.startswith(b"SQLite format 3\0")
+
+
+class _ClaudeLine(msgspec.Struct, gc=False):
+    type: str
+
+
+_claude_line = msgspec.json.Decoder(_ClaudeLine).decode
+
+
+def is_claude_code(first: bytes) -> bool:
+    """An empty file is one too: some versions leave one per resume."""
+    lines = first.split(b"\n")
+    return first == b"" or any(map(_is_claude_line, lines)) or len(lines) == 1
+
+
+def _is_claude_line(line: bytes) -> bool:
+    try:
+        return bool(_claude_line(line).type)
+    except (ValueError, RecursionError):
+        return False
+
+
+_UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+
+FORMATS = (
+    Format(
+        agent="claude-code",
+        module="claude_code",
+        responses_module="claude_responses",
+        name=re.compile(rf"(?:^|/){_UUID}\.jsonl$"),
+        begins=is_claude_code,
+    ),
+    Format(
+        agent="codex",
+        module="codex",
+        responses_module="codex",
+        name=re.compile(r"(?:^|/)rollout-[^/]+\.jsonl$"),
+        begins=is_codex,
+    ),
+    Format(
+        agent="gemini-cli",
+        module="gemini_cli",
+        responses_module="gemini_cli",
+        name=re.compile(r"(?:^|/)session-[^/]+\.jsonl?$"),
+        begins=is_gemini_cli,
+    ),
+    Format(
+        agent="opencode",
+        module="opencode",
+        responses_module="opencode",
+        name=re.compile(r"(?:^|/)opencode[^/]*\.db$"),
+        begins=is_sqlite,
+    ),
+)

@@ -1,0 +1,207 @@
+"""What a response cost: rates from a dated snapshot that is part of the package. No network, no clock.
+
+`prices.json` is written by `tools/refresh_prices.py`. Rates are whole picodollars per token, so that a sum is exact;
+it is rounded once, to a nanodollar a response.
+
+A name is looked up as it is, then without what vendors, gateways and clients put around it: `anthropic/` in front,
+`-20250929` or `[1m]` behind. Nothing else is taken off: what is left has to be a name of the snapshot, whole, or the
+price is unknown.
+"""
+
+import pkgutil
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from functools import cache, lru_cache
+
+import msgspec
+
+from agent_logger.session import Cost, Usage
+
+STANDARD = "standard"
+NO_MODEL = "no model"
+UNKNOWN_MODEL = "unknown model"
+NO_PRICE_FOR_TIER = "no price for tier"
+
+# The words of vendors for what costs the usual price.
+STANDARD_WORDS = frozenset({"", "auto", "default", "on_demand", "standard"})
+
+
+Tokens = tuple[
+    int, int, int, int, int
+]  # input, output, cache read, cache write, and how much of that for an hour
+
+
+class _Band(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Picodollars per token, for requests with more than `over` tokens to read."""
+
+    over: int
+    input: int
+    output: int
+    cache_read: int
+    cache_write: int
+    cache_write_1h: int
+
+
+class _Period(msgspec.Struct, frozen=True, array_like=True):
+    since: str  # a day in UTC, or nothing: from the beginning
+    hours: str  # in UTC, `16:30-00:30`, or nothing: all day
+    bands: tuple[_Band, ...]
+
+    def holds(self, at: datetime) -> bool:
+        if f"{at:%Y-%m-%d}" < self.since:
+            return False
+        if not self.hours:
+            return True
+        (start, _, end), now = self.hours.partition("-"), f"{at:%H:%M}"
+        return start <= now < end if start <= end else now >= start or now < end
+
+
+class _Snapshot(msgspec.Struct, frozen=True):
+    date: str
+    source: str
+    makers: tuple[str, ...]
+    names: dict[str, dict[str, int]]  # by vendor; the number of a price list
+    models: list[dict[str, tuple[_Period, ...]]]  # by tier; the last period that holds is the one
+
+
+@cache
+def _snapshot() -> _Snapshot:
+    return msgspec.json.decode(pkgutil.get_data("agent_logger", "prices.json") or b"", type=_Snapshot)
+
+
+def price_date() -> str:
+    """The day of the snapshot."""
+    return _snapshot().date
+
+
+def price(usage: Usage, model: str | None, at: datetime | None = None, tier: str | None = None) -> Cost:
+    """What a response cost by the list price of its day; `at` without a zone is UTC, and without `at` the snapshot's
+    day counts. `tier` is the vendor's word: `batch`, `flex`, `priority`.
+
+    Unknown is `nano_usd=None`, with a reason. Not in it: fees for searches, audio, images, your own discounts.
+    """
+    tokens = (
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.cache_read_tokens,
+        usage.cache_write_tokens,
+        usage.cache_write_1h_tokens,
+    )
+    nano = nano_usd(tokens, model, at, tier)
+    if isinstance(nano, str):
+        return Cost(nano_usd=None, reason=nano)
+    return Cost(nano_usd=nano, price_date=price_date())
+
+
+def nano_usd(tokens: Tokens, model: str | None, at: datetime | None, tier: str | None) -> int | str:
+    """Nanodollars, or the reason why they are unknown. As `price`, for those who ask a million times."""
+    listed = _listed(model, tier)
+    bands = listed if isinstance(listed, str) or isinstance(listed[0], _Band) else _bands(listed, at)
+    if isinstance(bands, str):
+        return bands
+    given, output, read, write, hour = tokens
+    rates = bands[0]
+    if len(bands) > 1:
+        context = given + read + write
+        rates = next((it for it in reversed(bands) if context > it.over), rates)
+    pico = (
+        given * rates.input
+        + output * rates.output
+        + read * rates.cache_read
+        + (write - hour) * rates.cache_write
+        + hour * rates.cache_write_1h
+    )
+    return (pico + 500) // 1000
+
+
+def _bands(periods: tuple[_Period, ...], at: datetime | None) -> tuple[_Band, ...] | str:
+    if at is None:
+        at = datetime.fromisoformat(price_date())
+        periods = tuple(it for it in periods if not it.hours) or periods
+    at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    return next((it.bands for it in reversed(periods) if it.holds(at)), NO_PRICE_FOR_TIER)
+
+
+@lru_cache(maxsize=4096)
+def _listed(model: str | None, tier: str | None) -> tuple[_Band, ...] | tuple[_Period, ...] | str:
+    """The rates of a model, by period if they ever changed; or why there are none."""
+    if not model:
+        return NO_MODEL
+    found = _find(model)
+    if found is None:
+        return UNKNOWN_MODEL
+    vendor, name = found
+    snapshot = _snapshot()
+    by_tier = snapshot.models[snapshot.names[vendor][name]]
+    word = (tier or "").lower()
+    periods = by_tier.get(STANDARD if word in STANDARD_WORDS else word)
+    if periods is None:
+        return NO_PRICE_FOR_TIER
+    return periods if len(periods) > 1 or periods[0].since else periods[0].bands
+
+
+# ---------------------------------------------------------------- names
+
+VENDORS = {  # a name's own words for whose it is; what is not here names itself
+    "gemini": "google",
+    "vertex_ai": "google",
+    "google-vertex": "google",
+    "bedrock": "aws",
+    "amazon-bedrock": "aws",
+    "azure": "openai",
+    "xai": "x-ai",
+    "moonshot": "moonshotai",
+    "z-ai": "zai",
+    "mistralai": "mistral",
+}
+PATHS = ("models/", "publishers/google/models/", "publishers/anthropic/models/", "openrouter/")
+
+# Bedrock: `us.anthropic.claude-…-v1:0`. A region is a price of its own, `global.` another.
+BEDROCK = re.compile(
+    r"(?:(?P<region>global|us|us-gov|eu|apac|au|ca|jp|sa)\.)?(?P<name>[a-z0-9]+\..+?)(?:-v\d+)?(?::\d+)?"
+)
+
+# What stands behind a name without making it another model: a date, `latest`, a preview's day, a client's context size.
+TAIL = re.compile(
+    r"(?:[-@]20\d{6}|[-@]20\d\d-\d\d-\d\d|-(?:preview-)?\d\d-\d\d|-(?:preview-)?\d\d-20\d\d|[-@]latest|@default"
+    r"|-preview|-00\d|\[1m\])$"
+)
+
+
+@lru_cache(maxsize=4096)
+def canonical(model: str) -> str | None:
+    """One name for the spellings of a model: `anthropic/claude-sonnet-4-5`. None if it has no price."""
+    found = _find(model)
+    return f"{found[0]}/{found[1].replace('.', '-')}" if found else None
+
+
+def _find(model: str) -> tuple[str, str] | None:
+    names = _snapshot().names
+    for vendors, name in _readings(model.strip().lower()):
+        for short in _shorter(name):
+            vendor = next((it for it in vendors if short in names.get(it, ())), None)
+            if vendor:
+                return vendor, short
+    return None
+
+
+def _readings(name: str) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Whose a name may be, and the name among theirs. Where a vendor is named, nobody else is asked."""
+    for path in PATHS:
+        name = name.removeprefix(path)
+    yield _snapshot().makers, name
+    vendor, slash, rest = name.partition("/")
+    if bedrock := BEDROCK.fullmatch(rest.rpartition("/")[2] if slash else name):
+        region = "global." if bedrock["region"] == "global" else ""
+        yield ("aws",), region + bedrock["name"]
+    if slash:
+        yield (VENDORS.get(vendor, vendor),), rest
+
+
+def _shorter(name: str) -> Iterator[str]:
+    """The name, then without its tails, one after the other."""
+    yield name
+    while (short := TAIL.sub("", name)) != name:
+        yield short
+        name = short

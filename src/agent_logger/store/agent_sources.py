@@ -1,0 +1,169 @@
+"""From the main files of Codex, Gemini CLI and opencode to what their readers are given.
+
+Files are opened when they are read, and only read. One that is gone by then is empty.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path, PurePosixPath
+
+import msgspec
+
+from agent_logger.errors import SourceError
+from agent_logger.formats.codex_meta import Meta, meta_of
+from agent_logger.formats.gemini_cli import PROJECT_FILE
+from agent_logger.formats.source import File, Source
+from agent_logger.store import foreign, opencode
+from agent_logger.wire import jsonl
+from agent_logger.wire.jsonl import Damage, Entry, Torn
+from agent_logger.wire.lines import LineSplitter
+
+MOST_FIRST_BYTES = 1 << 20  # of a rollout's first line, which holds the instructions
+MOST_DOCUMENT_BYTES = 64 << 20  # of a chat that is one document
+MOST_AGENTS = 10_000  # chats of sub-agents of one session
+
+
+def sources_of(agent: str, paths: Iterable[Path]) -> Iterator[Source]:
+    """The sessions in main files of an agent. What cannot be opened at all is left out."""
+    match agent:
+        case "codex":
+            yield from codex_sources(paths)
+        case "gemini-cli":
+            yield from map(gemini_cli_source, paths)
+        case "opencode":
+            for path in paths:
+                yield from _opencode_sources(path)
+        case _:
+            raise ValueError(f"no sources of {agent!r} are known here")
+
+
+# ---------------------------------------------------------------- Codex
+
+
+def codex_sources(paths: Iterable[Path]) -> Iterator[Source]:
+    """One per session: rollouts of sub-agents go with that of the thread that started them, however far down."""
+    metas = {path: meta for path in paths if (meta := codex_meta(path))}
+    main_of = {meta.id: path for path, meta in metas.items() if not meta.spawned_by}
+    started: dict[str, list[Path]] = {}
+    for path, meta in metas.items():
+        if meta.spawned_by:
+            started.setdefault(meta.spawned_by, []).append(path)
+    placed = set(main_of.values())
+    for name, path in main_of.items():
+        agents = _below(name, started, metas)
+        placed.update(agents)
+        yield _source(path, agents)
+    for path in metas:
+        if path not in placed:  # the thread that started it is gone
+            yield _source(path, ())
+
+
+def _below(name: str, started: dict[str, list[Path]], metas: dict[Path, Meta]) -> list[Path]:
+    found: dict[Path, None] = {}
+    names = [name]
+    for it in names:  # grows meanwhile
+        for path in started.get(it, ()):
+            if path not in found:
+                found[path] = None
+                names.append(metas[path].id)
+    return list(found)
+
+
+def codex_meta(path: Path) -> Meta | None:
+    """What the first line says; none if it cannot be read."""
+    first = (foreign.text(path, MOST_FIRST_BYTES) or "").split("\n", 1)[0]
+    try:
+        return meta_of(msgspec.json.decode(first))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _source(path: Path, agents: Iterable[Path]) -> Source:
+    return Source(_file(path.name, path), [_file(it.name, it) for it in agents])
+
+
+# ---------------------------------------------------------------- Gemini CLI
+
+
+def gemini_cli_source(path: Path) -> Source:
+    """Names are from the project's folder on, for that holds its path. Chats of sub-agents lie in a folder that is
+    called as the session."""
+    project = path.parent.parent
+    main = path.relative_to(project)
+    agents = [it for it in _chats_below(path.parent) if _session_of(path) == it.parent.name]
+    others = [_file(it.relative_to(project).as_posix(), it) for it in agents]
+    return Source(_file(main.as_posix(), path), others, partial(_text, project))
+
+
+def _chats_below(chats: Path) -> list[Path]:
+    try:
+        folders = [it.path for it in os.scandir(chats) if it.is_dir(follow_symlinks=False)]
+        found = [
+            Path(it.path)
+            for folder in folders
+            for it in os.scandir(folder)
+            if it.name.endswith((".jsonl", ".json")) and it.is_file(follow_symlinks=False)
+        ]
+    except OSError:
+        return []
+    return sorted(found)[:MOST_AGENTS]
+
+
+class _Chat(msgspec.Struct, gc=False):
+    session: str | None = msgspec.field(name="sessionId", default=None)
+
+
+_chat = msgspec.json.Decoder(_Chat).decode
+
+
+def _session_of(path: Path) -> str | None:
+    try:
+        return _chat((foreign.text(path, MOST_FIRST_BYTES) or "").split("\n", 1)[0]).session
+    except (ValueError, RecursionError):
+        return None
+
+
+def _text(project: Path, name: str) -> str | None:
+    """Names come from the reader alone: of the project's path, and of chats."""
+    parts = PurePosixPath(name).parts
+    if name != PROJECT_FILE and (parts[:1] != ("chats",) or ".." in parts):
+        return None
+    return foreign.text(project / name, MOST_DOCUMENT_BYTES)
+
+
+# ---------------------------------------------------------------- opencode
+
+
+def _opencode_sources(path: Path) -> Iterator[Source]:
+    try:
+        for name in opencode.session_ids(path):
+            yield opencode.source_of(path, name)
+    except (SourceError, OSError):
+        return
+
+
+# ---------------------------------------------------------------- files
+
+
+def _file(name: str, path: Path) -> File:
+    try:
+        modified = os.lstat(path).st_mtime
+    except OSError:
+        modified = 0.0
+    return File(name, _Entries(path), modified, partial(foreign.chunks, path))
+
+
+class _Entries:
+    """What is in a file, read anew each time it is iterated over."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __iter__(self) -> Iterator[Entry | Damage | Torn]:
+        splitter = LineSplitter()
+        for chunk in foreign.chunks(self._path):
+            for line in splitter.feed(chunk):
+                yield from jsonl.decode(line)
+        if torn := splitter.torn():
+            yield Torn(torn.number, torn.offset, torn.length)

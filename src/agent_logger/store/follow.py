@@ -1,0 +1,125 @@
+"""Reading on in a file that somebody else is writing.
+
+A position says how far a file was read, and how to know it again: by its inode, and by hashes of its beginning and of
+the end of what was read. That is passed over only if all are as they were; else the file is another one, or was written
+anew, and is read from its beginning.
+"""
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from agent_logger.errors import SourceError
+from agent_logger.store import foreign
+from agent_logger.wire import jsonl
+from agent_logger.wire.jsonl import Damage, Entry
+from agent_logger.wire.lines import LineSplitter
+
+PREFIX_BYTES = 4096  # that a file is known by; lines of agents begin with ids and times
+TAIL_BYTES = 512  # before the place where reading goes on
+ONCE_BYTES = 64 << 20  # that one `read` takes in, so that a long file does not fill the memory
+
+
+class Position(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a file was read, in a form that can be kept."""
+
+    inode: int = 0
+    offset: int = 0  # behind the newline of the last line that was read
+    line: int = 1  # the number of the next
+    size: int = 0  # of the file, when it was read
+    prefix: str = ""  # SHA-256 of its beginning
+    prefix_bytes: int = 0  # that the hash is of
+    tail: str = ""  # SHA-256 of what stands before `offset`
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    inode: int
+    size: int
+
+
+class Follower:
+    """Follows one file, whatever happens to it: it grows, is cut, replaced, renamed, deleted.
+
+    `restarted` tells after a `read` that what it gave begins anew, and what was given before does not count.
+    """
+
+    def __init__(self, path: Path, position: Position | None = None) -> None:
+        self.path = path
+        self.position = position or Position()
+        self.restarted = False
+        self.gone = False  # the file was not there, or is none, at the last `read`
+        self.behind = False  # there was more than one `read` takes in
+
+    def read(self) -> list[Entry | Damage]:
+        """The lines that were ended since the last time. A line without its newline is still being written.
+
+        Nothing, while the file is gone or is none; a file that comes back is known by its beginning.
+        """
+        self.restarted = self.behind = self.gone = False
+        try:
+            with foreign.opened(self.path) as fd:
+                return self._read(fd)
+        except (SourceError, OSError):
+            self.gone = True
+            return []
+
+    def _read(self, fd: int) -> list[Entry | Damage]:
+        stat = os.fstat(fd)
+        seen = _Seen(stat.st_ino, stat.st_size)
+        if self.position.inode and not self._is_same(fd, seen):
+            self.position, self.restarted = Position(), True
+        position = self.position
+        splitter = LineSplitter(number=position.line, offset=position.offset)
+        found: list[Entry | Damage] = []
+        at, most = position.offset, position.offset + ONCE_BYTES
+        end, number = position.offset, position.line
+        while chunk := os.pread(fd, foreign.READ_BYTES, at):
+            at += len(chunk)
+            lines = splitter.feed(chunk)
+            for line in lines:
+                found.extend(jsonl.decode(line))
+            if lines:
+                end, number = lines[-1].offset + lines[-1].length + 1, lines[-1].number + 1
+            if at >= most and end > position.offset:
+                self.behind = True
+                break
+        self._advance(fd, seen, end, number)
+        return found
+
+    def _is_same(self, fd: int, seen: _Seen) -> bool:
+        """A renamed file keeps its inode; a copy that was put in its place keeps its beginning, and is another."""
+        position = self.position
+        if seen.inode != position.inode or seen.size < position.offset:
+            return False
+        return (
+            _hash(fd, 0, position.prefix_bytes) == position.prefix
+            and _tail(fd, position.offset) == position.tail
+        )
+
+    def _advance(self, fd: int, seen: _Seen, offset: int, line: int) -> None:
+        """The hash is of lines that were read, for what is being written may still change."""
+        known = min(offset, PREFIX_BYTES)
+        same = known == self.position.prefix_bytes and self.position.prefix
+        unmoved = offset == self.position.offset and self.position.tail
+        self.position = Position(
+            inode=seen.inode,
+            offset=offset,
+            line=line,
+            size=seen.size,
+            prefix=self.position.prefix if same else _hash(fd, 0, known),
+            prefix_bytes=known,
+            tail=self.position.tail if unmoved else _tail(fd, offset),
+        )
+
+
+def _tail(fd: int, offset: int) -> str:
+    start = max(0, offset - TAIL_BYTES)
+    return _hash(fd, start, offset - start)
+
+
+def _hash(fd: int, start: int, length: int) -> str:
+    return hashlib.sha256(os.pread(fd, length, start)).hexdigest()

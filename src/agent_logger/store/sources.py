@@ -1,0 +1,115 @@
+"""From a session's file, wherever an agent keeps it, to what its reader is given."""
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from functools import lru_cache, partial
+from pathlib import Path, PurePosixPath
+
+from agent_logger.errors import SourceError
+from agent_logger.formats.claude_lines import session_of_line
+from agent_logger.formats.source import File, Source
+from agent_logger.store import foreign
+from agent_logger.wire import jsonl
+from agent_logger.wire.jsonl import Damage, Entry, Torn
+from agent_logger.wire.lines import Line, LineSplitter
+
+MOST_AGENTS = 10_000  # files of sub-agents of one session
+MOST_SIDE_BYTES = 16 << 20  # of a tool's result in a file of its own
+FIRST_BYTES = 1 << 16  # of a file, to see whose it is
+
+_AGENT = re.compile(r"agent-[^/]+\.jsonl")
+
+
+def claude_source(path: Path) -> Source:
+    """A Claude Code session by its main file, with its sub-agents in every layout there was:
+    `<session>/subagents/`, and in older ones `subagents/` of the project or beside the session.
+
+    Files are opened when they are read. Raises `SourceError` for what is no regular file, and `OSError`.
+    """
+    if not stat.S_ISREG(os.lstat(path).st_mode):
+        raise SourceError(f"{path}: not a regular file")
+    folder, stem = path.parent, path.name.removesuffix(".jsonl")
+    agents = [*_own_agents(folder, stem), *_others_agents(folder, stem)]
+    return Source(
+        main=_file(folder, path.name),
+        others=[_file(folder, name) for name in dict.fromkeys(agents)],
+        text=partial(_side_text, folder, stem),
+    )
+
+
+def _own_agents(folder: Path, stem: str) -> Iterator[str]:
+    for name in _agents_in(folder / stem / "subagents"):
+        yield f"{stem}/subagents/{name}"
+
+
+def _others_agents(folder: Path, stem: str) -> Iterator[str]:
+    """Those that lie with the agents of other sessions; their first line says whose they are."""
+    for below in ("subagents/", ""):
+        for name in _agents_in(folder / below):
+            path = folder / below / name
+            if _session_of(path, _modified(path)) == stem:
+                yield below + name
+
+
+def _agents_in(folder: Path) -> list[str]:
+    """In no folder that is a link: a project must not lead us out of it."""
+    try:
+        if folder.is_symlink():
+            return []
+        with os.scandir(folder) as found:
+            names = [
+                it.name for it in found if _AGENT.fullmatch(it.name) and it.is_file(follow_symlinks=False)
+            ]
+    except OSError:
+        return []
+    return sorted(names)[:MOST_AGENTS]
+
+
+@lru_cache(maxsize=20_000)  # each session of a project asks it of all agents there
+def _session_of(path: Path, _modified: float) -> str | None:
+    first = next(foreign.chunks(path), b"")[:FIRST_BYTES].partition(b"\n")[0]
+    return session_of_line(first)
+
+
+def _file(folder: Path, name: str) -> File:
+    path = folder / name
+    return File(name, _Entries(path), _modified(path), partial(foreign.chunks, path))
+
+
+def _modified(path: Path) -> float:
+    try:
+        return os.lstat(path).st_mtime
+    except OSError:
+        return 0.0
+
+
+class _Entries:
+    """What is in a file, read anew each time it is iterated over."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __iter__(self) -> Iterator[Entry | Damage | Torn]:
+        splitter = LineSplitter()
+        lines: Iterator[Line] = (
+            line for chunk in foreign.chunks(self._path) for line in splitter.feed(chunk)
+        )
+        for line in lines:
+            yield from jsonl.decode(line)
+        if torn := splitter.torn():
+            yield Torn(torn.number, torn.offset, torn.length)
+
+
+def _side_text(folder: Path, stem: str, name: str) -> str | None:
+    """Names come out of the files: one leads to a file of the session's own, or nowhere."""
+    parts = PurePosixPath(name).parts
+    if not parts or any(part in ("", ".", "..", "/") or "\0" in part for part in parts):
+        return None
+    if parts[0] not in (stem, "subagents") and not (len(parts) == 1 and parts[0].startswith("agent-")):
+        return None
+    above = (folder.joinpath(*parts[:count]) for count in range(1, len(parts)))
+    if any(it.is_symlink() for it in above):
+        return None
+    return foreign.text(folder.joinpath(*parts), MOST_SIDE_BYTES)

@@ -1,0 +1,52 @@
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SESSION = "707575f7-6966-4682-abc3-e62e1560a136"
+
+
+def run(tmp_path: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), **variables}
+    line = [sys.executable, "-m", "agent_logger", "find", *arguments]
+    return subprocess.run(line, env=environment, capture_output=True, text=True, check=False)
+
+
+def session(root: Path, project: str, age: float = 0.0) -> Path:
+    path = root / "projects" / project / f"{SESSION}.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text("{}\n")
+    os.utime(path, (1_700_000_000 - age,) * 2)
+    return path
+
+
+def test_the_newest_is_printed_and_the_others_are_named(tmp_path: Path) -> None:
+    newest = session(tmp_path / ".claude", "-a")
+    older = session(tmp_path / ".config" / "claude", "-b", age=10)
+    done = run(tmp_path, SESSION)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{newest}\n", f"also: {older}\n")
+    told = json.loads(run(tmp_path, SESSION, "--json").stdout)
+    assert [it["path"] for it in told] == [str(newest), str(older)]
+
+
+def test_the_clients_variable_may_be_a_list(tmp_path: Path) -> None:
+    session(tmp_path / ".claude", "-a")
+    path = session(tmp_path / "two", "-b")
+    done = run(tmp_path, SESSION, CLAUDE_CONFIG_DIR=f"{tmp_path / 'one'}, {tmp_path / 'two'}")
+    assert done.stdout == f"{path}\n"
+
+
+def test_none_found_is_one_line_and_exit_1(tmp_path: Path) -> None:
+    done = run(tmp_path, SESSION)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"no session {SESSION} in ")
+
+
+@pytest.mark.parametrize("wrong", ["../../etc/passwd", "a b", "agent-1", "\x1b[31m"])
+def test_what_is_no_id_is_wrong_usage(tmp_path: Path, wrong: str) -> None:
+    done = run(tmp_path, wrong)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "\x1b" not in done.stderr

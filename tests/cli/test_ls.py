@@ -1,0 +1,87 @@
+"""`ls` and `show`, over what the proxy recorded."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.capture.proxy.conversing import Client, World
+from tests.tracking.conversation import said, user
+
+KEY = "sk-ant-api03-" + "Qz7" * 20
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    world = World(tmp_path)
+    named, other = Client(world.relay, "0b1c2d3e-named"), Client(world.relay)
+    for text in ("fix the timer", f"and do not tell {KEY}\x1b[31m"):
+        named.ask(text)
+    named.send([*named.history[:2], user("another way")], said("yes"))
+    other.ask("hello")
+    world.record()
+    return world
+
+
+def run(world: World, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(world.home.parent),
+        "AGENT_LOGGER_HOME": str(world.home),
+        "COLUMNS": "80",
+    }
+    line = [sys.executable, "-m", "agent_logger", *arguments]
+    return subprocess.run(line, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_every_session_and_branch_is_listed_with_its_tokens(world: World) -> None:
+    done = run(world, "ls", "--json")
+    rows = json.loads(done.stdout)
+    assert {(row["title"], row["exchanges"], row["input_tokens"]) for row in rows} == {
+        ("fix the timer", 2, 20),
+        ("hello", 1, 10),
+    }
+    assert sorted(bool(row["parent"]) for row in rows) == [False, False, True]
+    text = run(world, "ls").stdout
+    assert len(text.splitlines()) == 4
+    assert max(map(len, text.splitlines())) <= 80
+    assert len(run(world, "ls", "-n", "1").stdout.splitlines()) == 2
+
+
+def test_a_session_is_shown_by_any_of_its_names_without_keys_or_controls(world: World) -> None:
+    hello = next(row for row in json.loads(run(world, "ls", "--json").stdout) if row["title"] == "hello")
+    by_name = run(world, "show", hello["log"])
+    assert "hello" in by_name.stdout
+    assert run(world, "show", hello["path"]).stdout == by_name.stdout
+    named = next(
+        row
+        for row in json.loads(run(world, "ls", "--json").stdout)
+        if row["title"] == "fix the timer" and not row["parent"]
+    )
+    shown = run(world, "show", named["log"])
+    assert "fix the timer" in shown.stdout
+    assert "answer to fix the timer" in shown.stdout
+    for text in (shown.stdout, run(world, "show", named["log"], "--json").stdout):
+        assert KEY not in text
+        assert "\x1b" not in text
+    assert json.loads(run(world, "show", named["log"], "--json").stdout)["exchanges"][0]["user_input"]
+
+
+def test_a_name_that_several_have_is_asked_about_and_one_that_none_has_is_an_error(world: World) -> None:
+    several = run(world, "show", "0b1c2d3e")
+    assert several.returncode == 2
+    assert "may be any of" in several.stderr
+    none = run(world, "show", "nobody")
+    assert (none.returncode, none.stdout) == (1, "")
+    assert "agent-logger ls" in none.stderr
+
+
+def test_without_sessions_it_says_what_to_do(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.spool.close()
+    done = run(world, "ls")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "agent-logger demo" in done.stderr
+    assert run(world, "ls", "--json").stdout.strip() == "[]"

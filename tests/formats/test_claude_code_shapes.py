@@ -1,0 +1,439 @@
+"""Shapes that the recorded sessions do not have: older layouts, branches, the specification's samples, odd orders."""
+
+import json
+from hashlib import sha256
+from typing import Any
+
+import pytest
+from tests.formats.claude_files import SESSION, assistant, line, result, source_of, text, time, use, user
+
+from agent_logger.formats.claude_code import session_of, transcript_of
+from agent_logger.formats.claude_responses import responses_of
+from agent_logger.formats.claude_tree import Branch, Lineage, parent_of
+from agent_logger.session import Session, Usage
+
+ID = "msg_01abcdefghijklmn"  # in the vendor's form
+OTHER = "msg_01bbbbbbbbbbbbbb"
+AGENTS = f"{SESSION}/subagents"
+
+
+def inputs(session: Session) -> list[str | None]:
+    return [it.user_input for it in session.exchanges]
+
+
+# ---------------------------------------------------------------- turns
+
+
+def test_lines_of_one_message_are_one_turn_with_the_most_final_usage() -> None:
+    lines = [
+        user("u", "hi", at=1),
+        assistant("a", ID, "one", parent="u", at=2, output=1, stop=None),
+        assistant("b", ID, use("toolu_1"), parent="a", at=3, output=90),
+        assistant("c", ID, "two", parent="b", at=4, output=200, stop=None),
+    ]
+    (turn,) = session_of(source_of(lines)).turns
+    assert turn.usage == Usage(input_tokens=3, output_tokens=90)
+    assert [it.text or it.name for it in turn.blocks] == ["one", "Bash", "two"]
+    assert (turn.started, turn.ended) == (turn.blocks[0].at, turn.blocks[2].at)
+
+
+def test_a_copy_that_goes_further_wins_while_none_has_ended() -> None:
+    lines = [assistant("a", ID, "one", output=9, stop=None), assistant("b", ID, "two", output=4, stop=None)]
+    assert session_of(source_of(lines)).usage.output_tokens == 9
+
+
+def test_whole_copies_that_grow_repeat_no_block() -> None:
+    lines = [
+        assistant("a", ID, "one", stop=None),
+        assistant("b", ID, "one", use("toolu_1")),
+        assistant("c", ID, "one", use("toolu_1"), use("toolu_2")),
+    ]
+    session = session_of(source_of(lines))
+    assert [it.id for it in session.tool_calls] == ["toolu_1", "toolu_2"]
+    assert len(session.turns[0].blocks) == 3
+
+
+def test_the_same_line_twice_counts_once() -> None:
+    lines = [user("u", "hi"), assistant("a", None, "one"), user("u", "hi"), assistant("a", None, "one")]
+    session = session_of(source_of(lines))
+    assert (inputs(session), len(session.turns)) == (["hi"], 1)
+
+
+def test_ids_that_a_server_uses_again_are_several_turns() -> None:
+    lines = [
+        it
+        for number in range(2000)
+        for it in (
+            assistant(f"a{number}", f"chatcmpl-{number % 999}", "x", stop=None),
+            assistant(f"b{number}", f"chatcmpl-{number % 999}", use(f"t{number}")),
+            user(f"u{number}", [result(f"t{number}")]),
+        )
+    ]
+    session = session_of(source_of(lines))
+    assert (len(session.turns), session.usage.input_tokens) == (2000, 6000)
+    assert len(list(responses_of(source_of(lines)))) == 2000
+
+
+def test_texts_beside_the_results_of_tools_are_the_clients() -> None:
+    told = [
+        user("u", "hi"),
+        assistant("a", ID, use("toolu_1")),
+        user("r", [result("toolu_1"), text("remember")]),
+    ]
+    assert inputs(session_of(source_of(told))) == ["hi"]
+
+
+def test_a_use_without_result_and_a_result_without_use_are_kept() -> None:
+    lines = [
+        user("u", "hi"),
+        assistant("a", ID, use("toolu_1", "Write"), use("toolu_2", "Read")),
+        user("r", [result("toolu_2"), result("toolu_lost", "from somewhere", is_error=True)]),
+    ]
+    session = session_of(source_of(lines))
+    assert [(it.id, it.name, it.result, it.is_error) for it in session.tool_calls] == [
+        ("toolu_1", "Write", None, False),
+        ("toolu_2", "Read", "done", False),
+        ("toolu_lost", None, "from somewhere", True),
+    ]
+
+
+def test_a_result_that_comes_late_goes_to_the_turn_that_called() -> None:
+    lines = [
+        assistant("a", ID, use("toolu_1")),
+        assistant("b", OTHER, use("toolu_2")),
+        user("r", [result("toolu_2", "two"), result("toolu_1", "one")]),
+    ]
+    turns = session_of(source_of(lines)).turns
+    assert [call.result for turn in turns for call in turn.tool_calls] == ["one", "two"]
+    assert [len(turn.blocks) for turn in turns] == [2, 2]
+
+
+def test_a_result_before_any_turn_is_kept() -> None:
+    session = session_of(source_of([user("r", [result("toolu_lost")])]))
+    assert [(it.id, it.result) for it in session.tool_calls] == [("toolu_lost", "done")]
+
+
+def test_blocks_of_other_kinds_are_kept_as_they_came() -> None:
+    odd = {"type": "hologram", "depth": 3}
+    found = {"type": "web_search_tool_result", "tool_use_id": "srv", "content": [{"title": "x"}]}
+    (turn,) = session_of(source_of([assistant("a", ID, odd, found, {"type": "text", "text": 5})])).turns
+    assert [(it.kind, it.raw) for it in turn.blocks[:2]] == [
+        ("other", odd),
+        ("tool_result", [{"title": "x"}]),
+    ]
+
+
+def test_both_lifetimes_of_the_cache_are_told() -> None:
+    told = assistant("a", ID, "x")
+    told["message"]["usage"] = {
+        "cache_creation_input_tokens": 900,
+        "cache_creation": {"ephemeral_5m_input_tokens": 600, "ephemeral_1h_input_tokens": 300},
+        "service_tier": "priority",
+    }
+    (turn,) = session_of(source_of([told])).turns
+    assert turn.usage == Usage(cache_write_tokens=900, cache_write_1h_tokens=300)
+    assert turn.service_tier == "priority"
+
+
+# ---------------------------------------------------------------- prompts
+
+NOT_TYPED = [
+    user("m", "Caveat: whatever", isMeta=True),
+    user("m", "This is a summary", isCompactSummary=True),
+    user("m", "<command-name>/clear</command-name>"),
+    user("m", "<local-command-stdout>ok</local-command-stdout>"),
+    user("m", "<system-reminder>be good</system-reminder>"),
+    user("m", "<user-prompt-submit-hook>hooked</user-prompt-submit-hook>"),
+]
+
+
+@pytest.mark.parametrize("odd", NOT_TYPED, ids=lambda it: str(it["message"]["content"])[:30])
+def test_texts_of_the_client_are_neither_prompts_nor_titles(odd: dict[str, Any]) -> None:
+    session = session_of(source_of([odd, user("u", "\n\nfirst line\nsecond", at=1)]))
+    assert (inputs(session), session.title) == (["first line\nsecond"], "first line")
+
+
+def test_a_command_that_the_model_answers_was_a_prompt() -> None:
+    lines = [
+        user("u", "hi"),
+        assistant("a", ID, "hello", parent="u"),
+        user("c", "<command-name>/review</command-name>\n<command-args>all of it</command-args>", parent="a"),
+        user("m", "Review the code", parent="c", isMeta=True),
+        assistant("b", OTHER, "fine", parent="m"),
+    ]
+    session = session_of(source_of(lines))
+    assert inputs(session) == ["hi", "/review all of it"]
+    assert session_of(source_of(lines[2:])).title == "/review all of it"
+
+
+def test_a_task_that_ends_begins_an_exchange_that_nobody_typed() -> None:
+    lines = [
+        user("u", "hi"),
+        assistant("a", ID, "hello", parent="u"),
+        user(
+            "t", "<task-notification>x</task-notification>", parent="a", origin={"kind": "task-notification"}
+        ),
+        assistant("b", OTHER, "I see", parent="t"),
+    ]
+    told = [(it.user_input, it.origin, len(it.turns)) for it in session_of(source_of(lines)).exchanges]
+    assert told == [("hi", None, 1), (None, "task-notification", 1)]
+
+
+def test_what_was_typed_while_the_agent_worked_is_an_input() -> None:
+    lines = [
+        user("u", "hi"),
+        assistant("a", ID, use("toolu_1"), parent="u"),
+        user("r", [result("toolu_1")], parent="a"),
+        line("attachment", "q", "r", attachment={"type": "queued_command", "prompt": "and this"}),
+        assistant("b", OTHER, "yes", parent="q"),
+    ]
+    session = session_of(source_of(lines))
+    assert [(it.user_input, it.end_reason) for it in session.exchanges] == [
+        ("hi", "input"),
+        ("and this", "result"),
+    ]
+
+
+def test_titles_of_a_person_win() -> None:
+    titles = [{"type": "custom-title", "customTitle": "mine"}, {"type": "ai-title", "aiTitle": "its"}]
+    assert session_of(source_of([user("u", "hi"), *titles])).title == "mine"
+    assert (
+        session_of(source_of([user("u", "hi"), titles[1], {"type": "ai-title", "aiTitle": "newer"}])).title
+        == "newer"
+    )
+
+
+def test_a_summary_may_have_no_time_and_no_leaf() -> None:
+    assert (
+        session_of(source_of([user("u", "hi"), {"type": "summary", "summary": "said hi"}])).title == "said hi"
+    )
+    other = [{"type": "summary", "summary": "of another", "leafUuid": "elsewhere"}]
+    assert session_of(source_of([user("u", "hi"), *other])).title == "hi"
+    assert session_of(source_of([user("u", "hi")]), {"u": "from elsewhere"}).title == "from elsewhere"
+
+
+# ---------------------------------------------------------------- the tree
+
+
+def test_a_conversation_taken_up_again_earlier_is_a_branch() -> None:
+    lines = [
+        user("u1", "first"),
+        assistant("a1", "msg_01aaaaaaaaaaaa1", "x", parent="u1"),
+        user("u2", "second", parent="a1"),
+        assistant("a2", "msg_01aaaaaaaaaaaa2", "x", parent="u2"),
+        user("u3", "second, better", parent="a1"),
+        assistant("a3", "msg_01aaaaaaaaaaaa3", "x", parent="u3"),
+    ]
+    transcript = transcript_of(source_of(lines))
+    assert transcript.branches == [Branch(1, [2, 3])]
+    assert transcript.abandoned == {2}
+    assert len(transcript.session.turns) == 3  # all were billed
+
+
+def test_two_processes_in_one_file_are_told_apart() -> None:
+    lines = [
+        user("u1", "first"),
+        assistant("a1", "msg_01aaaaaaaaaaaa1", "x", parent="u1"),
+        user("u2", "left", parent="a1"),
+        user("u3", "right", parent="a1"),
+        assistant("a2", "msg_01aaaaaaaaaaaa2", "for left", parent="u2"),
+        assistant("a3", "msg_01aaaaaaaaaaaa3", "for right", parent="u3"),
+    ]
+    exchanges = session_of(source_of(lines)).exchanges
+    told = [(it.user_input, [turn.blocks[0].text for turn in it.turns]) for it in exchanges]
+    assert told == [("first", ["x"]), ("left", ["for left"]), ("right", ["for right"])]
+
+
+def test_parallel_results_are_no_branch() -> None:
+    lines = [
+        user("u1", "first"),
+        assistant("a1", ID, use("toolu_1"), parent="u1", apiBlockIndex=0),
+        assistant("a2", ID, use("toolu_2"), parent="a1", apiBlockIndex=1),
+        user("r1", [result("toolu_1")], parent="a1"),
+        user("r2", [result("toolu_2")], parent="a2"),
+        assistant("a3", OTHER, "x", parent="r2"),
+        user("u2", "second", parent="a3"),
+    ]
+    transcript = transcript_of(source_of(lines))
+    assert (transcript.branches, transcript.abandoned) == ([], frozenset())
+    assert all(call.result for call in transcript.session.tool_calls)
+
+
+def test_lines_that_are_missing_or_go_in_circles_make_no_branch() -> None:
+    lines = [user("u1", "a", parent="lost"), user("u2", "b", parent="gone"), user("u3", "c", parent="u3")]
+    assert len(transcript_of(source_of(lines)).session.exchanges) == 3
+    circle = [line("attachment", "x", "y"), line("attachment", "y", "x"), user("u", "a", parent="y")]
+    assert len(transcript_of(source_of(circle)).session.exchanges) == 1
+
+
+# ---------------------------------------------------------------- forks
+
+
+def lineage(name: str, ids: str, began: int | None = None, forked_from: str | None = None) -> Lineage:
+    at = session_of(source_of([user("u", "x", at=began)])).started if began else None
+    return Lineage(session=name, message_ids=list(ids), began=at, forked_from=forked_from)
+
+
+PARENTS = [
+    pytest.param("abcd", [("other", "abc", None)], "other", id="it stopped where this goes on"),
+    pytest.param("abc", [("other", "abcd", None)], None, id="this stopped where the other goes on"),
+    pytest.param("abxy", [("other", "abcd", 1)], "other", id="both went on, it began earlier"),
+    pytest.param("abxy", [("other", "abcd", 9)], None, id="both went on, this began earlier"),
+    pytest.param("abcx", [("far", "ab", 1), ("near", "abcd", 2)], "near", id="of several the nearest"),
+    pytest.param("xab", [("other", "ab", 1)], None, id="it begins with its own"),
+    pytest.param("", [("other", "ab", 1)], None, id="nothing in it"),
+]
+
+
+@pytest.mark.parametrize(("ids", "others", "parent"), PARENTS)
+def test_the_parent_is_the_older_one_of_two_that_begin_alike(
+    ids: str, others: list[tuple[str, str, int | None]], parent: str | None
+) -> None:
+    own = lineage("own", ids, began=5)
+    found = parent_of(own, [own, *(lineage(*it) for it in others)])
+    assert (found.session if found else None) == parent
+
+
+def test_of_two_sessions_one_at_most_is_the_others_parent() -> None:
+    left, right = lineage("left", "abx", 3), lineage("right", "aby", 3)
+    assert [bool(parent_of(left, [right])), bool(parent_of(right, [left]))] == [False, True]
+
+
+def test_what_the_client_says_of_a_fork_is_certain() -> None:
+    transcript = transcript_of(
+        source_of([user("u", "hi", forkedFrom={"sessionId": "parent", "messageUuid": "x"})])
+    )
+    found = parent_of(transcript.lineage, [])
+    assert (transcript.session.parent, found and found.certain) == ("parent", True)
+
+
+# ---------------------------------------------------------------- sub-agents
+
+MAIN_LINES = [
+    user("u", "hi", at=1),
+    assistant("a", ID, use("toolu_1", "Task", prompt="go and look", description="d"), parent="u", at=2),
+    user("r", [result("toolu_1")], parent="a", at=9),
+]
+
+
+def agent_lines(name: str, **fields: Any) -> list[dict[str, Any]]:
+    same = {"isSidechain": True, **fields}
+    return [
+        user(f"{name}u", "go and look", at=3, **same),
+        assistant(
+            f"{name}a", f"msg_agent_{name:_<12}", use(f"toolu_{name}"), parent=f"{name}u", at=4, **same
+        ),
+    ]
+
+
+def joined(session: Session) -> list[tuple[str, str, str | None]]:
+    return [(it.thread, it.parent_thread, it.tool_use_id) for it in session.agents]
+
+
+def test_sidechains_in_the_sessions_own_file_are_threads() -> None:
+    """As 1.0 wrote them, without a name: their first line is one."""
+    session = session_of(source_of([*MAIN_LINES[:2], *agent_lines("x"), MAIN_LINES[2]]))
+    assert joined(session) == [("agent:xu", "main", "toolu_1")]
+    assert [it.thread for it in session.turns] == ["main", "agent:xu"]
+
+
+def test_an_agent_without_a_meta_file_is_joined_by_the_result_or_by_its_prompt() -> None:
+    named = [*MAIN_LINES[:2], {**MAIN_LINES[2], "toolUseResult": {"agentId": "y"}}]
+    other = [user("yu", "something else", isSidechain=True), *agent_lines("y")[1:]]
+    by_result = source_of(named, [(f"{AGENTS}/agent-y.jsonl", other)])
+    by_prompt = source_of(MAIN_LINES, [("agent-y.jsonl", agent_lines("y"))])
+    assert joined(session_of(by_result)) == joined(session_of(by_prompt)) == [("agent:y", "main", "toolu_1")]
+
+
+def test_an_agent_of_an_agent_is_joined_to_it() -> None:
+    names = [f"{AGENTS}/agent-{it}.jsonl" for it in "xy"]
+    metas = {
+        "x": {"toolUseId": "toolu_1", "agentType": "scout"},
+        "y": {"toolUseId": "toolu_x", "parentAgentId": "x"},
+    }
+    texts = {f"{AGENTS}/agent-{it}.meta.json": json.dumps(meta) for it, meta in metas.items()}
+    agents = [(name, agent_lines(it)) for name, it in zip(names, "xy", strict=True)]
+    session = session_of(source_of(MAIN_LINES, agents[::-1], texts))
+    assert sorted(joined(session)) == [("agent:x", "main", "toolu_1"), ("agent:y", "agent:x", "toolu_x")]
+    assert [it.thread for it in session.turns] == ["main", "agent:x", "agent:y"]
+    assert {it.kind for it in session.agents} == {"scout", None}
+
+
+def test_agents_that_claim_to_have_started_each_other_are_there_once() -> None:
+    metas = {"x": {"toolUseId": "toolu_y"}, "y": {"toolUseId": "toolu_x"}}
+    texts = {f"{AGENTS}/agent-{it}.meta.json": json.dumps(meta) for it, meta in metas.items()}
+    agents = [(f"{AGENTS}/agent-{it}.jsonl", agent_lines(it)) for it in "xy"]
+    session = session_of(source_of(MAIN_LINES, agents, texts))
+    assert sorted(it.thread for it in session.turns) == ["agent:x", "agent:y", "main"]
+
+
+def test_an_agent_nobody_started_stands_where_it_began() -> None:
+    later = [user("u2", "more", parent="r", at=60), assistant("b", OTHER, "x", parent="u2", at=61)]
+    orphan = [assistant("z", "msg_agent_zzzzzzzzzzz", "x", at=5)]
+    session = session_of(source_of([*MAIN_LINES, *later], [(f"{AGENTS}/agent-z.jsonl", orphan)]))
+    assert [[turn.thread for turn in it.turns] for it in session.exchanges] == [["main", "agent:z"], ["main"]]
+
+
+def test_agents_of_a_session_that_is_empty_are_not_lost() -> None:
+    session = session_of(source_of([], [(f"{AGENTS}/agent-y.jsonl", agent_lines("y"))]))
+    assert [it.thread for it in session.side_turns] == ["agent:y"]
+    assert session.id == SESSION
+
+
+def test_a_message_of_the_parent_in_an_agents_file_counts_once_on_main() -> None:
+    copy = [assistant("other", ID, "and more", requestId="req_new", output=99, isSidechain=True)]
+    session = session_of(source_of(MAIN_LINES, [(f"{AGENTS}/agent-y.jsonl", copy)]))
+    assert [(it.message_id, it.thread, len(it.tool_calls)) for it in session.turns] == [(ID, "main", 1)]
+    assert session.usage.output_tokens == 7
+    assert [
+        row.thread for row in responses_of(source_of(MAIN_LINES, [(f"{AGENTS}/agent-y.jsonl", copy)]))
+    ] == ["main"]
+
+
+# ---------------------------------------------------------------- the specification's shapes
+
+SAMPLE = """\
+{"type":"user","message":"Read the config file and update the version number","timestamp":"2026-01-26T10:00:00.000Z","uuid":"uuid-1"}
+{"type":"assistant","message":"I'll read the config file first.","timestamp":"2026-01-26T10:00:01.000Z","uuid":"uuid-2","parentUuid":"uuid-1"}
+{"type":"tool_use","name":"Bash","input":{"command":"cat package.json"},"tool_use_id":"toolu_1","timestamp":"2026-01-26T10:00:02.000Z"}
+{"type":"tool_result","content":"{\\"name\\": \\"test-app\\"}","tool_use_id":"toolu_1","timestamp":"2026-01-26T10:00:03.000Z"}
+{"type":"assistant","message":"Done.","timestamp":"2026-01-26T10:00:07.000Z","uuid":"uuid-4","parentUuid":"uuid-3","message":{"usage":{"input_tokens":50,"output_tokens":15}}}
+{"type":"summary","summary":"Updated package.json","timestamp":"2026-01-26T10:00:08.000Z"}
+{"type":"file-history-snapshot","files":{"/a.txt":{"content":"old","timestamp":"2026-01-26T09:59:59.000Z"}},"timestamp":"2026-01-26T10:00:00.000Z"}
+{"type":"result","result":"Done.","session_id":"x","duration_ms":5000,"num_turns":2,"total_cost_usd":0.01}
+{"type":"system","message":"Initializing","timestamp":"2026-01-26T10:00:00.000Z"}
+"""  # noqa: E501
+
+
+def test_the_samples_of_the_specification_are_read() -> None:
+    transcript = transcript_of(source_of([it.encode() for it in SAMPLE.splitlines()]))
+    session = transcript.session
+    assert inputs(session) == ["Read the config file and update the version number"]
+    first, second = session.turns
+    assert [(it.kind, it.text or it.name) for it in first.blocks] == [
+        ("text", "I'll read the config file first."),
+        ("tool_use", "Bash"),
+        ("tool_result", '{"name": "test-app"}'),
+    ]
+    assert ([it.text for it in second.blocks], second.usage) == (
+        ["Done."],
+        Usage(input_tokens=50, output_tokens=15),
+    )
+    assert session.title == "Updated package.json"
+    (kept,) = transcript.files
+    assert (kept.path, kept.hash) == ("/a.txt", sha256(b"old").hexdigest())
+    assert transcript.damaged == 0
+
+
+def test_types_that_nobody_knows_are_counted() -> None:
+    transcript = transcript_of(
+        source_of([{"type": "hologram", "timestamp": time(3)}, {"no": "type"}, user("u", "hi")])
+    )
+    assert transcript.lines == {"hologram": 1, "": 1, "user": 1}
+
+
+def test_a_file_of_another_name_takes_the_name_its_lines_say() -> None:
+    source = source_of([user("u", "hi")])
+    assert session_of(source).id == SESSION
+    renamed = type(source)(type(source.main)("backup.jsonl", source.main.entries))
+    assert session_of(renamed).id == SESSION

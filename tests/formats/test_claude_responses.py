@@ -1,0 +1,77 @@
+"""What the ledger is given of Claude Code's files."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+from tests.formats.claude_files import SESSION, assistant, fixture, source_of, user
+
+from agent_logger.formats.claude_responses import responses_of
+from agent_logger.formats.responses import ModelResponse
+from agent_logger.session import Usage
+
+ID = "msg_01abcdefghijklmn"
+
+
+def rows(name: str, begins: str = "") -> list[ModelResponse]:
+    found = [source for source in fixture(name).sources() if source.main.name.startswith(begins)]
+    return [row for source in found for row in responses_of(source)]
+
+
+def test_a_row_says_all_that_money_needs() -> None:
+    (row,) = rows("claude-cli/1.0.3/resume_chain", "3839")
+    assert row == ModelResponse(
+        family="anthropic",
+        message_id="msg_01d024149b40f35a8d071bb0e7",
+        request_id=None,
+        model="claude-sonnet-4-20250514",
+        usage=Usage(input_tokens=10, output_tokens=20, cache_read_tokens=1000, cache_write_tokens=100),
+        tier="standard",
+        at=datetime(2026, 11, 15, 7, 13, 37, 262000, UTC),
+        session="3839c1c7-77ec-49b8-a376-a9dba7a6c9d4",
+        project="/home/user/project",
+        agent="claude-code",
+        thread="main",
+        final=True,
+        reported_cost_usd=0.001005,
+        witness="transcript",
+    )
+
+
+def test_copies_of_old_clients_say_that_they_cost_nothing() -> None:
+    assert [row.reported_cost_usd for row in rows("claude-cli/1.0.3/resume_chain", "ef57")] == [
+        0,
+        0,
+        0.003015,
+    ]
+    lines = [assistant("a", ID, "x", costUSD=0.5), assistant("b", ID, "y", costUSD=0)]
+    assert [row.reported_cost_usd for row in responses_of(source_of(lines))] == [0.5]
+
+
+def test_a_response_that_was_cut_is_not_final() -> None:
+    assert [row.final for row in rows("claude-cli/2.1.325/sigint")] == [True, False]
+    (row,) = responses_of(source_of([assistant("a", ID, "x", stop=None)]))
+    assert not row.final
+
+
+def test_what_the_client_made_up_says_so() -> None:
+    (row,) = rows("claude-cli/2.1.325/api_error_529")
+    assert (row.is_synthetic, row.usage) == (True, None)
+
+
+def test_sub_agents_and_warm_ups_are_threads() -> None:
+    threads = [row.thread.partition(":")[0] for row in rows("claude-cli/2.1.325/subagents")]
+    assert sorted(threads) == ["agent"] * 4 + ["main"] * 2
+    assert [row.thread for row in rows("claude-cli/2.1.4/tools_stream")].count("side") == 3
+
+
+def test_a_row_is_of_the_earliest_time_and_the_folder_of_its_own() -> None:
+    lines = [user("u", "hi"), assistant("a", ID, "x", at=9, cwd="/there"), assistant("b", ID, "y", at=4)]
+    (row,) = responses_of(source_of(lines))
+    assert (row.at and row.at.second, row.project, row.session) == (4, "/there", SESSION)
+
+
+@pytest.mark.parametrize("spelling", [(", ", ": "), (",", ":")])
+def test_spaces_between_the_fields_do_not_matter(spelling: tuple[str, str]) -> None:
+    line = json.dumps(assistant("a", ID, "x"), separators=spelling).encode()
+    assert len(list(responses_of(source_of([line])))) == 1
