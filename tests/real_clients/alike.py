@@ -97,7 +97,8 @@ def requests(calls: Sequence[Call], *, parallel: bool = False) -> list[Any]:
 def _unordered(value: Any) -> Any:
     match value:
         case dict():
-            return {key: _unordered(it) for key, it in value.items()}
+            mark = "cache_control" if value.get("type") == "tool_result" else ""  # it is on the last one
+            return {key: _unordered(it) for key, it in value.items() if key != mark}
         case list():
             items = [_unordered(it) for it in value]
             results = [isinstance(it, dict) and it.get("type") == "tool_result" for it in items]

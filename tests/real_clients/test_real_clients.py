@@ -37,11 +37,11 @@ def test_a_real_client_does_as_it_would_without_us(scenario: Scenario, tmp_path:
         assert theirs.exit_code == step.exit_code, theirs.stdout + theirs.stderr
         assert mine.exit_code == theirs.exit_code
         for ours, plain in ((mine.stdout, theirs.stdout), (mine.stderr, theirs.stderr)):
-            assert not list(alike.differences(_lines(ours, scenario), _lines(plain, scenario), step.label))
+            _assert_alike(_lines(ours, scenario), _lines(plain, scenario))
     asked, asked_directly = (
         alike.requests(it.calls, parallel=scenario.parallel) for it in (recorded, direct)
     )
-    assert not list(alike.differences(asked, asked_directly))
+    _assert_alike(asked, asked_directly)
 
     verified = verify(log_dir)
     assert verified.returncode == 0, verified.stdout
@@ -50,6 +50,11 @@ def test_a_real_client_does_as_it_would_without_us(scenario: Scenario, tmp_path:
     logs = logged.read_logs(log_dir)
     _check_calls(scenario, logs, recorded.sessions, len(recorded.calls))
     _check_links(scenario, [log for log in logs if log.start])
+
+
+def _assert_alike(ours: Any, theirs: Any) -> None:
+    found = "\n".join(alike.differences(ours, theirs))
+    assert not found
 
 
 def _lines(text: str, scenario: Scenario) -> list[Any]:
@@ -68,7 +73,7 @@ def _check_calls(scenario: Scenario, logs: list[logged.Log], printed: list[str],
     if scenario.beside:
         (session,) = named
         assert len(found.pop((session, "side"))) == scenario.beside
-    assert not list(alike.differences(logged.shape(found), logged.shape(expected)))
+    _assert_alike(logged.shape(found), logged.shape(expected))
     assert logged.totals(found) == logged.totals(expected)
     if scenario.logs:
         assert tuple(len(log.requests) for log in logs) == scenario.logs
