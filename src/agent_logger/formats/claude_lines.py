@@ -51,15 +51,6 @@ def type_of(data: bytes) -> str:
         return ""
 
 
-def is_whole(data: bytes) -> bool:
-    """Whether a line is one object from its beginning to its end."""
-    try:
-        _head.decode(data)
-    except REFUSED:
-        return False
-    return True
-
-
 class Reader(Generic[S]):
     """Reads lines into one type, or into the fields of it that fit."""
 
