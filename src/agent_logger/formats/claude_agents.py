@@ -70,7 +70,8 @@ class Joins:
             told = agent.meta.tool_use_id or results.get(agent.id)
             if told:
                 self.call_of[agent.id] = told
-        self._join_by_prompt()
+        if len(self.call_of) < len(self._agents):
+            self._join_by_prompt()
         self.agents_of: dict[str, list[AgentLines]] = {}  # by the id of the call
         for agent in self._agents:
             if agent.id in self.call_of:

@@ -142,15 +142,17 @@ class _Reading:
         if not isinstance(record, SessionRecord):
             return
         uuid = record.uuid
-        if uuid and uuid in self._tree:
+        if uuid in self._tree.parents:
             return  # a copy
         self._now = time_of(record.timestamp)
-        self._facts.take(record, self._now)
-        self._titles.take(record)
-        if isinstance(record.forked_from, ForkedFrom):
-            self._forked_from = self._forked_from or record.forked_from.session_id
-        agent = self._agent_of(record)
-        exchange = None if agent else self._tree.exchange_of(record.parent_uuid)
+        self._facts.see(record, self._now)
+        if not isinstance(record, AssistantRecord | UserRecord):
+            self._facts.take(record, self._now)
+            self._titles.take(record)
+        if record.forked_from is not None and self._forked_from is None:
+            self._forked_from = _session_of(record.forked_from)
+        agent = self._agent_of(record) if self._agent or record.is_sidechain else None
+        exchange = None if agent else self._tree.exchange_of.get(record.parent_uuid)
         if exchange is None and not agent:
             exchange = len(self._exchanges)
         begun = len(self._exchanges)
@@ -166,12 +168,14 @@ class _Reading:
 
     def _agent_of(self, record: SessionRecord) -> AgentLines | None:
         """The sub-agent that a line is of. Older clients write their lines into the session's file, without a name."""
-        if self._agent or not record.is_sidechain:
+        if self._agent:
             return self._agent
         if record.agent_id or record.uuid is None:
             return self._agent_lines(record.agent_id or "")
         parent = record.parent_uuid
-        return self._agent_lines(self._tree.root(parent) if parent and parent in self._tree else record.uuid)
+        return self._agent_lines(
+            self._tree.root(parent) if parent and parent in self._tree.parents else record.uuid
+        )
 
     def _agent_lines(self, name: str) -> AgentLines:
         if name not in self._agents:
@@ -204,6 +208,8 @@ class _Reading:
                     and block.id
                 ):
                     self._started_by.setdefault(record.tool_use_result.agent_id, block.id)
+        if blocks and all(block.kind == "tool_result" for block in blocks):
+            return
         if agent:
             if agent.prompt is None:
                 agent.prompt = "\n".join(block.text for block in blocks if block.kind == "text") or None
@@ -234,7 +240,8 @@ class _Reading:
         if turn.thread != (agent.thread if agent else MAIN):
             return  # a sub-agent's file may begin with what its parent was told
         for block in turn.take(record, message, self._now):
-            self._use(block, turn)
+            if block.kind == "tool_use" and block.id:
+                self._uses.setdefault(block.id, turn)
         self._latest[turn.thread] = turn
 
     def _tool_use(self, record: ToolUseRecord, agent: AgentLines | None, exchange: int | None) -> None:
@@ -244,7 +251,8 @@ class _Reading:
         )
         turn.blocks.append(block)
         turn.see(self._now)
-        self._use(block, turn)
+        if block.id:
+            self._uses.setdefault(block.id, turn)
 
     def _tool_result(self, record: ToolResultRecord, agent: AgentLines | None, exchange: int | None) -> None:
         block = {"type": "tool_result", "tool_use_id": record.tool_use_id, "content": record.content}
@@ -261,10 +269,11 @@ class _Reading:
         self, message_id: str | None, request_id: str | None, agent: AgentLines | None, exchange: int | None
     ) -> TurnLines:
         known = self._turns.get(message_id) if message_id else None
-        if known and (is_unique(message_id) or self._is_same(known, request_id, agent)):
+        if known and (known.is_unique or self._is_same(known, request_id, agent)):
             return known
         # A turn is known by its id, so one whose id was used before has none.
-        turn = TurnLines(None if known else message_id, agent.thread if agent else MAIN)
+        thread = agent.thread if agent else MAIN
+        turn = TurnLines(None if known else message_id, thread, is_unique=is_unique(message_id))
         if message_id:
             self._turns[message_id] = turn
         if agent:
@@ -297,10 +306,6 @@ class _Reading:
         turn = self._latest.get(thread) or self._turn(None, None, agent, exchange)
         self._latest[thread] = turn
         return turn
-
-    def _use(self, block: Block, turn: TurnLines) -> None:
-        if block.kind == "tool_use" and block.id:
-            self._uses.setdefault(block.id, turn)
 
     def _result(self, result: Block, agent: AgentLines | None, exchange: int | None) -> None:
         """To the turn that called the tool; if that is not known, to the latest."""
@@ -357,6 +362,10 @@ class _Reading:
         inputs = [it for it in self._exchanges if it.user_input and it.user_input.strip()]
         first = next((it for it in inputs if not it.is_command), inputs[0] if inputs else None)
         return first.user_input.strip().split("\n")[0] if first and first.user_input else None
+
+
+def _session_of(told: ForkedFrom | str) -> str | None:
+    return told.session_id if isinstance(told, ForkedFrom) else None
 
 
 def _told(turns: Iterable[TurnLines]) -> list[Turn]:

@@ -120,6 +120,8 @@ def placed(
 
 def _with_agents(turns: Iterable[TurnLines], joins: Joins, left: dict[str, AgentLines]) -> list[TurnLines]:
     """Takes the agents it places out of `left`, so none is placed twice, whatever their files say of each other."""
+    if not left:
+        return list(turns)
     placed: list[TurnLines] = []
     waiting = list(turns)[::-1]
     while waiting:

@@ -51,17 +51,24 @@ class Facts:
     compactions: list[Compaction] = field(default_factory=list)
     files: list[FileState] = field(default_factory=list)
 
-    def take(self, record: SessionRecord, at: datetime | None) -> None:
+    def see(self, record: SessionRecord, at: datetime | None) -> None:
+        """What every line may tell: where, when, by whom."""
         if at:
             if self.began is None or at < self.began:
                 self.began = at
             if self.ended is None or at > self.ended:
                 self.ended = at
-        self.session_id = self.session_id or record.session_id
-        self.cwd = self.cwd or record.cwd
-        self.version = record.version or self.version
-        self.entrypoint = self.entrypoint or record.entrypoint
-        match record:  # most lines are none of these
+        if self.cwd is None:
+            self.cwd = record.cwd or None
+        if self.session_id is None:
+            self.session_id = record.session_id or None
+        if self.entrypoint is None:
+            self.entrypoint = record.entrypoint
+        if record.version:
+            self.version = record.version
+
+    def take(self, record: SessionRecord, at: datetime | None) -> None:
+        match record:
             case SystemRecord(subtype="compact_boundary"):
                 self.compactions.append(_compaction(record, at))
             case CostRecord():
@@ -128,5 +135,7 @@ class Titles:
 
     def title(self, tree: Tree, others: Mapping[str, str]) -> str | None:
         """Summaries often stand in the file of the session that was begun next: `others` are those."""
-        own = (text for texts in (self.summaries, others) for leaf, text in texts.items() if leaf in tree)
+        own = (
+            text for texts in (self.summaries, others) for leaf, text in texts.items() if leaf in tree.parents
+        )
         return self._custom or self._own or self._summary or next(own, None)

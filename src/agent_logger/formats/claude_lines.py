@@ -51,15 +51,6 @@ def type_of(data: bytes) -> str:
         return ""
 
 
-def is_whole(data: bytes) -> bool:
-    """Whether a line is one object from its beginning to its end."""
-    try:
-        _head.decode(data)
-    except REFUSED:
-        return False
-    return True
-
-
 class Reader(Generic[S]):
     """Reads lines into one type, or into the fields of it that fit."""
 
@@ -96,8 +87,28 @@ def records_of(file: File) -> Iterator[tuple[AnyRecord, bytes] | Damage | Torn]:
             yield from _read_oddly(line)
 
 
+_ROLE = b'"role":"'
+_BY_ROLE = {b"a": "assistant", b"u": "user"}
+ROLE_WITHIN = 1000  # bytes: in front of it stand ids, which are short
+
+
+def _guessed_type(data: bytes) -> str:
+    """By the role, which stands before the long texts where `type` may stand behind them. To be looked at again."""
+    at = data.find(_ROLE, 0, ROLE_WITHIN) + len(_ROLE)
+    return _BY_ROLE.get(data[at : at + 1], "") if at >= len(_ROLE) else ""
+
+
 def read(data: bytes) -> AnyRecord | None:
     """The record of a line that is as it should be, and nearly all are."""
+    guess = _guessed_type(data)
+    if guess:
+        record: AnyRecord | None = reader_of(guess).exact(data) if is_utf8(data) else None
+        if record and record.type == guess:
+            return None if guess == "assistant" and _has_no_content(record) else record
+    return _read_by_type(data)
+
+
+def _read_by_type(data: bytes) -> AnyRecord | None:
     kind = type_of(data)
     record: AnyRecord | None = (
         reader_of(kind).exact(data) if is_utf8(data) else None

@@ -74,23 +74,24 @@ class MessageUsage(Reported, frozen=True, kw_only=True):
 
     def usage(self) -> Usage:
         split = self.cache_creation
-        short, long = (
-            (_count(split.ephemeral_5m_input_tokens), _count(split.ephemeral_1h_input_tokens))
-            if split
-            else (0, 0)
-        )
-        written = _count(self.cache_creation_input_tokens)
+        long = (split.ephemeral_1h_input_tokens if split else 0) or 0
+        told = [
+            self.input_tokens or 0,
+            self.output_tokens or 0,
+            self.cache_read_input_tokens or 0,
+            self.cache_creation_input_tokens
+            or ((split.ephemeral_5m_input_tokens or 0) + long if split else 0),
+            long,
+        ]
+        if min(told) < 0 or max(told) > MOST_TOKENS:
+            told = [max(0, min(it, MOST_TOKENS)) for it in told]
         return Usage(
-            input_tokens=_count(self.input_tokens),
-            output_tokens=_count(self.output_tokens),
-            cache_read_tokens=_count(self.cache_read_input_tokens),
-            cache_write_tokens=written or short + long,
-            cache_write_1h_tokens=min(long, written) if written else long,
+            input_tokens=told[0],
+            output_tokens=told[1],
+            cache_read_tokens=told[2],
+            cache_write_tokens=told[3],
+            cache_write_1h_tokens=min(told[3], told[4]),
         )
-
-
-def _count(tokens: int | None) -> int:
-    return max(0, min(tokens, MOST_TOKENS)) if tokens else 0
 
 
 class Message(Reported, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ import msgspec
 
 from agent_logger.formats.claude_agents import WARM_UP, agent_of
 from agent_logger.formats.claude_code import AGENT, session_id_of
-from agent_logger.formats.claude_lines import Reader, is_whole, quick_type_of, type_of
+from agent_logger.formats.claude_lines import Reader, quick_type_of
 from agent_logger.formats.claude_records import MessageUsage
 from agent_logger.formats.claude_turns import is_unique, more_final, time_of
 from agent_logger.formats.responses import ModelResponse
@@ -36,6 +36,7 @@ class _Message(msgspec.Struct, frozen=True, gc=False):
 class _Record(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """What money needs of an `AssistantRecord`."""
 
+    type: str = ""
     message: _Message | str | None = None
     request_id: str | None = None
     timestamp: str | None = None
@@ -107,10 +108,12 @@ class _Rows:
         self._rows: list[_Row] = []
         self._by_id: dict[str, _Row] = {}
         self._open: dict[str, _Row] = {}  # the latest by thread, as long as nothing else was said there
+        self._last: _Record | None = None  # line of a response, if nothing else stood between
         self._session: str | None = None
         self._cwd: str | None = None
 
     def read(self, file: File) -> None:
+        self._last = None
         agent = agent_of(file.name)
         thread = f"agent:{agent}" if agent else None
         first = True
@@ -120,6 +123,7 @@ class _Rows:
                 if agent and first and _is_warm_up(data):
                     thread = SIDE
                 self._open.clear()
+                self._last = None
                 first = False
             # Quotes within texts are escaped, so this stands in lines of responses, in those that are glued to one, and
             # in few others.
@@ -127,12 +131,11 @@ class _Rows:
                 self._line(data, thread)
 
     def _line(self, data: bytes, thread: str | None) -> None:
-        kind = type_of(data)
-        record = _reader.exact(data) if kind == "assistant" and is_utf8(data) else None
-        if record is not None:
-            self._take(record, thread)
-        elif kind in ("", "assistant") or not is_whole(data):
+        record = _reader.exact(data) if is_utf8(data) else None
+        if record is None:
             self._damaged(data, thread)
+        elif record.type == "assistant":
+            self._take(record, thread)
 
     def _damaged(self, data: bytes, thread: str | None) -> None:
         for found in jsonl.decode(Line(0, 0, len(data), data)):
@@ -145,6 +148,9 @@ class _Rows:
 
     def _take(self, record: _Record, thread: str | None) -> None:
         message = record.message if isinstance(record.message, _Message) else _Message()
+        if self._repeats(record, message):
+            return
+        self._last = record
         self._session = self._session or record.session_id
         self._cwd = self._cwd or record.cwd
         if thread is None:
@@ -152,6 +158,23 @@ class _Rows:
         row = self._row(message.id, record, thread)
         if row.thread == thread:
             row.take(record, message)
+
+    def _repeats(self, record: _Record, message: _Message) -> bool:
+        """Whether a line says what the one before it said, and later, as most lines of a response do."""
+        last = self._last
+        return (
+            last is not None
+            and message.id is not None
+            and last.message == message
+            and last.request_id == record.request_id
+            and last.agent_id == record.agent_id
+            and last.is_sidechain == record.is_sidechain
+            and last.is_aborted_mid_stream == record.is_aborted_mid_stream
+            and last.cost_usd == record.cost_usd
+            and last.timestamp is not None
+            and record.timestamp is not None
+            and last.timestamp <= record.timestamp
+        )
 
     def _row(self, message_id: str | None, record: _Record, thread: str) -> _Row:
         known = self._by_id.get(message_id) if message_id else None

@@ -24,23 +24,17 @@ class Tree:
     """The lines of a file by their ids, each with the number of the exchange it is in."""
 
     def __init__(self) -> None:
-        self._parents: dict[str, str | None] = {}
-        self._exchange_of: dict[str, int] = {}
+        self.parents: dict[str, str | None] = {}
+        self.exchange_of: dict[str | None, int] = {}  # of lines on the main thread
         self._prompts: dict[int, str] = {}  # the line that began an exchange
         self._last: str | None = None  # of the main thread
 
-    def __contains__(self, uuid: str) -> bool:
-        return uuid in self._parents
-
     def add(self, uuid: str, parent: str | None, exchange: int | None) -> None:
         """`exchange`: none for a line that is not of the main thread."""
-        self._parents[uuid] = parent
+        self.parents[uuid] = parent
         if exchange is not None:
-            self._exchange_of[uuid] = exchange
+            self.exchange_of[uuid] = exchange
             self._last = uuid
-
-    def exchange_of(self, uuid: str | None) -> int | None:
-        return self._exchange_of.get(uuid) if uuid else None
 
     def begins(self, exchange: int, uuid: str) -> None:
         self._prompts[exchange] = uuid
@@ -61,7 +55,7 @@ class Tree:
         return frozenset(self._prompts) - on_the_way if on_the_way else frozenset()
 
     def _way(self) -> Iterator[int]:
-        exchange = self._exchange_of.get(self._last or "", 0)
+        exchange = self.exchange_of.get(self._last or "", 0)
         seen: set[int] = set()
         while exchange and exchange not in seen:
             seen.add(exchange)
@@ -75,20 +69,20 @@ class Tree:
             return exchange - 1
         top = prompt
         for above in self._above(prompt):
-            found = self._exchange_of.get(above)
+            found = self.exchange_of.get(above)
             if found is not None and found < exchange:
                 return found
             top = above
-        return 0 if self._parents.get(top) is None else exchange - 1
+        return 0 if self.parents.get(top) is None else exchange - 1
 
     def _above(self, uuid: str) -> Iterator[str]:
         """From the line above on; lines of a broken file may form a circle."""
         seen = {uuid}
-        parent = self._parents.get(uuid)
-        while parent is not None and parent in self._parents and parent not in seen:
+        parent = self.parents.get(uuid)
+        while parent is not None and parent in self.parents and parent not in seen:
             seen.add(parent)
             yield parent
-            parent = self._parents[parent]
+            parent = self.parents[parent]
 
 
 # ---------------------------------------------------------------- forks

@@ -43,6 +43,7 @@ class TurnLines:
 
     message_id: str | None
     thread: str
+    is_unique: bool = False  # no other response has this id
     request_id: str | None = None
     model: str | None = None
     tier: str | None = None
@@ -63,8 +64,10 @@ class TurnLines:
         self.request_id = record.request_id or self.request_id
         self.model = message.model or self.model
         self.stop_reason = message.stop_reason or self.stop_reason
-        self.aborted = self.aborted or bool(record.is_aborted_mid_stream)
-        self.failed = self.failed or bool(record.is_api_error_message)
+        if record.is_aborted_mid_stream:
+            self.aborted = True
+        if record.is_api_error_message:
+            self.failed = True
         self.see(at)
         reported = message.usage or record.usage
         if reported and self.model != SYNTHETIC:
