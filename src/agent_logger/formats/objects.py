@@ -4,6 +4,7 @@ Decoded lines may still hold halves of characters, which no file and no terminal
 readers could not follow. Both are rare, and told by the bytes, so that looking for them costs next to nothing.
 """
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -21,9 +22,11 @@ REFUSED = (ValueError, RecursionError)  # msgspec's own errors are ValueErrors
 _decode = msgspec.json.Decoder().decode
 
 
-def objects_of(file: File) -> Iterator[Json]:
-    """In order. What is no object, or nested too deeply, is left out: `verify` tells of it."""
+def objects_of(file: File, but: re.Pattern[bytes]) -> Iterator[Json]:
+    """In order, but for lines that match as a whole. What is no object, or nested too deeply, is left out."""
     for line in raw_lines_of(file):
+        if but.fullmatch(line):
+            continue
         try:
             value = decoded(line, line)
         except REFUSED:
