@@ -226,7 +226,7 @@ class _Rollout:
         elif kind.endswith("_output"):
             self._open = False
             self.conversation.result(_output(item), at)
-        else:
+        elif kind:
             turn = self._turn if self._turn and self._open else self._begin(at)
             for block in item_blocks(item):
                 self.conversation.put(turn, _named(block, item), at)

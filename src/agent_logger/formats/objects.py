@@ -38,19 +38,20 @@ def objects_of(file: File, but: re.Pattern[bytes]) -> Iterator[Json]:
 
 def decoded(data: bytes | msgspec.Raw, line: bytes) -> Any:
     """What is written in `data`, a part of the line; none if it cannot be kept. Raises those of `REFUSED`."""
-    return _shallow(_decode(data), line)  # msgspec itself refuses halves of characters
+    return shallow(_decode(data), line)  # msgspec itself refuses halves of characters
 
 
 def salvaged(line: bytes) -> Iterator[Json]:
-    """Those of a line that is damaged, or holds what msgspec refuses."""
+    """Those of any line, also of one that is damaged, or holds what msgspec refuses."""
     for found in jsonl.decode(Line(1, 0, len(line), line)):
         if isinstance(found, Entry):
-            value = _shallow(found.value, found.raw)
+            value = shallow(found.value, found.raw)
             if type(value) is dict:
                 yield with_whole_characters(value)
 
 
-def _shallow(value: Any, raw: bytes) -> Any:
+def shallow(value: Any, raw: bytes) -> Any:
+    """None for what is nested too deeply; `raw` is what it was read from."""
     if raw.count(b"{") + raw.count(b"[") <= MOST_NESTED or not isinstance(value, dict | list):
         return value
     return None if nested_deeper(value, MOST_NESTED) else value
