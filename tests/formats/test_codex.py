@@ -337,6 +337,13 @@ def test_the_exit_status_of_a_command_is_read(output: Any, text: str | None, fai
     assert called.result == (text if text is not None else output)
 
 
+def test_a_result_that_is_told_twice_is_one() -> None:
+    call = {"type": "function_call", "name": "shell", "arguments": "{}", "call_id": "c"}
+    answer = line("response_item", {"type": "function_call_output", "call_id": "c", "output": "yes"})
+    session = codex.session_of(source(lines(meta(ID), line("response_item", call), answer, answer)))
+    assert shown(session) == [(None, [[">shell", "<"]])]
+
+
 def test_a_tool_of_an_mcp_server_has_its_name() -> None:
     call = {
         "type": "function_call",
