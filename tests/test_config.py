@@ -412,6 +412,7 @@ def generate(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_a_stale_document_is_named_and_written_anew(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    (tmp_path / "tests").symlink_to(ROOT / "tests")
     (tmp_path / "docs" / "config.md").unlink()
     missing = generate(tmp_path, "--check")
     assert missing.returncode == 1

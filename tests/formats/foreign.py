@@ -26,12 +26,16 @@ def entries(data: bytes) -> Entries:
 
 
 def source(main: bytes, *others: bytes, name: str = "main.jsonl") -> Source:
-    files = [File(f"other-{at}.jsonl", entries(data)) for at, data in enumerate(others)]
-    return Source(File(name, entries(main)), files)
+    return Source(_file(name, main), [_file(f"other-{at}.jsonl", data) for at, data in enumerate(others)])
+
+
+def _file(name: str, data: bytes) -> File:
+    return File(name, entries(data), 0.0, lambda: [data[:1000], data[1000:]])
 
 
 def lines(*values: Any) -> bytes:
-    return b"".join(json.dumps(value).encode() + b"\n" for value in values)
+    """Without blanks, as the agents write them."""
+    return b"".join(json.dumps(value, separators=(",", ":")).encode() + b"\n" for value in values)
 
 
 class Manifest(msgspec.Struct):
@@ -124,7 +128,7 @@ def _changed(line: bytes, at: int, value: Any) -> bytes:
         del holder[key]
     else:
         holder[key] = value
-    return json.dumps(document).encode()
+    return json.dumps(document, separators=(",", ":")).encode()
 
 
 def _places(value: Any) -> Iterator[tuple[Any, Any]]:

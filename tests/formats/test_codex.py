@@ -337,6 +337,13 @@ def test_the_exit_status_of_a_command_is_read(output: Any, text: str | None, fai
     assert called.result == (text if text is not None else output)
 
 
+def test_a_result_that_is_told_twice_is_one() -> None:
+    call = {"type": "function_call", "name": "shell", "arguments": "{}", "call_id": "c"}
+    answer = line("response_item", {"type": "function_call_output", "call_id": "c", "output": "yes"})
+    session = codex.session_of(source(lines(meta(ID), line("response_item", call), answer, answer)))
+    assert shown(session) == [(None, [[">shell", "<"]])]
+
+
 def test_a_tool_of_an_mcp_server_has_its_name() -> None:
     call = {
         "type": "function_call",
@@ -363,9 +370,26 @@ def test_damage_costs_what_is_damaged_alone() -> None:
     assert shown(codex.session_of(source(hurt))) == shown(codex.session_of(source(whole)))
 
 
+def deep(levels: int) -> list[Any]:
+    return [deep(levels - 1)] if levels else []
+
+
 def test_a_record_that_is_glued_to_one_of_no_interest_is_read() -> None:
     glued = lines(meta(ID)) + lines(line("event_msg", {"type": "agent_message"})).strip() + lines(counted(5))
     assert [it.usage for it in codex.responses_of(source(glued))] == [Usage(input_tokens=5)]
+
+
+@pytest.mark.parametrize("item", [5, {}, {"type": 5}, {"type": "reasoning", "summary": deep(200)}])
+def test_an_item_that_cannot_be_read_is_no_turn(item: Any) -> None:
+    assert codex.session_of(source(lines(meta(ID), line("response_item", item)))).turns == []
+
+
+def test_a_line_whose_keys_stand_in_another_order_is_read() -> None:
+    turned = [
+        dict(reversed(it.items())) for it in (message("user", "Go"), message("assistant", "Hi"), counted(5))
+    ]
+    session = codex.session_of(source(lines(meta(ID), *turned)))
+    assert (shown(session), session.usage.input_tokens) == ([("Go", [["Hi"]])], 5)
 
 
 def test_half_a_character_does_not_lose_its_line() -> None:

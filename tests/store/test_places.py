@@ -38,6 +38,7 @@ def home(tmp_path: Path) -> Path:
         ("codex", {}, ["/h/.codex"]),
         ("codex", {"CODEX_HOME": "/c"}, ["/c"]),
         ("codex", {"CODEX_HOME": ""}, ["/h/.codex"]),
+        ("codex", {"CODEX_HOME": "/one,two"}, ["/one,two"]),
         ("gemini-cli", {}, ["/h/.gemini"]),
         ("gemini-cli", {"GEMINI_CLI_HOME": "/g"}, ["/g/.gemini"]),
         ("opencode", {}, ["/h/.local/share/opencode"]),
@@ -89,6 +90,15 @@ def test_the_agents_folder_itself_may_be_a_link(home: Path, tmp_path: Path) -> N
     (home / ".codex").rename(tmp_path / "dotfiles")
     (home / ".codex").symlink_to(tmp_path / "dotfiles")
     assert len(main_files(PLACES["codex"], {}, home)) == 3
+
+
+def test_two_names_of_one_folder_name_each_file_once(tmp_path: Path) -> None:
+    project = tmp_path / ".claude/projects/-p"
+    project.mkdir(parents=True)
+    (project / "0b3c1f7e-0000-4000-8000-000000000000.jsonl").touch()
+    (tmp_path / ".config").mkdir()
+    (tmp_path / ".config/claude").symlink_to(tmp_path / ".claude")
+    assert len(main_files(PLACES["claude-code"], {}, tmp_path)) == 1
 
 
 def test_there_is_an_end_to_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

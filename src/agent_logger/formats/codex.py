@@ -106,7 +106,11 @@ class _Rollout:
     def read_all(self) -> None:
         for at, line in lines_of(self._file):
             self._follow(line, at)
-            if type(line) is not Item and (used := self._used(line)):
+            if type(line) is Item:
+                if not self._copied:
+                    self._item(line.fields, at)
+                continue
+            if used := self._used(line):
                 self._take_usage(*used, at)
             if not self._copied:
                 self._happened(line, at)
@@ -200,8 +204,6 @@ class _Rollout:
 
     def _happened(self, line: AnyLine, at: datetime | None) -> None:
         match line:
-            case Item():
-                self._item(line.fields, at)
             case Event(type="task_complete" | "turn_complete"):
                 self._settle_early()
                 self.conversation.end("failed" if line.error else "result", at)
@@ -224,7 +226,7 @@ class _Rollout:
         elif kind.endswith("_output"):
             self._open = False
             self.conversation.result(_output(item), at)
-        else:
+        elif kind:
             turn = self._turn if self._turn and self._open else self._begin(at)
             for block in item_blocks(item):
                 self.conversation.put(turn, _named(block, item), at)

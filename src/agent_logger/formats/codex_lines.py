@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from agent_logger.formats.codex_meta import Meta, meta_of
-from agent_logger.formats.objects import REFUSED, decoded, salvaged, time_of
+from agent_logger.formats.objects import REFUSED, salvaged, shallow, time_of
 from agent_logger.formats.source import File, raw_lines_of
 from agent_logger.wire.answer import Json, count, fields_of, text_of
 
@@ -69,30 +69,46 @@ class Item(msgspec.Struct, gc=False):
 AnyLine = Event | Record | Context | Compacted | Item | Meta
 
 
-class _Head(msgspec.Struct, gc=False):
-    type: str = ""
+# ---------------------------------------------------------------- lines as they are written
+
+
+class _EventLine(msgspec.Struct, gc=False):
+    payload: Event
     timestamp: str | None = None
-    payload: msgspec.Raw = msgspec.Raw()
 
 
-class _Kind(msgspec.Struct, gc=False):
-    type: str = ""
+class _RecordLine(msgspec.Struct, gc=False):
+    payload: Record
+    timestamp: str | None = None
 
 
-_head = msgspec.json.Decoder(_Head).decode
-_kind = msgspec.json.Decoder(_Kind).decode
-_event = msgspec.json.Decoder(Event).decode
-_record = msgspec.json.Decoder(Record).decode
-_context = msgspec.json.Decoder(Context).decode
-_compacted = msgspec.json.Decoder(Compacted).decode
+class _ContextLine(msgspec.Struct, gc=False):
+    payload: Context
+    timestamp: str | None = None
 
 
-# How lines begin that are not needed. Two thirds of a rollout are told from this, without decoding them.
-_START = rb'\{"timestamp":"[^"\\]*",(?:"ordinal":\d+,)?"type":"'
-_SCREEN = rb'event_msg","payload":\{"type":"(?!(?:token_count|task_|turn_))|world_state"'
-_NO_MATTER = re.compile(_START + rb"(?:" + _SCREEN + rb")")
-_NO_USAGE = re.compile(_START + rb"(?:" + _SCREEN + rb'|response_item")')
+class _CompactedLine(msgspec.Struct, gc=False):
+    payload: Compacted
+    timestamp: str | None = None
+
+
+class _ItemLine(msgspec.Struct, gc=False):
+    payload: Json
+    timestamp: str | None = None
+
+
+_event = msgspec.json.Decoder(_EventLine).decode
+_record = msgspec.json.Decoder(_RecordLine).decode
+_context = msgspec.json.Decoder(_ContextLine).decode
+_compacted = msgspec.json.Decoder(_CompactedLine).decode
+_item = msgspec.json.Decoder(_ItemLine).decode
+
+# How a line begins says what it is: two thirds of a rollout are passed over without decoding them.
+_BEGINNING = re.compile(
+    rb'\{"timestamp":"[^"\\]*",(?:"ordinal":\d+,)?"type":"(\w+)","payload":\{(?:"type":"(\w+)")?'
+)
 _RECORD = b'{"timestamp":"'
+_EVENTS = frozenset(it.encode() for it in EVENTS)
 
 
 def _always() -> bool:
@@ -105,35 +121,42 @@ def lines_of(file: File, items: Callable[[], bool] = _always) -> Iterator[tuple[
     What cannot be read is left out.
     """
     for line in raw_lines_of(file):
-        passed_over = _NO_MATTER if items() else _NO_USAGE
-        if passed_over.match(line) and line.find(_RECORD, 1) < 0:  # else another record is glued to it
+        found = _BEGINNING.match(line)
+        kind, inner = found.groups() if found else (None, None)
+        if _is_passed_over(kind, inner, items) and line.find(_RECORD, 1) < 0:  # else another is glued to it
             continue
         try:
-            head = _head(line)
-            found = _line(head, line)
+            yield _whole(kind, line)
         except REFUSED:
             yield from _oddly(line)
-        else:
-            if found is not None:
-                yield time_of(head.timestamp), found
 
 
-def _line(head: _Head, line: bytes) -> AnyLine | None:
-    match head.type:
-        case "response_item":
-            fields = decoded(head.payload, line)
-            return Item(fields) if type(fields) is dict else None
-        case "event_msg":
-            return _event(head.payload) if _kind(head.payload).type in EVENTS else None
-        case "token_usage_record":
-            return _record(head.payload)
-        case "turn_context":
-            return _context(head.payload)
-        case "compacted":
-            return _compacted(head.payload)
-        case "session_meta":
-            return meta_of(decoded(line, line))
-    return None
+def _is_passed_over(kind: bytes | None, inner: bytes | None, items: Callable[[], bool]) -> bool:
+    if kind == b"response_item":
+        return not items()
+    return kind == b"world_state" or (kind == b"event_msg" and inner is not None and inner not in _EVENTS)
+
+
+def _whole(kind: bytes | None, line: bytes) -> tuple[datetime | None, AnyLine]:
+    """A line of this kind. Raises those of `REFUSED` for one of another, or that is not as it should be."""
+    if kind == b"response_item":
+        item = _item(line)
+        if shallow(item.payload, line) is None:
+            raise ValueError("nested too deeply")
+        return time_of(item.timestamp), Item(item.payload)
+    if kind == b"event_msg":
+        event = _event(line)
+        return time_of(event.timestamp), event.payload
+    if kind == b"token_usage_record":
+        record = _record(line)
+        return time_of(record.timestamp), record.payload
+    if kind == b"turn_context":
+        context = _context(line)
+        return time_of(context.timestamp), context.payload
+    if kind == b"compacted":
+        compacted = _compacted(line)
+        return time_of(compacted.timestamp), compacted.payload
+    raise ValueError("nothing that is read at once")
 
 
 # ---------------------------------------------------------------- lines that are not as they should be

@@ -130,6 +130,9 @@ class Conversation:
             self.add(turn)
         self.put(turn, block, at)
 
+    def has_result(self, called: str) -> bool:
+        return called in self._answered
+
     def end(self, reason: str, at: datetime | None) -> None:
         """The agent has yielded."""
         self.see(at)

@@ -11,6 +11,7 @@ Calls of the model router are in no chat. Sub-agents have chats of their own in 
 import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from agent_logger.formats.conversation import Conversation, OpenTurn
@@ -24,6 +25,10 @@ from agent_logger.wire.answer import Json, count, fields_of, parsed, text_of
 
 AGENT = "gemini-cli"
 PROJECT_FILE = ".project_root"  # in the folder above the chats
+FIRST_MESSAGES = 10  # the client tells the model at once where it is
+_TICK = re.compile(
+    rb'\{"\$set":\{"lastUpdated":"[^"\\]*"\}\}'
+)  # every other line is one, and its neighbour has the time
 _WORKSPACE = re.compile(r"\*\*Workspace Directories:\*\*\n\s*- (.+)")
 
 
@@ -79,7 +84,7 @@ class _Chat:
         self.fields: Json = {}  # of the chat itself
         self.messages: dict[str, Json] = {}  # the latest state of each, in the order of their first
         self._name = file.name.rsplit("/", 1)[-1].rsplit(".", 1)[0]
-        for line in _document(file, source) if file.name.endswith(".json") else objects_of(file):
+        for line in _document(file, source) if file.name.endswith(".json") else objects_of(file, _TICK):
             self._take(line)
 
     @property
@@ -99,11 +104,10 @@ class _Chat:
             self._message(line)
             return
         changes = fields_of(line["$set"]) if "$set" in line else line
-        started = self.fields.get("startTime")
-        self.fields.update((key, value) for key, value in changes.items() if key != "messages")
-        if started is not None:
-            self.fields["startTime"] = started  # a resume tells its own
-        copies = changes.get("messages")
+        copies = changes.pop("messages", None)
+        if "startTime" in self.fields:
+            changes.pop("startTime", None)  # a resume tells its own
+        self.fields.update(changes)
         for copy in copies if type(copies) is list else ():
             if type(copy) is dict and type(copy.get("id")) is str:
                 self._copy(copy)
@@ -131,13 +135,21 @@ class _Chat:
 
 
 def _ask(told: Conversation, message: Json, at: datetime | None) -> None:
-    blocks = list(_content(message.get("content")))
+    content = message.get("content")
+    if type(content) is list and all(_is_answered(told, part) for part in content):
+        return  # as nearly all results are: they stand with their calls too
+    blocks = list(_content(content))
     for block in blocks:
         if block.kind == "tool_result":
             told.result(block, at)
     texts = [block.text for block in blocks if block.kind == "text"]
     if text := typed(texts) or ("[image]" if any(block.kind == "image" for block in blocks) else None):
         told.ask(text, at)
+
+
+def _is_answered(told: Conversation, part: Any) -> bool:
+    called = fields_of(fields_of(part).get("functionResponse")).get("id")
+    return type(called) is str and told.has_result(called)
 
 
 def _answer(told: Conversation, message: Json, at: datetime | None, thread: str) -> None:
@@ -222,7 +234,7 @@ def _project(source: Source, chat: _Chat) -> str | None:
         return told
     if (folders := _list(chat.fields.get("directories"))) and type(folders[0]) is str:
         return folders[0]
-    for message in chat.messages.values():
+    for message in islice(chat.messages.values(), FIRST_MESSAGES):
         for block in _content(message.get("content")):
             if block.kind == "text" and (found := _WORKSPACE.search(block.text)):
                 return found[1]

@@ -4,6 +4,7 @@ Decoded lines may still hold halves of characters, which no file and no terminal
 readers could not follow. Both are rare, and told by the bytes, so that looking for them costs next to nothing.
 """
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -21,9 +22,11 @@ REFUSED = (ValueError, RecursionError)  # msgspec's own errors are ValueErrors
 _decode = msgspec.json.Decoder().decode
 
 
-def objects_of(file: File) -> Iterator[Json]:
-    """In order. What is no object, or nested too deeply, is left out: `verify` tells of it."""
+def objects_of(file: File, but: re.Pattern[bytes]) -> Iterator[Json]:
+    """In order, but for lines that match as a whole. What is no object, or nested too deeply, is left out."""
     for line in raw_lines_of(file):
+        if but.fullmatch(line):
+            continue
         try:
             value = decoded(line, line)
         except REFUSED:
@@ -35,19 +38,20 @@ def objects_of(file: File) -> Iterator[Json]:
 
 def decoded(data: bytes | msgspec.Raw, line: bytes) -> Any:
     """What is written in `data`, a part of the line; none if it cannot be kept. Raises those of `REFUSED`."""
-    return _shallow(_decode(data), line)  # msgspec itself refuses halves of characters
+    return shallow(_decode(data), line)  # msgspec itself refuses halves of characters
 
 
 def salvaged(line: bytes) -> Iterator[Json]:
-    """Those of a line that is damaged, or holds what msgspec refuses."""
+    """Those of any line, also of one that is damaged, or holds what msgspec refuses."""
     for found in jsonl.decode(Line(1, 0, len(line), line)):
         if isinstance(found, Entry):
-            value = _shallow(found.value, found.raw)
+            value = shallow(found.value, found.raw)
             if type(value) is dict:
                 yield with_whole_characters(value)
 
 
-def _shallow(value: Any, raw: bytes) -> Any:
+def shallow(value: Any, raw: bytes) -> Any:
+    """None for what is nested too deeply; `raw` is what it was read from."""
     if raw.count(b"{") + raw.count(b"[") <= MOST_NESTED or not isinstance(value, dict | list):
         return value
     return None if nested_deeper(value, MOST_NESTED) else value
