@@ -46,6 +46,11 @@ def _of_npm(name: str) -> Path | None:
     return binary if binary.exists() else None
 
 
+def find_ccusage() -> Path | None:
+    binary = ROOT / ".components" / "node_modules" / ".bin" / "ccusage"
+    return binary if binary.exists() else None
+
+
 @dataclass(frozen=True)
 class Finished:
     exit_code: int

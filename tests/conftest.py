@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients import Sandbox, find_claude, find_codex, find_gemini, find_opencode
+from tests.clients import Sandbox, find_ccusage, find_claude, find_codex, find_gemini, find_opencode
 
 
 def _package(name: str) -> object:
@@ -23,6 +23,7 @@ def _program(name: str) -> object:
 
 COMPONENTS: Mapping[str, Callable[[], object]] = {
     "anthropic": partial(_package, "anthropic"),
+    "ccusage": find_ccusage,
     "claude": find_claude,
     "claude_agent_sdk": partial(_package, "claude_agent_sdk"),
     "codex": find_codex,

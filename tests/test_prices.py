@@ -156,6 +156,7 @@ def test_without_a_rate_of_their_own_cached_tokens_are_billed_as_input() -> None
 
 def test_a_long_context_costs_more_and_all_that_is_read_counts() -> None:
     model = "claude-sonnet-4-5"
+    assert usd(Usage(input_tokens=200_001), "claude-sonnet-4-20250514") == pytest.approx(1.200006)
     assert usd(Usage(input_tokens=200_000), model) == pytest.approx(0.60)
     assert usd(Usage(input_tokens=200_001), model) == pytest.approx(1.200006)
     cached = Usage(input_tokens=1, cache_read_tokens=150_000, cache_write_tokens=50_000, output_tokens=1000)

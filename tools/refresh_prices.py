@@ -55,6 +55,9 @@ LOCAL = {
 }
 LOCAL |= {"devstral-small", "gemma-3", "gemma-3n", "gemma-2-27b-it", "gemma-4-26b-a4b-it", "gemma-4-31b-it"}
 
+# What the source lacks: beyond 200,000 tokens (since August 2025) Sonnet 4 costs what Sonnet 4.5 does.
+AS_ANOTHER = {("anthropic", "claude-sonnet-4-0"): "claude-sonnet-4-5"}
+
 KEYS = ["input_mtok", "output_mtok", "cache_read_mtok", "cache_write_mtok", "cache_write_1h_mtok"]
 # What else is billed for some models, beside text, and is not in our usage.
 BESIDE = {"web_searches_kcount", "storage_searches_kcount"}
@@ -166,8 +169,9 @@ def snapshot(version: str, date: str) -> dict[str, Any]:
     found: dict[str, dict[str, int]] = {}
     for maker in [*MAKERS, *HOSTS]:
         named = found.setdefault(maker, {})
-        for model in by_id[maker].models:
-            told = tiers(model)
+        by_name = {model.id: model for model in by_id[maker].models}
+        for model in by_name.values():
+            told = tiers(by_name[AS_ANOTHER.get((maker, model.id), model.id)])
             listed = bedrock_names(model) if maker == "aws" else names(model.match)
             new = [name for name in listed if name not in LOCAL and name not in named]
             if told is None or not new:

@@ -104,7 +104,9 @@ def nano_usd(tokens: Tokens, model: str | None, at: datetime | None, tier: str |
     rates = bands[0]
     if len(bands) > 1:
         context = given + read + write
-        rates = next((it for it in reversed(bands) if context > it.over), rates)
+        for band in bands:
+            if context > band.over:
+                rates = band
     pico = (
         given * rates.input
         + output * rates.output

@@ -29,7 +29,7 @@ from agent_logger.catalog.columns import (
     WITNESSES,
     Columns,
     Entry,
-    entry_of,
+    Place,
     merged,
     time_of,
 )
@@ -127,63 +127,41 @@ class Ledger:
         self._forks: dict[int, set[str]] = {}  # rows known by time that stand in several sessions
         self._again: dict[tuple[int, str], int] = {}  # how often one session has the same once more
         self._seen: dict[str, int] = {}  # by session: the bits of its witnesses
-        self._projects: dict[str, str] = {}  # by session, for witnesses that do not know
-        self._agents: dict[str, str] = {}
 
     def add(self, responses: Iterable[ModelResponse]) -> None:
         for response in responses:
             if response.model != SYNTHETIC:  # nothing was asked
-                self._add(response, entry_of(response))
+                self._add(response, self._rows.entry(response))
 
     def rows(self) -> Iterator[LedgerRow]:
         """In no order. What `order` joins is found now, for it needs all."""
         several = {session for session, bits in self._seen.items() if bits & (bits - 1)}
         others = same_by_order(self._in(several)) if several else {}
         taken = {other for rows in others.values() for other in rows}
-        for row in range(len(self._rows)):
-            if row not in taken:
-                yield self._row(row, others.get(row, ()))
-
-    def _row(self, row: int, others: Iterable[int]) -> LedgerRow:
-        entry = self._rows[row]
-        for other in others:
-            entry = merged(entry, self._rows[other], ORDER)
-        at = time_of(entry.at)
-        return LedgerRow(
-            family=entry.family,
-            message_id=entry.message_id,
-            model=entry.model,
-            tier=entry.tier,
-            tokens=entry.tokens,
-            nano_usd=nano_usd(entry.tokens, entry.model, at, entry.tier) if entry.tokens else NO_USAGE,
-            reported_cost_usd=None if entry.reported == NOT_REPORTED else entry.reported,
-            at=at,
-            session=entry.session,
-            project=entry.project or self._projects.get(entry.session),
-            agent=self._agents.get(entry.session, entry.agent) if entry.agent in NOBODY else entry.agent,
-            thread=entry.thread,
-            witnesses=WITNESS_SETS[entry.witnesses],
-            copies=entry.copies,
-            joined_by=JOINED_BY[entry.joined],
-            partial=not entry.final,
-        )
+        facts = _Facts(self._rows.places)
+        for number in range(len(self._rows)):
+            if number not in taken:
+                entry = self._rows[number]
+                for other in others.get(number, ()):
+                    entry = merged(entry, self._rows[other], ORDER)
+                yield _row(entry, facts)
 
     def _in(self, sessions: set[str]) -> Iterator[tuple[int, Entry, bool]]:
         """The rows of sessions, each with whether its id makes it another than any other."""
-        for row in range(len(self._rows)):
-            if self._rows.session(row) in sessions:
-                entry = self._rows[row]
-                yield row, entry, bool(entry.message_id and _is_unique(entry.family, entry.message_id))
+        for number in range(len(self._rows)):
+            entry = self._rows[number]
+            if entry.place.session in sessions:
+                yield (
+                    number,
+                    entry,
+                    bool(entry.message_id and _is_unique(entry.kind.family, entry.message_id)),
+                )
 
     # ------------------------------------------------------------ adding
 
     def _add(self, response: ModelResponse, entry: Entry) -> None:
-        session = entry.session
+        session = response.session
         self._seen[session] = self._seen.get(session, 0) | entry.witnesses
-        if entry.project:
-            self._projects[session] = min(self._projects.get(session, entry.project), entry.project)
-        if entry.agent not in NOBODY:
-            self._agents[session] = min(self._agents.get(session, entry.agent), entry.agent)
         message_id, request_id = response.message_id, response.request_id
         if message_id and _is_unique(response.family, message_id):
             self._put(message_id, entry, MESSAGE_ID)
@@ -206,21 +184,21 @@ class Ledger:
         said = _said(entry)
         key = hash(said)
         row = self._by_time.get(key)
-        if row is not None and entry.session in self._sessions(row):
-            again = self._again.get((key, entry.session), 0) + 1
-            self._again[key, entry.session] = again
+        if row is not None and entry.place.session in self._sessions(row):
+            again = self._again.get((key, entry.place.session), 0) + 1
+            self._again[key, entry.place.session] = again
             key = hash((key, again))
             row = self._by_time.get(key)
         if row is None:
             self._by_time[key] = self._rows.append(entry)
         elif _said(known := self._rows[row]) == said:
-            self._forks[row] = self._sessions(row) | {entry.session}
+            self._forks[row] = self._sessions(row) | {entry.place.session}
             self._rows[row] = merged(known, entry, TIME)
         else:
             self._rows.append(entry)  # two hashes met; not in this life
 
     def _sessions(self, row: int) -> set[str]:
-        return self._forks.get(row) or {self._rows.session(row)}
+        return self._forks.get(row) or {self._rows[row].place.session}
 
 
 def _is_unique(family: str, message_id: str) -> bool:
@@ -231,16 +209,52 @@ def _is_unique(family: str, message_id: str) -> bool:
 
 def _said(entry: Entry) -> tuple[object, ...]:
     """All but the session."""
-    named = (
+    return (
         entry.message_id,
-        entry.family,
-        entry.model,
-        entry.tier,
-        entry.project,
-        entry.agent,
-        entry.thread,
+        entry.kind,
+        entry.place[1:],
+        entry.at,
+        entry.tokens,
+        entry.final,
+        entry.reported,
+        entry.witnesses,
     )
-    return named, entry.at, entry.tokens, entry.final, entry.reported, entry.witnesses
+
+
+class _Facts:
+    """What some witnesses of a session know, and others do not."""
+
+    def __init__(self, places: Iterable[Place]) -> None:
+        self.projects: dict[str, str] = {}
+        self.agents: dict[str, str] = {}
+        for session, project, agent, _ in places:
+            if project:
+                self.projects[session] = min(self.projects.get(session, project), project)
+            if agent not in NOBODY:
+                self.agents[session] = min(self.agents.get(session, agent), agent)
+
+
+def _row(entry: Entry, facts: _Facts) -> LedgerRow:
+    (family, model, tier), (session, project, agent, thread) = entry.kind, entry.place
+    at = time_of(entry.at)
+    return LedgerRow(
+        family=family,
+        message_id=entry.message_id,
+        model=model,
+        tier=tier,
+        tokens=entry.tokens,
+        nano_usd=nano_usd(entry.tokens, model, at, tier) if entry.tokens else NO_USAGE,
+        reported_cost_usd=None if entry.reported == NOT_REPORTED else entry.reported,
+        at=at,
+        session=session,
+        project=project or facts.projects.get(session),
+        agent=facts.agents.get(session, agent) if agent in NOBODY else agent,
+        thread=thread,
+        witnesses=WITNESS_SETS[entry.witnesses],
+        copies=entry.copies,
+        joined_by=JOINED_BY[entry.joined],
+        partial=not entry.final,
+    )
 
 
 WITNESS_SETS = tuple(

@@ -16,7 +16,7 @@ def same_by_order(rows: Iterable[tuple[int, Entry, bool]]) -> dict[int, list[int
     for it in rows:
         _, entry, _ = it
         if entry.tokens is not None and any(entry.tokens):
-            groups.setdefault((entry.session, _model(entry), entry.tokens), []).append(it)
+            groups.setdefault((entry.place.session, _model(entry), entry.tokens), []).append(it)
     same: dict[int, list[int]] = {}
     for group in groups.values():
         if len({entry.witnesses for _, entry, _ in group}) > 1:
@@ -25,7 +25,7 @@ def same_by_order(rows: Iterable[tuple[int, Entry, bool]]) -> dict[int, list[int
 
 
 def _model(entry: Entry) -> str:
-    model = entry.model or ""
+    model = entry.kind.model or ""
     return canonical(model) or model
 
 
@@ -63,20 +63,14 @@ def _paired(group: Sequence[tuple[int, Entry, bool]]) -> Iterable[tuple[int, lis
 def _sureness(it: tuple[int, Entry, bool]) -> tuple[object, ...]:
     """Those with an id first, then witness by witness, each in the order of time; equal ones by what they say."""
     _, entry, unique = it
-    said = (
-        entry.message_id or "",
-        entry.thread,
-        entry.tier or "",
-        entry.final,
-        entry.project or "",
-        entry.agent,
-    )
+    (family, model, tier), (_, project, agent, thread) = entry.kind, entry.place
+    said = (entry.message_id or "", family, model or "", tier or "", project or "", agent, thread)
     return (
         not unique,
         entry.witnesses,
         entry.at,
         *said,
-        entry.model or "",
+        entry.final,
         entry.reported,
         entry.copies,
         entry.joined,
