@@ -7,6 +7,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from agent_logger.capture.logger import SessionLogger
+    from agent_logger.records import Exchange as ExchangeRecord
+    from agent_logger.records import ExchangeStats, Message, SessionEnd, SessionStart
     from agent_logger.session import Block, Cost, Exchange, Session, ToolCall, Turn, Usage
     from agent_logger.store.read import read_session
 
@@ -16,22 +19,43 @@ _HOMES = {
     "Block": "session",
     "Cost": "session",
     "Exchange": "session",
+    "ExchangeRecord": "records:Exchange",  # the line of a log; `Exchange` is what all witnesses say together
+    "ExchangeStats": "records",
+    "Message": "records",
     "Session": "session",
+    "SessionEnd": "records",
+    "SessionLogger": "capture.logger",
+    "SessionStart": "records",
     "ToolCall": "session",
     "Turn": "session",
     "Usage": "session",
     "read_session": "store.read",
 }
 
-__all__ = ["Block", "Cost", "Exchange", "Session", "ToolCall", "Turn", "Usage", "read_session"]
+__all__ = [
+    "Block",
+    "Cost",
+    "Exchange",
+    "ExchangeRecord",
+    "ExchangeStats",
+    "Message",
+    "Session",
+    "SessionEnd",
+    "SessionLogger",
+    "SessionStart",
+    "ToolCall",
+    "Turn",
+    "Usage",
+    "read_session",
+]
 
 
 def __getattr__(name: str) -> Any:
     try:
-        module = _HOMES[name]
+        module, _, called = _HOMES[name].partition(":")
     except KeyError:
         raise AttributeError(f"module 'agent_logger' has no attribute {name!r}") from None
-    return getattr(import_module(f".{module}", __name__), name)
+    return getattr(import_module(f".{module}", __name__), called or name)
 
 
 def __dir__() -> list[str]:
