@@ -47,7 +47,7 @@ PAIRS: list[tuple[Kind, Record, bytes]] = [
                     input=msgspec.Raw(b'{"z": 1, "a":2}'),
                 )
             ],
-            stats=r.Stats(
+            stats=r.ExchangeStats(
                 num_turns=1,
                 duration_ms=2,
                 duration_api_ms=None,

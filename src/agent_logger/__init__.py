@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from agent_logger.capture.logger import SessionLogger
     from agent_logger.formats.claude_records import (
         AssistantRecord,
         ResultRecord,
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
         UserRecord,
     )
     from agent_logger.prices import price
+    from agent_logger.records import Exchange as ExchangeRecord
+    from agent_logger.records import ExchangeStats, Message, SessionEnd, SessionStart
     from agent_logger.session import Block, Cost, Exchange, Session, SubAgent, ToolCall, Turn, Usage
     from agent_logger.store.read import read_session
 
@@ -28,8 +31,14 @@ _HOMES = {
     "Block": "session",
     "Cost": "session",
     "Exchange": "session",
+    "ExchangeRecord": "records:Exchange",  # the line of a log; `Exchange` is what all witnesses say together
+    "ExchangeStats": "records",
+    "Message": "records",
     "ResultRecord": "formats.claude_records",
     "Session": "session",
+    "SessionEnd": "records",
+    "SessionLogger": "capture.logger",
+    "SessionStart": "records",
     "SubAgent": "session",
     "SummaryRecord": "formats.claude_records",
     "SystemRecord": "formats.claude_records",
@@ -49,8 +58,14 @@ __all__ = [
     "Block",
     "Cost",
     "Exchange",
+    "ExchangeRecord",
+    "ExchangeStats",
+    "Message",
     "ResultRecord",
     "Session",
+    "SessionEnd",
+    "SessionLogger",
+    "SessionStart",
     "SubAgent",
     "SummaryRecord",
     "SystemRecord",
@@ -68,10 +83,10 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     try:
-        module = _HOMES[name]
+        module, _, called = _HOMES[name].partition(":")
     except KeyError:
         raise AttributeError(f"module 'agent_logger' has no attribute {name!r}") from None
-    return getattr(import_module(f".{module}", __name__), name)
+    return getattr(import_module(f".{module}", __name__), called or name)
 
 
 def __dir__() -> list[str]:

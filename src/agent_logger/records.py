@@ -112,11 +112,17 @@ class Message(Struct, frozen=True, kw_only=True):
     parent_tool_use_id: str | None = None
     origin: Json = UNSET
     usage: Json = UNSET
+    model: str | None = None  # that answered; `<synthetic>`: none did
+    stop_reason: str | None = None  # none while the usage is that of the answer's beginning
+    error: str | None = None  # what kind of failure this message tells of
+    tool_use_result: Json = UNSET  # the client's own, structured form of a tool's result
     raw: str | None = None  # an output line that is not a message, or a message of an unknown type
     raw_encoding: Encoding | None = None
 
 
-class Stats(Struct, frozen=True, kw_only=True):
+class ExchangeStats(Struct, frozen=True, kw_only=True):
+    """What a result says of its exchange. Of the client's counters, the difference that this exchange made."""
+
     num_turns: int | None
     duration_ms: int | None
     duration_api_ms: int | None
@@ -126,6 +132,20 @@ class Stats(Struct, frozen=True, kw_only=True):
     cache_read: int | None
     cost_usd: float | None  # of this exchange
     reported_total_cost_usd: float | None = None  # the client's counter, as it came
+    reported_duration_api_ms: int | None = None  # likewise
+    reported_model_usage: Json = UNSET  # likewise
+    inherited: bool = (
+        False  # the counters hold an earlier history that is not known here: no difference can be told
+    )
+    model_usage: Json = UNSET  # by model, sub-agents and side requests included
+    cache_creation_1h: int | None = None  # part of `cache_creation`
+    is_error: bool | None = None  # whether the exchange failed; `subtype` does not tell
+    subtype: str | None = None
+    terminal_reason: str | None = None
+    api_error_status: int | None = None
+    stop_reason: str | None = None
+    permission_denials: Json = UNSET
+    errors: list[str] | None = None
 
 
 class Exit(Struct, frozen=True, kw_only=True):
@@ -163,7 +183,7 @@ class Exchange(Record, frozen=True, kw_only=True, tag="exchange"):
     ts_end: str | None
     user_input: str | None
     messages: list[Message]
-    stats: Stats | None
+    stats: ExchangeStats | None
     id: str | None = None  # the live copy has the same
     user_content: Json = UNSET
     user_inputs: list[str] | None = None

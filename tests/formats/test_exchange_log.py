@@ -112,7 +112,7 @@ def test_live_messages_without_their_beginning_are_an_exchange_too() -> None:
 @pytest.mark.parametrize("path", STREAMS, ids=lambda it: "-".join(it.parts[-3:]))
 def test_what_real_clients_print_is_read(path: Path) -> None:
     lines = [json.loads(line) for line in path.read_text().splitlines() if line.startswith("{")]
-    messages = [sdk_messages.read(line) for line in lines]
+    messages = [sdk_messages.read(json.dumps(line).encode()) for line in lines]
     entries = [entry for message in messages for entry in sdk_messages.entries(message, "t")]
     uses = [it for it in entries if it.type == "tool_use"]
     raw_uses = sum(
@@ -122,8 +122,6 @@ def test_what_real_clients_print_is_read(path: Path) -> None:
         for block in line["message"]["content"]
     )
     assert len(uses) == raw_uses
-    results = [message for message in messages if message.is_result]
-    assert all(sdk_messages.stats(it, None).num_turns == it.num_turns for it in results)
 
 
 def test_there_are_real_streams_to_read() -> None:

@@ -2,7 +2,6 @@
 
 import tempfile
 import threading
-import uuid
 from pathlib import Path
 
 import click
@@ -36,24 +35,30 @@ def command(settings: config.Settings, once: bool) -> None:
     with scripted_api() as api:
         output.note(f"A scripted model API listens on {api.url}; an agent talks to it ...")
         with proxied(api.url, folder / "logs") as url:
-            name = _record(url, folder)
-        _show(folder, name)
+            log = _record(url, folder)
+        _show(folder, log.stem)
         _show_calls(folder / "logs")
         if not once:
             output.note(f"\nThe scripted API stays up at {api.url} (Anthropic Messages). Ctrl-C ends it.")
             threading.Event().wait()
 
 
-def _record(url: str, folder: Path) -> str:
+def _record(url: str, folder: Path) -> Path:
+    """Message by message, as it happens. (Not with the `SessionLogger`, which would tell your `ls` of the folder.)"""
+    from agent_logger.capture.session_writer import SessionWriter
     from agent_logger.demo.conversation import UserInput, converse
-    from agent_logger.demo.record import Recording
+    from agent_logger.formats import exchanges, sdk_messages
+    from agent_logger.formats.json_text import encode
 
-    session_id = str(uuid.uuid4())
-    with Recording(folder, session_id) as recording:
-        for happening in recording.follow(converse(url, session_id=session_id)):
-            if isinstance(happening, UserInput):
-                output.note(f"  you: {happening.text}")
-        return recording.journal.name
+    writer = SessionWriter(folder)
+    for happening in converse(url):
+        if isinstance(happening, UserInput):
+            writer.input(exchanges.UserInput(happening.text))
+            output.note(f"  you: {happening.text}")
+        else:
+            writer.message(sdk_messages.read(encode(happening.message)))
+    writer.finish()
+    return folder if writer.path is None else writer.path
 
 
 def _show(folder: Path, name: str) -> None:

@@ -91,7 +91,8 @@ def _not_before(start: datetime | None, end: datetime | None) -> datetime | None
 
 def _turns(messages: list[Message], model: str | None, witness: Witness) -> list[Turn]:
     """One turn a message id. What is no answer of a model goes to the turn it belongs to: a tool's result, and
-    the prompt of a sub-agent, to the one that called the tool; anything else to the latest."""
+    the prompt of a sub-agent, to the one that called the tool; anything else to the latest. What the client itself
+    notes, and what came before there was a turn, is in none."""
     turns: dict[str, Turn] = {}
     callers: dict[str, str] = {}
     for number, message in enumerate(messages):
@@ -100,7 +101,11 @@ def _turns(messages: list[Message], model: str | None, witness: Witness) -> list
             callers.setdefault(message.tool_use_id or "", key)
         else:
             called = message.tool_use_id or message.parent_tool_use_id or ""
-            key = callers.get(called) or next(reversed(turns), f"message {number}")
+            key = callers.get(called) or next(reversed(turns), "")
+            if not key and message.source == "tool":
+                key = f"message {number}"
+            if not key or message.source == "system":
+                continue
         turns[key] = _extended(turns.get(key) or _turn(message, model, witness), message)
     return list(turns.values())
 
@@ -110,7 +115,7 @@ def _turn(message: Message, model: str | None, witness: Witness) -> Turn:
     return Turn(
         message_id=message.message_id,
         thread=f"agent:{parent}" if parent else MAIN,
-        model=model,
+        model=message.model or model,
         usage=_usage(message),
         started=time_of(message.ts),
         witnesses=frozenset({witness}),

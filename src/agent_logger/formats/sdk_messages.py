@@ -1,103 +1,268 @@
 """Messages of the Claude Agent SDK and of `stream-json` output, as the exchange log keeps them.
 
-They are read by shape: what is missing is `None`, what is unknown is kept as it came.
+They are read by shape: what is missing is `None`, what is unknown is kept as it came. The head of a message decides
+which fields are looked for; a field of the wrong shape costs what stands in it, not the message.
 """
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import msgspec
+from msgspec import UNSET, Raw, UnsetType
 from msgspec.structs import replace
 
-from agent_logger.records import Message, Stats
+from agent_logger.formats import json_text
+from agent_logger.formats.json_text import raw as raw_json
+from agent_logger.records import Message, as_text
+
+T = TypeVar("T")
+RESULT_MESSAGE = "result_message"  # the entry of a result; `result` alone is a tool's
 
 
-class _Block(msgspec.Struct, frozen=True):
-    type: str = "unknown"
-    text: str | None = None
-    thinking: str | None = None
-    id: str | None = None
-    name: str | None = None
-    input: Any = None
-    tool_use_id: str | None = None
-    content: Any = None
-    is_error: bool | None = None
+class Inner(msgspec.Struct, frozen=True):
+    """The model's, or the user's, message in a message."""
 
-
-class _Inner(msgspec.Struct, frozen=True):
     id: str | None = None
     model: str | None = None
-    content: str | list[dict[str, Any]] = ""
-    usage: dict[str, Any] | None = None
+    content: str | list[Raw] = ""
+    usage: Raw | UnsetType = UNSET
+    stop_reason: str | None = None
 
 
-class _Usage(msgspec.Struct, frozen=True):
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cache_creation_input_tokens: int | None = None
-    cache_read_input_tokens: int | None = None
+class Init(msgspec.Struct, frozen=True):
+    """What a session begins with; said again at every exchange."""
 
-
-class SdkMessage(msgspec.Struct, frozen=True):
-    """One message, as far as its type has these fields."""
-
-    type: str
-    subtype: str | None = None
-    session_id: str | None = None
-    message: _Inner | str | None = None  # a text in some system messages
-    parent_tool_use_id: str | None = None
-    # system/init
     model: str | None = None
     cwd: str | None = None
     tools: list[str] | None = None
     permissionMode: str | None = None  # noqa: N815 (the client's name)
-    # result
+
+
+class CacheCreation(msgspec.Struct, frozen=True):
+    ephemeral_1h_input_tokens: int | None = None
+
+
+class ReportedUsage(msgspec.Struct, frozen=True):
+    """The tokens of one response, or of the main thread's responses in one exchange."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+    cache_creation: CacheCreation | None = None
+
+    @property
+    def context(self) -> int:
+        """What the model read."""
+        parts = (self.input_tokens, self.cache_creation_input_tokens, self.cache_read_input_tokens)
+        return sum(it or 0 for it in parts)
+
+
+class Result(msgspec.Struct, frozen=True):
     is_error: bool | None = None
     num_turns: int | None = None
     duration_ms: int | None = None
     duration_api_ms: int | None = None
     total_cost_usd: float | None = None
-    usage: _Usage | None = None
+    total_cost: float | None = None  # 1.0
+    usage: ReportedUsage | None = None
+    model_usage: dict[str, dict[str, Any]] | None = msgspec.field(default=None, name="modelUsage")
+    model_usage_since_last_result: dict[str, dict[str, Any]] | None = None
+    terminal_reason: str | None = None
+    api_error_status: int | None = None
+    stop_reason: str | None = None
+    permission_denials: Raw | UnsetType = UNSET
+    errors: list[str] | None = None
+
+
+class _Head(msgspec.Struct, frozen=True):
+    type: str
+    subtype: str | None = None
+    session_id: str | None = None
+    parent_tool_use_id: str | None = None
+    uuid: str | None = None
+
+
+class _More(msgspec.Struct, frozen=True):
+    """What stands beside the head in some messages."""
+
+    message: Inner | str | None = None  # a text in some system messages
+    origin: Raw | UnsetType = UNSET
+    error: str | None = None
+    tool_use_result: Raw | UnsetType = UNSET
+    isReplay: bool | None = None  # noqa: N815
+
+
+class _Origin(msgspec.Struct, frozen=True):
+    kind: str = ""
+
+
+class _EventMessage(msgspec.Struct, frozen=True):
+    id: str | None = None
+
+
+class StreamEvent(msgspec.Struct, frozen=True):
+    type: str = ""
+    message: _EventMessage | None = None
+    usage: dict[str, Any] | None = None
+
+
+class _Event(msgspec.Struct, frozen=True):
+    event: StreamEvent = StreamEvent()
+
+
+@dataclass(frozen=True, slots=True)
+class SdkMessage:
+    """One message: its head, and the part that its type has."""
+
+    raw: bytes  # all of it, as it came
+    type: str
+    subtype: str | None = None
+    session_id: str | None = None
+    parent_tool_use_id: str | None = None
+    uuid: str | None = None
+    origin: Raw | UnsetType = UNSET
+    error: str | None = None
+    tool_use_result: Raw | UnsetType = UNSET
+    is_replay: bool = False
+    inner: Inner | None = None
+    init: Init | None = None
+    result: Result | None = None
+    event: StreamEvent | None = None
 
     @property
-    def is_init(self) -> bool:
-        return self.type == "system" and self.subtype == "init"
+    def is_human(self) -> bool:
+        """Whether a person's input led to it, as far as it says: most say nothing."""
+        return not self.origin or (_part(self.origin, _Origin) or _Origin()).kind == "human"
 
     @property
-    def is_result(self) -> bool:
-        return self.type == "result"
+    def prompt(self) -> str | list[Raw] | None:
+        """What the user said, if this is that: on its way to the client, or sent back by it."""
+        if self.type != "user" or self.inner is None or self.parent_tool_use_id or not self.is_human:
+            return None
+        if self.uuid and not self.is_replay:
+            return None  # of the client's own making: tool results, notes to the model
+        content = self.inner.content
+        is_result = isinstance(content, list) and any(_block(it).type == "tool_result" for it in content)
+        return None if is_result else content
 
 
-def read(message: dict[str, Any]) -> SdkMessage:
-    """Raises `msgspec.ValidationError` for what is no such message."""
-    return msgspec.convert(message, SdkMessage)
+def read(line: bytes) -> SdkMessage:
+    """Never fails: what is no message is one of type `unknown`."""
+    head = _part(line, _Head)
+    if head is None and (mended := json_text.mended(line)) and (head := _part(mended, _Head)):
+        line = mended
+    if head is None:
+        return SdkMessage(line, "unknown")
+    more = _part(line, _More) or _More()
+    known = SdkMessage(
+        line,
+        head.type,
+        head.subtype,
+        head.session_id or None,
+        head.parent_tool_use_id,
+        head.uuid,
+        UNSET if _is_null(more.origin) else more.origin,
+        more.error,
+        UNSET if _is_null(more.tool_use_result) else more.tool_use_result,
+        bool(more.isReplay),
+    )
+    match head.type, head.subtype:
+        case (("assistant" | "user"), _):
+            return _with(known, inner=more.message if isinstance(more.message, Inner) else None)
+        case "system", "init":
+            return _with(known, init=_part(line, Init) or Init())
+        case "result", _:
+            return _with(known, result=_part(line, Result) or Result())
+        case "stream_event", _:
+            return _with(known, event=(_part(line, _Event) or _Event()).event)
+    return known
+
+
+def _with(message: SdkMessage, **parts: Any) -> SdkMessage:
+    for name, value in parts.items():
+        object.__setattr__(message, name, value)  # it is new, and not handed out yet
+    return message
+
+
+def _part(line: bytes | Raw, kind: type[T]) -> T | None:
+    try:
+        return msgspec.json.decode(line, type=kind)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+def _is_null(value: Raw | UnsetType) -> bool:
+    return isinstance(value, UnsetType) or bytes(value) == b"null"
+
+
+# ---------------------------------------------------------------- entries of an exchange
+
+
+class Block(msgspec.Struct, frozen=True):
+    type: str = "unknown"
+    text: str | None = None
+    thinking: str | None = None
+    id: str | None = None
+    name: str | None = None
+    input: Raw | UnsetType = UNSET
+    tool_use_id: str | None = None
+    content: Any = None
+    is_error: bool | None = None
+
+
+def _block(raw: Raw) -> Block:
+    return _part(raw, Block) or Block()
 
 
 def entries(message: SdkMessage, ts: str) -> Iterator[Message]:
-    """What an assistant or user message adds to its exchange: one entry a block."""
-    if not isinstance(message.message, _Inner):
+    """What a message adds to its exchange: one entry a block; for what is no conversation, one in all."""
+    if message.inner is None:
+        yield _whole(message, ts)
         return
-    content = message.message.content
-    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    for raw in blocks:
-        yield _entry(message, message.message, raw, ts)
+    content = message.inner.content
+    texts = [raw_json({"type": "text", "text": content})] if isinstance(content, str) else content
+    for raw in texts:
+        yield _entry(message, message.inner, raw, ts)
 
 
-def _entry(message: SdkMessage, inner: _Inner, raw: dict[str, Any], ts: str) -> Message:
-    block = msgspec.convert(raw, _Block)
+def _whole(message: SdkMessage, ts: str) -> Message:
+    if message.type == "unknown":
+        text, encoding = as_text(message.raw)
+        return Message(source="system", type="unknown", ts=ts, raw=text, raw_encoding=encoding)
+    names = {"result": RESULT_MESSAGE, "system": message.subtype or "system"}
+    return Message(
+        source="assistant" if message.event else "system",
+        type=names.get(message.type, message.type),
+        ts=ts,
+        parent_tool_use_id=message.parent_tool_use_id,
+        origin=message.origin,
+        content=Raw(message.raw),
+    )
+
+
+def _entry(message: SdkMessage, inner: Inner, raw: Raw, ts: str) -> Message:
+    block = _block(raw)
     known = Message(
         source="assistant" if message.type == "assistant" else "user",
         type=block.type,
         ts=ts,
         message_id=inner.id,
         parent_tool_use_id=message.parent_tool_use_id,
-        usage=_raw(inner.usage) if inner.usage else msgspec.UNSET,
+        origin=message.origin,
+        usage=inner.usage,
+        model=inner.model,
+        stop_reason=inner.stop_reason,
+        error=message.error,
     )
     match block.type:
-        case "text" | "thinking":
-            return replace(known, text=block.text or block.thinking)
+        case "text":
+            return replace(known, text=block.text)
+        case "thinking":
+            return replace(known, text=block.thinking, content=raw)
         case "tool_use":
-            return replace(known, tool_use_id=block.id, name=block.name, input=_raw(block.input))
+            return replace(known, tool_use_id=block.id, name=block.name, input=block.input)
         case "tool_result":
             return replace(
                 known,
@@ -105,36 +270,18 @@ def _entry(message: SdkMessage, inner: _Inner, raw: dict[str, Any], ts: str) -> 
                 type="result",
                 tool_use_id=block.tool_use_id,
                 is_error=bool(block.is_error),
-                output=_text(block.content),
-                content=msgspec.UNSET if isinstance(block.content, str) else _raw(block.content),
+                output=text_of(block.content),
+                content=UNSET if isinstance(block.content, str) else raw_json(block.content),
+                tool_use_result=message.tool_use_result,
             )
-    return replace(known, content=_raw(raw))
+    return replace(
+        known, tool_use_id=block.id or block.tool_use_id, name=block.name, input=block.input, content=raw
+    )
 
 
-def _raw(value: Any) -> msgspec.Raw:
-    return msgspec.Raw(msgspec.json.encode(value))
-
-
-def _text(content: Any) -> str:
+def text_of(content: Any) -> str:
+    """The text of blocks, for whoever wants a string."""
     if isinstance(content, str):
         return content
-    blocks = content if isinstance(content, list) else []
-    return "\n".join(it["text"] for it in blocks if isinstance(it, dict) and isinstance(it.get("text"), str))
-
-
-def stats(result: SdkMessage, before: SdkMessage | None) -> Stats:
-    """Of the exchange that a result ends. `before` is the session's previous one: two of its numbers count on."""
-    usage, total = result.usage or _Usage(), result.total_cost_usd
-    cost_before = (before and before.total_cost_usd) or 0
-    api_before = (before and before.duration_api_ms) or 0
-    return Stats(
-        num_turns=result.num_turns,
-        duration_ms=result.duration_ms,
-        duration_api_ms=None if result.duration_api_ms is None else result.duration_api_ms - api_before,
-        tokens_in=usage.input_tokens,
-        tokens_out=usage.output_tokens,
-        cache_creation=usage.cache_creation_input_tokens,
-        cache_read=usage.cache_read_input_tokens,
-        cost_usd=None if total is None else round(total - cost_before, 9),
-        reported_total_cost_usd=total,
-    )
+    found = content if isinstance(content, list) else []
+    return "\n".join(it["text"] for it in found if isinstance(it, dict) and isinstance(it.get("text"), str))

@@ -1,12 +1,13 @@
-"""Finding a wire log by what people call it: its name, the client's id of its session, a beginning of one, a path."""
+"""Finding a log by what people call it: its name, the client's id of its session, a beginning of one, a path."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from agent_logger import records
-from agent_logger.records import WireStart
+from agent_logger.records import Exchange, Resume, SessionEnd, SessionStart, WireStart
 from agent_logger.store.ownership import head_of
 from agent_logger.store.parts import PartFile, part_of, parts_in, parts_of
 
@@ -45,3 +46,50 @@ def client_id(log: PartFile) -> str | None:
         if isinstance(record, WireStart):
             return record.identity.id if record.identity else None
     return None
+
+
+# ---------------------------------------------------------------- exchange logs
+
+HEAD_BYTES = 4096  # the id of a session stands in the first record, near its beginning
+
+
+def exchange_log_of(folder: Path, session_id: str) -> PartFile | None:
+    """The log of a session, by the id inside, whatever it is called: the newest if there are several."""
+    logs = dict.fromkeys(PartFile(folder, part.name) for part in _parts_in(folder))
+    found = [log for log in logs if _mentions(log, session_id) and session_id_of(log) == session_id]
+    return max(found, default=None)
+
+
+def free_name(folder: Path, wanted: str) -> str:
+    """This name, or with a number behind it if another log has it."""
+    taken = {part.name for part in _parts_in(folder)}
+    numbered = (f"{wanted}-{number}" for number in range(2, len(taken) + 3))
+    return next(name for name in (wanted, *numbered) if name not in taken)
+
+
+def _parts_in(folder: Path) -> list[PartFile]:
+    try:
+        return parts_in(folder)
+    except OSError:
+        return []  # whoever writes to it will say so
+
+
+def session_id_of(log: PartFile) -> str | None:
+    for line in head_of(log):
+        try:
+            record = records.decode(line.raw, "exchange")
+        except msgspec.MsgspecError:
+            continue
+        if isinstance(record, SessionStart | Exchange | SessionEnd | Resume) and record.session_id:
+            return record.session_id
+    return None
+
+
+def _mentions(log: PartFile, session_id: str) -> bool:
+    """A quick look, for there may be thousands. Sealed ones are told by their name."""
+    with suppress(OSError):
+        if log.is_sealed():
+            return f"_{session_id[:8]}" in log.name
+        with log.path.open("rb") as file:
+            return session_id.encode("utf-8", "replace") in file.read(HEAD_BYTES)
+    return False

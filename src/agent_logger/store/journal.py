@@ -99,6 +99,7 @@ class Journal:
         self._part: OpenPart | None = None
         self._live: live.LiveFile | None = None
         self._failure: _Failure | None = None
+        self._live_fails = False  # so that it is said once
         self._dirty = _Dirty()
         self.pending = 0  # records acknowledged but not synced yet
 
@@ -147,6 +148,10 @@ class Journal:
         """An exchange begins: `add` its messages as they come, then `end` it with its record."""
         return self._write_live(lambda file: file.begin(start))
 
+    def note(self, start: LiveStart) -> bool:
+        """More is known of the exchange in flight now, or of the next one, whose input has come already."""
+        return self._write_live(lambda file: file.note(start))
+
     def add(self, message: LiveMessage) -> bool:
         return self._write_live(lambda file: file.add(message))
 
@@ -161,6 +166,23 @@ class Journal:
                 with contextlib.suppress(OSError):  # then the next owner removes it
                     self._dirty.live += filter(None, [self._live.end()])
             return True
+
+    def withdraw(self) -> None:
+        """The exchange in flight goes on in another log, which has it already."""
+        with self._turn() as ours:
+            if ours and self._live:
+                with contextlib.suppress(OSError):  # then it stands in both
+                    self._dirty.live += filter(None, [self._live.end()])
+                    UPKEEP.due(self)
+
+    def rename(self, name: str) -> bool:
+        """The log is called so from now on; if there is one of that name already, it goes on with that.
+
+        Only for a log without records: its exchange in flight goes with it, in one step, and the empty part goes away.
+        `False` if it has records, or the disk fails: then it keeps its name.
+        """
+        with self._turn() as ours:
+            return ours and self._attempt(lambda: self._rename(name)) and self.name == name
 
     def close(self) -> None:
         """Leave the log to whoever wants it next. The last sync is up to the upkeep."""
@@ -244,8 +266,11 @@ class Journal:
                 file = self._live = self._live or live.LiveFile(part.file)
                 self._with_descriptors(lambda: write(file))
             except OSError as error:
-                log.warning("%s: the exchange in flight is not on disk: %s", self._where(), error)
+                if not self._live_fails:
+                    log.warning("%s: the exchange in flight is not on disk: %s", self._where(), error)
+                self._live_fails = True
                 return False
+            self._live_fails = False
             self._dirty.wrote(file.path)
             self._dirty.folders.add(self.folder)
             UPKEEP.due(self)
@@ -302,6 +327,19 @@ class Journal:
         if (part.file.number > 1 or not claimed.created) and not self._recovering:
             self._recover(part)
         return self._part
+
+    def _rename(self, name: str) -> None:
+        old, before = self._opened(), (self.name, self._ids)
+        if old.size:
+            return
+        self.name, self._ids = name, Ids()
+        try:
+            self._with_descriptors(lambda: self._start_part(ANY))
+        except OSError:
+            if self._part is old:
+                self.name, self._ids = before
+            raise
+        _remove([old.path])
 
     def _recover(self, part: OpenPart) -> None:
         """May itself fill the part and begin another."""

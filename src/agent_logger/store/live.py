@@ -47,6 +47,12 @@ class LiveFile:
         self._start, self._start_is_written = start, False
         self._opened()
 
+    def note(self, start: LiveStart) -> None:
+        """More is known of the exchange in flight, or of the one that waits for its end."""
+        if self._start and self._start.id == start.id:
+            self._start = start
+        self._opened().append(records.encode(start))
+
     def add(self, message: LiveMessage) -> None:
         self._opened().append(records.encode(message))
 

@@ -26,8 +26,8 @@ from agent_logger.capture.proxy.spool.segments import Spools, segments_of
 from agent_logger.capture.proxy.spool.spool import spool_folder
 from agent_logger.errors import SourceError
 from agent_logger.store import layout, platform
-from agent_logger.store.append import append_shared
 from agent_logger.store.clock import CLOCK
+from agent_logger.store.facts import know_folder
 from agent_logger.store.seal import seal_due
 
 SCAN_SECONDS = 0.25
@@ -146,7 +146,7 @@ class Child:
         self.spools = Spools(self.folder, position.starts(self.folder))
         gc.freeze()  # what is there now stays; calls are freed without the collector
         gc.set_threshold(50_000, 20, 50)
-        self._know_folder()
+        know_folder(self.home, self.log_dir)
 
     def _work(self) -> None:
         while True:
@@ -272,17 +272,6 @@ class Child:
                     pass
             except (OSError, SourceError) as error:
                 log.warning("%s: cannot seal: %s", folder, error)
-
-    def _know_folder(self) -> None:
-        """So that other commands find the logs."""
-        path, folder = layout.facts_path(self.home), str(self.log_dir.resolve())
-        fact = {"type": "log_folder", "path": folder, "ts": CLOCK.now()}
-        try:
-            known = path.read_bytes() if path.exists() else b""
-            if msgspec.json.encode({"type": "log_folder", "path": folder})[:-1] not in known:
-                append_shared(path, msgspec.json.encode(fact))
-        except OSError as error:
-            log.warning("%s: %s", path, error)
 
     # ------------------------------------------------------------ a failing disk
 

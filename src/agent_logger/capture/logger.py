@@ -1,0 +1,213 @@
+"""The session logger: an agent's program hands it every message, and finds one readable file a session.
+
+`log` returns when the message is with the system in one write, so it survives a kill of this process from then on. It
+never raises for what it was given, nor for a disk that fails; `strict` is for those who would rather stop.
+"""
+
+import atexit
+import logging
+import os
+import threading
+from collections import deque
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from agent_logger import config
+from agent_logger.capture.session_writer import SessionWriter
+from agent_logger.errors import AgentLoggerError, StoreError
+from agent_logger.formats import sdk_messages, sdk_objects
+from agent_logger.formats.exchanges import UserInput
+from agent_logger.formats.json_text import encode
+from agent_logger.records import EndReason
+from agent_logger.redact import Redactor
+from agent_logger.store.facts import know_folder
+from agent_logger.store.layout import KEY_BYTES, install_key
+
+T = TypeVar("T")
+log = logging.getLogger("agent_logger")
+
+
+class SessionLogger:
+    """Records the sessions of one client, one after the other, into `sessions_dir`.
+
+    Any thread may use it. A session that is resumed goes on in its own file; say `resumed_from` when you resume or
+    fork one, so that the client's counters are read right. With `strict` it raises `StoreError` where it could not
+    write; without, what is lost is counted in `lost`.
+    """
+
+    def __init__(
+        self,
+        sessions_dir: str | os.PathLike[str] = "./sessions",
+        strict: bool = False,
+        resumed_from: str | None = None,
+    ) -> None:
+        self._folder = Path(sessions_dir).expanduser().absolute()  # the working folder may change
+        self._strict = strict
+        self._writer = SessionWriter(self._folder, resumed_from=resumed_from)
+        self._not_understood = 0
+        self._warned = False
+        self._lock = threading.RLock()
+        self._waiting: deque[Callable[[], None]] = deque()
+        self._busy = False
+
+    # ------------------------------------------------------------ what programs call
+
+    def log(self, message: object) -> None:
+        """Any message: an object of the SDK, or the dict it was made from. What is neither is kept as it is."""
+        self._do(lambda: self._log(message))
+
+    def log_user_input(self, text_or_blocks: str | Sequence[Any]) -> None:
+        """What the user says; call it before you send it. Blocks may be dicts or objects of the SDK."""
+        self._do(lambda: self._log_user_input(text_or_blocks))
+
+    def close(self, reason: str | None = None) -> None:
+        """Write the totals, with a `reason` if you have one. Whatever is logged after that resumes the session."""
+        self._do(lambda: self._finish(reason, "eof"))
+
+    async def wrap(self, messages: AsyncIterable[T]) -> AsyncIterator[T]:
+        """Pass messages through, each after it was logged: those of the client, or the prompts on their way to it."""
+        try:
+            async for message in messages:
+                self.log(message)
+                yield message
+        finally:
+            if aclose := getattr(messages, "aclose", None):
+                await aclose()
+
+    @property
+    def lost(self) -> int:
+        """How many records could not be written, or messages not even be looked at."""
+        return self._writer.lost + self._not_understood
+
+    @property
+    def path(self) -> Path | None:
+        """The file of the session: the last one after `close`, `None` before anything was logged. Its name changes
+        once, when the client's id is known."""
+        return self._writer.path
+
+    @property
+    def session_id(self) -> str | None:
+        """The client's id of the session; `None` until it says so."""
+        return self._writer.session_id
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, _: object, __: TracebackType | None) -> None:
+        self.close("error" if kind else None)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, _: object, __: TracebackType | None) -> None:
+        self.close("error" if kind else None)
+
+    # ------------------------------------------------------------ one at a time
+
+    def _do(self, work: Callable[[], None]) -> None:
+        """In order, also for a signal handler that interrupts one which is at work: that one does it then."""
+        with self._lock:
+            self._waiting.append(work)
+            if self._busy:
+                return
+            self._busy = True
+            try:
+                while self._waiting:
+                    self._attempt(self._waiting.popleft())
+            finally:
+                self._busy = False
+
+    def _attempt(self, work: Callable[[], None]) -> None:
+        """The top of what runs inside somebody else's program: whatever goes wrong here is not their problem."""
+        try:
+            work()
+        except Exception as error:
+            self._not_understood += 1
+            if self._strict:
+                raise
+            self._warn(f"a message is lost: {error!r}")
+            return
+        if self._writer.failed:
+            problem = f"{self._writer.path}: {self._writer.failed}"
+            if self._strict:
+                raise StoreError(problem)
+            self._warn(problem)
+
+    def _warn(self, problem: str) -> None:
+        if not self._warned:
+            self._warned = True
+            log.warning("the session is not recorded whole: %s", problem)
+
+    # ------------------------------------------------------------ the work
+
+    def _log(self, message: object) -> None:
+        self._begin()
+        redacted = _redactor().redact(_json(message), "message")
+        found = sdk_messages.read(redacted.data)
+        self._writer.message(found, redacted.redactions)
+
+    def _log_user_input(self, given: str | Sequence[Any]) -> None:
+        self._begin()
+        content = given if isinstance(given, str) else sdk_objects.blocks(list(given))
+        prompt = encode({"type": "user", "message": {"role": "user", "content": content}})
+        redacted = _redactor().redact(prompt, "user_input")
+        message = sdk_messages.read(redacted.data)
+        said = message.inner.content if message.inner else redacted.data.decode("utf-8", "replace")
+        self._writer.input(UserInput.of(said), redacted.redactions)
+
+    def _begin(self) -> None:
+        if self not in _open:
+            _open.add(self)
+            _know(self._folder)
+
+    def _finish(self, reason: str | None, end_reason: EndReason) -> None:
+        _open.discard(self)
+        self._writer.finish(reason, end_reason)
+
+    def end_with_process(self) -> None:
+        self._do(lambda: self._finish("exit", "exit"))
+
+
+def _json(message: object) -> bytes:
+    found = sdk_objects.json_of(message)
+    if found is not None:
+        return found
+    return message if isinstance(message, bytes) else str(message).encode("utf-8", "replace")
+
+
+# ---------------------------------------------------------------- of the process
+
+
+@cache
+def _redactor() -> Redactor:
+    """With the install's key; if there can be none, with one of our own: recording goes on."""
+    try:
+        return Redactor(install_key(config.home()))
+    except AgentLoggerError as error:
+        log.warning("%s", error)
+        return Redactor(os.urandom(KEY_BYTES))
+
+
+@cache
+def _know(folder: Path) -> None:
+    try:
+        know_folder(config.home(), folder)
+    except AgentLoggerError as error:
+        log.warning("%s", error)
+
+
+_open: set[SessionLogger] = set()  # held until they are closed: a forgotten one gets its end at exit
+
+
+def _at_exit() -> None:
+    for logger in list(_open):
+        with suppress(AgentLoggerError):  # a strict one: nobody is left to be told
+            logger.end_with_process()
+
+
+atexit.register(_at_exit)  # runs before the store's own, which was registered first
+os.register_at_fork(after_in_child=_open.clear)  # the sessions are the parent's to end

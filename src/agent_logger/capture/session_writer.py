@@ -1,0 +1,161 @@
+"""Writing sessions as exchange logs: which log a message goes to, and what its records are written with.
+
+Who brings the messages, an SDK or a run's output, does not matter here. Nothing here raises for a disk that fails:
+`failed` says so, and `lost` counts.
+"""
+
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from agent_logger.errors import AgentLoggerError
+from agent_logger.formats.counters import Counters
+from agent_logger.formats.exchanges import Exchanges, UserInput, Written
+from agent_logger.formats.sdk_messages import SdkMessage
+from agent_logger.formats.totals import Totals
+from agent_logger.records import EndReason, Exchange, LiveMessage, LiveStart, Redaction, SessionStart
+from agent_logger.store.clock import CLOCK, Clock
+from agent_logger.store.find import exchange_log_of, free_name
+from agent_logger.store.journal import Journal
+from agent_logger.store.layout import safe_name
+from agent_logger.store.parts import PartFile, parts_of
+from agent_logger.store.read import read_exchanges, read_log
+
+RESET = "conversation_reset"
+PROVISIONAL = "unnamed"  # what stands for the id in the name of a log until it is known
+Redactions = tuple[Redaction, ...]
+
+
+class SessionWriter:
+    """One conversation after the other, each in a log of its own under `folder`."""
+
+    def __init__(self, folder: Path, *, resumed_from: str | None = None, clock: Clock = CLOCK) -> None:
+        self.folder = folder
+        self.session_id: str | None = None
+        self.path: Path | None = None
+        self.failed: str | None = None  # why the last call could not write all; `None` if it did
+        self._clock, self._resumed_from = clock, resumed_from
+        self._lost = 0  # in logs that are closed
+        self._log: _Log | None = None
+
+    @property
+    def lost(self) -> int:
+        """Records that could not be written."""
+        return self._lost + (self._log.journal.lost if self._log else 0)
+
+    def input(self, given: UserInput, redactions: Redactions = ()) -> None:
+        self.failed = None
+        log = self._opened()
+        self._write(log, log.exchanges.input(given, self._clock.now(), redactions))
+
+    def message(self, message: SdkMessage, redactions: Redactions = ()) -> None:
+        self.failed = None
+        log = self._log_of(message)
+        is_reset = message.type == RESET
+        if is_reset and not log.exchanges.in_flight:
+            log = self._leave(log)
+            is_reset = False
+        if name := log.exchanges.names(message):
+            self._identify(log, name)
+        self._write(log, log.exchanges.message(message, self._clock.now(), redactions))
+        if is_reset:
+            self._leave(log)
+
+    def finish(self, reason: str | None = None, end_reason: EndReason = "eof") -> None:
+        self.failed = None
+        if log := self._log:
+            self._close(log, reason, end_reason)
+            self._log, self._resumed_from = None, self.session_id
+
+    # ------------------------------------------------------------ which log
+
+    def _log_of(self, message: SdkMessage) -> "_Log":
+        log = self._opened()
+        if log.exchanges.belongs(message):
+            return log
+        return self._leave(
+            log, log.exchanges.totals.counters, inputs_go_on=log.exchanges.is_waiting
+        )  # a fork has the old counters in it
+
+    def _opened(self, continues: str | None = None, inherited: Counters | None = None) -> "_Log":
+        if self._log is None:
+            stem = time.strftime("%Y%m%d_%H%M%S", time.gmtime(self._clock.wall()))
+            journal = Journal(self.folder, f"{stem}_{PROVISIONAL}-{self._clock.uuid7()[-8:]}", "exchange")
+            exchanges = Exchanges(self._clock.uuid7, continues=continues, inherited=inherited)
+            self._log = _Log(journal, exchanges, stem)
+            self.session_id, self.path = None, _path(journal)
+        return self._log
+
+    def _leave(self, log: "_Log", inherited: Counters | None = None, *, inputs_go_on: bool = False) -> "_Log":
+        """This session is over, and another goes on from it. Inputs that wait for an answer may go with it."""
+        inputs = log.exchanges.withdraw() if inputs_go_on else []
+        self._log = None
+        new = self._opened(log.exchanges.session_id, inherited)
+        for given in inputs:
+            self._write(new, new.exchanges.input(given, self._clock.now()))
+        if inputs:
+            log.journal.withdraw()
+        self._close(log, "reset", "reset")
+        return new
+
+    def _close(self, log: "_Log", reason: str | None, end_reason: EndReason) -> None:
+        self._write(log, log.exchanges.finish(reason, self._clock.now(), end_reason))
+        log.journal.close()
+        self._lost += log.journal.lost
+
+    def _identify(self, log: "_Log", session_id: str) -> None:
+        """The client's id is known: the log gets its name, or goes on with the one that is there."""
+        found = exchange_log_of(self.folder, session_id)
+        name = found.name if found else free_name(self.folder, f"{log.stem}_{safe_name(session_id[:8])}")
+        exchanges, resumed_from = log.exchanges, self._resumed_from
+        if log.journal.rename(name) and found:
+            totals, has_start = _past(found)
+            exchanges.resume(totals, has_start=has_start, resumed_from=resumed_from)
+        elif resumed_from and resumed_from != session_id and not exchanges.continues:
+            parent = exchange_log_of(self.folder, resumed_from)
+            exchanges.go_on_from(resumed_from, _past(parent)[0].counters if parent else None)
+        self.session_id, self.path, self._resumed_from = session_id, _path(log.journal), None
+        self._write(log, exchanges.identified(session_id))
+
+    # ------------------------------------------------------------ writing
+
+    def _write(self, log: "_Log", records: Iterable[Written]) -> None:
+        for record in records:
+            if not log.write(record):
+                self.failed = log.journal.failing or "the exchange in flight could not be written"
+
+
+class _Log:
+    """A log that is being written: its journal, and what is to be written to it."""
+
+    def __init__(self, journal: Journal, exchanges: Exchanges, stem: str) -> None:
+        self.journal, self.exchanges, self.stem = journal, exchanges, stem
+        self._in_flight = False
+
+    def write(self, record: Written) -> bool:
+        match record:
+            case LiveStart() if self._in_flight:
+                return self.journal.note(record)
+            case LiveStart():
+                self._in_flight = True
+                return self.journal.begin(record)
+            case LiveMessage():
+                return self.journal.add(record)
+            case Exchange():
+                self._in_flight = False
+                return self.journal.end(record)
+        return self.journal.append(record)
+
+
+def _path(journal: Journal) -> Path:
+    return PartFile(journal.folder, journal.name).path
+
+
+def _past(log: PartFile) -> tuple[Totals, bool]:
+    """What a log holds: the totals of its exchanges, and whether it says how it began."""
+    try:
+        exchanges = [it for it in read_exchanges(log.folder, log.name) if it.complete or it.end_reason]
+        begins = any(isinstance(item.found, SessionStart) for item in read_log(log.folder, log.name))
+    except (OSError, AgentLoggerError):
+        return Totals(), bool(parts_of(log.folder, log.name))
+    return Totals.of(sorted(exchanges, key=lambda it: it.exchange)), begins

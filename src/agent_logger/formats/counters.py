@@ -1,0 +1,221 @@
+"""A client's counters, and what of them one exchange added.
+
+`total_cost_usd`, `modelUsage` and `duration_api_ms` of a result count on: over the session in current clients, over the
+process in older ones, and from nothing again after a kill. `usage` and `num_turns` are the exchange's own, but know
+nothing of sub-agents. So a result is compared with the one before it and with its own `usage`:
+
+1. the client says what is new since its last result: that;
+2. the counters are just this exchange's `usage`: they began with it, all is its own;
+3. they grew by at least that much: the difference, unless a new process of an older client began them anew;
+4. they did not, but fell nowhere and the last result was heard in this run (a response counted twice in `usage` after
+   a retry, say): the difference;
+5. nothing is known from before: all is its own, unless the session goes on with an earlier one, whose share is not
+   known. Then nothing is said, and `inherited` says why.
+6. else they began anew: all is its own.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from agent_logger.formats.json_text import raw
+from agent_logger.formats.sdk_messages import ReportedUsage, Result, SdkMessage
+from agent_logger.records import ExchangeStats, Tokens
+
+ModelUsage = dict[str, dict[str, Any]]
+COST_DIGITS = 9  # nano-dollars: what floats add up to beyond is noise
+
+_CONSTANT = {
+    "contextWindow",
+    "maxOutputTokens",
+}  # of a model's usage: says what the model can, not what it did
+_COUNTED = ("inputTokens", "outputTokens", "cacheCreationInputTokens", "cacheReadInputTokens")
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """Where the client's counters stood at a result."""
+
+    cost_usd: float | None = None
+    api_ms: int | None = None
+    models: ModelUsage = field(default_factory=dict)
+    heard: bool = True  # in this run; else read from the log
+
+    @property
+    def outlive_process(self) -> bool:
+        """Clients that count over processes also say what the price of a call is based on; older ones do neither."""
+        return any("costBasis" in it for it in self.models.values())
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        return tuple(sum(_number(it.get(key)) for it in self.models.values()) for key in _COUNTED)
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one exchange added; `None` where that cannot be told."""
+
+    cost_usd: float | None
+    api_ms: int | None
+    models: ModelUsage | None
+    inherited: bool = False
+
+
+def counters_of(result: Result) -> Counters:
+    cost = result.total_cost_usd if result.total_cost_usd is not None else result.total_cost
+    return Counters(cost, result.duration_api_ms, result.model_usage or {})
+
+
+def counters_in(stats: ExchangeStats) -> Counters:
+    """As they were when this was written."""
+    models: ModelUsage = {}
+    if stats.reported_model_usage:
+        models = msgspec.json.decode(stats.reported_model_usage)
+    return Counters(stats.reported_total_cost_usd, stats.reported_duration_api_ms, models, heard=False)
+
+
+def share(result: Result, before: Counters | None, *, goes_on: bool = False) -> Share:
+    """`before` is where the counters stood; `goes_on`: there was something before, known or not."""
+    now = counters_of(result)
+    if result.model_usage_since_last_result is not None:
+        return _said(result.model_usage_since_last_result, now, before)
+    own = _of_usage(result.usage)
+    if not now.models:
+        return _without_models(now, before)
+    if now.tokens == own and any(own):
+        return _own(now)
+    if before is None:
+        return Share(None, None, None, inherited=True) if goes_on and any(now.tokens) else _own(now)
+    if not before.heard and any(own) and not now.outlive_process:
+        return _own(now)
+    grown = _minus(now.tokens, before.tokens)
+    if min(_minus(grown, own)) >= 0 or (before.heard and min(grown) >= 0):
+        return _difference(now, before)
+    return _own(now)
+
+
+def later(now: Counters, before: Counters | None) -> Counters:
+    """What to compare the next result with. What is reported as 0, or not at all, counts on from where it was."""
+    if before and before.heard and before.models and not now.models:
+        return before
+    if before and now.api_ms == 0 and min(_minus(now.tokens, before.tokens)) >= 0:
+        return Counters(now.cost_usd, before.api_ms, now.models)
+    return now
+
+
+def _said(models: ModelUsage, now: Counters, before: Counters | None) -> Share:
+    costs = [it["costUSD"] for it in models.values() if isinstance(it.get("costUSD"), int | float)]
+    began = models == now.models
+    api = now.api_ms if began else _api_difference(now, before) if before else None
+    return Share(round(sum(costs), COST_DIGITS) if len(costs) == len(models) else None, api, models)
+
+
+def _own(now: Counters) -> Share:
+    cost = None if now.cost_usd is None else round(now.cost_usd, COST_DIGITS)
+    return Share(cost, now.api_ms, now.models or None)
+
+
+def _difference(now: Counters, before: Counters) -> Share:
+    cost = None if now.cost_usd is None else round(now.cost_usd - (before.cost_usd or 0), COST_DIGITS)
+    models = {name: _grown(it, before.models.get(name, {})) for name, it in now.models.items()}
+    return Share(cost, _api_difference(now, before), {name: it for name, it in models.items() if it})
+
+
+def _without_models(now: Counters, before: Counters | None) -> Share:
+    """Older clients: they count on within a process at most."""
+    falls = before is None or not before.heard or (now.cost_usd or 0) < (before.cost_usd or 0)
+    if falls or before is None:
+        return _own(now)
+    return Share(_difference(now, before).cost_usd, _api_difference(now, before), None)
+
+
+def _api_difference(now: Counters, before: Counters) -> int | None:
+    if now.api_ms is None:
+        return None
+    return max(0, now.api_ms - (before.api_ms or 0))
+
+
+def _grown(now: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
+    """Nothing for a model that was not asked."""
+    grown = {key: _less(key, value, before.get(key)) for key, value in now.items()}
+    return grown if any(grown.get(key) for key in (*_COUNTED, "costUSD")) else {}
+
+
+def _less(key: str, value: Any, before: Any) -> Any:
+    if key in _CONSTANT or isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    rest = value - _number(before)
+    return round(rest, COST_DIGITS) if isinstance(rest, float) else rest
+
+
+def _minus(now: Iterable[int], before: Iterable[int]) -> list[int]:
+    return [it - was for it, was in zip(now, before, strict=True)]
+
+
+def _number(value: Any) -> Any:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else 0
+
+
+def _of_usage(usage: ReportedUsage | None) -> tuple[int, ...]:
+    found = usage or ReportedUsage()
+    parts = (found.input_tokens, found.output_tokens)
+    return tuple(it or 0 for it in (*parts, found.cache_creation_input_tokens, found.cache_read_input_tokens))
+
+
+# ---------------------------------------------------------------- in the log
+
+
+def stats(message: SdkMessage, before: Counters | None, *, goes_on: bool = False) -> ExchangeStats:
+    """Of the exchange that this result ends."""
+    result = message.result or Result()
+    usage, now = result.usage or ReportedUsage(), counters_of(result)
+    added = share(result, before, goes_on=goes_on)
+    return ExchangeStats(
+        num_turns=result.num_turns,
+        duration_ms=result.duration_ms,
+        duration_api_ms=added.api_ms,
+        tokens_in=usage.input_tokens,
+        tokens_out=usage.output_tokens,
+        cache_creation=usage.cache_creation_input_tokens,
+        cache_read=usage.cache_read_input_tokens,
+        cost_usd=added.cost_usd,
+        reported_total_cost_usd=now.cost_usd,
+        reported_duration_api_ms=now.api_ms,
+        reported_model_usage=raw(now.models) if now.models else UNSET,
+        inherited=added.inherited,
+        model_usage=UNSET if added.models is None else raw(added.models),
+        cache_creation_1h=usage.cache_creation.ephemeral_1h_input_tokens if usage.cache_creation else None,
+        is_error=result.is_error,
+        subtype=message.subtype,
+        terminal_reason=result.terminal_reason,
+        api_error_status=result.api_error_status,
+        stop_reason=result.stop_reason,
+        permission_denials=result.permission_denials,
+        errors=result.errors,
+    )
+
+
+def billed(stats: ExchangeStats) -> Tokens | None:
+    """Each response once, sub-agents included where the client counts by model; else the main thread's alone."""
+    if not stats.model_usage:
+        return last(stats)
+    models: ModelUsage = msgspec.json.decode(stats.model_usage)
+    return Tokens(**dict(zip(_NAMES, Counters(models=models).tokens, strict=True)))
+
+
+_NAMES = ("input", "output", "cache_creation", "cache_read")
+
+
+def last(stats: ExchangeStats) -> Tokens | None:
+    """`None` if the client does not count."""
+    if {stats.tokens_in, stats.tokens_out, stats.cache_creation, stats.cache_read} == {None}:
+        return None
+    return Tokens(
+        input=stats.tokens_in or 0,
+        output=stats.tokens_out or 0,
+        cache_creation=stats.cache_creation or 0,
+        cache_read=stats.cache_read or 0,
+    )

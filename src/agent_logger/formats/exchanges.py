@@ -1,0 +1,321 @@
+"""From messages to exchanges: when one begins, when it ends, and what the log says of it.
+
+One `Exchanges` is one log. Inputs and messages go in, records come out, in the order they are to be written: a
+`LiveStart` for an exchange that begins, or of which more is known now; a `LiveMessage` for each entry; the `Exchange`.
+
+An input opens an exchange, and the next result of a human's asking ends it. While the agent is busy further inputs
+queue up; the client answers all of them together, so they open the next exchange together. That exchange is in the live
+file from the moment its first input is known. A client says `init` when it goes on to the next exchange: with inputs
+waiting, an exchange that had one already is over then, result or not.
+
+What the agent does unasked (a background task reports) ends with a result that has an `origin`: it answers no input.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw
+from msgspec.structs import replace
+
+from agent_logger.formats import counters
+from agent_logger.formats.json_text import raw as raw_json
+from agent_logger.formats.sdk_messages import Init, SdkMessage, entries, text_of
+from agent_logger.formats.totals import Totals
+from agent_logger.records import (
+    EndReason,
+    Exchange,
+    ExchangeStats,
+    Json,
+    LiveMessage,
+    LiveStart,
+    Message,
+    Redaction,
+    Resume,
+    SessionEnd,
+    SessionStart,
+)
+
+Content = str | list[Raw]
+Written = SessionStart | Resume | LiveStart | LiveMessage | Exchange | SessionEnd
+
+
+@dataclass(frozen=True, slots=True)
+class UserInput:
+    text: str
+    content: Json = UNSET  # its blocks, if it is more than a text
+
+    @classmethod
+    def of(cls, content: Content) -> "UserInput":
+        if isinstance(content, str):
+            return cls(content)
+        return cls(text_of([msgspec.json.decode(it) for it in content]), raw_json(content))
+
+
+@dataclass(slots=True)
+class _Open:
+    """An exchange in flight."""
+
+    id: str
+    number: int
+    started: str
+    inputs: list[UserInput] = field(default_factory=list)
+    messages: list[Message] = field(default_factory=list)
+    redactions: list[Redaction] = field(default_factory=list)
+    final_usage: dict[str, dict[str, Any]] = field(default_factory=dict)  # by message, from stream events
+    streaming: dict[str | None, str] = field(default_factory=dict)  # thread to message
+    announced: bool = False  # by an init
+    answered: bool = False  # something of the agent's is in it
+
+    @property
+    def accepts_input(self) -> bool:
+        return not (self.inputs or self.answered)
+
+    def said(self) -> dict[str, Any]:
+        """The fields that `LiveStart` and `Exchange` share."""
+        texts, blocks = [it.text for it in self.inputs], [it.content for it in self.inputs if it.content]
+        single = blocks[0] if len(self.inputs) == 1 and blocks else UNSET
+        return {
+            "id": self.id,
+            "exchange": self.number,
+            "ts_start": self.started,
+            "user_input": "\n".join(texts) if texts else None,
+            "user_content": raw_json([_content(it) for it in self.inputs])
+            if blocks and not single
+            else single,
+            "user_inputs": texts if len(texts) > 1 else None,
+        }
+
+
+def _content(given: UserInput) -> Any:
+    return given.content if given.content else given.text
+
+
+class Exchanges:
+    """The exchanges of one log. `past` is what the log holds already; `continues` the session this one goes on from."""
+
+    def __init__(
+        self,
+        new_id: Callable[[], str],
+        *,
+        session_id: str | None = None,
+        continues: str | None = None,
+        inherited: counters.Counters | None = None,
+    ) -> None:
+        self.session_id, self.continues = session_id, continues
+        self.totals = Totals()
+        self._new_id = new_id
+        self._before = inherited
+        self._has_start = self._resumes = False
+        self._resumed_from: str | None = None
+        self._init: tuple[Init, Raw] | None = None
+        self._model: str | None = None
+        self._open: _Open | None = None
+        self._next: _Open | None = None  # inputs that wait for the exchange in flight to end
+
+    # ------------------------------------------------------------ which log
+
+    def belongs(self, message: SdkMessage) -> bool:
+        """`False` for a message of another session: its log is another."""
+        return not (self.session_id and message.session_id) or message.session_id == self.session_id
+
+    def names(self, message: SdkMessage) -> str | None:
+        """The id this log gets with this message. What the old session still says after a reset does not count."""
+        given = message.session_id
+        if self.session_id or not given or (given == self.continues and not message.init):
+            return None
+        return given
+
+    def resume(self, past: Totals, *, has_start: bool, resumed_from: str | None) -> None:
+        """The log is there already: numbers and totals go on."""
+        self.totals, self._has_start, self._resumes = past, has_start, has_start
+        self._resumed_from = resumed_from
+        self._before = past.counters
+
+    def go_on_from(self, session_id: str, before: counters.Counters | None) -> None:
+        """This session is new, but holds what an earlier one said: a fork, or a client that changes ids."""
+        self.continues, self._before = session_id, before
+
+    def identified(self, session_id: str) -> Iterator[Written]:
+        """The client's id is known now, and with it the numbers."""
+        self.session_id = session_id
+        for number, exchange in enumerate(self.in_flight, self.totals.last_number + 1):
+            exchange.number = number
+            yield self._live(exchange)
+
+    @property
+    def in_flight(self) -> list[_Open]:
+        return [it for it in (self._open, self._next) if it]
+
+    @property
+    def is_waiting(self) -> bool:
+        """An input is there, and nothing came after it."""
+        return bool(self._open and self._open.inputs and not self._open.messages)
+
+    def withdraw(self) -> list[UserInput]:
+        """Inputs that nothing answered yet: they belong to the session that does."""
+        inputs = [it for exchange in self.in_flight for it in exchange.inputs]
+        self._open = self._next = None
+        return inputs
+
+    # ------------------------------------------------------------ what happens
+
+    def input(self, given: UserInput, ts: str, redactions: tuple[Redaction, ...] = ()) -> Iterator[Written]:
+        if self._open is None:
+            exchange = self._open = self._begun(ts)
+        elif self._open.accepts_input:
+            exchange = self._open
+        else:
+            exchange = self._next = self._next or self._begun(ts, after=self._open.number)
+        exchange.inputs.append(given)
+        exchange.redactions += (replace(it, place="user_input") for it in redactions)
+        yield self._live(exchange)
+
+    def message(
+        self, message: SdkMessage, ts: str, redactions: tuple[Redaction, ...] = ()
+    ) -> Iterator[Written]:
+        prompt = message.prompt
+        if prompt is not None and not self._knows(prompt):
+            yield from self.input(UserInput.of(prompt), ts, redactions)
+            return
+        if message.init:
+            yield from self._initialised(message, message.init, ts)
+        if self._open is None:
+            self._open = self._begun(ts)
+            yield self._live(self._open)
+        yield from self._add(self._open, message, ts, redactions)
+        if message.result:
+            yield from self._result(self._open, message, ts)
+
+    def _knows(self, prompt: Content) -> bool:
+        """Whether this is an input that was logged, sent back by the client."""
+        text = UserInput.of(prompt).text
+        return any(text in [it.text for it in exchange.inputs] for exchange in self.in_flight)
+
+    def _initialised(self, message: SdkMessage, init: Init, ts: str) -> Iterator[Written]:
+        self._init = self._init or (init, Raw(message.raw))
+        yield from self._started(ts)
+        if self._open and self._open.announced and self._next:
+            yield from self._ended(self._open, "input", ts)
+
+    def _add(
+        self, exchange: _Open, message: SdkMessage, ts: str, redactions: tuple[Redaction, ...]
+    ) -> Iterator[Written]:
+        place = f"messages[{len(exchange.messages)}]"
+        exchange.redactions += (replace(it, place=place) for it in redactions)
+        exchange.answered |= message.inner is not None
+        self._model = self._model or (message.inner.model if message.inner else None)
+        if message.init:
+            exchange.announced = True
+            if self._init and _same(message.raw, self._init[1]):
+                return  # said in `session_start`
+        for entry in entries(message, ts):
+            if message.event:
+                _note_usage(exchange, message)
+            else:
+                exchange.messages.append(entry)
+            if not message.result:  # its exchange is written in a moment
+                yield LiveMessage(id=exchange.id, message=entry)
+
+    def _result(self, exchange: _Open, message: SdkMessage, ts: str) -> Iterator[Written]:
+        stats = counters.stats(message, self._before, goes_on=bool(self.continues or self._resumed_from))
+        if message.result:
+            self._before = counters.later(counters.counters_of(message.result), self._before)
+        unanswered: list[UserInput] = []
+        if not message.is_human and exchange.inputs:
+            unanswered, exchange.inputs = exchange.inputs, []
+        if unanswered:
+            self._next = self._next or self._begun(ts, after=exchange.number)
+            self._next.inputs[:0] = unanswered
+        yield from self._ended(exchange, "result", ts, stats, origin=message.origin)
+
+    def finish(self, reason: str | None, ts: str, end_reason: EndReason) -> Iterator[Written]:
+        """The log ends: what is in flight, and the totals."""
+        while self._open:
+            yield from self._ended(self._open, end_reason, ts)
+        if not self._has_start and not self.totals.exchanges:
+            return  # nothing was said in it
+        yield from self._started(ts)
+        yield self.totals.end(self.session_id, ts, reason)
+
+    # ------------------------------------------------------------ records
+
+    def _begun(self, ts: str, *, after: int | None = None) -> _Open:
+        number = self.totals.last_number if after is None else after
+        return _Open(self._new_id(), number + 1, ts)
+
+    def _live(self, exchange: _Open) -> LiveStart:
+        return LiveStart(session_id=self.session_id, **exchange.said())
+
+    def _ended(
+        self,
+        exchange: _Open,
+        end_reason: EndReason,
+        ts: str,
+        stats: ExchangeStats | None = None,
+        origin: Json = UNSET,
+    ) -> Iterator[Written]:
+        yield from self._started(ts)
+        record = Exchange(
+            session_id=self.session_id,
+            ts_end=ts,
+            messages=[_with_final_usage(it, exchange.final_usage) for it in exchange.messages],
+            stats=stats,
+            origin=origin,
+            complete=stats is not None,
+            end_reason=end_reason,
+            redactions=exchange.redactions or None,
+            **exchange.said(),
+        )
+        self.totals.add(record)
+        self._open, self._next = self._next, None
+        yield record
+        if self._open:
+            yield self._live(self._open)
+
+    def _started(self, ts: str) -> Iterator[Written]:
+        if self._resumes:
+            self._resumes = False
+            yield Resume(session_id=self.session_id, ts=ts, resumed_from=self._resumed_from)
+        elif not self._has_start:
+            self._has_start = True
+            init = self._init[0] if self._init else Init()
+            yield SessionStart(
+                session_id=self.session_id,
+                ts=ts,
+                model=init.model or self._model,
+                cwd=init.cwd,
+                tools_available=init.tools,
+                permission_mode=init.permissionMode,
+                witness="sdk",
+                context=self._init[1] if self._init else UNSET,
+                continues=self.continues,
+            )
+
+
+def _note_usage(exchange: _Open, message: SdkMessage) -> None:
+    event, thread = message.event, message.parent_tool_use_id
+    if event and event.type == "message_start" and event.message and event.message.id:
+        exchange.streaming[thread] = event.message.id
+    elif event and event.type == "message_delta" and event.usage and thread in exchange.streaming:
+        exchange.final_usage[exchange.streaming[thread]] = event.usage
+
+
+def _with_final_usage(entry: Message, final: dict[str, dict[str, Any]]) -> Message:
+    """The usage of an answer's beginning, and over it what its end said."""
+    known = final.get(entry.message_id or "")
+    if not known:
+        return entry
+    first = msgspec.json.decode(entry.usage) if entry.usage else {}
+    return replace(entry, usage=raw_json({**(first if isinstance(first, dict) else {}), **known}))
+
+
+_VARYING = {"uuid"}
+
+
+def _same(one: bytes, other: Raw) -> bool:
+    if one == bytes(other):
+        return True
+    first, second = (msgspec.json.decode(it) for it in (one, other))
+    return all(first.get(key) == second.get(key) for key in (first.keys() | second.keys()) - _VARYING)

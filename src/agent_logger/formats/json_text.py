@@ -1,0 +1,44 @@
+"""Values from a program as JSON, whatever is in them: what records holds must never fail for what it is given."""
+
+import json
+import re
+from typing import Any
+
+import msgspec
+
+_encoder = msgspec.json.Encoder(enc_hook=repr)
+
+
+def encode(value: Any) -> bytes:
+    """Half a character and keys that are no texts are written as the standard library does; objects as their `repr`."""
+    try:
+        return _encoder.encode(value)
+    except (UnicodeEncodeError, TypeError, ValueError, RecursionError):
+        return _encode_anything(value)
+
+
+def _encode_anything(value: Any) -> bytes:
+    try:
+        return json.dumps(value, default=repr, separators=(",", ":")).encode("ascii")
+    except (TypeError, ValueError, RecursionError):  # keys that are no texts, a circle, too deep
+        return json.dumps({"type": "unknown", "repr": _repr(value)}).encode("ascii")
+
+
+def _repr(value: Any) -> str:
+    try:
+        return repr(value)
+    except Exception as error:  # somebody else's `__repr__` may raise anything
+        return f"<{type(value).__name__}: {error!r}>"
+
+
+def mended(line: bytes) -> bytes | None:
+    """JSON that msgspec reads, of JSON that only the standard library does: half a character becomes U+FFFD."""
+    try:
+        text = json.dumps(json.loads(line), ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return None
+    return re.sub("[\ud800-\udfff]", "\ufffd", text).encode()
+
+
+def raw(value: Any) -> msgspec.Raw:
+    return msgspec.Raw(encode(value))

@@ -1,0 +1,479 @@
+"""The session logger through its public door."""
+
+import asyncio
+import dataclasses
+import errno
+import json
+import os
+import stat
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import agent_logger
+from agent_logger import SessionLogger
+from agent_logger.errors import StoreError
+from agent_logger.records import Exchange, Gap, Record, Resume, SessionEnd, SessionStart
+from agent_logger.store.layout import facts_path
+from agent_logger.store.read import read_exchanges, read_log
+from agent_logger.store.upkeep import UPKEEP
+
+SESSION = "1f320356-a178-418e-a692-69ce6e1e657c"
+OTHER = "2a320356-a178-418e-a692-69ce6e1e657c"
+KEY = "sk-ant-api03-" + "FAKEfake0123456789" * 3
+
+Line = dict[str, Any]
+
+
+def init(session: str = SESSION, **more: Any) -> Line:
+    return {
+        "type": "system", "subtype": "init", "session_id": session, "model": "claude-haiku-4-5", "cwd": "/w",
+        "tools": ["Bash"], "permissionMode": "default", "uuid": os.urandom(4).hex(), **more,
+    }  # fmt: skip
+
+
+def said(text: str, session: str = SESSION, **more: Any) -> Line:
+    usage = {"input_tokens": 3, "output_tokens": 1, "cache_read_input_tokens": 5}
+    inner = {"id": f"msg_{text}", "content": [{"type": "text", "text": text}], "usage": usage, **more}
+    return {"type": "assistant", "session_id": session, "message": inner}
+
+
+def result(cost: float, session: str = SESSION, **more: Any) -> Line:
+    usage = {"input_tokens": 9, "output_tokens": 4}
+    return {
+        "type": "result", "subtype": "success", "is_error": False, "session_id": session, "num_turns": 1,
+        "duration_ms": 10, "duration_api_ms": 20, "total_cost_usd": cost, "usage": usage, **more,
+    }  # fmt: skip
+
+
+def records(logger: SessionLogger) -> list[Record]:
+    assert logger.path
+    found = [item.found for item in read_log(logger.path.parent, logger.path.stem)]
+    assert all(isinstance(it, Record) for it in found), found
+    return [it for it in found if isinstance(it, Record)]
+
+
+def exchanges(logger: SessionLogger) -> list[Exchange]:
+    assert logger.path
+    return read_exchanges(logger.path.parent, logger.path.stem)
+
+
+def raw(value: object) -> bytes:
+    assert isinstance(value, msgspec.Raw)
+    return bytes(value)
+
+
+def log_all(logger: SessionLogger, *happenings: Line | str) -> SessionLogger:
+    for it in happenings:
+        logger.log_user_input(it) if isinstance(it, str) else logger.log(it)
+    return logger
+
+
+def names(folder: Path) -> list[str]:
+    UPKEEP.finish()
+    return sorted(it.name for it in folder.glob("*.jsonl*"))
+
+
+# ---------------------------------------------------------------- the log of the specification
+
+
+def test_a_session_is_a_start_its_exchanges_and_an_end(tmp_path: Path) -> None:
+    with SessionLogger(tmp_path) as logger:
+        log_all(
+            logger, "write a poem", init(), said("a"), result(0.1), "more", init(), said("b"), result(0.3)
+        )
+    start, first, second, end = records(logger)
+    assert isinstance(start, SessionStart) and isinstance(end, SessionEnd)
+    assert isinstance(first, Exchange) and isinstance(second, Exchange)
+    assert (start.session_id, start.model, start.cwd) == (SESSION, "claude-haiku-4-5", "/w")
+    assert (start.tools_available, start.permission_mode, start.witness) == (["Bash"], "default", "sdk")
+    assert [it.user_input for it in (first, second)] == ["write a poem", "more"]
+    assert [it.stats and it.stats.cost_usd for it in (first, second)] == pytest.approx([0.1, 0.2])
+    assert (end.total_exchanges, end.total_cost_usd, end.total_duration_ms) == (2, 0.3, 20)
+    assert end.total_tokens and (end.total_tokens.input, end.total_tokens.output) == (9, 4)
+    assert (end.context_tokens, end.peak_context_tokens) == (8, 8)
+    assert logger.path and logger.path.name.endswith("_1f320356.jsonl")
+    assert (logger.session_id, logger.lost) == (SESSION, 0)
+
+
+def test_blocks_keep_what_they_are(tmp_path: Path) -> None:
+    blocks = [
+        {"type": "thinking", "thinking": "hm", "signature": "s"},
+        {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"b": 1, "a": 2}},
+        {"type": "server_tool_use", "id": "t2", "name": "web_search", "input": {}},
+        {"type": "hologram", "shape": "cat"},
+    ]
+    image = [{"type": "text", "text": "here:"}, {"type": "image", "source": {"data": "AAAA"}}]
+    answer = {"type": "tool_result", "tool_use_id": "t1", "content": image, "is_error": True}
+    user = {
+        "type": "user",
+        "uuid": "u",
+        "message": {"role": "user", "content": [answer]},
+        "session_id": SESSION,
+    }
+    with SessionLogger(tmp_path) as logger:
+        log_all(logger, "go", init(), said("x", content=blocks), user, result(0))
+    [exchange] = exchanges(logger)
+    thinking, use, server, odd, tool = exchange.messages[:5]
+    assert (thinking.type, thinking.text) == ("thinking", "hm")
+    assert (use.type, use.name, use.tool_use_id, raw(use.input)) == (
+        "tool_use",
+        "Bash",
+        "t1",
+        b'{"b":1,"a":2}',
+    )
+    assert (server.type, server.name, odd.type) == ("server_tool_use", "web_search", "hologram")
+    assert json.loads(raw(odd.content))["shape"] == "cat"
+    assert (tool.source, tool.type, tool.is_error, tool.output) == ("tool", "result", True, "here:")
+    assert json.loads(raw(tool.content)) == image
+    [end] = [it for it in records(logger) if isinstance(it, SessionEnd)]
+    assert end.tools_used == {"Bash": 1, "web_search": 1}
+
+
+def test_a_prompt_of_blocks_is_a_text_with_its_blocks_beside_it(tmp_path: Path) -> None:
+    blocks = [{"type": "text", "text": "what is this?"}, {"type": "image", "source": {"data": "AAAA"}}]
+    with SessionLogger(tmp_path) as logger:
+        logger.log_user_input(blocks)
+        log_all(logger, init(), result(0))
+    [exchange] = exchanges(logger)
+    assert exchange.user_input == "what is this?"
+    assert json.loads(raw(exchange.user_content)) == blocks
+
+
+ODD = [
+    (42, "42"),
+    (None, "None"),
+    ("plain text", "plain text"),
+    (b"bytes", "bytes"),
+    (b"\xff", "/w=="),
+    (("a", 1), "('a', 1)"),
+    ({"no": "type"}, '{"no":"type"}'),
+    ({1: 2}, '{"1":2}'),
+    ({"type": 3}, '{"type":3}'),
+]
+
+
+@pytest.mark.parametrize(("odd", "kept"), ODD, ids=repr)
+def test_what_is_no_message_is_kept_as_it_is(odd: object, kept: str, tmp_path: Path) -> None:
+    with SessionLogger(tmp_path, strict=True) as logger:
+        log_all(logger, "go", init())
+        logger.log(odd)
+        logger.log(result(0))
+    [exchange] = exchanges(logger)
+    assert [it.raw for it in exchange.messages if it.type == "unknown"] == [kept]
+
+
+@pytest.mark.parametrize("text", ["half \ud83d", "nul \0", "line\u2028end", "\U0001f389"])
+def test_any_text_can_be_logged(text: str, tmp_path: Path) -> None:
+    with SessionLogger(tmp_path, strict=True) as logger:
+        log_all(logger, text, init(), said(text), result(0))
+    [exchange] = exchanges(logger)
+    assert exchange.user_input == exchange.messages[0].text == text.replace("\ud83d", "\ufffd")
+
+
+# ---------------------------------------------------------------- where exchanges begin and end
+
+
+def ends(logger: SessionLogger) -> list[tuple[str | None, str | None]]:
+    return [(it.user_input, it.end_reason) for it in exchanges(logger)]
+
+
+BOUNDARIES = [
+    pytest.param(["a", init(), said("1"), result(1)], [("a", "result")], id="a result"),
+    pytest.param(["a", init(), said("1")], [("a", "eof")], id="the end of the stream"),
+    pytest.param([said("1"), result(1)], [(None, "result")], id="nobody asked"),
+    pytest.param(
+        ["a", init(), said("1"), "b", init(), said("2"), result(1)],
+        [("a", "input"), ("b", "result")],
+        id="the agent goes on to the next input without a result",
+    ),
+    pytest.param(
+        ["a", init(), said("1"), "b", said("2"), result(1), init(), said("3"), result(2)],
+        [("a", "result"), ("b", "result")],
+        id="an input while the agent is busy waits",
+    ),
+    pytest.param(
+        ["a", init(), said("1"), "b", result(1)], [("a", "result"), ("b", "eof")], id="nobody answers"
+    ),
+    pytest.param(
+        ["a", init(), said("1"), result(1), result(1, origin={"kind": "task-notification"})],
+        [("a", "result"), (None, "result")],
+        id="a background task reports",
+    ),
+    pytest.param(
+        ["a", init(), result(1, origin={"kind": "task-notification"}), init(), said("1"), result(2)],
+        [(None, "result"), ("a", "result")],
+        id="a background task reports before the input is answered",
+    ),
+    pytest.param(
+        ["a", init(), result(1, origin={"kind": "human"})], [("a", "result")], id="a person is an origin too"
+    ),
+    pytest.param(
+        ["a", init(), said("1"), result(1), {"type": "system", "subtype": "status"}, "b", init(), result(2)],
+        [("a", "result"), ("b", "result")],
+        id="a note between two exchanges",
+    ),
+]
+
+
+@pytest.mark.parametrize(("happenings", "expected"), BOUNDARIES)
+def test_an_exchange_ends(
+    happenings: list[Line | str], expected: list[tuple[str | None, str | None]], tmp_path: Path
+) -> None:
+    with SessionLogger(tmp_path, strict=True) as logger:
+        log_all(logger, *happenings)
+    assert ends(logger) == expected
+    complete = [it.complete for it in exchanges(logger)]
+    assert complete == [reason == "result" for _, reason in expected]
+
+
+def test_a_reset_ends_the_log_and_the_next_one_continues_it(tmp_path: Path) -> None:
+    reset = {"type": "conversation_reset", "session_id": SESSION, "new_conversation_id": "x"}
+    late = {"type": "system", "subtype": "background_tasks_changed", "session_id": SESSION}
+    logger = log_all(SessionLogger(tmp_path), "a", init(), said("1"), result(0.5), "/clear", reset)
+    log_all(
+        logger, late, init(OTHER), result(0, OTHER), "b", init(OTHER), said("2", OTHER), result(0.2, OTHER)
+    )
+    logger.close()
+    assert ends(logger) == [(None, "result"), ("b", "result")]
+    start = records(logger)[0]
+    assert isinstance(start, SessionStart) and start.continues == SESSION
+    first = next(tmp_path.glob("*_1f320356.jsonl"))
+    assert [(it.user_input, it.end_reason) for it in read_exchanges(tmp_path, first.stem)] == [
+        ("a", "result"),
+        ("/clear", "reset"),
+    ]
+    assert [it.stats and it.stats.cost_usd for it in exchanges(logger)] == [0, 0.2]
+
+
+def test_an_input_that_another_session_answers_is_in_the_log_of_that_one(tmp_path: Path) -> None:
+    logger = log_all(SessionLogger(tmp_path), "a", init(), result(1), "b", init(OTHER), result(1, OTHER))
+    logger.close()
+    assert ends(logger) == [("b", "result")]
+    assert len(names(tmp_path)) == 2
+    first = next(tmp_path.glob("*_1f320356.jsonl"))
+    assert len(read_exchanges(tmp_path, first.stem)) == 1
+
+
+# ---------------------------------------------------------------- names, resume
+
+
+def test_until_the_id_is_known_the_log_has_a_provisional_name(tmp_path: Path) -> None:
+    logger = SessionLogger(tmp_path)
+    assert (logger.path, logger.session_id) == (None, None)
+    logger.log_user_input("go")
+    assert logger.path and "unnamed" in logger.path.name
+    assert [it.user_input for it in exchanges(logger)] == ["go"]
+    logger.log(init())
+    assert logger.path.name.endswith("_1f320356.jsonl")
+    assert all("unnamed" not in it for it in names(tmp_path))
+    logger.close()
+
+
+def test_a_session_that_never_says_its_id_is_recorded_too(tmp_path: Path) -> None:
+    with SessionLogger(tmp_path) as logger:
+        logger.log_user_input("go")
+    start, exchange, end = records(logger)
+    assert isinstance(start, SessionStart) and (start.session_id, start.model) == (None, None)
+    assert isinstance(exchange, Exchange) and isinstance(end, SessionEnd)
+
+
+def test_a_resumed_session_goes_on_in_its_file(tmp_path: Path) -> None:
+    with SessionLogger(tmp_path) as first:
+        log_all(first, "a", init(), said("1"), result(0.1))
+    assert first.path is not None
+    renamed = first.path.rename(first.path.with_name("my talk.jsonl"))
+    with SessionLogger(tmp_path, resumed_from=SESSION) as second:
+        log_all(second, "b", init(), said("2"), result(0.3))
+    assert second.path == renamed
+    kinds = [type(it) for it in records(second)]
+    assert kinds == [SessionStart, Exchange, SessionEnd, Resume, Exchange, SessionEnd]
+    assert [it.exchange for it in exchanges(second)] == [1, 2]
+    end = records(second)[-1]
+    assert isinstance(end, SessionEnd) and end.total_exchanges == 2
+
+
+def test_two_sessions_that_share_a_name_do_not_share_a_file(tmp_path: Path) -> None:
+    twin = SESSION[:8] + OTHER[8:-1] + "0"
+    loggers = [log_all(SessionLogger(tmp_path), "a", init(it)) for it in (SESSION, twin)]
+    paths = [it.path for it in loggers]
+    for logger in loggers:
+        logger.close()
+    assert paths[0] is not None
+    assert paths[1] is not None
+    assert paths[0] != paths[1]
+    if paths[0].stem[:15] == paths[1].stem[:15]:  # begun in the same second
+        assert paths[1].stem == paths[0].stem + "-2"
+
+
+def test_what_is_logged_after_the_end_resumes_the_session(tmp_path: Path) -> None:
+    logger = log_all(SessionLogger(tmp_path), "a", init(), result(1))
+    logger.close()
+    logger.close()
+    log_all(logger, "b", init(), result(2)).close("bored")
+    assert ends(logger) == [("a", "result"), ("b", "result")]
+    end = records(logger)[-1]
+    assert isinstance(end, SessionEnd) and (end.reason, end.total_exchanges) == ("bored", 2)
+
+
+def test_an_id_from_outside_is_no_path(tmp_path: Path) -> None:
+    with SessionLogger(tmp_path / "sessions") as logger:
+        log_all(logger, "a", init("../../x"), result(1, "../../x"))
+    assert logger.path and logger.path.parent == tmp_path / "sessions"
+    assert logger.path.exists()
+
+
+# ---------------------------------------------------------------- never harm the agent
+
+
+def test_secrets_are_gone_before_they_are_written(tmp_path: Path) -> None:
+    logger = SessionLogger(tmp_path / "s")
+    log_all(logger, f"my key is {KEY}", init(), said(f"{KEY}!"))
+    on_disk = b"".join(it.read_bytes() for it in (tmp_path / "s").glob("*.jsonl*"))
+    assert b"my key is sk-ant-" in on_disk and KEY.encode() not in on_disk
+    log_all(logger, result(0)).close()
+    [exchange] = exchanges(logger)
+    assert KEY not in (exchange.user_input or "")
+    assert [(it.place, it.rule) for it in exchange.redactions or []] == [
+        ("user_input", "anthropic"), ("messages[0]", "anthropic"), ("messages[0]", "anthropic"),
+    ]  # fmt: skip
+
+
+def in_the_way(tmp_path: Path) -> Path:
+    """A file where the folder should be: nothing can be written, whoever asks."""
+    (tmp_path / "file").write_text("")
+    return tmp_path / "file" / "sessions"
+
+
+def test_a_disk_that_fails_raises_nothing_and_the_loss_is_counted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with SessionLogger(in_the_way(tmp_path)) as logger:
+        log_all(logger, "a", init(), said("1"), result(1), "b", init(), said("2"), result(2))
+    assert logger.lost == 4  # start, two exchanges, end
+    own = [it for it in caplog.records if it.name == "agent_logger"]
+    assert len(own) == 1
+
+
+def test_after_a_full_disk_the_log_says_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logger = log_all(SessionLogger(tmp_path), "a", init(), said("1"), result(1))
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", full)
+        log_all(logger, "b", init(), said("2"), result(2))
+    assert logger.lost == 1
+    log_all(logger, "c", init(), said("3"), result(3)).close()
+    assert "b" not in [it.user_input for it in exchanges(logger)]
+    assert sum(it.lost for it in records(logger) if isinstance(it, Gap)) == logger.lost
+
+
+def test_a_strict_logger_raises_where_it_could_not_write(tmp_path: Path) -> None:
+    logger = SessionLogger(in_the_way(tmp_path), strict=True)
+    with pytest.raises(StoreError, match="unnamed"):
+        logger.log_user_input("a")
+
+
+def test_a_home_that_cannot_be_used_stops_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "home-file").write_text("")
+    monkeypatch.setenv("AGENT_LOGGER_HOME", str(tmp_path / "home-file" / "x"))
+    with SessionLogger(tmp_path / "s") as logger:
+        log_all(logger, KEY, init(), result(1))
+    assert logger.lost == 0
+    assert KEY not in (exchanges(logger)[0].user_input or "")
+
+
+def test_an_object_that_breaks_when_it_is_read_is_one_message_less(tmp_path: Path) -> None:
+    @dataclasses.dataclass
+    class BrokenMessage:
+        content: str = ""
+
+        def __getattribute__(self, name: str) -> Any:
+            if name == "content":
+                raise RuntimeError("no")
+            return super().__getattribute__(name)
+
+    with SessionLogger(tmp_path) as logger:
+        log_all(logger, "a", init())
+        logger.log(BrokenMessage())
+        logger.log(result(1))
+    assert (logger.lost, len(exchanges(logger))) == (1, 1)
+
+
+def test_folder_and_files_are_the_owners_alone_and_the_folder_is_known(tmp_path: Path) -> None:
+    with SessionLogger(tmp_path / "s") as logger:
+        log_all(logger, "a", init(), result(1))
+    assert logger.path
+    assert stat.S_IMODE(logger.path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(logger.path.parent.stat().st_mode) == 0o700
+    home = Path(os.environ["AGENT_LOGGER_HOME"])
+    assert str(tmp_path / "s") in facts_path(home).read_text()
+
+
+def test_threads_may_share_a_logger(tmp_path: Path) -> None:
+    logger = log_all(SessionLogger(tmp_path), "a", init())
+
+    def talk(name: int) -> None:
+        for number in range(50):
+            logger.log(said(f"{name}.{number}"))
+
+    threads = [threading.Thread(target=talk, args=(name,)) for name in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    log_all(logger, result(1)).close()
+    [exchange] = exchanges(logger)
+    texts = [it.text for it in exchange.messages if it.text]
+    assert sorted(texts) == sorted(f"{name}.{number}" for name in range(8) for number in range(50))
+    for name in range(8):
+        own = [it for it in texts if it.startswith(f"{name}.")]
+        assert own == sorted(own, key=lambda it: int(it.split(".")[1]))
+
+
+# ---------------------------------------------------------------- async
+
+
+def test_wrapped_messages_pass_through_and_prompts_are_seen(tmp_path: Path) -> None:
+    closed = []
+
+    async def prompts() -> AsyncIterator[Line]:
+        yield {"type": "user", "session_id": "", "message": {"role": "user", "content": "go"}}
+
+    async def answers(given: AsyncIterator[Line]) -> AsyncIterator[Line]:
+        try:
+            async for _ in given:
+                for message in (init(), said("1"), result(1)):
+                    yield message
+        finally:
+            closed.append(True)
+
+    async def main() -> SessionLogger:
+        async with SessionLogger(tmp_path) as logger:
+            got = [it["type"] async for it in logger.wrap(answers(logger.wrap(prompts())))]
+        assert got == ["system", "assistant", "result"]
+        return logger
+
+    assert ends(asyncio.run(main())) == [("go", "result")]
+    assert closed
+
+
+def test_an_exception_is_the_reason_of_the_end(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), SessionLogger(tmp_path) as logger:
+        log_all(logger, "a", init())
+        _ = 1 / 0
+    end = records(logger)[-1]
+    assert isinstance(end, SessionEnd) and end.reason == "error"
+
+
+def test_the_package_exports_what_a_log_is_made_of() -> None:
+    for name in ("SessionLogger", "SessionStart", "ExchangeRecord", "Message", "ExchangeStats", "SessionEnd"):
+        assert name in agent_logger.__all__ and getattr(agent_logger, name)
