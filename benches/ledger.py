@@ -11,9 +11,10 @@ import random
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from agent_logger.catalog.ledger import Ledger
 from agent_logger.catalog.totals import totals

@@ -1,8 +1,9 @@
 """Model responses for tests: one call makes a plain one, and says only what the test is about."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
+
+from msgspec.structs import replace
 
 from agent_logger.catalog.ledger import Ledger, LedgerRow
 from agent_logger.formats.responses import ModelResponse

@@ -3,12 +3,12 @@
 import random
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from agent_logger.catalog.ledger import Ledger, LedgerRow
 from agent_logger.formats.responses import ModelResponse
