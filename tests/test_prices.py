@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import agent_logger
 from agent_logger import Cost, Usage, price
-from agent_logger.prices import canonical, price_date
+from agent_logger.prices import Period, canonical, price_date
 
 ROOT = Path(__file__).parents[1]
 SNAPSHOT = ROOT / "src" / "agent_logger" / "prices.json"
@@ -246,6 +246,13 @@ def test_prices_by_the_hour() -> None:
     day = datetime(2025, 6, 1, tzinfo=UTC)
     assert usd(BOTH, "deepseek-chat", day + timedelta(hours=12)) == pytest.approx(0.027 + 0.11)
     assert usd(BOTH, "deepseek-chat", day + timedelta(hours=20)) == pytest.approx(0.0135 + 0.055)
+
+
+def test_hours_may_go_over_midnight() -> None:
+    night = Period(since="2026-01-01", hours="16:30-00:30", bands=())
+    held = [hour for hour in range(24) if night.holds(datetime(2026, 6, 1, hour, 29, tzinfo=UTC))]
+    assert held == [0, 17, 18, 19, 20, 21, 22, 23]
+    assert not night.holds(datetime(2025, 12, 31, 20, tzinfo=UTC))
 
 
 # ---------------------------------------------------------------- the package

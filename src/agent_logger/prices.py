@@ -43,7 +43,7 @@ class _Band(msgspec.Struct, frozen=True, array_like=True, gc=False):
     cache_write_1h: int
 
 
-class _Period(msgspec.Struct, frozen=True, array_like=True):
+class Period(msgspec.Struct, frozen=True, array_like=True):
     since: str  # a day in UTC, or nothing: from the beginning
     hours: str  # in UTC, `16:30-00:30`, or nothing: all day
     bands: tuple[_Band, ...]
@@ -62,7 +62,7 @@ class _Snapshot(msgspec.Struct, frozen=True):
     source: str
     makers: tuple[str, ...]
     names: dict[str, dict[str, int]]  # by vendor; the number of a price list
-    models: list[dict[str, tuple[_Period, ...]]]  # by tier; the last period that holds is the one
+    models: list[dict[str, tuple[Period, ...]]]  # by tier; the last period that holds is the one
 
 
 @cache
@@ -117,7 +117,7 @@ def nano_usd(tokens: Tokens, model: str | None, at: datetime | None, tier: str |
     return (pico + 500) // 1000
 
 
-def _bands(periods: tuple[_Period, ...], at: datetime | None) -> tuple[_Band, ...] | str:
+def _bands(periods: tuple[Period, ...], at: datetime | None) -> tuple[_Band, ...] | str:
     if at is None:
         at = datetime.fromisoformat(price_date())
         periods = tuple(it for it in periods if not it.hours) or periods
@@ -126,7 +126,7 @@ def _bands(periods: tuple[_Period, ...], at: datetime | None) -> tuple[_Band, ..
 
 
 @lru_cache(maxsize=4096)
-def _listed(model: str | None, tier: str | None) -> tuple[_Band, ...] | tuple[_Period, ...] | str:
+def _listed(model: str | None, tier: str | None) -> tuple[_Band, ...] | tuple[Period, ...] | str:
     """The rates of a model, by period if they ever changed; or why there are none."""
     if not model:
         return NO_MODEL

@@ -143,6 +143,11 @@ def test_a_fork_takes_along_what_has_no_id() -> None:
     assert Counter(row.joined_by for row in rows) == {"time": 6, None: 5}
 
 
+def test_without_a_time_nothing_is_known_to_be_a_copy() -> None:
+    calls = [response(message_id=LOOSE, at=None, session=session) for session in ("one", "two")]
+    assert len(rows_of(*calls)) == 2
+
+
 NOT_A_COPY = [
     {"at": at(0.001)},
     {"usage": Usage(input_tokens=1000, output_tokens=101)},
@@ -222,9 +227,10 @@ def test_what_used_nothing_is_not_joined_by_order() -> None:
     assert len(rows_of(response(**empty), wire(**empty))) == 2
 
 
+@pytest.mark.timeout(20)  # seconds; looking at every pair takes a minute
 def test_many_that_are_equal_are_paired_in_a_moment() -> None:
-    calls = [maker(message_id=LOOSE, at=at(n)) for n in range(20_000) for maker in (response, wire)]
-    assert len(rows_of(*calls)) == 20_000
+    calls = [maker(message_id=LOOSE, at=at(n)) for n in range(30_000) for maker in (response, wire)]
+    assert len(rows_of(*calls)) == 30_000
 
 
 # ---------------------------------------------------------------- what a row says

@@ -71,6 +71,11 @@ def test_a_day_on_which_clocks_are_set_has_all_its_hours() -> None:
     assert days(*autumn, zone=NEW_YORK) == {"2026-10-31": 1, "2026-11-01": 4}
 
 
+def test_a_time_at_the_end_of_time_is_none() -> None:
+    last = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
+    assert days(last, zone=ZoneInfo("Pacific/Kiritimati")) == {None: 1}
+
+
 def test_a_day_without_a_zone_is_that_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     import time
 
