@@ -12,10 +12,12 @@ import random
 import sys
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from agent_logger.formats.responses import ModelResponse
 from agent_logger.session import MAIN, Usage
