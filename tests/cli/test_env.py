@@ -21,6 +21,8 @@ URLS = {
     "ANTHROPIC_BASE_URL": "http://127.0.0.1:8080/anthropic/api.anthropic.com",
     "OPENAI_BASE_URL": "http://127.0.0.1:8080/openai/api.openai.com/v1",
     "GOOGLE_GEMINI_BASE_URL": "http://127.0.0.1:8080/gemini/generativelanguage.googleapis.com",
+    "OPENCODE_CONFIG_CONTENT": '{"provider":{"anthropic":{"options":{"baseURL":'
+    '"http://127.0.0.1:8080/anthropic/api.anthropic.com/v1"}}}}',
 }
 NAMES = [*URLS, "ENABLE_TOOL_SEARCH", "NO_PROXY", "no_proxy"]
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.capture.proxy.conversing import Client, World
+from tests.tracking.conversation import said, user
 
 from agent_logger.cli.when import moment
 
@@ -102,6 +103,19 @@ def test_a_response_that_the_wire_and_a_transcript_tell_of_counts_once(tmp_path:
     explained = run(tmp_path, "usage", "--explain").stdout
     assert "told 2 times, known by the message id (transcript, wire)" in explained
     assert "unknown" in run(tmp_path, "usage").stdout, "a price that is not known is not 0"
+
+
+def test_what_a_branch_goes_on_from_counts_once_though_its_ids_are_those_of_a_local_server(
+    tmp_path: Path,
+) -> None:
+    world = World(tmp_path)
+    client = Client(world.relay, "0b1c2d3e")
+    for text in ("one", "two"):
+        client.ask(text)
+    client.send([*client.history[:2], user("another two")], said("yes"))
+    world.record()
+    shutil.move(world.home, tmp_path / ".agent-logger")
+    assert json.loads(run(tmp_path, "usage", "--json").stdout)["totals"]["responses"] == 3
 
 
 def test_without_data_it_says_what_to_do(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """What sends an agent through the proxy: the variables it reads its base URL from, and what undoes their effects."""
 
+import json
 from collections.abc import Mapping
 
 LOOPBACK = "127.0.0.1,localhost"  # for NO_PROXY: what is on this machine is asked without a proxy
@@ -15,4 +16,7 @@ BESIDE: Mapping[str, str] = {"ENABLE_TOOL_SEARCH": "true"}
 
 
 def base_urls(port: int) -> dict[str, str]:
-    return {name: f"http://127.0.0.1:{port}/{path}" for name, path in BASE_URLS.items()}
+    """By variable. opencode wants its path with the version, and reads this before the others' variable."""
+    urls = {name: f"http://127.0.0.1:{port}/{path}" for name, path in BASE_URLS.items()}
+    provider = {"anthropic": {"options": {"baseURL": f"{urls['ANTHROPIC_BASE_URL']}/v1"}}}
+    return {**urls, "OPENCODE_CONFIG_CONTENT": json.dumps({"provider": provider}, separators=(",", ":"))}

@@ -89,7 +89,7 @@ def _own(folder: Path, name: str, parts: list[PartFile]) -> Place | None:
         modified,
         size,
         lambda: read_session(path),
-        lambda: responses_of_session(read_session(path)),
+        lambda: responses_of_session(read_session(path, alone=True)),
     )
 
 

@@ -43,10 +43,9 @@ def _posix(state: Path, pid: int, port: int) -> str:
 
     lines = ["agent_logger_env() {", f"  if [ -O {_quoted(state)} ] && kill -0 {pid} 2>/dev/null; then"]
     for name, url in base_urls(port).items():
-        ours = f"http://127.0.0.1:*/{url.split('/')[3]}/*"
         lines += [
             f'    case "${{{name}:-}}" in',
-            f"      ''|{ours}) export {name}={url} ;;",
+            f"      ''|*http://127.0.0.1:*) export {name}='{url}' ;;",
             f'      *) echo "agent-logger: {name} is set already and stays" >&2 ;;',
             "    esac",
         ]
@@ -63,7 +62,7 @@ def _posix(state: Path, pid: int, port: int) -> str:
         "  else",
         "    echo 'agent-logger: the proxy is gone; eval its env again when one runs' >&2",
         *(
-            f'    case "${{{name}:-}}" in {url}) unset {name} ;; esac'
+            f"    case \"${{{name}:-}}\" in '{url}') unset {name} ;; esac"
             for name, url in base_urls(port).items()
         ),
         "    return 1",
@@ -84,8 +83,8 @@ def _fish(state: Path, pid: int, port: int) -> str:
     ]
     for name, url in base_urls(port).items():
         lines += [
-            f'    if test -z "${name}"; or string match -q \'http://127.0.0.1:*/{url.split("/")[3]}/*\' -- "${name}"',
-            f"      set -gx {name} {url}",
+            f'    if test -z "${name}"; or string match -q \'*http://127.0.0.1:*\' -- "${name}"',
+            f"      set -gx {name} '{url}'",
             "    else",
             f'      echo "agent-logger: {name} is set already and stays" >&2',
             "    end",
@@ -101,7 +100,7 @@ def _fish(state: Path, pid: int, port: int) -> str:
     lines += [
         "  else",
         "    echo 'agent-logger: the proxy is gone; source its env again when one runs' >&2",
-        *(f'    test "${name}" = {url}; and set -e {name}' for name, url in base_urls(port).items()),
+        *(f"    test \"${name}\" = '{url}'; and set -e {name}" for name, url in base_urls(port).items()),
         "    return 1",
         "  end",
         "end",

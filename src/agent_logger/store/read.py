@@ -30,15 +30,20 @@ class Item:
     found: AnyRecord | Damage | Torn
 
 
-def read_session(path: Path) -> Session:
+def read_session(path: Path, *, alone: bool = False) -> Session:
     """The session of a log, by the path of any of its files: finished, in flight, sealed, or a branch.
 
-    What is damaged in it is left out. Raises `SourceError` if there is no log of ours, and `OSError`.
+    `alone`: of a branch its own calls, and not those of its parents. What is damaged is left out. Raises
+    `SourceError` if there is no log of ours, and `OSError`.
     """
     part = part_of(path)
     kind = kind_of_log(part.folder, part.name) if part else None
     if part and kind == "wire":
-        return wire_log.session_of(read_branch(part.folder, part.name), part.name)
+        own = (item.found for item in read_log(part.folder, part.name))
+        whole = read_branch(part.folder, part.name)
+        return wire_log.session_of(
+            (it for it in own if not isinstance(it, Torn)) if alone else whole, part.name
+        )
     if part and kind == "exchange":
         found = (item.found for item in read_log(part.folder, part.name))
         records = [it for it in found if not isinstance(it, Damage | Torn | Exchange)]
