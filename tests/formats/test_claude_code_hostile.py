@@ -67,6 +67,9 @@ BAD = [
     pytest.param(LINE[:-9], 1, id="cut"),
     pytest.param(b'{"type":"user","message":"\xff\xfe"}', 1, id="not UTF-8"),
     pytest.param(b'{"type":"mode","nobody reads":"\xff"}', 1, id="not UTF-8 where nobody reads"),
+    pytest.param(
+        b'{"type":"user","message":{"role":"user","content":"x"},"nobody reads":"\xff"}', 1, id="in a prompt"
+    ),
     pytest.param(b"\r", 0, id="CR alone"),
 ]
 
