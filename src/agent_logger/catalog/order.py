@@ -46,7 +46,7 @@ class _Slot:
 def _paired(group: Sequence[tuple[int, Entry, bool]]) -> Iterable[tuple[int, list[int]]]:
     slots: list[_Slot] = []
     first: dict[tuple[int, bool], int] = {}  # a slot that refuses a kind of row once refuses it for good
-    for row, entry, unique in sorted(group, key=_sureness):
+    for row, entry, unique in sorted(group, key=_order):
         at = first.get((entry.witnesses, unique), 0)
         while at < len(slots) and not slots[at].takes(entry, unique=unique):
             at += 1
@@ -60,13 +60,12 @@ def _paired(group: Sequence[tuple[int, Entry, bool]]) -> Iterable[tuple[int, lis
     return ((slot.rows[0], slot.rows[1:]) for slot in slots if len(slot.rows) > 1)
 
 
-def _sureness(it: tuple[int, Entry, bool]) -> tuple[object, ...]:
-    """Those with an id first, then witness by witness, each in the order of time; equal ones by what they say."""
-    _, entry, unique = it
+def _order(it: tuple[int, Entry, bool]) -> tuple[object, ...]:
+    """Witness by witness, each in the order of time; what is equal in that, by what it says."""
+    _, entry, _ = it
     (family, model, tier), (_, project, agent, thread) = entry.kind, entry.place
     said = (entry.message_id or "", family, model or "", tier or "", project or "", agent, thread)
     return (
-        not unique,
         entry.witnesses,
         entry.at,
         *said,
