@@ -1,6 +1,7 @@
 """Every recorded stream of a real client gives the log that its manifest and its counters ask for."""
 
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,8 +11,10 @@ import pytest
 
 from agent_logger.capture.logger import SessionLogger
 from agent_logger.records import Exchange, ExchangeStats, Record, SessionEnd, SessionStart
-from agent_logger.store.read import read_log
-from tests.capture.sdk_fixtures import CLI, SDK, lines, objects, truth
+from agent_logger.store.read import read_log, read_session
+from tests.capture.sdk_fixtures import CLI, DATA, SDK, lines, objects, truth
+
+ROOT = DATA.parents[1]
 
 
 @dataclass
@@ -124,6 +127,39 @@ def test_the_messages_of_the_sdk(scenario: str, stream: str, told: dict[str, Tol
     check(found, told, truth(SDK / scenario))
     asked = [it.user_input for log in found.values() for it in log.exchanges if it.user_input]
     assert sorted(asked) == [f"input {number + 1}" for number in range(inputs)]
+
+
+def test_every_line_that_is_written_fits_the_schema(tmp_path: Path) -> None:
+    validator = pytest.importorskip("jsonschema").Draft202012Validator
+    schema = validator(json.loads((ROOT / "docs/schemas/exchange-log.json").read_text()))
+    for scenario in SDK_STREAMS:
+        with SessionLogger(tmp_path) as logger:
+            logger.log_user_input("go")
+            for _, message in objects(SDK / str(scenario.values[0]) / f"{scenario.values[1]}.jsonl"):
+                logger.log(message)
+    written = [
+        json.loads(line) for path in tmp_path.glob("*.jsonl") for line in path.read_text().splitlines()
+    ]
+    assert len(written) > 30
+    for line in written:
+        schema.validate(line)
+    assert not schema.is_valid({**written[0], "ts": None})
+
+
+def test_the_example_of_the_specification_is_read_and_goes_on(tmp_path: Path) -> None:
+    example = DATA / "specification" / "20251107_084532_1f320356.jsonl"
+    session = read_session(Path(shutil.copy(example, tmp_path)))
+    [exchange] = session.exchanges
+    assert exchange.user_input == "help me write a poem and name the file as poem.md"
+    assert [it.name for it in session.tool_calls] == ["Write"]
+    with SessionLogger(tmp_path, resumed_from=session.id) as logger:
+        logger.log_user_input("more")
+        logger.log({"type": "system", "subtype": "init", "session_id": session.id})
+        logger.log({"type": "result", "session_id": session.id, "total_cost_usd": 1, "duration_ms": 99})
+    assert logger.path == tmp_path / example.name
+    [log] = logs(tmp_path).values()
+    assert [it.exchange for it in log.exchanges] == [1, 2]
+    assert (log.end.total_exchanges, log.end.total_duration_ms) == (2, 6901 + 99)
 
 
 def test_every_stream_of_the_sdk_is_in_the_table() -> None:

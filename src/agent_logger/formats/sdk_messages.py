@@ -84,8 +84,8 @@ class _Head(msgspec.Struct, frozen=True):
     uuid: str | None = None
 
 
-class _More(msgspec.Struct, frozen=True):
-    """What stands beside the head in some messages."""
+class _More(_Head, frozen=True):
+    """With what stands beside the head in some messages."""
 
     message: Inner | str | None = None  # a text in some system messages
     origin: Raw | UnsetType = UNSET
@@ -150,12 +150,13 @@ class SdkMessage:
 
 def read(line: bytes) -> SdkMessage:
     """Never fails: what is no message is one of type `unknown`."""
-    head = _part(line, _Head)
+    more = _part(line, _More)
+    head: _Head | None = more or _part(line, _Head)
     if head is None and (mended := json_text.mended(line)) and (head := _part(mended, _Head)):
         line = mended
     if head is None:
         return SdkMessage(line, "unknown")
-    more = _part(line, _More) or _More()
+    more = more or _part(line, _More) or _More(type=head.type)
     known = SdkMessage(
         line,
         head.type,

@@ -168,12 +168,13 @@ class Journal:
             return True
 
     def withdraw(self) -> None:
-        """The exchange in flight goes on in another log, which has it already."""
+        """The exchange in flight goes on in another log, which has it already. Waits for a sync: it is rare."""
         with self._turn() as ours:
             if ours and self._live:
                 with contextlib.suppress(OSError):  # then it stands in both
                     self._dirty.live += filter(None, [self._live.end()])
                     UPKEEP.due(self)
+        UPKEEP.finish()  # or the next owner would recover it; it may stand in the file of the exchange before it, too
 
     def rename(self, name: str) -> bool:
         """The log is called so from now on; if there is one of that name already, it goes on with that.

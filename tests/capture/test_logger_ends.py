@@ -1,0 +1,93 @@
+"""However a process ends, what `log` took is there, and the log says how it ended."""
+
+import json
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from agent_logger import SessionLogger
+from agent_logger.records import Exchange, Record, SessionEnd, SessionStart
+from agent_logger.store.read import read_exchanges, read_log
+from tests.capture import logging_process
+from tests.capture.logging_process import SESSION
+
+SCRIPT = Path(logging_process.__file__)
+
+
+def start(folder: Path, how: str) -> "subprocess.Popen[str]":
+    command = [sys.executable, str(SCRIPT), str(folder), how]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def log_of(folder: Path) -> str:
+    [path] = folder.glob("*.jsonl")
+    return path.stem
+
+
+def found(folder: Path) -> tuple[list[Exchange], list[Record]]:
+    name = log_of(folder)
+    records = [item.found for item in read_log(folder, name)]
+    return read_exchanges(folder, name), [it for it in records if isinstance(it, Record)]
+
+
+@pytest.mark.parametrize(
+    ("how", "status", "reason", "end_reason"),
+    [("exit", 3, "exit", "exit"), ("raise", 1, "exit", "exit"), ("term", 143, "terminated", "eof")],
+)
+def test_a_logger_that_nobody_closed_ends_with_its_process(
+    how: str, status: int, reason: str, end_reason: str, tmp_path: Path
+) -> None:
+    with start(tmp_path / "s", how) as process:
+        process.communicate(timeout=30)
+    assert process.returncode == status
+    exchanges, records = found(tmp_path / "s")
+    assert [it.end_reason for it in exchanges] == ["result", end_reason]
+    end = records[-1]
+    assert isinstance(end, SessionEnd)
+    assert (end.reason, end.total_exchanges) == (reason, 2)
+
+
+def test_a_forked_child_ends_nothing_of_its_parent(tmp_path: Path) -> None:
+    with start(tmp_path / "s", "fork") as process:
+        process.communicate(timeout=30)
+    exchanges, records = found(tmp_path / "s")
+    assert [it.end_reason for it in exchanges] == ["result", "exit"]
+    assert len([it for it in records if isinstance(it, SessionEnd)]) == 1
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_what_was_logged_survives_a_kill(number: int, tmp_path: Path) -> None:
+    folder = tmp_path / "s"
+    with start(folder, "go on") as process:
+        assert process.stdout
+        lines = [process.stdout.readline()]
+        time.sleep(random.Random(number).uniform(0, 0.3))
+        process.kill()
+        lines += process.stdout.readlines()
+    told = [json.loads(line) for line in lines if line.endswith("\n")]
+    inputs = [it["input"] for it in told if "input" in it]
+    messages = max([it["logged"] for it in told if "logged" in it], default=0)
+
+    exchanges, records = found(folder)
+    kept = [it.user_input for it in exchanges]
+    assert kept[: len(inputs)] == [f"input {it}" for it in inputs]
+    entries = sum(len(it.messages) for it in exchanges)
+    first = min(messages, 1)  # what `session_start` says is no message of its own
+    assert entries >= messages - first
+    assert not any(isinstance(it, SessionEnd) for it in records)
+
+    with SessionLogger(folder, resumed_from=SESSION) as logger:
+        logger.log_user_input("again")
+        for message in logging_process.messages(1):
+            logger.log(message)
+    after, records = found(folder) if messages else ([], [])
+    if messages:
+        assert isinstance(records[0], SessionStart)
+        assert [it.exchange for it in after] == list(range(1, len(after) + 1))
+        assert {it.end_reason for it in after} <= {"result", "recovered"}
+        end = records[-1]
+        assert isinstance(end, SessionEnd) and end.total_exchanges == len(after)

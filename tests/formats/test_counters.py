@@ -1,0 +1,65 @@
+"""What of a client's counters one exchange added."""
+
+from typing import Any
+
+import pytest
+
+from agent_logger.formats.counters import Counters, Share, share
+from agent_logger.formats.sdk_messages import ReportedUsage, Result
+
+
+def models(tokens: int, *, basis: bool = True) -> dict[str, dict[str, Any]]:
+    return {"m": {"inputTokens": tokens, "costUSD": tokens / 10, **({"costBasis": "list"} if basis else {})}}
+
+
+def result(counted: int, usage: int, *, basis: bool = True, since: int | None = None) -> Result:
+    return Result(
+        total_cost_usd=counted / 10,
+        duration_api_ms=counted,
+        usage=ReportedUsage(input_tokens=usage),
+        model_usage=models(counted, basis=basis),
+        model_usage_since_last_result=None if since is None else models(since),
+    )
+
+
+def before(counted: int, *, heard: bool) -> Counters:
+    return Counters(counted / 10, counted, models(counted), heard)
+
+
+CASES = [
+    pytest.param(result(10, 10), None, False, 10, id="the first result"),
+    pytest.param(result(15, 7), None, False, 15, id="with sub-agents, which usage does not know"),
+    pytest.param(result(30, 20), before(10, heard=True), False, 20, id="the second"),
+    pytest.param(result(30, 20), before(10, heard=False), False, 20, id="the second, in a new process"),
+    pytest.param(result(20, 20), before(10, heard=True), False, 20, id="an older client, a process each"),
+    pytest.param(result(20, 20), before(10, heard=False), False, 20, id="the same, in a new process"),
+    pytest.param(result(80, 40, basis=False), before(10, heard=False), False, 80, id="with side calls"),
+    pytest.param(result(12, 12), before(100, heard=False), False, 12, id="a kill took the counters"),
+    pytest.param(result(20, 20), before(10, heard=True), False, 20, id="usage alone says they began anew"),
+    pytest.param(result(40, 20), before(30, heard=True), False, 10, id="usage counts a failed attempt"),
+    pytest.param(result(30, 20), before(30, heard=True), False, 0, id="two results of one work"),
+    pytest.param(result(30, 5, since=8), before(99, heard=True), False, 8, id="the client says it"),
+    pytest.param(result(10, 10), None, True, 10, id="a fork that began to count"),
+    pytest.param(result(40, 10), None, True, None, id="a fork of an unknown session"),
+]
+
+
+@pytest.mark.parametrize(("now", "was", "goes_on", "tokens"), CASES)
+def test_the_share_of_an_exchange(
+    now: Result, was: Counters | None, goes_on: bool, tokens: int | None
+) -> None:
+    found = share(now, was, goes_on=goes_on)
+    if tokens is None:
+        assert found == Share(None, None, None, inherited=True)
+        return
+    assert found.cost_usd == pytest.approx(tokens / 10)
+    assert Counters(models=found.models or {}).tokens[0] == tokens
+    assert not found.inherited
+
+
+def test_a_client_that_does_not_count_by_model_counts_within_its_process() -> None:
+    now, was = Result(total_cost_usd=3, duration_api_ms=30), Counters(1, 10)
+    assert share(now, was) == Share(2, 20, None)
+    assert share(now, Counters(1, 10, heard=False)) == Share(3, 30, None)
+    assert share(Result(total_cost_usd=1), was) == Share(0, None, None)
+    assert share(Result(), None) == Share(None, None, None)
