@@ -14,7 +14,8 @@ from typing import Any
 
 import msgspec
 
-from agent_logger.formats import codex, gemini_cli
+from agent_logger.formats import gemini_cli
+from agent_logger.formats.codex import session as codex
 from agent_logger.formats.source import File, Source
 from agent_logger.store.foreign import chunks
 

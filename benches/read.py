@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from _claude_corpus import Corpus
-from agent_logger.formats.claude_code import session_of
-from agent_logger.formats.claude_responses import responses_of
+from agent_logger.formats.claude_code.responses import responses_of
+from agent_logger.formats.claude_code.session import session_of
 from agent_logger.session import Session, Usage
 from agent_logger.store.sources import claude_source
 

@@ -18,7 +18,7 @@ import msgspec
 
 from agent_logger.cli import COMMANDS, config, find, ls, status, usage
 from agent_logger.config import SETTINGS, Origins, Setting, Written
-from agent_logger.formats import claude_records
+from agent_logger.formats.claude_code import records as claude_records
 from agent_logger.records import KINDS, Kind
 from agent_logger.session import Session
 from agent_logger.store import verify

@@ -12,7 +12,7 @@ import agent_logger
 from agent_logger import records
 from agent_logger.cli import COMMANDS
 from agent_logger.config import SETTINGS
-from agent_logger.formats import claude_records
+from agent_logger.formats.claude_code import records as claude_records
 from agent_logger.formats.table import format_of
 from agent_logger.records import Kind, Record
 

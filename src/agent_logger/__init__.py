@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from agent_logger.capture.logger import SessionLogger
-    from agent_logger.formats.claude_records import (
+    from agent_logger.formats.claude_code.records import (
         AssistantRecord,
         ResultRecord,
         SummaryRecord,
@@ -27,28 +27,28 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "AssistantRecord": "formats.claude_records",
+    "AssistantRecord": "formats.claude_code.records",
     "Block": "session",
     "Cost": "session",
     "Exchange": "session",
     "ExchangeRecord": "records:Exchange",  # the line of a log; `Exchange` is what all witnesses say together
     "ExchangeStats": "records",
     "Message": "records",
-    "ResultRecord": "formats.claude_records",
+    "ResultRecord": "formats.claude_code.records",
     "Session": "session",
     "SessionEnd": "records",
     "SessionLogger": "capture.logger",
     "SessionStart": "records",
     "SubAgent": "session",
-    "SummaryRecord": "formats.claude_records",
-    "SystemRecord": "formats.claude_records",
-    "TokenUsage": "formats.claude_records",
+    "SummaryRecord": "formats.claude_code.records",
+    "SystemRecord": "formats.claude_code.records",
+    "TokenUsage": "formats.claude_code.records",
     "ToolCall": "session",
-    "ToolResultRecord": "formats.claude_records",
-    "ToolUseRecord": "formats.claude_records",
+    "ToolResultRecord": "formats.claude_code.records",
+    "ToolUseRecord": "formats.claude_code.records",
     "Turn": "session",
     "Usage": "session",
-    "UserRecord": "formats.claude_records",
+    "UserRecord": "formats.claude_code.records",
     "price": "prices",
     "read_session": "store.read",
 }

@@ -3,9 +3,9 @@
 import pytest
 from tests.formats.claude_files import Fixture, fixture, fixtures, message_id, tool_ids
 
-from agent_logger.formats.claude_code import Transcript, session_of, transcript_of
-from agent_logger.formats.claude_records import token_usage
-from agent_logger.formats.claude_tree import parent_of
+from agent_logger.formats.claude_code.records import token_usage
+from agent_logger.formats.claude_code.session import Transcript, session_of, transcript_of
+from agent_logger.formats.claude_code.tree import parent_of
 from agent_logger.session import MAIN, Session, Turn, Usage
 from agent_logger.store.sources import claude_source
 

@@ -20,8 +20,8 @@ from tests.formats.claude_files import (
     user,
 )
 
-from agent_logger.formats.claude_code import Transcript, session_of, transcript_of
-from agent_logger.formats.claude_responses import responses_of
+from agent_logger.formats.claude_code.responses import responses_of
+from agent_logger.formats.claude_code.session import Transcript, session_of, transcript_of
 from agent_logger.formats.source import File, Source
 from agent_logger.session import Usage
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from tests.formats.claude_files import SESSION, assistant, line, result, source_of, text, time, use, user
 
-from agent_logger.formats.claude_code import session_of, transcript_of
-from agent_logger.formats.claude_responses import responses_of
-from agent_logger.formats.claude_tree import Branch, Lineage, parent_of
+from agent_logger.formats.claude_code.responses import responses_of
+from agent_logger.formats.claude_code.session import session_of, transcript_of
+from agent_logger.formats.claude_code.tree import Branch, Lineage, parent_of
 from agent_logger.session import Session, Usage
 
 ID = "msg_01abcdefghijklmn"  # in the vendor's form

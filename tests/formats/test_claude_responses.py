@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 from tests.formats.claude_files import SESSION, assistant, fixture, source_of, user
 
-from agent_logger.formats.claude_responses import responses_of
+from agent_logger.formats.claude_code.responses import responses_of
 from agent_logger.formats.responses import ModelResponse
 from agent_logger.session import Usage
 

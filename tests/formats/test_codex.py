@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from agent_logger.formats import codex
-from agent_logger.formats.codex_lines import Info, Tokens
-from agent_logger.formats.codex_meta import meta_of
-from agent_logger.formats.codex_usage import Meter
+from agent_logger.formats.codex import session as codex
+from agent_logger.formats.codex.lines import Info, Tokens
+from agent_logger.formats.codex.meta import meta_of
+from agent_logger.formats.codex.usage import Meter
 from agent_logger.formats.source import Source
 from agent_logger.session import Session, Usage
 from agent_logger.wire.jsonl import Entry

@@ -15,7 +15,7 @@ from msgspec.structs import replace as changed
 from tests.formats.wire_records import Talk, request, response, shuffled, talk, talks, thread, ts
 from tests.wire.captures import Capture
 
-from agent_logger.formats.wire_log import session_of
+from agent_logger.formats.wire_log.session import session_of
 from agent_logger.records import Chunk, Fork, Record, Request, Response, Rewrite, Timing, WireStart
 from agent_logger.session import Exchange, Session, ToolCall, Usage
 

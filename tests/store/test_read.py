@@ -17,6 +17,7 @@ from agent_logger.store.files import entries, read_at
 from agent_logger.store.journal import Journal
 from agent_logger.store.layout import install_key, prepare_log_folder, safe_name
 from agent_logger.store.parts import PartFile, part_of
+from agent_logger.store.read import read_session
 from agent_logger.store.seal import seal
 from agent_logger.store.verify import log_files, summary, verify_file
 from agent_logger.wire.jsonl import Damage, Entry, Torn
@@ -350,3 +351,25 @@ def test_an_exchange_names_its_file_by_its_number_even_if_another_process_took_i
     two.append(exchange("y", "b" * SPILL_BYTES))
     texts = [it.messages[0].text for it in records_in(tmp_path) if isinstance(it, Exchange)]
     assert sorted(text[0] for text in texts if text) == ["a", "b"]
+
+
+DATA = Path(__file__).parents[1] / "data"
+FOREIGN = [
+    ("claude-cli/2.1.325/tools_stream", "projects/*/*.jsonl", "claude-code"),
+    ("codex/0.166.0/exec_resume", "sessions/*/*/*/rollout-*.jsonl", "codex"),
+    ("gemini-cli", "session-*.jsonl", "gemini-cli"),
+]
+
+
+@pytest.mark.parametrize(("folder", "pattern", "agent"), FOREIGN)
+def test_a_session_file_of_another_agent_is_read_as_what_it_is(folder: str, pattern: str, agent: str) -> None:
+    path = sorted((DATA / folder).rglob(pattern))[0]
+    read = read_session(path)
+    assert (read.agent, bool(read.turns), read.usage.output_tokens > 0) == (agent, True, True)
+
+
+def test_a_file_of_nobody_is_no_session(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("hello")
+    with pytest.raises(SourceError, match="not a log of a session"):
+        read_session(path)

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 import agent_logger
 from agent_logger.errors import SourceError
-from agent_logger.formats import wire_log
+from agent_logger.formats.wire_log import session as wire_log
 from agent_logger.records import Record, Request, Response
 from agent_logger.session import Session
 from agent_logger.store.journal import Journal

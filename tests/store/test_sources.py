@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from agent_logger.errors import SourceError
-from agent_logger.formats.claude_code import session_of
-from agent_logger.formats.claude_responses import responses_of
+from agent_logger.formats.claude_code.responses import responses_of
+from agent_logger.formats.claude_code.session import session_of
 from agent_logger.formats.source import Source
 from agent_logger.store import sources
 from agent_logger.store.sources import claude_source

@@ -19,7 +19,7 @@ from agent_logger.formats.human_input import typed
 from agent_logger.formats.objects import REFUSED, objects_of, time_of
 from agent_logger.formats.responses import ModelResponse
 from agent_logger.formats.source import File, Source
-from agent_logger.formats.wire_blocks import part_block
+from agent_logger.formats.wire_log.blocks import part_block
 from agent_logger.session import MAIN, Block, Session, Usage
 from agent_logger.wire.answer import Json, count, fields_of, parsed, text_of
 

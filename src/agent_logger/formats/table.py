@@ -120,15 +120,15 @@ _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 FORMATS = (
     Format(
         agent="claude-code",
-        module="claude_code",
-        responses_module="claude_responses",
+        module="claude_code.session",
+        responses_module="claude_code.responses",
         name=re.compile(rf"(?:^|/){_UUID}\.jsonl$"),
         begins=is_claude_code,
     ),
     Format(
         agent="codex",
-        module="codex",
-        responses_module="codex",
+        module="codex.session",
+        responses_module="codex.session",
         name=re.compile(r"(?:^|/)rollout-[^/]+\.jsonl$"),
         begins=is_codex,
     ),

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from agent_logger.errors import SourceError
-from agent_logger.formats.codex_meta import Meta, meta_of
+from agent_logger.formats.codex.meta import Meta, meta_of
 from agent_logger.formats.gemini_cli import PROJECT_FILE
 from agent_logger.formats.source import File, Source
 from agent_logger.store import foreign, opencode

@@ -9,14 +9,19 @@ import msgspec
 from msgspec.structs import replace
 
 from agent_logger.errors import SourceError
-from agent_logger.formats import exchange_log, wire_log
+from agent_logger.formats import exchange_log
+from agent_logger.formats.table import FIRST_BYTES, recognised
+from agent_logger.formats.wire_log import session as wire_log
 from agent_logger.records import AnyRecord, Exchange, Fork, Kind, Part, Request, Response, Rewrite, Unknown
 from agent_logger.session import SIDE, Session
+from agent_logger.store import foreign
+from agent_logger.store.agent_sources import sources_of
 from agent_logger.store.bodies import decode
 from agent_logger.store.files import part_entries
 from agent_logger.store.live import merged, read_live
 from agent_logger.store.ownership import ids_of, kind_of
 from agent_logger.store.parts import PartFile, live_files_of, part_of, parts_of
+from agent_logger.store.sources import claude_source
 from agent_logger.wire.jsonl import Damage, Entry, Torn
 
 
@@ -31,10 +36,11 @@ class Item:
 
 
 def read_session(path: Path, *, alone: bool = False) -> Session:
-    """The session of a log, by the path of any of its files: finished, in flight, sealed, or a branch.
+    """The session of a log of ours, by the path of any of its files: finished, in flight, sealed, or a branch; or
+    that of a main file of Claude Code, Codex, Gemini CLI or opencode.
 
     `alone`: of a branch its own calls, and not those of its parents. What is damaged is left out. Raises
-    `SourceError` if there is no log of ours, and `OSError`.
+    `SourceError` if it is none of these, and `OSError`.
     """
     part = part_of(path)
     kind = kind_of_log(part.folder, part.name) if part else None
@@ -48,7 +54,20 @@ def read_session(path: Path, *, alone: bool = False) -> Session:
         found = (item.found for item in read_log(part.folder, part.name))
         records = [it for it in found if not isinstance(it, Damage | Torn | Exchange)]
         return exchange_log.session_of(records, read_exchanges(part.folder, part.name))
-    raise SourceError(f"{path}: {'not a log of a session' if path.exists() else 'no such log'}")
+    return _read_foreign(path)
+
+
+def _read_foreign(path: Path) -> Session:
+    """A session in a main file of another agent; of a database the newest."""
+    if not path.exists():
+        raise SourceError(f"{path}: no such log")
+    form = recognised(path.absolute().as_posix(), next(foreign.chunks(path), b"")[:FIRST_BYTES])
+    if form is None:
+        raise SourceError(f"{path}: not a log of a session")
+    own = claude_source(path) if form.agent == "claude-code" else next(sources_of(form.agent, [path]), None)
+    if own is None:
+        raise SourceError(f"{path}: no session in it")
+    return form.session_of(own)
 
 
 def kind_of_log(folder: Path, name: str) -> Kind | None:

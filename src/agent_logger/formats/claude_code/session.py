@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from agent_logger.formats.claude_agents import AgentLines, Joins, agent_of, meta_of
-from agent_logger.formats.claude_exchanges import (
+from agent_logger.formats.claude_code.agents import AgentLines, Joins, agent_of, meta_of
+from agent_logger.formats.claude_code.exchanges import (
     ExchangeLines,
     command_of,
     origin_of,
@@ -20,9 +20,9 @@ from agent_logger.formats.claude_exchanges import (
     prompt_of,
     queued,
 )
-from agent_logger.formats.claude_facts import Compaction, Facts, FileState, Titles
-from agent_logger.formats.claude_lines import records_of
-from agent_logger.formats.claude_records import (
+from agent_logger.formats.claude_code.facts import Compaction, Facts, FileState, Titles
+from agent_logger.formats.claude_code.lines import records_of
+from agent_logger.formats.claude_code.records import (
     AnyRecord,
     AssistantRecord,
     AttachmentRecord,
@@ -33,8 +33,8 @@ from agent_logger.formats.claude_records import (
     ToolUseResult,
     UserRecord,
 )
-from agent_logger.formats.claude_tree import Branch, Lineage, Tree
-from agent_logger.formats.claude_turns import (
+from agent_logger.formats.claude_code.tree import Branch, Lineage, Tree
+from agent_logger.formats.claude_code.turns import (
     TurnLines,
     blocks_of,
     is_unique,

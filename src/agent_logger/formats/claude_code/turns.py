@@ -6,14 +6,14 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from agent_logger.formats.claude_records import (
+from agent_logger.formats.claude_code.records import (
     AssistantRecord,
     Message,
     MessageUsage,
     ToolUseResult,
     UserRecord,
 )
-from agent_logger.formats.wire_blocks import answer_blocks
+from agent_logger.formats.wire_log.blocks import answer_blocks
 from agent_logger.session import SYNTHETIC, Block, Turn, Usage, Witness
 from agent_logger.wire.dialects import ANTHROPIC
 

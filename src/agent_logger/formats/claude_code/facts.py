@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from agent_logger.formats.claude_records import (
+from agent_logger.formats.claude_code.records import (
     Backup,
     CostRecord,
     CustomTitleRecord,
@@ -16,8 +16,8 @@ from agent_logger.formats.claude_records import (
     SystemRecord,
     TitleRecord,
 )
-from agent_logger.formats.claude_tree import Tree
-from agent_logger.formats.claude_turns import time_of
+from agent_logger.formats.claude_code.tree import Tree
+from agent_logger.formats.claude_code.turns import time_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,8 @@ import msgspec
 
 from agent_logger.formats.exchange_log import time_of
 from agent_logger.formats.human_input import is_interruption, typed
-from agent_logger.formats.wire_answers import answer_of, body_of
-from agent_logger.formats.wire_blocks import (
+from agent_logger.formats.wire_log.answers import answer_of, body_of
+from agent_logger.formats.wire_log.blocks import (
     Told,
     answer_blocks,
     by_of,
@@ -23,7 +23,7 @@ from agent_logger.formats.wire_blocks import (
     told,
     value_of,
 )
-from agent_logger.formats.wire_calls import Call, ExchangeCalls, Thread
+from agent_logger.formats.wire_log.calls import Call, ExchangeCalls, Thread
 from agent_logger.records import Fork, Request, Response, Rewrite, WireStart
 from agent_logger.session import MAIN, SIDE, Block, Session, Turn, Witness
 from agent_logger.wire.answer import Answer

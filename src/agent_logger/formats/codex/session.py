@@ -14,15 +14,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from agent_logger.formats.codex_lines import AnyLine, Compacted, Context, Event, Item, Record, lines_of
-from agent_logger.formats.codex_meta import Meta
-from agent_logger.formats.codex_usage import Meter
+from agent_logger.formats.codex.lines import AnyLine, Compacted, Context, Event, Item, Record, lines_of
+from agent_logger.formats.codex.meta import Meta
+from agent_logger.formats.codex.usage import Meter
 from agent_logger.formats.conversation import Conversation, OpenTurn
 from agent_logger.formats.human_input import typed
 from agent_logger.formats.objects import time_of
 from agent_logger.formats.responses import ModelResponse
 from agent_logger.formats.source import File, Source
-from agent_logger.formats.wire_blocks import item_blocks, item_result, value_of
+from agent_logger.formats.wire_log.blocks import item_blocks, item_result, value_of
 from agent_logger.session import MAIN, Block, Session, Usage
 from agent_logger.wire.answer import Json, fields_of, text_of
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from agent_logger.formats.claude_turns import TurnLines
+from agent_logger.formats.claude_code.turns import TurnLines
 from agent_logger.session import MAIN, SIDE, SubAgent, tool_kind
 from agent_logger.wire.answer import fields_of
 

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
-from agent_logger.formats.claude_records import RECORDS, AnyRecord, AssistantRecord, Message, OtherRecord
+from agent_logger.formats.claude_code.records import RECORDS, AnyRecord, AssistantRecord, Message, OtherRecord
 from agent_logger.formats.source import File, lines_of
 from agent_logger.wire import jsonl
 from agent_logger.wire.answer import fields_of, text_of, with_whole_characters

@@ -11,11 +11,11 @@ from datetime import datetime
 
 import msgspec
 
-from agent_logger.formats.claude_agents import WARM_UP, agent_of
-from agent_logger.formats.claude_code import AGENT, session_id_of
-from agent_logger.formats.claude_lines import Reader, quick_type_of
-from agent_logger.formats.claude_records import MessageUsage
-from agent_logger.formats.claude_turns import is_unique, more_final, time_of
+from agent_logger.formats.claude_code.agents import WARM_UP, agent_of
+from agent_logger.formats.claude_code.lines import Reader, quick_type_of
+from agent_logger.formats.claude_code.records import MessageUsage
+from agent_logger.formats.claude_code.session import AGENT, session_id_of
+from agent_logger.formats.claude_code.turns import is_unique, more_final, time_of
 from agent_logger.formats.responses import ModelResponse
 from agent_logger.formats.source import File, Source, raw_lines_of
 from agent_logger.session import MAIN, SIDE, SYNTHETIC, Usage

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from agent_logger.formats.codex_meta import Meta, meta_of
+from agent_logger.formats.codex.meta import Meta, meta_of
 from agent_logger.formats.objects import REFUSED, salvaged, shallow, time_of
 from agent_logger.formats.source import File, raw_lines_of
 from agent_logger.wire.answer import Json, count, fields_of, text_of

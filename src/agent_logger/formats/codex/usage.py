@@ -5,7 +5,7 @@ running total, told again whenever anything about limits changes; it begins at t
 versions before 0.77 at nothing after a resume. Where both stand in a file, the second repeats the first.
 """
 
-from agent_logger.formats.codex_lines import Info, Tokens
+from agent_logger.formats.codex.lines import Info, Tokens
 from agent_logger.session import Usage
 
 MOST = 1 << 62  # tokens: a counter beyond is none
