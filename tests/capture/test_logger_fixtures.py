@@ -43,7 +43,7 @@ def logs(folder: Path) -> dict[str, Log]:
         exchanges = [it for it in records if isinstance(it, Exchange)]
         ends = [it for it in records if isinstance(it, SessionEnd)]
         assert [it.exchange for it in exchanges] == list(range(1, len(exchanges) + 1))
-        assert path.name.endswith(f"_{(start.session_id or '')[:8]}.jsonl")
+        assert ("unnamed" if start.session_id is None else f"_{start.session_id[:8]}.jsonl") in path.name
         found[start.session_id or ""] = Log(start, exchanges, ends[-1])
     return found
 

@@ -9,7 +9,7 @@ import logging
 import os
 import threading
 from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -68,7 +68,7 @@ class SessionLogger:
         """Write the totals, with a `reason` if you have one. Whatever is logged after that resumes the session."""
         self._do(lambda: self._finish(reason, "eof"))
 
-    async def wrap(self, messages: AsyncIterable[T]) -> AsyncIterator[T]:
+    async def wrap(self, messages: AsyncIterable[T]) -> AsyncGenerator[T, None]:
         """Pass messages through, each after it was logged: those of the client, or the prompts on their way to it."""
         try:
             async for message in messages:

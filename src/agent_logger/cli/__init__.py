@@ -42,6 +42,7 @@ SECTIONS = {
         "du": "what the logs take on the disk",
     },
     "Set up": {
+        "init": "set a project folder up, so that its logs stay out of git",
         "env": "lines to eval in a shell, so that its agents are recorded",
         "config": "every setting, its value and where it came from",
         "completion": "print the completion script for bash, zsh or fish",

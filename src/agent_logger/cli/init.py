@@ -1,0 +1,45 @@
+"""`agent-logger init`: set a project folder up for logs."""
+
+from pathlib import Path
+
+import click
+
+from agent_logger import config
+from agent_logger.cli import output
+
+RULES = ("/sessions/*", "!/sessions/.gitkeep", "/logs/")
+
+
+@click.command()
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.argument("folder", default=".", type=click.Path(path_type=Path, file_okay=False, exists=True))
+@config.settings_options()
+def command(settings: config.Settings, folder: Path, yes: bool) -> int:  # noqa: ARG001
+    """Set a project folder up, so that its logs stay out of git.
+
+    Shows what it will do and asks: sessions/.gitkeep keeps the folder, lines in .gitignore keep the logs out. What is
+    there already stays; a second run changes nothing.
+
+    \b
+      agent-logger init
+      agent-logger init --yes ~/project
+    """
+    keep, ignore = folder / "sessions" / ".gitkeep", folder / ".gitignore"
+    known = ignore.read_text("utf-8", "surrogateescape") if ignore.exists() else ""
+    rules = [rule for rule in RULES if rule not in known.splitlines()]
+    if keep.exists() and not rules:
+        output.note("nothing to do: this folder is set up")
+        return 0
+    if not keep.exists():
+        output.echo(f"make {keep}")
+    for rule in rules:
+        output.echo(f"add to {ignore}: {rule}")
+    if not yes and not click.confirm("Do it?", err=True):
+        return 1
+    keep.parent.mkdir(mode=0o700, exist_ok=True)
+    keep.touch()
+    if rules:
+        gap = "" if not known or known.endswith("\n") else "\n"
+        with ignore.open("a", encoding="utf-8") as file:
+            file.write(gap + "".join(f"{rule}\n" for rule in rules))
+    return 0
