@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from agent_logger.capture.logger import SessionLogger
+    from agent_logger.catalog.sessions import discover, find_session
     from agent_logger.formats.claude_code.records import (
         AssistantRecord,
         ResultRecord,
@@ -49,6 +50,8 @@ _HOMES = {
     "Turn": "session",
     "Usage": "session",
     "UserRecord": "formats.claude_code.records",
+    "discover": "catalog.sessions",
+    "find_session": "catalog.sessions",
     "price": "prices",
     "read_session": "store.read",
 }
@@ -76,6 +79,8 @@ __all__ = [
     "Turn",
     "Usage",
     "UserRecord",
+    "discover",
+    "find_session",
     "price",
     "read_session",
 ]

@@ -42,7 +42,22 @@ def test_the_clients_variable_may_be_a_list(tmp_path: Path) -> None:
 def test_none_found_is_one_line_and_exit_1(tmp_path: Path) -> None:
     done = run(tmp_path, SESSION)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith(f"no session {SESSION} in ")
+    assert done.stderr.startswith(f"no session {SESSION} on this machine")
+
+
+def test_other_agents_sessions_are_found_too(tmp_path: Path) -> None:
+    rollout = f"rollout-2026-01-01T00-00-00-{SESSION}.jsonl"
+    path = tmp_path / ".codex" / "sessions" / "2026" / "01" / "01" / rollout
+    path.parent.mkdir(parents=True)
+    meta = {
+        "id": SESSION,
+        "timestamp": "2026-01-01T00:00:00Z",
+        "cwd": "/p",
+        "originator": "codex",
+        "cli_version": "1",
+    }
+    path.write_text(json.dumps({"timestamp": "t", "type": "session_meta", "payload": meta}) + "\n")
+    assert run(tmp_path, SESSION).stdout == f"{path}\n"
 
 
 @pytest.mark.parametrize("wrong", ["../../etc/passwd", "a b", "agent-1", "\x1b[31m"])

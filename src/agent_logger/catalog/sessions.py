@@ -14,7 +14,7 @@ from agent_logger.formats.source import Source
 from agent_logger.formats.table import format_of
 from agent_logger.session import Session
 from agent_logger.store.agent_sources import sources_of
-from agent_logger.store.claude_files import session_files
+from agent_logger.store.claude_files import find, session_files
 from agent_logger.store.find import client_id
 from agent_logger.store.layout import agent_files, claude_roots, facts_path
 from agent_logger.store.parts import PartFile, part_of, parts_in, parts_of
@@ -148,6 +148,28 @@ def places(home: Path) -> list[Place]:
     found = [place for folder in log_folders(home) for place in own_logs(folder)]
     found += agent_sessions()
     return sorted(found, key=lambda place: (-place.modified, str(place.path)))
+
+
+def discover() -> list[Place]:
+    """The sessions that agents have on this machine, the one last written to first."""
+    return sorted(agent_sessions(), key=lambda place: (-place.modified, str(place.path)))
+
+
+def find_session(session_id: str, repo_root: Path | None = None) -> Path | None:
+    """The file of an agent's session, by the client's id: that of the project folder first, else the newest.
+
+    None if there is none. `ValueError`: that is no id.
+    """
+    if found := files_of(session_id, repo_root):
+        return found[0]
+    return None
+
+
+def files_of(session_id: str, repo_root: Path | None = None) -> list[Path]:
+    """All that have this id, the best first. `ValueError`: that is no id."""
+    of_claude = [file.path for file in find(claude_roots(), session_id, repo_root)]
+    others = [place.path for place in discover() if place.agent != "claude-code" and place.name == session_id]
+    return of_claude + others
 
 
 def called(home: Path, wanted: str) -> list[Place]:

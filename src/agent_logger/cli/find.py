@@ -1,16 +1,12 @@
 """`agent-logger find`: where a session's file is."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
 from agent_logger import config
 from agent_logger.cli import output
-
-if TYPE_CHECKING:
-    from agent_logger.store.claude_files import SessionFile
 
 
 class FoundFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,33 +24,33 @@ class FoundFile(msgspec.Struct, frozen=True, kw_only=True):
 def command(settings: config.Settings, session: str, repo: Path | None, as_json: bool) -> int:  # noqa: ARG001
     """Print where the file of a session is.
 
-    Looks through the folders of Claude Code: $CLAUDE_CONFIG_DIR, which may be a list with commas, else ~/.claude and
-    ~/.config/claude. Where several files have the same id, the newest is printed and the others are
-    named on stderr. Exit code: 0 found, 1 there is none, 2 that is no session id.
+    Looks where Claude Code keeps sessions ($CLAUDE_CONFIG_DIR, which may be a list with commas, else ~/.claude and
+    ~/.config/claude), and Codex, Gemini CLI and opencode. Where several files have the same id, the newest is
+    printed and the others are named on stderr. Exit code: 0 found, 1 there is none, 2 that is no session id.
 
     \b
       agent-logger find 707575f7-6966-4682-abc3-e62e1560a136
       less "$(agent-logger find 707575f7-6966-4682-abc3-e62e1560a136 --repo .)"
     """
-    from agent_logger.store.claude_files import find
-    from agent_logger.store.layout import claude_roots
+    from agent_logger.catalog.sessions import files_of
 
     try:
-        found = find(claude_roots(), session, repo)
+        found = files_of(session, repo)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="ID") from error
     if as_json:
-        output.json([_told(it) for it in found])
+        output.json([_told(session, it) for it in found])
     elif found:
-        output.echo(str(found[0].path))
+        output.echo(str(found[0]))
         for other in found[1:]:
-            output.note(f"also: {other.path}")
+            output.note(f"also: {other}")
     else:
-        output.note(f"no session {session} in {', '.join(map(str, claude_roots()))}")
+        output.note(f"no session {session} on this machine; 'agent-logger ls' lists those there are")
     return 0 if found else 1
 
 
-def _told(it: "SessionFile") -> FoundFile:
+def _told(session: str, path: Path) -> FoundFile:
     from agent_logger.store.clock import timestamp
 
-    return FoundFile(id=it.id, path=str(it.path), modified=timestamp(it.modified), bytes=it.size)
+    status = path.stat()
+    return FoundFile(id=session, path=str(path), modified=timestamp(status.st_mtime), bytes=status.st_size)
