@@ -40,6 +40,7 @@ from agent_logger.wire.dialects import Dialect, dialect_of
 from agent_logger.wire.encodings import DecodeError, decode
 
 TOGETHER_BYTES = 64 << 10  # a body up to this is searched together with its head
+_TOLD_BY = frozenset((b"{", b"[", b"e", b"d", b":"))  # how JSON and event streams begin
 UNDERSTOOD_BYTES = 24 << 20  # of a body; no provider takes much more, and it has to be in memory
 REQUEST_IDS = ("request-id", "x-request-id", "x-oai-request-id")
 
@@ -85,10 +86,12 @@ class _Body:
     size: int = 0
 
     def also(self, text: bytes) -> None:
-        self.size += len(text)
-        self.pieces.append(text)
+        """Keep it, as long as it is not too much, and begins as JSON or events do."""
+        first, self.size = not self.size, self.size + len(text)
         if self.size > UNDERSTOOD_BYTES:
-            self.pieces.clear()
+            self.pieces = []
+        elif self.pieces or (first and text.lstrip()[:1] in _TOLD_BY):
+            self.pieces.append(text)
 
 
 class Pair:
