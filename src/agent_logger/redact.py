@@ -153,7 +153,9 @@ _SHAPES = (
     Shape((b"earer",), re.compile(rb"earer(?<=[Bb]earer)" + _BEARER), 1),
     Shape((b"EARER",), re.compile(rb"EARER(?<=BEARER)" + _BEARER), 1),
     Shape((b"://",), re.compile(rb"://" + _PASSWORD), 1),
-    Shape((b":\\",), re.compile(rb":\\{1,4}/\\{1,4}/" + _PASSWORD), 1),  # JSON may write `/` as `\/`
+    Shape(
+        (b":\\/", b":\\\\"), re.compile(rb":\\{1,4}/\\{1,4}/" + _PASSWORD), 1
+    ),  # JSON may write `/` as `\/`
     Shape((b"%3A", b"%3a"), re.compile(rb"%3[Aa]" + _ENCODED_PASSWORD), 1),
 )
 _REACH = 16  # bytes by which these may reach over a blank, as "Bearer" does
