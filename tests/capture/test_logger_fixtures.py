@@ -201,6 +201,7 @@ RUNS = [
     }),
     ("2.1.325/multi_input_queued", {"afbbe982": Told([0.00114, 0.00228], [54, 19])}),
     ("2.1.325/multi_input_replay", {"9b4580ad": Told([0.00114, 0.00228, 0.00342], [29, 26, 13])}),
+    ("2.1.325/nested_subagents", {"2762b52b": one(0.006018, 385, tools={"Agent": 2})}),
     ("2.1.325/permission_denied", {"95de2bd3": one(0.002324, 139, tools={"Bash": 1})}),
     ("2.1.325/rate_limit_event", {
         "58cf6a32": one(0.00057, 22), "7e051c4a": one(0.00114, 19), "ff42c732": one(0.00114, 22),

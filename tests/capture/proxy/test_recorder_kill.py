@@ -60,7 +60,9 @@ def random_run(folder: Path, seed: int) -> None:
         check(it, scripts)
 
 
-@pytest.mark.parametrize("block", range(10))
+@pytest.mark.parametrize(
+    "block", [*range(4), *(pytest.param(block, marks=pytest.mark.long) for block in range(4, 10))]
+)
 def test_killing_relay_recorder_or_both_at_any_moment_loses_and_doubles_nothing(
     tmp_path: Path, block: int
 ) -> None:
