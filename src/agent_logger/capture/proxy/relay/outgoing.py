@@ -7,6 +7,8 @@ end, when those who read are awake. A connection that is alone in its turn is ne
 
 import asyncio
 
+LARGE_BYTES = 16 << 10  # to send so much takes longer than to wake anybody, and it is not to gather in memory
+
 
 class Turn:
     """The turn of the loop that is under way, for all connections of a relay."""
@@ -53,7 +55,10 @@ class Outgoing:
         self.pause_reading, self.resume_reading = transport.pause_reading, transport.resume_reading
 
     def write(self, data: bytes) -> None:
-        if self._held:
+        if len(data) > LARGE_BYTES:
+            self.flush()
+            self._transport.write(data)
+        elif self._held:
             self._held.append(data)
         elif self._turn.is_first():
             self._transport.write(data)
