@@ -69,6 +69,45 @@ def test_a_session_is_shown_by_any_of_its_names_without_keys_or_controls(world: 
     assert json.loads(run(world, "show", named["log"], "--json").stdout)["exchanges"][0]["user_input"]
 
 
+def test_a_key_in_a_transcript_is_not_shown_though_a_line_breaks_in_it(tmp_path: Path) -> None:
+    """Agents' own files are kept word for word: what a person sees of them is not."""
+    name = "33333333-1111-4111-8111-111111111111"
+    said = f"please use {KEY} for it"
+    lines = [
+        {"type": "user", "uuid": "a", "message": {"role": "user", "content": said}},
+        {
+            "type": "assistant",
+            "uuid": "b",
+            "parentUuid": "a",
+            "message": {
+                "id": "msg_01ABCDEFGHIJKLMNOPQRSTUV",
+                "role": "assistant",
+                "model": "m",
+                "content": [{"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": said}}],
+            },
+        },
+        {
+            "type": "user",
+            "uuid": "c",
+            "parentUuid": "b",
+            "message": {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": "t", "content": said}],
+            },
+        },
+    ]
+    path = tmp_path / ".claude" / "projects" / "-p" / f"{name}.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text("".join(json.dumps({**line, "sessionId": name}) + "\n" for line in lines))
+    world = World(tmp_path)
+    world.spool.close()
+    for arguments in (["ls"], ["ls", "--json"], ["show", name], ["show", name, "--json"]):
+        done = run(world, *arguments)
+        assert done.returncode == 0, done.stderr
+        assert "please use" in done.stdout
+        assert "Qz7Qz7" not in done.stdout, arguments
+
+
 def test_a_name_that_several_have_is_asked_about_and_one_that_none_has_is_an_error(world: World) -> None:
     several = run(world, "show", "0b1c2d3e")
     assert several.returncode == 2

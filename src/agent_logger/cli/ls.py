@@ -104,7 +104,7 @@ def _told(place: "Place", session: "Session") -> SessionRow:
         id=session.id,
         agent=session.agent or place.agent,
         project=session.project,
-        title=session.title,
+        title=output.hidden(session.title) if session.title else None,
         started=session.started,
         ended=session.ended,
         exchanges=len(session.exchanges),

@@ -9,11 +9,16 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from shutil import get_terminal_size
+from typing import TYPE_CHECKING
 
 import click
 
 from agent_logger.config import no_color
+
+if TYPE_CHECKING:
+    from agent_logger.redact import Redactor
 
 # C0, DEL and C1; bidi marks, embeddings, isolates; line and paragraph separators; lone
 # surrogates; invisible operators and annotations, zero-width space, byte order mark, and the
@@ -37,6 +42,21 @@ def printable(text: str, *, lines: bool = False) -> str:
 
 def _escape(match: re.Match[str]) -> str:
     return match[0].encode("unicode_escape").decode("ascii")
+
+
+def hidden(text: str) -> str:
+    """`text` without what looks like a key: for whatever an agent's files say, before it is cut or folded.
+
+    A key that is broken over two lines is none that a pattern knows, and one that a reader can still put together.
+    """
+    return _redactor().redact_text(text, "").data
+
+
+@cache
+def _redactor() -> "Redactor":
+    from agent_logger.redact import Redactor
+
+    return Redactor(bytes(32))  # the HMACs are thrown away, so any key will do
 
 
 def echo(text: str = "") -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from textwrap import wrap
 from typing import Any
 
+from agent_logger.cli.output import hidden
 from agent_logger.session import MAIN, Block, Exchange, Session, Usage
 
 LONGEST_OUTPUT = 6  # lines of a tool's output; the log has the rest
@@ -50,7 +51,7 @@ def _block_lines(block: Block, margin: str, width: int) -> Iterator[str]:
 
 
 def _output_lines(block: Block, margin: str, width: int) -> Iterator[str]:
-    lines = [line for line in block.text.split("\n") if line.strip()]
+    lines = [line for line in hidden(block.text).split("\n") if line.strip()]
     mark = "x" if block.is_error else "="
     for number, line in enumerate(lines[:LONGEST_OUTPUT]):
         text = f"{margin}{' ' if number else mark} {line}"
@@ -61,7 +62,7 @@ def _output_lines(block: Block, margin: str, width: int) -> Iterator[str]:
 
 def _hung(first: str, text: str, width: int) -> list[str]:
     """Folded at words, the lines after the first indented as far as its beginning is wide."""
-    lines = wrap(" ".join(text.split()), max(20, width - len(first)))
+    lines = wrap(" ".join(hidden(text).split()), max(20, width - len(first)))
     return [(" " * len(first) if number else first) + line for number, line in enumerate(lines)]
 
 

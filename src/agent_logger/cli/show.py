@@ -31,16 +31,12 @@ def command(settings: config.Settings, session: str, as_json: bool) -> None:
       agent-logger show logs/anthropic/20261115-084532-a7f3.jsonl
       agent-logger show 1f320356 --json | jq '.exchanges[0].user_input'
     """
-    from agent_logger.redact import Redactor
-    from agent_logger.store.layout import install_key
-
     read = one_called(settings, session).read()
-    redactor = Redactor(install_key(settings.home))
     if as_json:
-        output.json_text(redactor.redact_text(output.json_of(read), "").data)
+        output.json_text(output.hidden(output.json_of(read)))
         return
     for line in session_lines(read, output.columns()):
-        output.echo(redactor.redact_text(line, "").data)
+        output.echo(line)
 
 
 def one_called(settings: config.Settings, wanted: str) -> "Place":

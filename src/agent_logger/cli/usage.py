@@ -146,7 +146,8 @@ def _cells(key: str, it: "Total") -> list[str | int]:
 
 
 def _money(it: "Total") -> str:
-    known = "unknown" if it.cost.usd is None else f"${it.cost.usd:,.2f}"
+    usd = it.cost.usd
+    known = "unknown" if usd is None else f"${usd:,.2f}" if usd >= 1 else f"${usd:.4f}"
     return known + (f" + {it.unpriced} unpriced" if it.unpriced and it.cost.usd is not None else "")
 
 
