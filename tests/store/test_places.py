@@ -117,7 +117,7 @@ def test_the_layout_reads_the_environment(home: Path, monkeypatch: pytest.Monkey
             monkeypatch.delenv(name or "", raising=False)
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("CODEX_HOME", str(home / "elsewhere"))
-    assert {agent: len(files) for agent, files in agent_files().items()} == {
+    assert {place.agent: len(agent_files(place.agent)) for place in AGENT_PLACES} == {
         "claude-code": 0,
         "codex": 0,
         "gemini-cli": 1,

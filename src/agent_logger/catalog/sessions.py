@@ -21,6 +21,7 @@ from agent_logger.store.parts import PartFile, part_of, parts_in, parts_of
 from agent_logger.store.read import read_session
 from agent_logger.store.sources import claude_source
 
+OTHER_AGENTS = ("codex", "gemini-cli", "opencode")
 NO_SESSIONS = ("unattributed", "refused")
 
 
@@ -95,12 +96,11 @@ def _own(folder: Path, name: str, parts: list[PartFile]) -> Place | None:
 
 def agent_sessions() -> Iterator[Place]:
     """What other agents have on this machine."""
-    files = agent_files()
     for root in claude_roots():
         for file in session_files(root):
             yield _of_agent("claude-code", file.path, file.id, partial(claude_source, file.path))
-    for agent in files.keys() - {"claude-code"}:
-        paths = files[agent]
+    for agent in OTHER_AGENTS:
+        paths = agent_files(agent)
         by_name = {path.name: path for path in paths}
         for source in sources_of(agent, paths):
             path = by_name.get(PurePosixPath(source.main.name).name) or paths[0]

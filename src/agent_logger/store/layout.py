@@ -9,7 +9,7 @@ from pathlib import Path
 from agent_logger.errors import StoreError
 from agent_logger.store import platform
 from agent_logger.store.append import append_once
-from agent_logger.store.places import AGENT_PLACES, main_files
+from agent_logger.store.places import AGENT_PLACES, Place, folders_of, main_files
 
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _LOOKS_LIKE_A_PART = re.compile(r".*\.p[0-9]+|.*\.jsonl.*")
@@ -79,12 +79,14 @@ def facts_path(home: Path) -> Path:
 
 def claude_roots() -> list[Path]:
     """Configuration folders of Claude Code: those of `CLAUDE_CONFIG_DIR`, which may be a list, else the usual ones."""
-    given = [part.strip() for part in os.environ.get("CLAUDE_CONFIG_DIR", "").split(",")]
-    wanted = [part for part in given if part] or ["~/.claude", "~/.config/claude"]
-    return [Path(unicodedata.normalize("NFC", os.path.realpath(Path(part).expanduser()))) for part in wanted]
+    folders = folders_of(_place("claude-code"), os.environ, Path.home())
+    return [Path(unicodedata.normalize("NFC", os.path.realpath(folder))) for folder in folders]
 
 
-def agent_files() -> dict[str, list[Path]]:
-    """The main files of every agent on this machine, where the environment says they are."""
-    home = Path.home()
-    return {place.agent: main_files(place, os.environ, home) for place in AGENT_PLACES}
+def agent_files(agent: str) -> list[Path]:
+    """The main files of an agent on this machine, where the environment says they are."""
+    return main_files(_place(agent), os.environ, Path.home())
+
+
+def _place(agent: str) -> Place:
+    return next(place for place in AGENT_PLACES if place.agent == agent)
