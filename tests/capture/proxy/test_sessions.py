@@ -16,7 +16,7 @@ from agent_logger.records import Fork
 from agent_logger.store.read import read_session
 from tests.capture.proxy.conversing import JSON, Client, World
 from tests.capture.proxy.process import wait_until
-from tests.capture.proxy.spooling import PATH, logged, request_head
+from tests.capture.proxy.spooling import PATH, every_byte_under, logged, request_head
 from tests.tracking.conversation import TOOLS, said, user
 
 
@@ -102,6 +102,22 @@ def test_a_large_request_is_understood(world: World) -> None:
     found = world.record()
     assert (found.request(call).kind, found.request(call).thread) == ("main", "main")
     assert found.request(call).fingerprint
+
+
+def test_a_key_that_comes_back_as_a_name_is_in_no_file(world: World) -> None:
+    key = b"sk-ant-api03-" + b"Jk4" * 20 + b"wxyz"
+    told = {"id": key.decode(), "model": key.decode(), "stop_reason": f"bad {key.decode()}", **said("no")}
+    body = json.dumps({"messages": [user("hi")], "tools": TOOLS}).encode()
+    answer = json.dumps({"type": "message", "usage": {"input_tokens": 1, key.decode(): 1}, **told}).encode()
+    status = b"HTTP/1.1 200 " + key
+    world.relay.call(
+        head=request_head(PATH), body=[body], status=status, fields=JSON, answer=[answer], secrets=()
+    )
+    found = world.record()
+    (response,) = found.responses.values()
+    assert response[0].model and response[0].message_id
+    for path, data in every_byte_under(world.log_dir):
+        assert key not in data, path
 
 
 # ---------------------------------------------------------------- sessions.db

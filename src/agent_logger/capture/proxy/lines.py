@@ -38,10 +38,6 @@ Show = Callable[[CallLine], None]
 _decode = msgspec.json.Decoder(CallLine).decode
 
 
-def shown_path(path: str) -> str:
-    return path.partition("?")[0][:LONGEST_PATH]
-
-
 def send_to(fd: int) -> Show:
     """A `Show` that writes to a pipe, and never waits for it."""
     os.set_blocking(fd, False)

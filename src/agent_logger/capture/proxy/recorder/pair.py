@@ -5,7 +5,7 @@ A call over HTTP is one pair; on a WebSocket each message of the client and its 
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
@@ -173,6 +173,11 @@ class Pair:
     def path(self) -> str:
         return self.asked.path.decode("latin-1")
 
+    @property
+    def shown_path(self) -> str:
+        """Without its query, and without what looks like a key."""
+        return self.secrets.target(self.asked.path).data.decode("latin-1").partition("?")[0]
+
     def redact(self, text: str) -> str:
         return self.secrets.redactor.redact_text(text, "").data
 
@@ -205,9 +210,18 @@ class Pair:
             reader = dialect.reader(messages=self.message)
             for piece in messages or self._response.pieces or (kept.text,):
                 reader.feed(piece)
-            self.answer = reader.finish()
+            self.answer = self._without_keys(reader.finish())
         self._response.pieces, kept.text = [], b""
         return self.reason
+
+    def _without_keys(self, answer: Answer) -> Answer:
+        """Its names too come from outside: an upstream may answer with the key as the model, or as an id."""
+        names = (answer.message_id, answer.model, answer.stop_reason)
+        told = "\n".join(filter(None, names))
+        if not told or self.redact(told) == told:
+            return answer
+        message_id, model, stop_reason = (name and self.redact(name) for name in names)
+        return replace(answer, message_id=message_id, model=model, stop_reason=stop_reason)
 
     def _dialect(self) -> Dialect | None:
         asked = self.message or self.asked.head.startswith(b"POST ")
@@ -309,7 +323,7 @@ class Pair:
             complete=reason is None,
             reason=reason,
             http=line.http,
-            status_text=line.text,
+            status_text=self.redact(line.text) if line.text else line.text,
             trailers=trailers,
             bytes=kept.bytes,
             body_hmac=None if self._response.unknown else kept.hmac,

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from agent_logger.capture.proxy.lines import CallLine, Show, shown_path
+from agent_logger.capture.proxy.lines import LONGEST_PATH, CallLine, Show
 from agent_logger.capture.proxy.recorder.checkpoint import Open, Position, Retained
 from agent_logger.capture.proxy.recorder.filing import REFUSED, Filing, method_and_path
 from agent_logger.capture.proxy.recorder.logs import Found, LogName, Logs
@@ -485,7 +485,7 @@ def _line(pair: Pair, decision: Decision, record: Response) -> CallLine:
     usage = pair.answer.usage if pair.answer else None
     return CallLine(
         method=method,
-        path=shown_path(pair.path),
+        path=pair.shown_path[:LONGEST_PATH],
         status=record.status,
         bytes=record.bytes or 0,
         ttfb_ms=record.timing.ttfb_ms,
