@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from agent_logger.capture.logger import SessionLogger
+    from agent_logger.catalog.catalog import Catalog
     from agent_logger.catalog.sessions import discover, find_session
+    from agent_logger.catalog.summary import Filter, Hit, SessionSummary
     from agent_logger.formats.claude_code.records import (
         AssistantRecord,
         ResultRecord,
@@ -30,16 +32,20 @@ __version__ = "0.1.0"
 _HOMES = {
     "AssistantRecord": "formats.claude_code.records",
     "Block": "session",
+    "Catalog": "catalog.catalog",
     "Cost": "session",
     "Exchange": "session",
     "ExchangeRecord": "records:Exchange",  # the line of a log; `Exchange` is what all witnesses say together
     "ExchangeStats": "records",
+    "Filter": "catalog.summary",
+    "Hit": "catalog.summary",
     "Message": "records",
     "ResultRecord": "formats.claude_code.records",
     "Session": "session",
     "SessionEnd": "records",
     "SessionLogger": "capture.logger",
     "SessionStart": "records",
+    "SessionSummary": "catalog.summary",
     "SubAgent": "session",
     "SummaryRecord": "formats.claude_code.records",
     "SystemRecord": "formats.claude_code.records",
@@ -59,16 +65,20 @@ _HOMES = {
 __all__ = [
     "AssistantRecord",
     "Block",
+    "Catalog",
     "Cost",
     "Exchange",
     "ExchangeRecord",
     "ExchangeStats",
+    "Filter",
+    "Hit",
     "Message",
     "ResultRecord",
     "Session",
     "SessionEnd",
     "SessionLogger",
     "SessionStart",
+    "SessionSummary",
     "SubAgent",
     "SummaryRecord",
     "SystemRecord",

@@ -1,0 +1,61 @@
+"""What a list says of a session, and which of them are asked for."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from agent_logger.session import Cost, Usage, Witness
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSummary:
+    id: str  # the client's, else the name of our log
+    agent: str | None
+    project: str | None
+    title: str | None
+    models: tuple[str, ...]  # in the order of their first answer
+    started: datetime | None
+    ended: datetime | None
+    exchanges: int
+    turns: int
+    tool_calls: int
+    errors: int  # tool calls that failed
+    active_seconds: float | None
+    usage: Usage
+    cost: Cost
+    reported_cost_usd: float | None  # what the client said, where it did
+    context_tokens: int | None
+    peak_context_tokens: int | None
+    witnesses: frozenset[Witness]
+    parent: str | None  # the session it was forked from
+    live: bool
+    paths: tuple[Path, ...]  # of the files it was derived from
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """All that is given must hold. Texts are looked for in the field, without regard to case."""
+
+    agent: str | None = None  # the whole name
+    project: str | None = None
+    model: str | None = None
+    title: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    min_cost_usd: float | None = None
+    witness: Witness | None = None
+    live: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """Where words were found: the place to open, and a piece of the text around them."""
+
+    session: str
+    title: str | None
+    exchange: int  # its number
+    turn: int | None  # its place in `Session.turns`; none for what a person typed
+    kind: str  # of the block, or `input`
+    at: datetime | None
+    snippet: str  # redacted
+    marks: tuple[tuple[int, int], ...]  # from and to, in the snippet: what was looked for
