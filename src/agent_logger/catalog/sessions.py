@@ -15,10 +15,10 @@ from agent_logger.formats.table import format_of
 from agent_logger.session import Session
 from agent_logger.store.agent_sources import sources_of
 from agent_logger.store.claude_files import find, session_files
-from agent_logger.store.find import client_id
+from agent_logger.store.find import client_id, session_id_of
 from agent_logger.store.layout import agent_files, claude_roots, facts_path
 from agent_logger.store.parts import PartFile, part_of, parts_in, parts_of
-from agent_logger.store.read import read_session
+from agent_logger.store.read import lineage_of, read_session
 from agent_logger.store.sources import claude_source
 
 OTHER_AGENTS = ("codex", "gemini-cli", "opencode")
@@ -191,10 +191,25 @@ def called(home: Path, wanted: str) -> list[Place]:
     return _best(begun) if len({ids[it.path] for it in begun}) == 1 else begun
 
 
+def witnesses_of(home: Path, wanted: str) -> list[Place]:
+    """Every place of the one session that is meant; none if there is none, or it may be several. What is meant by its
+    path, and a branch by the name of its log, stands for itself."""
+    found = called(home, wanted)
+    ids = {_session_id(it) for it in found}
+    if len(ids) != 1 or part_of(Path(wanted)) or (found[0].name == wanted and _is_branch(found[0])):
+        return found[:1] if len(ids) == 1 else []
+    return [it for it in places(home) if _session_id(it) in ids]
+
+
+def _is_branch(place: Place) -> bool:
+    return place.agent is None and len(lineage_of(place.path.parent, place.name)) > 1
+
+
 def _session_id(place: Place) -> str:
     if place.agent:
         return place.name
-    return client_id(PartFile(place.path.parent, place.name)) or place.name
+    log = PartFile(place.path.parent, place.name)
+    return client_id(log) or session_id_of(log) or place.name
 
 
 def _best(same: list[Place]) -> list[Place]:
