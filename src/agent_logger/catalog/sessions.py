@@ -1,13 +1,16 @@
 """Every session there is, found and not read yet: our own logs, and the files of other agents."""
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
 
 import msgspec
 
+from agent_logger.catalog.join import join
+from agent_logger.errors import SourceError
 from agent_logger.formats.responses import ModelResponse
 from agent_logger.formats.session_responses import responses_of_session
 from agent_logger.formats.source import Source
@@ -199,6 +202,21 @@ def witnesses_of(home: Path, wanted: str) -> list[Place]:
     if len(ids) != 1 or part_of(Path(wanted)) or (found[0].name == wanted and _is_branch(found[0])):
         return found[:1] if len(ids) == 1 else []
     return [it for it in places(home) if _session_id(it) in ids]
+
+
+def joined(witnesses: Iterable[Place]) -> Session | None:
+    """The session that these tell of together. One that cannot be read is left out; none if that is all."""
+    told: list[Session] = []
+    names = set()
+    for place in witnesses:
+        with suppress(SourceError, OSError):
+            told.append(place.read())
+            names.add(place.name)
+    if not told:
+        return None
+    whole = join(told)
+    # A branch is of the session that it branched off in, and names the log.
+    return replace(whole, parent=None) if whole.parent in names else whole
 
 
 def _is_branch(place: Place) -> bool:
