@@ -155,7 +155,7 @@ class Ledger:
                 yield (
                     number,
                     entry,
-                    bool(entry.message_id and _is_unique(entry.kind.family, entry.message_id)),
+                    bool(entry.message_id and is_unique_id(entry.kind.family, entry.message_id)),
                 )
 
     # ------------------------------------------------------------ adding
@@ -210,14 +210,15 @@ def shared_key(response: ModelResponse) -> str | None:
 
 def _known_by(response: ModelResponse) -> tuple[str, int] | None:
     message_id, request_id = response.message_id, response.request_id
-    if message_id and _is_unique(response.family, message_id):
+    if message_id and is_unique_id(response.family, message_id):
         return message_id, MESSAGE_ID
     if request_id and len(request_id) >= LONG_REQUEST_ID:
         return f"{message_id}\0{request_id}", REQUEST_ID
     return None
 
 
-def _is_unique(family: str, message_id: str) -> bool:
+def is_unique_id(family: str, message_id: str) -> bool:
+    """Whether no other response has this id: by its vendor's form."""
     if UNIQUE_ID.fullmatch(message_id):
         return True
     return family == "gemini" and GEMINI_ID.fullmatch(message_id) is not None
