@@ -341,6 +341,26 @@ def test_a_large_edit_is_shown_at_once() -> None:
     assert (large.added, large.removed) == (20_003, 20_002)
 
 
+KEY = "sk-ant-api03-" + "Qz7" * 20
+
+
+@pytest.mark.parametrize(("name", "given"), [(it[0], it[1]) for it in CALLS if it[2]])
+def test_no_key_is_in_what_is_shown(name: str | None, given: Any) -> None:
+    def with_key(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: with_key(it) for key, it in value.items()}
+        if isinstance(value, list):
+            return [with_key(it) for it in value]
+        return (
+            value + KEY
+            if isinstance(value, str) and value not in ("bash", "-lc", "view", "insert")
+            else value
+        )
+
+    for is_error in (False, True):
+        assert "Qz7Qz7" not in repr(shown(called(name, with_key(given), f"1\t{KEY}\n", is_error=is_error)))
+
+
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
     lambda inner: (

@@ -13,6 +13,7 @@ import msgspec
 
 from agent_logger.export.diffs import BEGIN, diff_of, patch_diffs
 from agent_logger.export.fields import Fields
+from agent_logger.export.hide import hidden_call
 from agent_logger.export.outputs import file_pieces, match_pieces, path_pieces, terminal
 from agent_logger.export.pictures import pictures_in
 from agent_logger.export.pieces import (
@@ -35,7 +36,8 @@ Renderer = Callable[["_Call"], Said | None]  # none: the input is not what this 
 
 
 def shown(call: ToolCall) -> Shown:
-    """A call of any tool, from any agent."""
+    """A call of any tool, from any agent, without keys."""
+    call = hidden_call(call)
     it = _Call(call, Fields(call.input))
     render = RENDERERS.get((call.name or "").lower())
     summary, pieces = (render and render(it)) or _any(it)
