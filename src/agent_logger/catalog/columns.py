@@ -160,11 +160,7 @@ class Columns:
             kinds.all[kinds.number(Kind(row.family, row.model, row.tier))],
             places.all[places.number(Place(row.session, row.project, row.agent, row.thread))],
             tokens_of(row.usage),
-<<<<<<< HEAD
             micros_of(row.at),
-=======
-            _micros(row.at),
->>>>>>> join
             row.final,
             NOT_REPORTED if row.reported_cost_usd is None else row.reported_cost_usd,
             BIT[row.witness],
