@@ -32,7 +32,8 @@ SECTIONS = {
     "Read": {
         "ls": "sessions, the newest first",
         "show": "one session, readable",
-        "usage": "tokens and cost by day, week, month, session, model, project, agent",
+        "search": "words in all sessions",
+        "usage": "tokens and cost by day, week, month, session, model, project, agent, tool",
         "find": "where the file of a session is",
         "export": "a session as one file, for others",
     },
