@@ -103,6 +103,7 @@ class ToolCall:
     started: datetime | None
     ended: datetime | None
     thread: str
+    raw: Any = None  # the result as it came, where `result` does not say all of it: pictures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,6 +163,7 @@ class Turn:
             started=use.at if use else None,
             ended=result.at if result else None,
             thread=self.thread,
+            raw=result.raw if result else None,
         )
 
 
