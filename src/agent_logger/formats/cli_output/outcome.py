@@ -169,7 +169,7 @@ class Outcome:
     ) -> tuple[float | None, str | None]:
         """Current clients count over the session; of older ones the log knows, or there was nothing before."""
         if reported.outlive_process and reported.cost_usd is not None:
-            return reported.cost_usd, "reported"
+            return round(reported.cost_usd, counters.COST_DIGITS), "reported"
         if cost is not None and not goes_on:
             return cost, "own"
         return (log_cost, "log") if log_cost is not None else (None, None)
