@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from agent_logger.records import Exchange as ExchangeRecord
     from agent_logger.records import ExchangeStats, Message, SessionEnd, SessionStart
     from agent_logger.session import Block, Cost, Exchange, Session, SubAgent, ToolCall, Turn, Usage
+    from agent_logger.storage import FileStorage, InMemoryStorage, SessionStorage, StoredSession
     from agent_logger.store.read import read_session
 
 __version__ = "0.1.0"
@@ -37,15 +38,19 @@ _HOMES = {
     "Exchange": "session",
     "ExchangeRecord": "records:Exchange",  # the line of a log; `Exchange` is what all witnesses say together
     "ExchangeStats": "records",
+    "FileStorage": "storage",
     "Filter": "catalog.summary",
     "Hit": "catalog.summary",
+    "InMemoryStorage": "storage",
     "Message": "records",
     "ResultRecord": "formats.claude_code.records",
     "Session": "session",
     "SessionEnd": "records",
     "SessionLogger": "capture.logger",
     "SessionStart": "records",
+    "SessionStorage": "storage",
     "SessionSummary": "catalog.summary",
+    "StoredSession": "storage",
     "SubAgent": "session",
     "SummaryRecord": "formats.claude_code.records",
     "SystemRecord": "formats.claude_code.records",
@@ -70,15 +75,19 @@ __all__ = [
     "Exchange",
     "ExchangeRecord",
     "ExchangeStats",
+    "FileStorage",
     "Filter",
     "Hit",
+    "InMemoryStorage",
     "Message",
     "ResultRecord",
     "Session",
     "SessionEnd",
     "SessionLogger",
     "SessionStart",
+    "SessionStorage",
     "SessionSummary",
+    "StoredSession",
     "SubAgent",
     "SummaryRecord",
     "SystemRecord",
