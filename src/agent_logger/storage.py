@@ -65,12 +65,8 @@ class FileStorage(Transcripts):
         super().__init__(
             folder, Path(cwd or Path.cwd()), agent=agent, version=version, summary_command=command
         )
-        self._home = home
-
-    def append(self, session_id: str, message: object) -> bool:
-        if not self._open and self.root != self._home:
-            know_folder(self._home, self.root / "projects")  # so that commands find it
-        return super().append(session_id, message)
+        if folder != home:
+            know_folder(home, folder / "projects")  # so that commands find it
 
     def __enter__(self) -> Self:
         return self

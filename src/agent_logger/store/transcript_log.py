@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from agent_logger import records
@@ -25,10 +26,11 @@ class TranscriptLog:
     def __init__(
         self, log: PartFile, header: SessionHeader, *, clock: Clock = CLOCK, part_bytes: int = PART_BYTES
     ) -> None:
-        """`header` is for a log that has none yet."""
+        """`header` is for a log that has none yet. Nothing is read or written before the first message."""
         self.log = log
         self.journal = Journal(log.folder, log.name, "transcript", clock=clock, part_bytes=part_bytes)
-        self._header = None if read_header(log) else header
+        self._header: SessionHeader | None = header
+        self._has_looked = False
 
     def append(self, message: Message) -> bool:
         """`True` once it is safe from the end of this process; `False` if it is lost, and counted."""
@@ -45,7 +47,11 @@ class TranscriptLog:
 
     def begin(self) -> None:
         """As the first message does."""
-        if self._header and self.journal.offer(self._header):
+        if not self._has_looked:
+            with suppress(OSError):  # then the next message looks again
+                self._header = None if read_header(self.log) else self._header
+                self._has_looked = True
+        if self._header and self._has_looked and self.journal.offer(self._header):
             self._header = None
 
 

@@ -38,7 +38,7 @@ from agent_logger.store.transcript_log import TranscriptLog, folders_in, latest_
 Messages = list[Message]  # here, for `list` is a method below
 Sessions = list[StoredSession]
 
-log = logging.getLogger("agent_logger.store")
+_log = logging.getLogger("agent_logger.store")
 
 
 class Transcripts:
@@ -82,7 +82,12 @@ class Transcripts:
         """
         given = transcript.message_of(message)
         with self._lock:
-            session = self._opened(session_id, given)
+            try:
+                session = self._opened(session_id, given)
+            except OSError as error:  # it cannot even be told where the session is
+                _log.warning("%s: a message is lost: %s", self.root, error)
+                self._lost += 1
+                return False
             line = self._line(session, given)
             session.log.begin()  # its folder, before anything lies beside it
             light = side_files.lightened(line, session.folder, session.log.journal.needs)
@@ -120,7 +125,7 @@ class Transcripts:
             if session := self._open.pop(session_id, None):
                 self._leave(session)
             if found := self._find(session_id):
-                _remove(found)
+                remove_session(found)
                 sessions_in(found.folder, _described)
 
     # ------------------------------------------------------------ the end of a session
@@ -141,7 +146,7 @@ class Transcripts:
         try:
             messages = read_messages(session.log.log)
         except OSError as error:
-            log.warning("%s: not summed up: %s", session.log.log.path, error)
+            _log.warning("%s: not summed up: %s", session.log.log.path, error)
             return
         before = next((it for it in messages[::-1] if transcript.is_own_summary(it)), {})
         text, by = self._summary([it for it in messages if not transcript.is_own_summary(it)], session)
@@ -193,17 +198,25 @@ class Transcripts:
         log = self._find(session_id) or PartFile(self.folder, session_name(session_id))
         if log.folder.is_symlink():
             raise StoreError(f"{log.folder}: a link; it would lead elsewhere")
-        header = read_header(log)
-        if header and header.id != session_id:  # a file system that does not tell A from a
-            raise StoreError(f"{log.path}: holds the session {header.id!r}")
         context = Context(session_id, self.cwd, self._version or __version__)
-        for before in latest_in(log):
-            context.see(before)
+        self._see_past(log, context)
         opened = TranscriptLog(
             log, self._header(session_id, message), clock=self._clock, part_bytes=self._part_bytes
         )
         self._open[session_id] = _Session(opened, context)
         return self._open[session_id]
+
+    def _see_past(self, log: PartFile, context: Context) -> None:
+        """Where the session stands. A log that cannot be read now may well be written to: that comes first."""
+        try:
+            header = read_header(log)
+            for message in latest_in(log):
+                context.see(message)
+        except OSError as error:
+            _log.warning("%s: %s", log.path, error)
+            return
+        if header and header.id != context.session:  # a file system that does not tell A from a
+            raise StoreError(f"{log.path}: holds the session {header.id!r}")
 
     def _header(self, session_id: str, first: Message) -> SessionHeader:
         return SessionHeader(
@@ -249,7 +262,7 @@ class Transcripts:
         try:
             append_shared(self.root / "history.jsonl", encode(said))
         except OSError as error:  # the message itself is safe
-            log.warning("%s: %s", self.root / "history.jsonl", error)
+            _log.warning("%s: %s", self.root / "history.jsonl", error)
 
 
 class _Session:
@@ -286,15 +299,24 @@ def _is_of_another(session: StoredSession, project: str) -> bool:
     return path is not None and path != project and folder_name(path) == folder_name(project)
 
 
-def _remove(found: PartFile) -> None:
-    """The newest part first: as long as there is one, the session can be found to be deleted again."""
+def remove_session(found: PartFile) -> None:
+    """Its log, and the folder of what lies beside it. Raises `OSError`."""
+    remove_log(found)
+    _remove_folder(found.folder / found.name)
+
+
+def remove_log(found: PartFile) -> None:
+    """The newest part first: as long as there is one, the log can be found to be removed again. Raises `OSError`."""
     lives = [path for paths in live_files_of(found.folder, found.name).values() for path in paths]
     parts = parts_of(found.folder, found.name)[::-1]
     for path in [*lives, *(path for part in parts for path in (part.path, part.sealed_path))]:
         path.unlink(missing_ok=True)
-    for folder in (found.bodies, found.folder / found.name):
-        if folder.is_dir() and not folder.is_symlink():
-            shutil.rmtree(folder)
+    _remove_folder(found.bodies)
+
+
+def _remove_folder(folder: Path) -> None:
+    if folder.is_dir() and not folder.is_symlink():
+        shutil.rmtree(folder)
 
 
 _storages: "weakref.WeakSet[Transcripts]" = weakref.WeakSet()
