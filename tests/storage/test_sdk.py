@@ -86,7 +86,7 @@ def test_any_entry_comes_back_equal(
 
 
 def test_entries_are_stored_word_for_word(store: AgentLoggerSessionStore, tmp_path: Path) -> None:
-    entries = [
+    entries: list[dict[str, Any]] = [
         {"type": "user", "z": 1, "a": "x" * 100_000, "persistedOutputs": []},
         {"type": "ai-title", "aiTitle": "t"},
     ]
@@ -276,7 +276,8 @@ def test_a_session_is_resumed_from_the_store_alone(sandbox: Sandbox, scenario: s
     projects = sandbox.home / ".agent-logger" / "projects"
     (log,) = [it for folder in projects.iterdir() for it in logs_in(folder)]
     found = read_session(log.path)
-    assert (found.id, found.agent, found.witnesses) == (session, "claude-code", {"transcript"})
+    assert (found.id, found.agent) == (session, "claude-code")
+    assert found.witnesses == {"transcript"}
     assert [it.user_input for it in found.exchanges][:1] + [it.user_input for it in found.exchanges][-1:] == [
         prompt,
         "What did I ask?",
