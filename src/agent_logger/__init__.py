@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from agent_logger.records import Exchange as ExchangeRecord
     from agent_logger.records import ExchangeStats, Message, SessionEnd, SessionStart
     from agent_logger.session import Block, Cost, Exchange, Session, SubAgent, ToolCall, Turn, Usage
+    from agent_logger.storage import FileStorage, InMemoryStorage, SessionStorage, StoredSession
     from agent_logger.store.read import read_session
 
 __version__ = "0.1.0"
@@ -42,8 +43,10 @@ _HOMES = {
     "ExchangeRecord": "records:Exchange",  # the line of a log; `Exchange` is what all witnesses say together
     "ExchangeStats": "records",
     "Failure": "formats.cli_output.outcome",
+    "FileStorage": "storage",
     "Filter": "catalog.summary",
     "Hit": "catalog.summary",
+    "InMemoryStorage": "storage",
     "Message": "records",
     "ResultRecord": "formats.claude_code.records",
     "RunMetadata": "formats.cli_output.outcome",
@@ -52,7 +55,9 @@ _HOMES = {
     "SessionEnd": "records",
     "SessionLogger": "capture.logger",
     "SessionStart": "records",
+    "SessionStorage": "storage",
     "SessionSummary": "catalog.summary",
+    "StoredSession": "storage",
     "SubAgent": "session",
     "SummaryRecord": "formats.claude_code.records",
     "SystemRecord": "formats.claude_code.records",
@@ -82,8 +87,10 @@ __all__ = [
     "ExchangeRecord",
     "ExchangeStats",
     "Failure",
+    "FileStorage",
     "Filter",
     "Hit",
+    "InMemoryStorage",
     "Message",
     "ResultRecord",
     "RunMetadata",
@@ -92,7 +99,9 @@ __all__ = [
     "SessionEnd",
     "SessionLogger",
     "SessionStart",
+    "SessionStorage",
     "SessionSummary",
+    "StoredSession",
     "SubAgent",
     "SummaryRecord",
     "SystemRecord",

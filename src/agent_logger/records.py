@@ -381,6 +381,13 @@ class SessionHeader(Record, frozen=True, kw_only=True, tag="session_header"):
     agent: str | None
     model: str | None
     version: str | None
+    subpath: str | None = None  # of what lies below a session: `subagents/agent-<id>`
+
+
+class Verbatim(Record, frozen=True, kw_only=True, tag="verbatim"):
+    """A line from outside whose type is one of ours: without this, it would be read as ours."""
+
+    line: str  # its JSON
 
 
 class Unknown(msgspec.Struct, frozen=True):
@@ -397,7 +404,7 @@ KINDS: Mapping[Kind, tuple[type[Record], ...]] = {
     "exchange": (SessionStart, Exchange, SessionEnd, Resume, *_EVERYWHERE),
     "live": (LiveStart, LiveMessage),
     "wire": (WireStart, Request, Response, Fork, Rewrite, *_EVERYWHERE),
-    "transcript": (SessionHeader, *_EVERYWHERE),
+    "transcript": (SessionHeader, Verbatim, *_EVERYWHERE),
 }
 
 
@@ -450,7 +457,8 @@ def decode(line: bytes, kind: Kind) -> AnyRecord:
     except msgspec.ValidationError:  # JSON, but not one of our records
         return Unknown(line)
     except msgspec.DecodeError as error:
-        return decode(_without_half_characters(line, error), kind)
+        found = decode(_without_half_characters(line, error), kind)
+        return Unknown(line) if isinstance(found, Unknown) else found
     decoder = _decoders[kind].get(head.type)
     if decoder is None or head.v > VERSION:
         return Unknown(line)
