@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         ToolUseRecord,
         UserRecord,
     )
+    from agent_logger.formats.hooks import HookInput
     from agent_logger.prices import price
     from agent_logger.records import Exchange as ExchangeRecord
     from agent_logger.records import ExchangeStats, Message, SessionEnd, SessionStart
@@ -39,6 +40,7 @@ _HOMES = {
     "ExchangeStats": "records",
     "Filter": "catalog.summary",
     "Hit": "catalog.summary",
+    "HookInput": "formats.hooks",
     "Message": "records",
     "ResultRecord": "formats.claude_code.records",
     "Session": "session",
@@ -72,6 +74,7 @@ __all__ = [
     "ExchangeStats",
     "Filter",
     "Hit",
+    "HookInput",
     "Message",
     "ResultRecord",
     "Session",
