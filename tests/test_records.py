@@ -219,6 +219,11 @@ PAIRS: list[tuple[Kind, Record, bytes]] = [
         r.Large(file="a.bodies/line", bytes=20_000_000),
         b'{"type":"large","v":1,"file":"a.bodies/line","bytes":20000000}',
     ),
+    (
+        "hook",
+        r.Hook(ts="t", input=msgspec.Raw(b'{"session_id": "s"}')),
+        b'{"type":"hook","v":1,"ts":"t","input":{"session_id": "s"}}',
+    ),
 ]
 IDS = [f"{kind}-{r.tag(record)}" for kind, record, _ in PAIRS]
 

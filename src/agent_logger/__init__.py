@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     )
     from agent_logger.formats.cli_output.events import Event
     from agent_logger.formats.cli_output.outcome import Failure, RunMetadata
+    from agent_logger.formats.hooks import HookInput
     from agent_logger.prices import price
     from agent_logger.records import Exchange as ExchangeRecord
     from agent_logger.records import ExchangeStats, Message, SessionEnd, SessionStart
@@ -47,6 +48,7 @@ _HOMES = {
     "Filter": "catalog.summary",
     "Hit": "catalog.summary",
     "InMemoryStorage": "storage",
+    "HookInput": "formats.hooks",
     "Message": "records",
     "ResultRecord": "formats.claude_code.records",
     "RunMetadata": "formats.cli_output.outcome",
@@ -90,6 +92,7 @@ __all__ = [
     "FileStorage",
     "Filter",
     "Hit",
+    "HookInput",
     "InMemoryStorage",
     "Message",
     "ResultRecord",

@@ -390,6 +390,21 @@ class Verbatim(Record, frozen=True, kw_only=True, tag="verbatim"):
     line: str  # its JSON
 
 
+# ---------------------------------------------------------------- hooks
+
+
+class Hook(Record, frozen=True, kw_only=True, tag="hook"):
+    """What an agent told its hook, in a file of its own."""
+
+    ts: str
+    input: Json = UNSET
+    raw: str | None = None  # in place of it, if it is no JSON object
+    raw_encoding: Encoding | None = None
+    bytes: int | None = None  # that came, where only the beginning was kept
+    redactions: list[Redaction] | None = None
+    context: Json = UNSET  # which instructions and settings applied when the session began
+
+
 class Unknown(msgspec.Struct, frozen=True):
     """A line that none of the types above describes, kept whole for the reader that will know it."""
 
@@ -397,7 +412,7 @@ class Unknown(msgspec.Struct, frozen=True):
 
 
 AnyRecord = Record | Unknown
-Kind = Literal["exchange", "live", "wire", "transcript"]
+Kind = Literal["exchange", "live", "wire", "transcript", "hook"]
 
 _EVERYWHERE: tuple[type[Record], ...] = (Part, Gap, Recovered, Large)
 KINDS: Mapping[Kind, tuple[type[Record], ...]] = {
@@ -405,6 +420,7 @@ KINDS: Mapping[Kind, tuple[type[Record], ...]] = {
     "live": (LiveStart, LiveMessage),
     "wire": (WireStart, Request, Response, Fork, Rewrite, *_EVERYWHERE),
     "transcript": (SessionHeader, Verbatim, *_EVERYWHERE),
+    "hook": (Hook,),
 }
 
 

@@ -111,6 +111,13 @@ def claude_roots() -> list[Path]:
     return [Path(unicodedata.normalize("NFC", os.path.realpath(folder))) for folder in folders]
 
 
+def agent_folders(place: Place) -> list[Path]:
+    """Where an agent keeps its sessions, as the environment says; links on the way are followed, for its owner made
+    them."""
+    folders = folders_of(place, os.environ, Path.home())
+    return list(dict.fromkeys(Path(os.path.realpath(folder)) for folder in folders))
+
+
 def agent_files(agent: str) -> list[Path]:
     """The main files of an agent on this machine, where the environment says they are."""
     return main_files(_place(agent), os.environ, Path.home())
