@@ -102,7 +102,7 @@ def _micros(at: datetime | None) -> int:
     return micros if 0 <= micros < LATEST else NEVER
 
 
-def _tokens(usage: Usage | None) -> Tokens | None:
+def tokens_of(usage: Usage | None) -> Tokens | None:
     if usage is None:
         return None
     tokens = (
@@ -159,7 +159,7 @@ class Columns:
             row.message_id,
             kinds.all[kinds.number(Kind(row.family, row.model, row.tier))],
             places.all[places.number(Place(row.session, row.project, row.agent, row.thread))],
-            _tokens(row.usage),
+            tokens_of(row.usage),
             _micros(row.at),
             row.final,
             NOT_REPORTED if row.reported_cost_usd is None else row.reported_cost_usd,

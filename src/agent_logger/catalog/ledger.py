@@ -154,7 +154,7 @@ class Ledger:
                 yield (
                     number,
                     entry,
-                    bool(entry.message_id and _is_unique(entry.kind.family, entry.message_id)),
+                    bool(entry.message_id and is_unique_id(entry.kind.family, entry.message_id)),
                 )
 
     # ------------------------------------------------------------ adding
@@ -163,7 +163,7 @@ class Ledger:
         session = response.session
         self._seen[session] = self._seen.get(session, 0) | entry.witnesses
         message_id, request_id = response.message_id, response.request_id
-        if message_id and _is_unique(response.family, message_id):
+        if message_id and is_unique_id(response.family, message_id):
             self._put(message_id, entry, MESSAGE_ID)
         elif request_id and len(request_id) >= LONG_REQUEST_ID:
             self._put(f"{message_id}\0{request_id}", entry, REQUEST_ID)
@@ -201,7 +201,8 @@ class Ledger:
         return self._forks.get(row) or {self._rows[row].place.session}
 
 
-def _is_unique(family: str, message_id: str) -> bool:
+def is_unique_id(family: str, message_id: str) -> bool:
+    """Whether no other response has this id: by its vendor's form."""
     if UNIQUE_ID.fullmatch(message_id):
         return True
     return family == "gemini" and GEMINI_ID.fullmatch(message_id) is not None

@@ -106,7 +106,7 @@ def read_branch(folder: Path, name: str) -> Iterator[AnyRecord | Damage]:
     out. What this gives for a branch is a log that needs no other: its `fork` records say so.
     """
     taken = 0  # numbers of calls
-    for depth, (log, last) in enumerate(_lineage(folder, name)):
+    for depth, (log, last) in enumerate(lineage_of(folder, name)):
         before = taken
         found = (item.found for item in read_log(folder, log))
         records = (it for it in found if not isinstance(it, Part | Torn))
@@ -117,8 +117,9 @@ def read_branch(folder: Path, name: str) -> Iterator[AnyRecord | Damage]:
             yield moved
 
 
-def _lineage(folder: Path, name: str) -> list[tuple[str, int | None]]:
-    """The logs that make a branch, the oldest first, each with the number of its last call that belongs to it."""
+def lineage_of(folder: Path, name: str) -> list[tuple[str, int | None]]:
+    """The logs that make a branch, the oldest first, each with the number of its last call that belongs to it; none:
+    all of them do."""
     logs: list[tuple[str, int | None]] = [(name, None)]
     seen = {name}
     # The name of a parent comes out of a file: it may be any text, though not one that `parts_of` leaves the folder

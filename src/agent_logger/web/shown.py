@@ -1,21 +1,15 @@
 """How things are written for a person: money, tokens, times. And the door that all text of the page goes through."""
 
-import re
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
 
 from markupsafe import Markup
 
-from agent_logger.redact import Redactor
+from agent_logger.export.printable import printable
+from agent_logger.redact import Redactor, hidden
 from agent_logger.session import Cost
 
-# C0 but for tab and newline, DEL and C1; bidi marks, embeddings, isolates; lone surrogates; invisible operators, the
-# zero-width space, the byte order mark, and the tags and selectors of plane 14, which can carry a hidden text.
-_UNSEEN = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
-    r"\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
-)
 UNKNOWN = "unknown"
 
 
@@ -27,12 +21,7 @@ def shown(value: Any) -> Any:
 
 
 def plain(text: str) -> str:
-    return _UNSEEN.sub(_escaped, hidden(text))
-
-
-def hidden(text: str) -> str:
-    """`text` without what looks like a key."""
-    return _redactor().redact_text(text, "").data
+    return printable(hidden(text), lines=True)
 
 
 def hidden_bytes(data: bytes) -> bytes:
@@ -43,10 +32,6 @@ def hidden_bytes(data: bytes) -> bytes:
 @cache
 def _redactor() -> Redactor:
     return Redactor(bytes(32))  # the HMACs are thrown away, so any key will do
-
-
-def _escaped(match: re.Match[str]) -> str:
-    return match[0].encode("unicode_escape").decode("ascii")
 
 
 # ---------------------------------------------------------------- numbers
