@@ -10,6 +10,7 @@ import pytest
 
 from agent_logger.web.guard import HEADERS
 from agent_logger.web.passes import LINK_SECONDS, Passes
+from agent_logger.web.site import STATIC
 from tests.web.pages import Page, showing
 
 ROUTES = [
@@ -17,8 +18,8 @@ ROUTES = [
     "/open?token=x",
     "/sessions",
     "/search?q=x",
-    "/static/page.css",
-    "/static/../app.py",
+    f"{STATIC}/page.css",
+    f"{STATIC}/../app.py",
     "/no-such-page",
 ]
 

@@ -7,18 +7,20 @@ from http import HTTPStatus
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import FileResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Scope
 
 from agent_logger.errors import AgentLoggerError
+from agent_logger.web import live, session
 from agent_logger.web.archive import Archive
+from agent_logger.web.demo import demo
 from agent_logger.web.guard import Guard
 from agent_logger.web.home import home
 from agent_logger.web.passes import COOKIE_SECONDS, Passes
 from agent_logger.web.sessions import search, sessions
-from agent_logger.web.site import HERE, Site, site_of
+from agent_logger.web.site import HERE, PIECES_CSS, STATIC, Site, site_of
 
 log = logging.getLogger("agent_logger.web")
 
@@ -29,13 +31,35 @@ NEXT_STEPS = {
 }
 
 
+FOR_EVER = "public, max-age=31536000, immutable"
+
+
 class Files(StaticFiles):
     """Addresses name the version, so a browser need not ask twice."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         response = await super().get_response(path, scope)
-        response.headers["Cache-Control"] = "public, max-age=31536000, immutable"
+        response.headers["Cache-Control"] = FOR_EVER
         return response
+
+
+OF_A_SESSION = {
+    "": session.session,
+    "/head": session.head,
+    "/events": live.session_events,
+    "/parts/{key}": session.segment,
+    "/rest/{key}": session.rest,
+    "/agents/{turn:int}": session.agent,
+    "/turns/{turn:int}": session.turn,
+    "/turns/{turn:int}/tools/{tool:int}": session.turn,
+    "/turns/{turn:int}/way": session.way_to,
+    "/find": session.find,
+}
+
+
+async def pieces_css(_request: Request) -> Response:
+    """What pieces look like, here as in an exported file."""
+    return FileResponse(PIECES_CSS, headers={"Cache-Control": FOR_EVER})
 
 
 def page(archive: Archive, passes: Passes, port: int) -> ASGIApp:
@@ -54,7 +78,12 @@ def page(archive: Archive, passes: Passes, port: int) -> ASGIApp:
         Route("/open", way_in),
         Route("/sessions", sessions),
         Route("/search", search),
-        Mount("/static", Files(directory=HERE / "static")),
+        Route("/demo", demo, methods=["POST"]),
+        Route("/live", live.live),
+        Route("/events", live.events),
+        *(Route(f"/sessions/{{session_id}}{rest}", answer) for rest, answer in OF_A_SESSION.items()),
+        Route(f"{STATIC}/pieces.css", pieces_css),
+        Mount(STATIC, Files(directory=HERE / "static")),
     ]
     app = Starlette(routes=routes, exception_handlers=ERRORS)
     app.state.site = Site(archive)

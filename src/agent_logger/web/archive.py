@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from agent_logger.catalog.catalog import Catalog
+from agent_logger.catalog.sessions import places
 from agent_logger.catalog.summary import SessionSummary
-from agent_logger.session import Session
+from agent_logger.web.book import Book
 
 THREADS = 4
 SESSIONS_KEPT = 4
@@ -29,7 +30,7 @@ class Archive:
         self._threads = ThreadPoolExecutor(THREADS, "agent-logger-page")
         self._own = threading.local()
         self._opened: list[Catalog] = []
-        self._kept: OrderedDict[str, tuple[State, Session]] = OrderedDict()
+        self._kept: OrderedDict[str, tuple[State, Book]] = OrderedDict()
         self._reading: dict[str, threading.Lock] = {}
         self._lock = threading.Lock()
 
@@ -41,18 +42,24 @@ class Archive:
         """What reads files without the catalog."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
-    async def session(self, session_id: str) -> tuple[SessionSummary, Session] | None:
+    async def book(self, session_id: str) -> Book | None:
         return await self.ask(lambda catalog: self.read(catalog, session_id))
 
-    def read(self, catalog: Catalog, session_id: str) -> tuple[SessionSummary, Session] | None:
+    def read(self, catalog: Catalog, session_id: str) -> Book | None:
         summary = catalog.summary(session_id)
         if summary is None:
             return None
         with self._lock:
             reading = self._reading.setdefault(summary.id, threading.Lock())
         with reading:  # two pieces of a page that is opened are asked for at once, and read once
-            session = self._kept_or_read(catalog, summary)
-        return (summary, session) if session else None
+            return self._kept_or_read(catalog, summary)
+
+    async def version(self) -> int:
+        """Another one whenever a session is new or went on."""
+        return await self.do(self._version)
+
+    def _version(self) -> int:
+        return hash(tuple((it.path, it.modified, it.size) for it in places(self.home)))
 
     def close(self) -> None:
         self._threads.shutdown(cancel_futures=True)
@@ -66,19 +73,21 @@ class Archive:
         found: Catalog = self._own.catalog
         return found
 
-    def _kept_or_read(self, catalog: Catalog, summary: SessionSummary) -> Session | None:
+    def _kept_or_read(self, catalog: Catalog, summary: SessionSummary) -> Book | None:
         state = state_of(summary.paths)
         kept = self._kept.get(summary.id)
         if kept and kept[0] == state:
             return kept[1]
         session = catalog.session(summary.id)
-        if session:
-            with self._lock:
-                self._kept[summary.id] = (state, session)
-                self._kept.move_to_end(summary.id)
-                while len(self._kept) > SESSIONS_KEPT:
-                    self._kept.popitem(last=False)
-        return session
+        if session is None:
+            return None
+        book = Book(summary, session)
+        with self._lock:
+            self._kept[summary.id] = (state, book)
+            self._kept.move_to_end(summary.id)
+            while len(self._kept) > SESSIONS_KEPT:
+                self._kept.popitem(last=False)
+        return book
 
 
 def state_of(paths: Iterable[Path]) -> State:

@@ -135,3 +135,40 @@ def area(values: Sequence[float], falls: Sequence[Fall], label: str) -> Markup:
         '<svg class="chart area" viewBox="0 0 1000 100" preserveAspectRatio="none" role="group" aria-label="{}">'
         '<polygon points="0,100 {} 1000,100"/><polyline points="{}"/>{}</svg>'
     ).format(label, points, points, marks)
+
+
+# ---------------------------------------------------------------- a map of a session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """Some turns of it."""
+
+    kind: str  # a class
+    size: float
+    href: str
+    told: str
+
+
+def mini_map(ticks: Sequence[Tick]) -> Markup:
+    """From top to bottom; how far a tick reaches tells how much there is."""
+    largest = max((tick.size for tick in ticks), default=0) or 1
+    shapes = Markup().join(
+        Markup(
+            '<a href="{}" tabindex="-1" aria-label="{}"><title>{}</title>'
+            '<rect class="room" y="{y}" width="40" height="4"/>'
+            '<rect class="tick {kind}" y="{y}" width="{width:.1f}" height="3"/></a>'
+        ).format(
+            tick.href,
+            tick.told,
+            tick.told,
+            y=4 * number,
+            kind=tick.kind,
+            width=6 + 34 * (tick.size / largest) ** 0.5,
+        )
+        for number, tick in enumerate(ticks)
+    )
+    return Markup(
+        '<svg class="map" viewBox="0 0 40 {}" preserveAspectRatio="none" role="group" '
+        'aria-label="Map of the session">{}</svg>'
+    ).format(4 * max(1, len(ticks)), shapes)

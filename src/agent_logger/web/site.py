@@ -1,8 +1,10 @@
 """What all pages share: the archive, the templates, and how an answer is made."""
 
+import hashlib
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -16,6 +18,16 @@ from agent_logger.web import charts, shown
 from agent_logger.web.archive import Archive
 
 HERE = Path(__file__).parent
+PIECES_CSS = HERE.parent / "export" / "html" / "style.css"
+
+
+def _digest() -> str:
+    """Of all that is served as it is: the address changes with it, so that a browser may keep it for ever."""
+    files = [*sorted((HERE / "static").iterdir()), PIECES_CSS]
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:12]
+
+
+STATIC = f"/static/{_digest()}"
 THEMES = ("light", "dark")
 THEME_COOKIE = (
     "agent_logger_theme"  # not a secret: without it, the page would be drawn once in the wrong colours
@@ -27,7 +39,7 @@ class Site:
         self.archive = archive
         self._templates = _environment()
 
-    def render(self, request: Request, template: str, /, status: int = 200, **values: object) -> Response:
+    def render(self, request: Request, template: str, /, **values: Any) -> Response:
         """`data` is where the same is to be had for programs."""
         reports = proxy_reports(self.archive.home)
         text = self._templates.get_template(template).render(
@@ -37,7 +49,7 @@ class Site:
             now=datetime.now().astimezone(),
             **{"data": None, "query": "", **values},
         )
-        return HTMLResponse(text, status)
+        return HTMLResponse(text, values.get("status", 200))
 
 
 def site_of(request: Request) -> Site:
@@ -74,6 +86,7 @@ def _environment() -> Environment:
     }
     environment.globals |= {
         "version": __version__,
+        "static": STATIC,
         "charts": charts,
         "between": shown.between,
         "share": shown.share,
@@ -84,6 +97,6 @@ def _environment() -> Environment:
 
 
 def _icon(name: str) -> Markup:
-    return Markup(
-        '<svg class="icon" aria-hidden="true"><use href="/static/icons.svg?v={}#{}"/></svg>'
-    ).format(__version__, name)
+    return Markup('<svg class="icon" aria-hidden="true"><use href="{}/icons.svg#{}"/></svg>').format(
+        STATIC, name
+    )

@@ -1,4 +1,6 @@
 // A list of sessions that stays true while sessions go on, and filters that need no button.
+import { listen } from "./events.js";
+
 export function startLists() {
   const rows = document.querySelector("[data-rows]");
   const filters = document.querySelector("[data-filters]");
@@ -11,9 +13,10 @@ export function startLists() {
     });
   }
   if (!rows && !document.querySelector("[data-live]")) return;
-  const events = new EventSource("/events");
-  addEventListener("pagehide", () => events.close());
-  events.addEventListener("changed", () => (rows ? renewRows(rows) : renewParts()));
+  let renewing = Promise.resolve();
+  listen("/events", {
+    changed: () => { renewing = renewing.then(() => (rows ? renewRows(rows) : renewParts())).catch(() => {}); },
+  });
 }
 
 async function renewRows(rows) {
