@@ -30,6 +30,7 @@ SECTIONS = {
         "demo": "a scripted conversation, recorded and shown; needs no key",
     },
     "Read": {
+        "view": "the page alone: see what the agents did, in a browser",
         "ls": "sessions, the newest first",
         "show": "one session, readable",
         "usage": "tokens and cost by day, week, month, session, model, project, agent",
