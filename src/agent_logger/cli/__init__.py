@@ -26,6 +26,7 @@ IMPLIED = "start"  # what `agent-logger --port 9000` means
 SECTIONS = {
     "Record": {
         "start": "start recording (the same as no command)",
+        "run": "an agent with recording on, for this child only",
         "proxy": "the proxy alone",
         "demo": "a scripted conversation, recorded and shown; needs no key",
     },
@@ -56,6 +57,7 @@ COMMANDS = {name: line for section in SECTIONS.values() for name, line in sectio
 
 EXAMPLES = [
     ("agent-logger demo", "see what it does; needs no key"),
+    ("agent-logger run -- claude", "record this session"),
     ("agent-logger status", "is it recording?"),
     ("agent-logger ls", "which sessions are there?"),
     ("agent-logger usage", "what did my agents cost?"),
