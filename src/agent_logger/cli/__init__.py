@@ -37,6 +37,7 @@ SECTIONS = {
         "export": "a session as one file, for others",
     },
     "Keep": {
+        "archive": "keep what agents delete; --restore puts it back",
         "hook": "what an agent's hooks call; --install sets them up",
     },
     "Check": {
