@@ -25,8 +25,9 @@ def command(settings: config.Settings, session: str, repo: Path | None, as_json:
     """Print where the file of a session is.
 
     Looks where Claude Code keeps sessions ($CLAUDE_CONFIG_DIR, which may be a list with commas, else ~/.claude and
-    ~/.config/claude), and Codex, Gemini CLI and opencode; for what they have no more, in the archive. Where several files have the same id, the newest is
-    printed and the others are named on stderr. Exit code: 0 found, 1 there is none, 2 that is no session id.
+    ~/.config/claude), and Codex, Gemini CLI and opencode; for what they have no more, in the archive. Where several
+    files have the same id, the newest is printed and the others are named on stderr. Exit code: 0 found, 1 there
+    is none, 2 that is no session id.
 
     \b
       agent-logger find 707575f7-6966-4682-abc3-e62e1560a136
