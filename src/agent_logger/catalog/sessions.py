@@ -1,6 +1,6 @@
-"""Every session there is, found and not read yet: our own logs, and the files of other agents."""
+"""Every session there is, found and not read yet: our own logs, the files of other agents, and the copies of what these
+have deleted."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -17,6 +17,7 @@ from agent_logger.formats.source import Source
 from agent_logger.formats.table import format_of
 from agent_logger.session import Session
 from agent_logger.store.agent_sources import sources_of
+from agent_logger.store.archived import gone, id_in
 from agent_logger.store.claude_files import find, session_files
 from agent_logger.store.find import client_id, session_id_of
 from agent_logger.store.layout import agent_files, claude_roots, facts_path
@@ -112,7 +113,7 @@ def agent_sessions() -> Iterator[Place]:
         for source in sources_of(agent, paths):
             path = by_name.get(PurePosixPath(source.main.name).name) or paths[0]
             yield _of_agent(
-                agent, path, _id_in(source.main.name), partial(_same, source), source.main.modified
+                agent, path, id_in(source.main.name), partial(_same, source), source.main.modified
             )
 
 
@@ -141,19 +142,17 @@ def _same(source: Source) -> Source:
     return source
 
 
-_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-
-
-def _id_in(name: str) -> str:
-    """The client's id in the name of a file, else the name."""
-    found = _UUID.search(name)
-    return found[0] if found else PurePosixPath(name).stem
+def archived_sessions(home: Path, present: list[Place]) -> Iterator[Place]:
+    """What we have kept of agents, and they have no more."""
+    for it in gone(home, ((place.agent, place.name) for place in present)):
+        yield _of_agent(it.agent, it.copy.path, it.id, it.source, it.modified)
 
 
 def places(home: Path) -> list[Place]:
     """All of them, the one last written to first."""
     found = [place for folder in log_folders(home) for place in own_logs(folder)]
-    found += agent_sessions()
+    found += (of_agents := list(agent_sessions()))
+    found += archived_sessions(home, of_agents)
     return sorted(found, key=lambda place: (-place.modified, str(place.path)))
 
 

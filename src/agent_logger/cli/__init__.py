@@ -39,6 +39,7 @@ SECTIONS = {
         "export": "a session as one file, for others",
     },
     "Keep": {
+        "archive": "keep what agents delete; --restore puts it back",
         "hook": "what an agent's hooks call; --install sets them up",
     },
     "Check": {

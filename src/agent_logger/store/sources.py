@@ -2,7 +2,6 @@
 
 import os
 import re
-import stat
 from collections.abc import Iterator
 from functools import lru_cache, partial
 from pathlib import Path, PurePosixPath
@@ -28,7 +27,8 @@ def claude_source(path: Path) -> Source:
 
     Files are opened when they are read. Raises `SourceError` for what is no regular file, and `OSError`.
     """
-    if not stat.S_ISREG(os.lstat(path).st_mode):
+    if foreign.existing(path) is None:
+        os.lstat(path)
         raise SourceError(f"{path}: not a regular file")
     folder, stem = path.parent, path.name.removesuffix(".jsonl")
     agents = [*_own_agents(folder, stem), *_others_agents(folder, stem)]
@@ -59,12 +59,12 @@ def _agents_in(folder: Path) -> list[str]:
         if folder.is_symlink():
             return []
         with os.scandir(folder) as found:
-            names = [
-                it.name for it in found if _AGENT.fullmatch(it.name) and it.is_file(follow_symlinks=False)
-            ]
+            names = {
+                it.name.removesuffix(foreign.SEALED) for it in found if it.is_file(follow_symlinks=False)
+            }
     except OSError:
         return []
-    return sorted(names)[:MOST_AGENTS]
+    return sorted(filter(_AGENT.fullmatch, names))[:MOST_AGENTS]
 
 
 @lru_cache(maxsize=20_000)  # each session of a project asks it of all agents there
@@ -80,7 +80,7 @@ def _file(folder: Path, name: str) -> File:
 
 def _modified(path: Path) -> float:
     try:
-        return os.lstat(path).st_mtime
+        return os.lstat(foreign.existing(path) or path).st_mtime
     except OSError:
         return 0.0
 
