@@ -95,7 +95,7 @@ def time_of(micros: int) -> datetime | None:
     return None if micros == NEVER else datetime.fromtimestamp(micros / 1e6, UTC)
 
 
-def _micros(at: datetime | None) -> int:
+def micros_of(at: datetime | None) -> int:
     if at is None:
         return NEVER
     micros = round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1e6)
@@ -160,7 +160,7 @@ class Columns:
             kinds.all[kinds.number(Kind(row.family, row.model, row.tier))],
             places.all[places.number(Place(row.session, row.project, row.agent, row.thread))],
             tokens_of(row.usage),
-            _micros(row.at),
+            micros_of(row.at),
             row.final,
             NOT_REPORTED if row.reported_cost_usd is None else row.reported_cost_usd,
             BIT[row.witness],

@@ -124,8 +124,12 @@ def _said_otherwise(joined: Turn, turn: Turn, witness: Witness) -> Iterator[Diff
     if turn.model and turn.model != joined.model:
         yield Difference(field="model", witness=witness, value=turn.model)
     said = "\n".join(block.text for block in turn.blocks if block.kind == "text")
-    if said.strip() and said_in(turn)[0] != said_in(joined)[0]:
+    if said.strip() and _words(turn) != _words(joined):
         yield Difference(field="text", witness=witness, value=said)
+
+
+def _words(turn: Turn) -> str:
+    return said_in(turn, hidden=True)[0]
 
 
 def _countable(usage: Usage, joined: Usage) -> Usage:
