@@ -97,7 +97,9 @@ def _opened(path: Path, steps: Sequence[Step]) -> sqlite3.Connection:
     try:
         database.inode = path.stat().st_ino
         database.execute(f"PRAGMA cache_size = -{PAGE_CACHE_KB}")
-        database.execute("PRAGMA synchronous = NORMAL")  # a power cut costs the last changes, which are made again
+        database.execute(
+            "PRAGMA synchronous = NORMAL"
+        )  # a power cut costs the last changes, which are made again
         _migrate(database, steps)
     except BaseException:
         database.close()

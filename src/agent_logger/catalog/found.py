@@ -139,7 +139,11 @@ def own_logs(folder: Path) -> Iterator[Found]:
     entries = _entries(str(folder))
     yield from _logs(str(folder), entries)
     for entry in entries:
-        if entry.is_dir(follow_symlinks=False) and entry.name[0] != "." and not entry.name.endswith(".bodies"):
+        if (
+            entry.is_dir(follow_symlinks=False)
+            and entry.name[0] != "."
+            and not entry.name.endswith(".bodies")
+        ):
             yield from _logs(entry.path, _entries(entry.path))
 
 
@@ -208,9 +212,7 @@ def _agents_below(folder: str) -> list[os.DirEntry[str]]:
     return [] if found and os.path.islink(agents) else sorted(found, key=lambda it: it.name)
 
 
-def _owned(
-    loose: list[os.DirEntry[str]], remembered: Remembered
-) -> dict[str | None, list[os.DirEntry[str]]]:
+def _owned(loose: list[os.DirEntry[str]], remembered: Remembered) -> dict[str | None, list[os.DirEntry[str]]]:
     """Agents that lie with those of other sessions, by the session that their first line names."""
     owned: dict[str | None, list[os.DirEntry[str]]] = {}
     for entry in sorted(loose, key=lambda it: it.path):

@@ -151,4 +151,3 @@ FROM responses GROUP BY 1, 2, 3, 4;
 """
 
 STEPS = (Step("sessions and ledger", _SESSIONS_AND_LEDGER),)
-

@@ -37,6 +37,9 @@ SECTIONS = {
         "find": "where the file of a session is",
         "export": "a session as one file, for others",
     },
+    "Keep": {
+        "hook": "what an agent's hooks call; --install sets them up",
+    },
     "Check": {
         "status": "is it recording? what was lost?",
         "verify": "read every byte of the logs, report damage",

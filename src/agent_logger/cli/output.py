@@ -39,23 +39,14 @@ def json(value: object) -> None:
 
     What a terminal would act on is written as `\\uXXXX`, which means the same to a reader.
     """
+    from agent_logger.export.json import json_of
+
     json_text(json_of(value))
 
 
 def json_text(text: str) -> None:
     """The same for what is JSON already."""
     click.echo(CONTROLS_IN_LINES.sub(_json_escape, text))
-
-
-def json_of(value: object) -> str:
-    import msgspec
-
-    try:
-        return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-    except UnicodeEncodeError:  # a lone surrogate: a path or a text that is not Unicode
-        from json import dumps
-
-        return dumps(msgspec.to_builtins(value), indent=2)
 
 
 def _json_escape(match: re.Match[str]) -> str:
