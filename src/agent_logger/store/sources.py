@@ -7,6 +7,7 @@ from functools import lru_cache, partial
 from pathlib import Path, PurePosixPath
 
 from agent_logger.errors import SourceError
+from agent_logger.formats.claude_code.agents import agent_of
 from agent_logger.formats.claude_code.lines import session_of_line
 from agent_logger.formats.source import File, Source
 from agent_logger.store import foreign
