@@ -16,9 +16,11 @@ from typing import Any, get_args, get_origin
 import compatibility
 import msgspec
 
+from agent_logger.catalog.tree import SessionNode
 from agent_logger.cli import COMMANDS, config, find, ls, status, usage
 from agent_logger.config import SETTINGS, Origins, Setting, Written
 from agent_logger.formats.claude_code import records as claude_records
+from agent_logger.formats.events import Event
 from agent_logger.records import KINDS, Kind
 from agent_logger.session import Session
 from agent_logger.store import verify
@@ -191,6 +193,8 @@ GENERATED: dict[str, Callable[[], str]] = {
     "docs/config.md": config_page,
     "docs/schemas/config.json": partial(report_schema, "agent-logger config --json", config.Report),
     "docs/schemas/du.json": partial(report_schema, "agent-logger du --json", list[FolderUsage]),
+    "docs/schemas/tree.json": partial(report_schema, "agent-logger tree --json", SessionNode),
+    "docs/schemas/tail.json": partial(report_schema, "a line of agent-logger tail --json", Event),
     "docs/schemas/find.json": partial(report_schema, "agent-logger find --json", list[find.FoundFile]),
     "docs/schemas/ls.json": partial(report_schema, "agent-logger ls --json", list[ls.SessionRow]),
     "docs/schemas/show.json": partial(report_schema, "agent-logger show --json", Session),

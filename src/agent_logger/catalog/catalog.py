@@ -17,6 +17,7 @@ from agent_logger.catalog.served import calls_by_turn
 from agent_logger.catalog.sessions import Place, joined, places, witnesses_of
 from agent_logger.catalog.summary import Filter, Hit, SessionSummary
 from agent_logger.catalog.totals import By, Total, totals
+from agent_logger.catalog.tree import BranchNode, Details, SessionNode, branches_of, tree
 from agent_logger.errors import SourceError
 from agent_logger.session import Session
 from agent_logger.store.projects import project_of
@@ -72,6 +73,14 @@ class Catalog:
         """The same under the turns they were made for, by the place in `Session.turns`; `None`: there is no turn."""
         session = self.session(session_id)
         return calls_by_turn(session, self.calls(session_id)) if session else {}
+
+    def tree(self, session_id: str) -> SessionNode | None:
+        """Its sub-agents and branches, and the sessions it was forked from or that were forked from it."""
+        meant = self.session(session_id)
+        return tree(meant.id, self.sessions(), Details(self.session, self._branches)) if meant else None
+
+    def _branches(self, session_id: str) -> list[BranchNode]:
+        return branches_of(it.path for it in witnesses_of(self.home, session_id) if it.agent is None)
 
     def ledger(self, wanted: Filter | None = None, *, session: str | None = None) -> Iterator[LedgerRow]:
         """Every response of a model once; of one session only, if that is given."""

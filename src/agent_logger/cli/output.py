@@ -117,6 +117,27 @@ def width(text: str) -> int:
     return cell_len(text)
 
 
+_LOG_NAME = re.compile(r"\d{8}-\d{6}-")  # its beginning is a date, and tells nothing
+
+
+def short_id(session: str) -> str:
+    """Of a client's id the beginning; the name of a log as it is."""
+    return session if _LOG_NAME.match(session) else session[:8]
+
+
+def cut(text: str, room: int | None = None) -> str:
+    """`text`, at most as wide as `room`; without that as the terminal, and in a pipe as it is."""
+    if room is None:
+        if sys.stdout is None or not sys.stdout.isatty():
+            return text
+        room = columns()
+    if width(text) <= room:
+        return text
+    while text and width(text) > room - 3:
+        text = text[: min(len(text) - 1, room)]
+    return f"{text}..." if room > 3 else ""
+
+
 def _print_plain(cells: list[list[str]], numeric: list[bool]) -> None:
     widths = [max(map(width, column)) for column in zip(*cells, strict=True)]
     lines = ("  ".join(map(_pad, row, widths, numeric)).rstrip(" ") for row in cells)
