@@ -39,10 +39,10 @@ def summary(name: str, parent: str | None = None, minute: int = 0) -> SessionSum
     )
 
 
-def built(
-    asked: str, *sessions: SessionSummary, told: dict[str, Session] | None = None
-) -> SessionNode | None:
-    return tree(asked, sessions, Details((told or {}).get, lambda _: ()))
+def built(asked: str, *sessions: SessionSummary) -> SessionNode | None:
+    known = {it.id: it for it in sessions}
+    details = Details(known.get, lambda _: None, lambda _: ())
+    return tree(asked, {it.id: it.parent for it in sessions}, details)
 
 
 Shape = tuple[str, list["Shape"]]
@@ -85,7 +85,7 @@ def test_only_the_tree_is_read() -> None:
     def read(name: str) -> None:
         asked.append(name)
 
-    tree("a", SESSIONS, Details(read, lambda _: ()))
+    tree("a", {it.id: it.parent for it in SESSIONS}, Details(summary, read, lambda _: ()))
     assert sorted(asked) == ["a", "below", "early", "late"]
 
 

@@ -58,42 +58,42 @@ class SessionNode(msgspec.Struct, frozen=True, kw_only=True):
 class Details:
     """How more of a session is had, by its id: only those of the tree are asked for."""
 
+    summary: Callable[[str], SessionSummary | None]
     session: Callable[[str], Session | None]
     branches: Callable[[str], Sequence[BranchNode]]
 
 
-def tree(asked: str, sessions: Iterable[SessionSummary], details: Details) -> SessionNode | None:
-    """From the session that all of them come from. None if the one that is asked for is not there."""
-    known = {it.id: it for it in sessions}
-    if asked not in known:
+def tree(asked: str, parents: Mapping[str, str | None], details: Details) -> SessionNode | None:
+    """From the session that all of them come from. `parents`: of every session there is the one it was forked from.
+    None if the one that is asked for is not there."""
+    if asked not in parents:
         return None
-    forks: dict[str, list[SessionSummary]] = {}
-    for it in known.values():
-        if it.parent and it.parent != it.id:
-            forks.setdefault(it.parent, []).append(it)
-    return _node(known[_root(asked, known)], forks, asked, details, set())
+    forks: dict[str, list[str]] = {}
+    for name, parent in parents.items():
+        if parent and parent != name:
+            forks.setdefault(parent, []).append(name)
+    return _node(_root(asked, parents), forks, asked, details, set())
 
 
-def _root(session: str, known: Mapping[str, SessionSummary]) -> str:
+def _root(session: str, parents: Mapping[str, str | None]) -> str:
     """Files may say of each other that they come from each other: whoever is seen again is the end."""
     seen: set[str] = set()
     while session not in seen:
         seen.add(session)
-        parent = known[session].parent
-        session = parent if parent and parent in known and parent not in seen else session
+        parent = parents[session]
+        session = parent if parent and parent in parents and parent not in seen else session
     return session
 
 
 def _node(
-    it: SessionSummary,
-    forks: Mapping[str, list[SessionSummary]],
-    asked: str,
-    details: Details,
-    seen: set[str],
-) -> SessionNode:
-    seen.add(it.id)
-    session = details.session(it.id)
-    own = sorted((fork for fork in forks.get(it.id, ()) if fork.id not in seen), key=_age)
+    name: str, forks: Mapping[str, list[str]], asked: str, details: Details, seen: set[str]
+) -> SessionNode | None:
+    """None if it is gone meanwhile."""
+    seen.add(name)
+    it, session = details.summary(name), details.session(name)
+    own = [_node(fork, forks, asked, details, seen) for fork in forks.get(name, ()) if fork not in seen]
+    if it is None:
+        return None
     return SessionNode(
         id=it.id,
         title=it.title,
@@ -107,7 +107,7 @@ def _node(
         asked=it.id == asked,
         agents=agents_of(session) if session else (),
         branches=details.branches(it.id),
-        forks=[_node(fork, forks, asked, details, seen) for fork in own],
+        forks=sorted((fork for fork in own if fork), key=_age),
     )
 
 
@@ -122,7 +122,7 @@ def branches_of(logs: Iterable[Path]) -> list[BranchNode]:
     return found
 
 
-def _age(it: SessionSummary) -> tuple[bool, float, str]:
+def _age(it: SessionNode) -> tuple[bool, float, str]:
     return it.started is None, it.started.timestamp() if it.started else 0.0, it.id
 
 

@@ -80,4 +80,5 @@ def _line(event: "Event") -> str:
     at = f"{event.at.astimezone():%H:%M:%S}" if event.at else "        "
     thread = event.thread.partition(":")[2][:8] or event.thread
     text = output.printable(" ".join(event.text.split()))
-    return output.cut(f"{at}  {output.short_id(event.session)}  {thread:<8}  {event.what:<8}  {text}")
+    line = f"{at}  {output.short_id(event.session)}  {thread:<8}  {event.what:<8}  {text}"
+    return output.cut(line, output.columns()) if output.is_terminal() else line

@@ -36,7 +36,9 @@ Row = dict[str, Any]
 def session_ids(path: Path) -> list[str]:
     """Those that no other session started, the newest first. Raises `SourceError`, `FileNotFoundError`."""
     with _opened(path) as database:
-        return _roots(list(_rows(database, "SELECT id, parent_id FROM session ORDER BY time_created DESC, id")))
+        return _roots(
+            list(_rows(database, "SELECT id, parent_id FROM session ORDER BY time_created DESC, id"))
+        )
 
 
 def _roots(rows: list[Row]) -> list[str]:
