@@ -15,9 +15,11 @@ import msgspec
 Witness = Literal["wire", "sdk", "run", "transcript", "hook"]
 BlockKind = Literal["text", "thinking", "tool_use", "tool_result", "image", "other"]
 ToolKind = Literal["read", "write", "edit", "shell", "search", "fetch", "agent", "mcp", "other"]
+JoinedBy = Literal["message id", "request id", "tool call", "order"]
 
 MAIN = "main"
 SIDE = "side"
+AGENT = "agent:"  # before the id of a sub-agent
 SYNTHETIC = "<synthetic>"  # the model of what a client says in the model's name
 
 
@@ -103,6 +105,15 @@ class ToolCall(Model, frozen=True, kw_only=True, gc=False):
     started: datetime | None
     ended: datetime | None
     thread: str
+    raw: Any = None  # the result as it came, where `result` does not say all of it: pictures
+
+
+class Difference(Model, frozen=True, kw_only=True, gc=False):
+    """What a witness says of a turn that is not what the turn says."""
+
+    field: Literal["usage", "model", "text"]
+    witness: Witness
+    value: Usage | str
 
 
 class Turn(Model, frozen=True, kw_only=True, gc=False):
@@ -121,6 +132,8 @@ class Turn(Model, frozen=True, kw_only=True, gc=False):
     ended: datetime | None = None
     witnesses: frozenset[Witness] = frozenset()
     complete: bool = True
+    joined_by: JoinedBy | None = None  # how several witnesses' copies were known; `order` is a guess
+    differences: Sequence[Difference] = ()
 
     @property
     def is_synthetic(self) -> bool:
@@ -160,6 +173,7 @@ class Turn(Model, frozen=True, kw_only=True, gc=False):
             started=use.at if use else None,
             ended=result.at if result else None,
             thread=self.thread,
+            raw=result.raw if result else None,
         )
 
 

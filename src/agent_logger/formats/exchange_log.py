@@ -1,6 +1,6 @@
 """What the lines of an exchange log mean: exchanges in flight, and the session they make."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -11,7 +11,7 @@ from agent_logger import session
 from agent_logger.formats.claude_code.records import MessageUsage
 from agent_logger.prices import priced
 from agent_logger.records import AnyRecord, Exchange, LiveMessage, LiveStart, Message, SessionStart
-from agent_logger.session import MAIN, Block, BlockKind, Session, Turn, Witness
+from agent_logger.session import AGENT, MAIN, Block, BlockKind, Session, SubAgent, Turn, Witness
 
 # ---------------------------------------------------------------- live files
 
@@ -70,7 +70,19 @@ def session_of(records: Iterable[AnyRecord], exchanges: Iterable[Exchange]) -> S
         started=min(times, default=None),
         ended=max(times, default=None),
         exchanges=found,
+        agents=_agents([turn for it in found for turn in it.turns]),
     )
+
+
+def _agents(turns: Sequence[Turn]) -> list[SubAgent]:
+    """An SDK names a sub-agent by the tool call that started it, and nothing more."""
+    callers = {block.id: turn.thread for turn in turns for block in turn.blocks if block.kind == "tool_use"}
+    threads = dict.fromkeys(turn.thread for turn in turns if turn.thread.startswith(AGENT))
+    calls = {thread: thread.removeprefix(AGENT) for thread in threads}
+    return [
+        SubAgent(thread=thread, parent_thread=callers.get(call, MAIN), tool_use_id=call)
+        for thread, call in calls.items()
+    ]
 
 
 def _exchange(record: Exchange, model: str | None, witness: Witness) -> session.Exchange:
@@ -116,7 +128,7 @@ def _turn(message: Message, model: str | None, witness: Witness) -> Turn:
     parent, reported = message.parent_tool_use_id, _reported(message)
     return Turn(
         message_id=message.message_id,
-        thread=f"agent:{parent}" if parent else MAIN,
+        thread=f"{AGENT}{parent}" if parent else MAIN,
         model=message.model or model,
         service_tier=reported.service_tier if reported else None,
         usage=reported.usage() if reported else None,

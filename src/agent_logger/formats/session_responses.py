@@ -32,7 +32,7 @@ def responses_of_session(session: Session) -> Iterator[ModelResponse]:
 
 def _response(session: Session, turn: Turn) -> ModelResponse:
     return ModelResponse(
-        family=_family(session, turn),
+        family=family_of(session, turn),
         message_id=turn.message_id,
         request_id=turn.request_id,
         model=turn.model,
@@ -54,7 +54,8 @@ def _best(witnesses: frozenset[Witness]) -> Witness:
     return next((it for it in BEST_FIRST if it in witnesses), "wire")
 
 
-def _family(session: Session, turn: Turn) -> str:
+def family_of(session: Session, turn: Turn) -> str:
+    """Whose ids the turn's are."""
     for start, family in FAMILY_OF_ID.items():
         if turn.message_id and turn.message_id.startswith(start):
             return family
