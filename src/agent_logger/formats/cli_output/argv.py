@@ -27,8 +27,10 @@ AGENTS: Mapping[str, Agent] = {
         resume=("-r", "--resume"),
         go_on=("-c", "--continue"),
         flags=("--verbose", "--fork-session", "--include-partial-messages", "--dangerously-skip-permissions"),
-        lists=("--allowedTools", "--allowed-tools", "--disallowedTools", "--disallowed-tools", "--tools")
-        + ("--add-dir", "--mcp-config", "--betas"),
+        lists=(
+            *("--allowedTools", "--allowed-tools", "--disallowedTools", "--disallowed-tools", "--tools"),
+            *("--add-dir", "--mcp-config", "--betas"),
+        ),
     ),
     "codex": Agent(
         "codex",
