@@ -13,7 +13,6 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.capture.played import script
@@ -39,15 +38,28 @@ def env(tmp_path: Path) -> dict[str, str]:
     }
 
 
-def run(env: dict[str, str], *arguments: str, **more: Any) -> subprocess.CompletedProcess[bytes]:
-    more = {"capture_output": True, "start_new_session": True, "timeout": 120, "check": False} | more
-    return subprocess.run([*RUN, *arguments], env=env, cwd=env["HOME"], **more)
+def run(
+    env: dict[str, str], *arguments: str, given: bytes | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [*RUN, *arguments],
+        env=env,
+        cwd=env["HOME"],
+        input=given,
+        capture_output=True,
+        start_new_session=True,
+        timeout=120,
+        check=False,
+    )
 
 
 @contextlib.contextmanager
-def started(env: dict[str, str], *arguments: str, **more: Any) -> Iterator[subprocess.Popen[bytes]]:
-    more = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "start_new_session": True} | more
-    with subprocess.Popen([*RUN, *arguments], env=env, cwd=env["HOME"], **more) as process:
+def started(env: dict[str, str], *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    command = [*RUN, *arguments]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command, env=env, cwd=env["HOME"], stdout=pipe, stderr=pipe, start_new_session=True
+    ) as process:
         try:
             yield process
         finally:
@@ -155,7 +167,7 @@ def test_wrong_calls(arguments: list[str], code: int, env: dict[str, str]) -> No
 def test_what_is_piped_to_an_agent_is_passed_on_and_recorded(env: dict[str, str], tmp_path: Path) -> None:
     agent(env, f"cat > {tmp_path}/input\n{printing(RESULT)}")
     text = b"a long text\n" * 100_000
-    run(env, "--", "claude", "-p", "Sum it up", input=text)
+    run(env, "--", "claude", "-p", "Sum it up", given=text)
     assert (tmp_path / "input").read_bytes() == text
     [(_, [exchange])] = logs(env)
     assert exchange.user_input == "Sum it up\n" + text.decode().strip()
@@ -173,7 +185,7 @@ def test_messages_that_are_piped_to_an_agent_are_inputs(env: dict[str, str], tmp
         "stream-json",
         "--verbose",
     )
-    run(env, "--", *arguments, input=json.dumps(said).encode() + b"\n")
+    run(env, "--", *arguments, given=json.dumps(said).encode() + b"\n")
     [(_, [exchange])] = logs(env)
     assert exchange.user_input == "Fix the timer"
 
@@ -311,7 +323,7 @@ def test_the_session_file_that_the_agent_leaves_is_recorded(env: dict[str, str],
     [(start, [exchange])] = logs(env)
     assert start and start.session_id == SESSION
     [file] = [it for it in exchange.messages if it.type == "session_file"]
-    assert json.loads(bytes(file.content))["path"] == f"{folder}/{SESSION}.jsonl"
+    assert file.content and json.loads(bytes(file.content))["path"] == f"{folder}/{SESSION}.jsonl"
 
 
 def test_a_proxy_that_cannot_start_is_said_and_the_agent_runs(env: dict[str, str], tmp_path: Path) -> None:
