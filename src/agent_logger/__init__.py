@@ -24,10 +24,12 @@ if TYPE_CHECKING:
     )
     from agent_logger.formats.cli_output.events import Event
     from agent_logger.formats.cli_output.outcome import Failure, RunMetadata
+    from agent_logger.formats.hooks import HookInput
     from agent_logger.prices import price
     from agent_logger.records import Exchange as ExchangeRecord
     from agent_logger.records import ExchangeStats, Message, SessionEnd, SessionStart
     from agent_logger.session import Block, Cost, Exchange, Session, SubAgent, ToolCall, Turn, Usage
+    from agent_logger.storage import FileStorage, InMemoryStorage, SessionStorage, StoredSession
     from agent_logger.store.read import read_session
 
 __version__ = "0.1.0"
@@ -42,8 +44,11 @@ _HOMES = {
     "ExchangeRecord": "records:Exchange",  # the line of a log; `Exchange` is what all witnesses say together
     "ExchangeStats": "records",
     "Failure": "formats.cli_output.outcome",
+    "FileStorage": "storage",
     "Filter": "catalog.summary",
     "Hit": "catalog.summary",
+    "InMemoryStorage": "storage",
+    "HookInput": "formats.hooks",
     "Message": "records",
     "ResultRecord": "formats.claude_code.records",
     "RunMetadata": "formats.cli_output.outcome",
@@ -52,7 +57,9 @@ _HOMES = {
     "SessionEnd": "records",
     "SessionLogger": "capture.logger",
     "SessionStart": "records",
+    "SessionStorage": "storage",
     "SessionSummary": "catalog.summary",
+    "StoredSession": "storage",
     "SubAgent": "session",
     "SummaryRecord": "formats.claude_code.records",
     "SystemRecord": "formats.claude_code.records",
@@ -82,8 +89,11 @@ __all__ = [
     "ExchangeRecord",
     "ExchangeStats",
     "Failure",
+    "FileStorage",
     "Filter",
     "Hit",
+    "HookInput",
+    "InMemoryStorage",
     "Message",
     "ResultRecord",
     "RunMetadata",
@@ -92,7 +102,9 @@ __all__ = [
     "SessionEnd",
     "SessionLogger",
     "SessionStart",
+    "SessionStorage",
     "SessionSummary",
+    "StoredSession",
     "SubAgent",
     "SummaryRecord",
     "SystemRecord",

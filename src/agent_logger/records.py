@@ -381,6 +381,28 @@ class SessionHeader(Record, frozen=True, kw_only=True, tag="session_header"):
     agent: str | None
     model: str | None
     version: str | None
+    subpath: str | None = None  # of what lies below a session: `subagents/agent-<id>`
+
+
+class Verbatim(Record, frozen=True, kw_only=True, tag="verbatim"):
+    """A line from outside whose type is one of ours: without this, it would be read as ours."""
+
+    line: str  # its JSON
+
+
+# ---------------------------------------------------------------- hooks
+
+
+class Hook(Record, frozen=True, kw_only=True, tag="hook"):
+    """What an agent told its hook, in a file of its own."""
+
+    ts: str
+    input: Json = UNSET
+    raw: str | None = None  # in place of it, if it is no JSON object
+    raw_encoding: Encoding | None = None
+    bytes: int | None = None  # that came, where only the beginning was kept
+    redactions: list[Redaction] | None = None
+    context: Json = UNSET  # which instructions and settings applied when the session began
 
 
 class Unknown(msgspec.Struct, frozen=True):
@@ -390,14 +412,15 @@ class Unknown(msgspec.Struct, frozen=True):
 
 
 AnyRecord = Record | Unknown
-Kind = Literal["exchange", "live", "wire", "transcript"]
+Kind = Literal["exchange", "live", "wire", "transcript", "hook"]
 
 _EVERYWHERE: tuple[type[Record], ...] = (Part, Gap, Recovered, Large)
 KINDS: Mapping[Kind, tuple[type[Record], ...]] = {
     "exchange": (SessionStart, Exchange, SessionEnd, Resume, *_EVERYWHERE),
     "live": (LiveStart, LiveMessage),
     "wire": (WireStart, Request, Response, Fork, Rewrite, *_EVERYWHERE),
-    "transcript": (SessionHeader, *_EVERYWHERE),
+    "transcript": (SessionHeader, Verbatim, *_EVERYWHERE),
+    "hook": (Hook,),
 }
 
 
@@ -450,7 +473,8 @@ def decode(line: bytes, kind: Kind) -> AnyRecord:
     except msgspec.ValidationError:  # JSON, but not one of our records
         return Unknown(line)
     except msgspec.DecodeError as error:
-        return decode(_without_half_characters(line, error), kind)
+        found = decode(_without_half_characters(line, error), kind)
+        return Unknown(line) if isinstance(found, Unknown) else found
     decoder = _decoders[kind].get(head.type)
     if decoder is None or head.v > VERSION:
         return Unknown(line)

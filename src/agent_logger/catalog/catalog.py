@@ -9,15 +9,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from agent_logger.catalog.calls import CallDetail, WireCall, call_detail, calls_of
 from agent_logger.catalog.ledger import Ledger, LedgerRow
+from agent_logger.catalog.live import is_live
 from agent_logger.catalog.metrics import metrics_of
-from agent_logger.catalog.sessions import Place, called, places
+from agent_logger.catalog.served import calls_by_turn
+from agent_logger.catalog.sessions import Place, joined, places, witnesses_of
 from agent_logger.catalog.summary import Filter, Hit, SessionSummary
 from agent_logger.catalog.totals import By, Total, totals
 from agent_logger.errors import SourceError
 from agent_logger.session import Session
+from agent_logger.store.projects import project_of
 
-LIVE_SECONDS = 300
 AROUND = 60  # characters of a snippet before and behind what was looked for
 
 
@@ -55,8 +58,20 @@ class Catalog:
 
     def session(self, session_id: str) -> Session | None:
         """From all its witnesses. By the client's id, the name of a log, or a beginning that no other has."""
-        found = called(self.home, session_id)
-        return found[0].read() if found else None
+        return joined(witnesses_of(self.home, session_id))
+
+    def calls(self, session_id: str) -> list[WireCall]:
+        """Of the session, as the wire saw them, in the order of time; none if it did not."""
+        return calls_of(place.path for place in witnesses_of(self.home, session_id) if place.agent is None)
+
+    def call(self, session_id: str, call: str) -> CallDetail | None:
+        """One of them in full, by its id, or the beginning of it."""
+        return call_detail(self.calls(session_id), call)
+
+    def calls_by_turn(self, session_id: str) -> dict[int | None, list[WireCall]]:
+        """The same under the turns they were made for, by the place in `Session.turns`; `None`: there is no turn."""
+        session = self.session(session_id)
+        return calls_by_turn(session, self.calls(session_id)) if session else {}
 
     def ledger(self, wanted: Filter | None = None, *, session: str | None = None) -> Iterator[LedgerRow]:
         """Every response of a model once; of one session only, if that is given."""
@@ -87,7 +102,7 @@ def _summary(place: Place, session: Session) -> SessionSummary:
     return SessionSummary(
         id=session.id,
         agent=session.agent or place.agent,
-        project=session.project,
+        project=project_of(session.project) if session.project else None,
         title=session.title,
         models=tuple(metrics.models),
         started=session.started,
@@ -104,7 +119,7 @@ def _summary(place: Place, session: Session) -> SessionSummary:
         peak_context_tokens=metrics.peak_context_tokens,
         witnesses=session.witnesses,
         parent=session.parent,
-        live=time.time() - place.modified < LIVE_SECONDS,
+        live=is_live(session, place.modified, time.time()),
         paths=(place.path,),
     )
 

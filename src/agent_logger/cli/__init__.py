@@ -31,11 +31,16 @@ SECTIONS = {
         "demo": "a scripted conversation, recorded and shown; needs no key",
     },
     "Read": {
+        "view": "the page alone: see what the agents did, in a browser",
         "ls": "sessions, the newest first",
         "show": "one session, readable",
         "usage": "tokens and cost by day, week, month, session, model, project, agent",
         "find": "where the file of a session is",
         "export": "a session as one file, for others",
+    },
+    "Keep": {
+        "archive": "keep what agents delete; --restore puts it back",
+        "hook": "what an agent's hooks call; --install sets them up",
     },
     "Check": {
         "status": "is it recording? what was lost?",

@@ -147,6 +147,12 @@ class Journal:
             adopted = ours and self._attempt(lambda: self._adopt(file, name))
             return f"{self.name}.bodies/{name}" if adopted else None
 
+    def needs(self, file: Path) -> None:
+        """The next record names this file, which is the caller's: it is synced before that."""
+        with self._lock:
+            self._dirty.bodies.append(file)
+            self._dirty.folders |= {file.parent, file.parent.parent, self.folder}
+
     def begin(self, start: LiveStart) -> bool:
         """An exchange begins: `add` its messages as they come, then `end` it with its record."""
         return self._write_live(lambda file: file.begin(start))
