@@ -75,7 +75,7 @@ def logs_in(folder: Path) -> list[PartFile]:
 
 
 def stamp_of(log: PartFile) -> str:
-    """What changes with the log: names, sizes and identities of its files, and a time nobody can set. Raises `OSError`."""
+    """What changes with the log: of its files the names, sizes, and times that nobody can set. Raises `OSError`."""
     paths = [part.existing_path() for part in parts_of(log.folder, log.name)]
     files = ((path.name, path.stat()) for path in paths)
     return " ".join(f"{name}:{it.st_size}:{it.st_ctime_ns}:{it.st_ino}" for name, it in files)
