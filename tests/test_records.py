@@ -199,6 +199,11 @@ PAIRS: list[tuple[Kind, Record, bytes]] = [
         b'"git_branch":null,"agent":null,"model":null,"version":null}',
     ),
     (
+        "transcript",
+        r.Verbatim(line='{"type":"gap"}'),
+        b'{"type":"verbatim","v":1,"line":"{\\"type\\":\\"gap\\"}"}',
+    ),
+    (
         "wire",
         r.Part(ts="t", kind="wire", number=2, reason="full", after="01a2"),
         b'{"type":"part","v":1,"ts":"t","kind":"wire","number":2,"reason":"full","after":"01a2"}',

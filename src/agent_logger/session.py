@@ -14,9 +14,11 @@ from typing import Any, Literal, Self
 Witness = Literal["wire", "sdk", "run", "transcript", "hook"]
 BlockKind = Literal["text", "thinking", "tool_use", "tool_result", "image", "other"]
 ToolKind = Literal["read", "write", "edit", "shell", "search", "fetch", "agent", "mcp", "other"]
+JoinedBy = Literal["message id", "request id", "tool call", "order"]
 
 MAIN = "main"
 SIDE = "side"
+AGENT = "agent:"  # before the id of a sub-agent
 SYNTHETIC = "<synthetic>"  # the model of what a client says in the model's name
 
 
@@ -101,6 +103,16 @@ class ToolCall:
     started: datetime | None
     ended: datetime | None
     thread: str
+    raw: Any = None  # the result as it came, where `result` does not say all of it: pictures
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """What a witness says of a turn that is not what the turn says."""
+
+    field: Literal["usage", "model", "text"]
+    witness: Witness
+    value: Usage | str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +132,8 @@ class Turn:
     ended: datetime | None = None
     witnesses: frozenset[Witness] = frozenset()
     complete: bool = True
+    joined_by: JoinedBy | None = None  # how several witnesses' copies were known; `order` is a guess
+    differences: Sequence[Difference] = ()
 
     @property
     def is_synthetic(self) -> bool:
@@ -149,6 +163,7 @@ class Turn:
             started=use.at if use else None,
             ended=result.at if result else None,
             thread=self.thread,
+            raw=result.raw if result else None,
         )
 
 

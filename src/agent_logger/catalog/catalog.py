@@ -9,9 +9,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from agent_logger.catalog.calls import CallDetail, WireCall, call_detail, calls_of
 from agent_logger.catalog.ledger import Ledger, LedgerRow
 from agent_logger.catalog.metrics import metrics_of
-from agent_logger.catalog.sessions import Place, called, places
+from agent_logger.catalog.sessions import Place, joined, places, witnesses_of
 from agent_logger.catalog.summary import Filter, Hit, SessionSummary
 from agent_logger.catalog.totals import By, Total, totals
 from agent_logger.errors import SourceError
@@ -55,8 +56,15 @@ class Catalog:
 
     def session(self, session_id: str) -> Session | None:
         """From all its witnesses. By the client's id, the name of a log, or a beginning that no other has."""
-        found = called(self.home, session_id)
-        return found[0].read() if found else None
+        return joined(witnesses_of(self.home, session_id))
+
+    def calls(self, session_id: str) -> list[WireCall]:
+        """Of the session, as the wire saw them, in the order of time; none if it did not."""
+        return calls_of(place.path for place in witnesses_of(self.home, session_id) if place.agent is None)
+
+    def call(self, session_id: str, call: str) -> CallDetail | None:
+        """One of them in full, by its id, or the beginning of it."""
+        return call_detail(self.calls(session_id), call)
 
     def ledger(self, wanted: Filter | None = None, *, session: str | None = None) -> Iterator[LedgerRow]:
         """Every response of a model once; of one session only, if that is given."""

@@ -95,14 +95,14 @@ def time_of(micros: int) -> datetime | None:
     return None if micros == NEVER else datetime.fromtimestamp(micros / 1e6, UTC)
 
 
-def _micros(at: datetime | None) -> int:
+def micros_of(at: datetime | None) -> int:
     if at is None:
         return NEVER
     micros = round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1e6)
     return micros if 0 <= micros < LATEST else NEVER
 
 
-def _tokens(usage: Usage | None) -> Tokens | None:
+def tokens_of(usage: Usage | None) -> Tokens | None:
     if usage is None:
         return None
     tokens = (
@@ -159,8 +159,8 @@ class Columns:
             row.message_id,
             kinds.all[kinds.number(Kind(row.family, row.model, row.tier))],
             places.all[places.number(Place(row.session, row.project, row.agent, row.thread))],
-            _tokens(row.usage),
-            _micros(row.at),
+            tokens_of(row.usage),
+            micros_of(row.at),
             row.final,
             NOT_REPORTED if row.reported_cost_usd is None else row.reported_cost_usd,
             BIT[row.witness],

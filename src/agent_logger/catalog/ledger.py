@@ -31,6 +31,7 @@ from agent_logger.catalog.columns import (
     Entry,
     Place,
     merged,
+    micros_of,
     time_of,
 )
 from agent_logger.catalog.order import same_by_order
@@ -154,7 +155,7 @@ class Ledger:
                 yield (
                     number,
                     entry,
-                    bool(entry.message_id and _is_unique(entry.kind.family, entry.message_id)),
+                    bool(entry.message_id and is_unique_id(entry.kind.family, entry.message_id)),
                 )
 
     # ------------------------------------------------------------ adding
@@ -162,17 +163,14 @@ class Ledger:
     def _add(self, response: ModelResponse, entry: Entry) -> None:
         session = response.session
         self._seen[session] = self._seen.get(session, 0) | entry.witnesses
-        message_id, request_id = response.message_id, response.request_id
-        if message_id and _is_unique(response.family, message_id):
-            self._put(message_id, entry, MESSAGE_ID)
-        elif request_id and len(request_id) >= LONG_REQUEST_ID:
-            self._put(f"{message_id}\0{request_id}", entry, REQUEST_ID)
+        if known := _known_by(response):
+            self._put(*known, entry)
         elif entry.at == NEVER:
             self._rows.append(entry)  # nothing tells it from others, or makes it another's copy
         else:
             self._put_by_time(entry)
 
-    def _put(self, key: str, entry: Entry, joined: int) -> None:
+    def _put(self, key: str, joined: int, entry: Entry) -> None:
         row = self._known.get(key)
         if row is None:
             self._known[key] = self._rows.append(entry)
@@ -201,7 +199,26 @@ class Ledger:
         return self._forks.get(row) or {self._rows[row].place.session}
 
 
-def _is_unique(family: str, message_id: str) -> bool:
+def shared_key(response: ModelResponse) -> str | None:
+    """Responses with different ones are never the same response, in whatever sessions. None: it is like no other, but
+    perhaps in its own session."""
+    if known := _known_by(response):
+        return known[0]
+    at = micros_of(response.at)
+    return None if at == NEVER else f"@{at}"
+
+
+def _known_by(response: ModelResponse) -> tuple[str, int] | None:
+    message_id, request_id = response.message_id, response.request_id
+    if message_id and is_unique_id(response.family, message_id):
+        return message_id, MESSAGE_ID
+    if request_id and len(request_id) >= LONG_REQUEST_ID:
+        return f"{message_id}\0{request_id}", REQUEST_ID
+    return None
+
+
+def is_unique_id(family: str, message_id: str) -> bool:
+    """Whether no other response has this id: by its vendor's form."""
     if UNIQUE_ID.fullmatch(message_id):
         return True
     return family == "gemini" and GEMINI_ID.fullmatch(message_id) is not None

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from agent_logger.catalog.ledger import Ledger
-from agent_logger.catalog.totals import total
+from agent_logger.catalog.totals import Total, total
 from agent_logger.formats.session_responses import responses_of_session
 from agent_logger.session import (
     PATH_KEYS,
@@ -79,6 +79,13 @@ def metrics_of(session: Session) -> Metrics:
         peak_context_tokens=session.peak_context_tokens,
         cost=billed.cost,
     )
+
+
+def exchange_total(session: Session, exchange: Exchange) -> Total:
+    """What one exchange of it came to."""
+    ledger = Ledger()
+    ledger.add(responses_of_session(replace(session, exchanges=[exchange], side_turns=())))
+    return total(ledger.rows())
 
 
 # ---------------------------------------------------------------- tools

@@ -1,13 +1,16 @@
 """Every session there is, found and not read yet: our own logs, the files of other agents, and the copies of what these
 have deleted."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
 
 import msgspec
 
+from agent_logger.catalog.join import join
+from agent_logger.errors import SourceError
 from agent_logger.formats.responses import ModelResponse
 from agent_logger.formats.session_responses import responses_of_session
 from agent_logger.formats.source import Source
@@ -16,10 +19,10 @@ from agent_logger.session import Session
 from agent_logger.store.agent_sources import sources_of
 from agent_logger.store.archived import gone, id_in
 from agent_logger.store.claude_files import find, session_files
-from agent_logger.store.find import client_id
+from agent_logger.store.find import client_id, session_id_of
 from agent_logger.store.layout import agent_files, claude_roots, facts_path
 from agent_logger.store.parts import PartFile, part_of, parts_in, parts_of
-from agent_logger.store.read import read_session
+from agent_logger.store.read import lineage_of, read_session
 from agent_logger.store.sources import claude_source
 
 OTHER_AGENTS = ("codex", "gemini-cli", "opencode")
@@ -49,13 +52,17 @@ _fact = msgspec.json.Decoder(_Fact)
 
 def log_folders(home: Path) -> list[Path]:
     """Where we have ever written logs to, and they are still there."""
+    facts = (_read_fact(line) for line in _fact_lines(home))
+    folders = dict.fromkeys(fact.path for fact in facts if fact.type == "log_folder" and fact.path)
+    kept = home / "projects"  # our transcripts, of which nobody needs to be told
+    return [folder for folder in [*map(Path, folders), kept] if folder.is_dir()]
+
+
+def _fact_lines(home: Path) -> list[bytes]:
     try:
-        lines = facts_path(home).read_bytes().split(b"\n")
+        return facts_path(home).read_bytes().split(b"\n")
     except OSError:
         return []
-    facts = (_read_fact(line) for line in lines)
-    folders = dict.fromkeys(fact.path for fact in facts if fact.type == "log_folder" and fact.path)
-    return [Path(folder) for folder in folders if Path(folder).is_dir()]
 
 
 def _read_fact(line: bytes) -> _Fact:
@@ -190,10 +197,40 @@ def called(home: Path, wanted: str) -> list[Place]:
     return _best(begun) if len({ids[it.path] for it in begun}) == 1 else begun
 
 
+def witnesses_of(home: Path, wanted: str) -> list[Place]:
+    """Every place of the one session that is meant; none if there is none, or it may be several. What is meant by its
+    path, and a branch by the name of its log, stands for itself."""
+    found = called(home, wanted)
+    ids = {_session_id(it) for it in found}
+    if len(ids) != 1 or part_of(Path(wanted)) or (found[0].name == wanted and _is_branch(found[0])):
+        return found[:1] if len(ids) == 1 else []
+    return [it for it in places(home) if _session_id(it) in ids]
+
+
+def joined(witnesses: Iterable[Place]) -> Session | None:
+    """The session that these tell of together. One that cannot be read is left out; none if that is all."""
+    told: list[Session] = []
+    names = set()
+    for place in witnesses:
+        with suppress(SourceError, OSError):
+            told.append(place.read())
+            names.add(place.name)
+    if not told:
+        return None
+    whole = join(told)
+    # A branch is of the session that it branched off in, and names the log.
+    return replace(whole, parent=None) if whole.parent in names else whole
+
+
+def _is_branch(place: Place) -> bool:
+    return place.agent is None and len(lineage_of(place.path.parent, place.name)) > 1
+
+
 def _session_id(place: Place) -> str:
     if place.agent:
         return place.name
-    return client_id(PartFile(place.path.parent, place.name)) or place.name
+    log = PartFile(place.path.parent, place.name)
+    return client_id(log) or session_id_of(log) or place.name
 
 
 def _best(same: list[Place]) -> list[Place]:

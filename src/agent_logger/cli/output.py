@@ -2,61 +2,27 @@
 
 Whatever comes out of a log is hostile (docs/SECURITY.md): an escape sequence can rewrite the
 screen, a bidi control can turn a line around, a tag character can hide a sentence. All
-functions here show such characters as text. `printable` is for what is printed otherwise.
+functions here show such characters as text; `printable` does so for what is printed otherwise.
 """
 
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING
 
 import click
 
 from agent_logger.config import no_color
-
-if TYPE_CHECKING:
-    from agent_logger.redact import Redactor
-
-# C0, DEL and C1; bidi marks, embeddings, isolates; line and paragraph separators; lone
-# surrogates; invisible operators and annotations, zero-width space, byte order mark, and the
-# tags and selectors of plane 14, which can carry a hidden text. The joiners U+200C and U+200D
-# stay: Persian, Hindi and family emoji are written with them.
-_CONTROLS = re.compile(
-    r"[\x00-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
-    r"\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
-)
-_CONTROLS_IN_LINES = re.compile(_CONTROLS.pattern.replace(r"\x00-\x1f", r"\x00-\x08\x0b-\x1f"))
-
-
-def printable(text: str, *, lines: bool = False) -> str:
-    r"""`text` with control characters as visible text: `\x1b`, `\u202e`, `\n`.
-
-    With `lines`, newlines and tabs stay. Everything else is unchanged, backslashes too: this
-    is for reading, not for reading back.
-    """
-    return (_CONTROLS_IN_LINES if lines else _CONTROLS).sub(_escape, text)
-
-
-def _escape(match: re.Match[str]) -> str:
-    return match[0].encode("unicode_escape").decode("ascii")
+from agent_logger.export.printable import CONTROLS_IN_LINES
+from agent_logger.export.printable import printable as printable
 
 
 def hidden(text: str) -> str:
-    """`text` without what looks like a key: for whatever an agent's files say, before it is cut or folded.
+    """`text` without what looks like a key: before it is cut or folded."""
+    from agent_logger.redact import hidden
 
-    A key that is broken over two lines is none that a pattern knows, and one that a reader can still put together.
-    """
-    return _redactor().redact_text(text, "").data
-
-
-@cache
-def _redactor() -> "Redactor":
-    from agent_logger.redact import Redactor
-
-    return Redactor(bytes(32))  # the HMACs are thrown away, so any key will do
+    return hidden(text)
 
 
 def echo(text: str = "") -> None:
@@ -73,23 +39,14 @@ def json(value: object) -> None:
 
     What a terminal would act on is written as `\\uXXXX`, which means the same to a reader.
     """
+    from agent_logger.export.json import json_of
+
     json_text(json_of(value))
 
 
 def json_text(text: str) -> None:
     """The same for what is JSON already."""
-    click.echo(_CONTROLS_IN_LINES.sub(_json_escape, text))
-
-
-def json_of(value: object) -> str:
-    import msgspec
-
-    try:
-        return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-    except UnicodeEncodeError:  # a lone surrogate: a path or a text that is not Unicode
-        from json import dumps
-
-        return dumps(msgspec.to_builtins(value), indent=2)
+    click.echo(CONTROLS_IN_LINES.sub(_json_escape, text))
 
 
 def _json_escape(match: re.Match[str]) -> str:
@@ -105,7 +62,7 @@ def json_lines(lines: Iterable[bytes]) -> None:
 
 
 def _shown(line: bytes) -> bytes:
-    return _CONTROLS_IN_LINES.sub(_json_escape, line.decode("utf-8", "replace")).encode()
+    return CONTROLS_IN_LINES.sub(_json_escape, line.decode("utf-8", "replace")).encode()
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str | int]]) -> None:

@@ -31,9 +31,11 @@ def command(settings: config.Settings, session: str, as_json: bool) -> None:
       agent-logger show logs/anthropic/20261115-084532-a7f3.jsonl
       agent-logger show 1f320356 --json | jq '.exchanges[0].user_input'
     """
+    from agent_logger.export.json import session_json
+
     read = one_called(settings, session).read()
     if as_json:
-        output.json_text(output.hidden(output.json_of(read)))
+        output.json_text(session_json(read))
         return
     for line in session_lines(read, output.columns()):
         output.echo(line)

@@ -1,6 +1,6 @@
 """What the lines of an exchange log mean: exchanges in flight, and the session they make."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -9,7 +9,7 @@ import msgspec
 
 from agent_logger import session
 from agent_logger.records import AnyRecord, Exchange, LiveMessage, LiveStart, Message, SessionStart
-from agent_logger.session import MAIN, Block, BlockKind, Session, Turn, Usage, Witness
+from agent_logger.session import AGENT, MAIN, Block, BlockKind, Session, SubAgent, Turn, Usage, Witness
 
 # ---------------------------------------------------------------- live files
 
@@ -68,7 +68,19 @@ def session_of(records: Iterable[AnyRecord], exchanges: Iterable[Exchange]) -> S
         started=min(times, default=None),
         ended=max(times, default=None),
         exchanges=found,
+        agents=_agents([turn for it in found for turn in it.turns]),
     )
+
+
+def _agents(turns: Sequence[Turn]) -> list[SubAgent]:
+    """An SDK names a sub-agent by the tool call that started it, and nothing more."""
+    callers = {block.id: turn.thread for turn in turns for block in turn.blocks if block.kind == "tool_use"}
+    threads = dict.fromkeys(turn.thread for turn in turns if turn.thread.startswith(AGENT))
+    calls = {thread: thread.removeprefix(AGENT) for thread in threads}
+    return [
+        SubAgent(thread=thread, parent_thread=callers.get(call, MAIN), tool_use_id=call)
+        for thread, call in calls.items()
+    ]
 
 
 def _exchange(record: Exchange, model: str | None, witness: Witness) -> session.Exchange:
@@ -114,7 +126,7 @@ def _turn(message: Message, model: str | None, witness: Witness) -> Turn:
     parent = message.parent_tool_use_id
     return Turn(
         message_id=message.message_id,
-        thread=f"agent:{parent}" if parent else MAIN,
+        thread=f"{AGENT}{parent}" if parent else MAIN,
         model=message.model or model,
         usage=_usage(message),
         started=time_of(message.ts),

@@ -31,7 +31,7 @@ def responses_of_session(session: Session) -> Iterator[ModelResponse]:
 
 def _response(session: Session, turn: Turn) -> ModelResponse:
     return ModelResponse(
-        family=_family(session, turn),
+        family=family_of(session, turn),
         message_id=turn.message_id,
         request_id=turn.request_id,
         model=turn.model,
@@ -48,7 +48,8 @@ def _response(session: Session, turn: Turn) -> ModelResponse:
     )
 
 
-def _family(session: Session, turn: Turn) -> str:
+def family_of(session: Session, turn: Turn) -> str:
+    """Whose ids the turn's are."""
     by_id = (family for start, family in FAMILY_OF_ID.items() if (turn.message_id or "").startswith(start))
     vendor = (canonical(turn.model or "") or "").partition("/")[0]
     return (

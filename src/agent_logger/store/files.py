@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agent_logger.errors import SourceError
+from agent_logger.store import foreign
 from agent_logger.store.parts import PartFile
 from agent_logger.store.sealed import Frame, SealedFile
 from agent_logger.wire import jsonl
@@ -46,8 +47,10 @@ def _plain_entries(path: Path) -> Iterator[Entry | Damage | Torn]:
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise SourceError(f"{path}: not a regular file")
+        foreign.work.files += 1
         splitter = LineSplitter()
         while chunk := os.read(fd, READ_BYTES):
+            foreign.work.bytes += len(chunk)
             yield from _decoded(splitter, chunk)
         yield from _tail(splitter)
     finally:
@@ -56,8 +59,10 @@ def _plain_entries(path: Path) -> Iterator[Entry | Damage | Torn]:
 
 def _sealed_entries(path: Path) -> Iterator[Entry | Damage | Torn]:
     with SealedFile(path) as sealed:
+        foreign.work.files += 1
         splitter = LineSplitter()
         for frame in sealed.frames:
+            foreign.work.bytes += frame.length
             try:
                 text = sealed.read_frame(frame)
             except SourceError:

@@ -7,7 +7,7 @@ anew, and is read from its beginning.
 
 import hashlib
 import os
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -33,12 +33,6 @@ class Position(msgspec.Struct, frozen=True, kw_only=True):
     prefix: str = ""  # SHA-256 of its beginning
     prefix_bytes: int = 0  # that the hash is of
     tail: str = ""  # SHA-256 of what stands before `offset`
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    inode: int
-    size: int
 
 
 class Follower:
@@ -68,9 +62,8 @@ class Follower:
             return []
 
     def _read(self, fd: int) -> list[Entry | Damage]:
-        stat = os.fstat(fd)
-        seen = _Seen(stat.st_ino, stat.st_size)
-        if self.position.inode and not self._is_same(fd, seen):
+        seen = os.fstat(fd)
+        if self.position.inode and not _is_same(fd, self.position):
             self.position, self.restarted = Position(), True
         position = self.position
         splitter = LineSplitter(number=position.line, offset=position.offset)
@@ -87,33 +80,62 @@ class Follower:
             if at >= most and end > position.offset:
                 self.behind = True
                 break
-        self._advance(fd, seen, end, number)
+        self.position = _advanced(self.position, fd, seen, end, number)
         return found
 
-    def _is_same(self, fd: int, seen: _Seen) -> bool:
-        """A renamed file keeps its inode; a copy that was put in its place keeps its beginning, and is another."""
-        position = self.position
-        if seen.inode != position.inode or seen.size < position.offset:
-            return False
-        return (
-            _hash(fd, 0, position.prefix_bytes) == position.prefix
-            and _tail(fd, position.offset) == position.tail
-        )
 
-    def _advance(self, fd: int, seen: _Seen, offset: int, line: int) -> None:
-        """The hash is of lines that were read, for what is being written may still change."""
-        known = min(offset, PREFIX_BYTES)
-        same = known == self.position.prefix_bytes and self.position.prefix
-        unmoved = offset == self.position.offset and self.position.tail
-        self.position = Position(
-            inode=seen.inode,
-            offset=offset,
-            line=line,
-            size=seen.size,
-            prefix=self.position.prefix if same else _hash(fd, 0, known),
-            prefix_bytes=known,
-            tail=self.position.tail if unmoved else _tail(fd, offset),
-        )
+class Rest:
+    """The lines that a file has behind a position, as raw bytes: for who wants speed, and reads each once.
+
+    `restarted` tells at once that it is another file than the one the position is of, and is read from its beginning.
+    When `chunks` has come to its end, `position` is where the next line will begin. Raises `SourceError`, `OSError`.
+    """
+
+    def __init__(self, path: Path, position: Position | None = None) -> None:
+        self.position = position or Position()
+        self._path = path
+        with foreign.opened(path) as fd:
+            self.restarted = bool(self.position.inode) and not _is_same(fd, self.position)
+        if self.restarted:
+            self.position = Position()
+
+    def chunks(self) -> Iterator[bytes]:
+        with foreign.opened(self._path) as fd:
+            at = end = self.position.offset
+            os.lseek(fd, at, os.SEEK_SET)
+            while chunk := os.read(fd, foreign.READ_BYTES):
+                if newline := chunk.rfind(b"\n") + 1:
+                    end = at + newline
+                at += len(chunk)
+                foreign.work.bytes += len(chunk)
+                yield chunk
+            self.position = _advanced(self.position, fd, os.fstat(fd), end)
+
+
+def _is_same(fd: int, position: Position) -> bool:
+    """A renamed file keeps its inode; a copy that was put in its place keeps its beginning, and is another."""
+    seen = os.fstat(fd)
+    if seen.st_ino != position.inode or seen.st_size < position.offset:
+        return False
+    return (
+        _hash(fd, 0, position.prefix_bytes) == position.prefix and _tail(fd, position.offset) == position.tail
+    )
+
+
+def _advanced(position: Position, fd: int, seen: os.stat_result, offset: int, line: int = 1) -> Position:
+    """The hash is of lines that were read, for what is being written may still change."""
+    known = min(offset, PREFIX_BYTES)
+    same = known == position.prefix_bytes and position.prefix
+    unmoved = offset == position.offset and position.tail
+    return Position(
+        inode=seen.st_ino,
+        offset=offset,
+        line=line,
+        size=seen.st_size,
+        prefix=position.prefix if same else _hash(fd, 0, known),
+        prefix_bytes=known,
+        tail=position.tail if unmoved else _tail(fd, offset),
+    )
 
 
 def _tail(fd: int, offset: int) -> str:

@@ -10,6 +10,7 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from agent_logger.errors import SourceError
@@ -21,12 +22,24 @@ SEALED = ".zst"
 _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY
 
 
+@dataclass
+class Work:
+    """What was done since this process began, for whoever must not do more than is needed."""
+
+    files: int = 0  # opened
+    bytes: int = 0  # read of them
+
+
+work = Work()
+
+
 @contextmanager
 def opened(path: Path) -> Iterator[int]:
     """A descriptor. Raises `SourceError` for what is no regular file, and `OSError`."""
     if not stat.S_ISREG(os.lstat(path).st_mode):  # opening a device can do something
         raise SourceError(f"{path}: not a regular file")
     fd = os.open(path, _FLAGS)
+    work.files += 1
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):  # it was replaced in between
             raise SourceError(f"{path}: not a regular file")
@@ -73,6 +86,7 @@ def chunks(path: Path) -> Iterator[bytes]:
         try:
             with opened(path) as fd:
                 while chunk := os.read(fd, READ_BYTES):
+                    work.bytes += len(chunk)
                     yield chunk
         except FileNotFoundError:
             yield from _sealed_chunks(path)

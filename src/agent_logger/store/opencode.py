@@ -36,9 +36,39 @@ Row = dict[str, Any]
 def session_ids(path: Path) -> list[str]:
     """Those that no other session started, the newest first. Raises `SourceError`, `FileNotFoundError`."""
     with _opened(path) as database:
-        rows = list(_rows(database, "SELECT id, parent_id FROM session ORDER BY time_created DESC, id"))
+        return _roots(
+            list(_rows(database, "SELECT id, parent_id FROM session ORDER BY time_created DESC, id"))
+        )
+
+
+def _roots(rows: list[Row]) -> list[str]:
     known = {row["id"] for row in rows}
     return [row["id"] for row in rows if row["id"] and row["parent_id"] not in known]
+
+
+def session_stamps(path: Path) -> list[tuple[str, float, int, str]]:
+    """The same ids, each with when it was last changed, how much there is of it, and a stamp that is another one when
+    anything of it is, or of what it started. Raises `SourceError`, `FileNotFoundError`."""
+    count = """
+        SELECT session_id AS id, max(time_updated) AS updated, count(*) AS count, sum(length(data)) AS size
+        FROM {} GROUP BY session_id
+    """
+    with _opened(path) as database:
+        rows = list(_rows(database, "SELECT id, parent_id, time_updated AS updated FROM session"))
+        told: dict[str, list[Row]] = {}
+        for table in ("message", "part"):
+            for row in _rows(database, count.format(table)):
+                told.setdefault(row["id"], []).append(row)
+        return [_stamp(name, [name, *_started_by(database, name)], rows, told) for name in _roots(rows)]
+
+
+def _stamp(
+    name: str, tree: list[str], rows: list[Row], told: dict[str, list[Row]]
+) -> tuple[str, float, int, str]:
+    own = [row for row in rows if row["id"] in tree] + [row for it in tree for row in told.get(it, ())]
+    times = [row["updated"] for row in own if isinstance(row["updated"], int)]
+    stamp = ";".join(f"{row['id']}:{row['updated']}:{row.get('count')}:{row.get('size')}" for row in own)
+    return name, max(times, default=0) / 1000, sum(row.get("size") or 0 for row in own), stamp
 
 
 def source_of(path: Path, session: str) -> Source:

@@ -5,7 +5,7 @@ response the blocks are passed over. It is the same decoder that reads whole ses
 response of its lines, so both ways come to the same numbers.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -52,17 +52,23 @@ class _Record(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 _reader = Reader(_Record)
 
 
-def responses_of(source: Source) -> Iterator[ModelResponse]:
+def responses_of(source: Source, known: Iterable[ModelResponse] = ()) -> Iterator[ModelResponse]:
     """Each response of the session and its sub-agents once, those of the client's own making too (`is_synthetic`).
 
-    Whatever is in the files, nothing is raised.
+    `known` is what was told of them before, and the source has what was written since, or more; this goes well if all
+    ids are unique (`may_read_on`). Whatever is in the files, nothing is raised.
     """
-    rows = _Rows(source)
+    rows = _Rows(source, known)
     rows.read(source.main)
     for file in source.others:
         if file.name.endswith(".jsonl"):
             rows.read(file)
     return rows.told()
+
+
+def may_read_on(responses: Iterable[ModelResponse]) -> bool:
+    """Whether what is written behind these can be told from them without reading them again."""
+    return all(is_unique(it.message_id) for it in responses)
 
 
 @dataclass(slots=True)
@@ -102,11 +108,27 @@ class _Row:
             self.reported, self.usage, self.final = reported, usage, final
 
 
+def _row_of(it: ModelResponse) -> _Row:
+    return _Row(
+        it.message_id,
+        it.request_id,
+        it.thread,
+        it.session,
+        it.project,
+        model=it.model,
+        usage=it.usage,
+        tier=it.tier,
+        at=it.at,
+        final=it.final,
+        cost=it.reported_cost_usd,
+    )
+
+
 class _Rows:
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, known: Iterable[ModelResponse]) -> None:
         self._name = source.main.name
-        self._rows: list[_Row] = []
-        self._by_id: dict[str, _Row] = {}
+        self._rows = [_row_of(it) for it in known]
+        self._by_id = {row.message_id: row for row in self._rows if row.message_id}
         self._open: dict[str, _Row] = {}  # the latest by thread, as long as nothing else was said there
         self._last: _Record | None = None  # line of a response, if nothing else stood between
         self._session: str | None = None

@@ -61,6 +61,18 @@ def answer_blocks(dialect: Dialect, message: Any) -> list[Block]:
     return list(_READ[dialect.name].answered(fields_of(message)))
 
 
+def message_blocks(dialect: Dialect, message: Json) -> list[Block]:
+    """Of one message of a request, whoever's it is."""
+    if dialect is RESPONSES and not message.get("role"):
+        sent = str(message.get("type")).endswith("_output")
+        return list(_responses_sent(message) if sent else _item(message))
+    by_model = _by(dialect, message.get("role"), message.get("type")) == "model"
+    if dialect is CHAT and not by_model and message.get("role") not in ("tool", "function"):
+        return list(_chat_content(message.get("content")))
+    read = _READ[dialect.name]
+    return list(read.answered(message) if by_model and dialect is not RESPONSES else read.sent(message))
+
+
 def item_blocks(item: Json) -> list[Block]:
     """Of one item of the responses API, as the model answered it."""
     return list(_item(item))
@@ -159,7 +171,7 @@ def _chat_content(content: Any) -> Iterator[Block]:
         if kind in ("text", "refusal"):
             yield _text(part.get(kind))
         elif kind == "thinking":  # Mistral
-            yield Block(kind="thinking", text=_joined(part.get("thinking")))
+            yield Block(kind="thinking", text=joined_text(part.get("thinking")))
         else:
             yield _other(part, "image" if kind == "image_url" else "other")
 
@@ -187,7 +199,7 @@ def _item(item: Json) -> Iterator[Block]:
     if kind == "message":
         yield from _responses_content(item)
     elif kind == "reasoning":
-        thought = _joined(item.get("summary")) or _joined(item.get("content"))
+        thought = joined_text(item.get("summary")) or joined_text(item.get("content"))
         yield Block(kind="thinking", text=thought)
     elif kind.endswith("_call"):
         name = text_of(item.get("name")) or kind.removesuffix("_call")
@@ -291,7 +303,7 @@ def _result(called: Any, content: Any, *, name: str | None = None, is_error: boo
     )
     return Block(
         kind="tool_result",
-        text=_joined(content) if isinstance(content, str | list | None) else _json(content),
+        text=joined_text(content) if isinstance(content, str | list | None) else _json(content),
         id=text_of(called),
         name=name,
         is_error=is_error,
@@ -303,7 +315,8 @@ def _other(part: Json, kind: BlockKind = "other") -> Block:
     return Block(kind=kind, raw=part)
 
 
-def _joined(content: Any) -> str:
+def joined_text(content: Any) -> str:
+    """Of a text, or of the parts that are text."""
     return "\n".join(part["text"] for part in _parts(content) if isinstance(part.get("text"), str))
 
 

@@ -1,0 +1,194 @@
+"""The calls of a session, as the wire saw them: all of them in short, and one in full."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from agent_logger.formats.exchange_log import time_of
+from agent_logger.formats.wire_log.answers import usage_of
+from agent_logger.formats.wire_log.asked import Asked, Changes, asked_of, changes
+from agent_logger.formats.wire_log.blocks import value_of
+from agent_logger.records import Request, Response, WireStart
+from agent_logger.session import MAIN, SIDE, Usage
+from agent_logger.store.parts import PartFile, part_of
+from agent_logger.store.read import kind_of_log, lineage_of, read_log
+from agent_logger.wire.dialects import dialect_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WireCall:
+    """One request and what became of it."""
+
+    call: str  # its id; of old logs, which have none, the log's name and the number
+    log: Path  # the first file of it
+    seq: int  # its number there
+    thread: str
+    kind: str | None  # main, subagent, compact, side, count_tokens, models, probe, other
+    started: datetime | None
+    method: str
+    path: str
+    status: int | None = None  # none: no answer came, or none yet
+    ttfb_ms: float | None = None  # until the first byte of the answer
+    total_ms: float | None = None
+    request_bytes: int | None = None
+    response_bytes: int | None = None
+    message_id: str | None = None
+    request_id: str | None = None
+    model: str | None = None
+    usage: Usage | None = None
+    complete: bool | None = None  # none: it is in flight
+    reason: str | None = None  # why it is not complete
+    retry_of: int | None = None  # the number of the first attempt
+    tokens_per_second: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallDetail:
+    """One call as it was stored: heads, bodies, the pieces of a stream with their times, all redacted."""
+
+    call: WireCall
+    request: Request
+    response: Response | None
+    asked: Asked | None  # none for a call that asked no model
+    changes: Changes | None  # against the call before in its thread; none for the first
+
+
+def calls_of(logs: Iterable[Path]) -> list[WireCall]:
+    """Those of wire logs and of what these go on from, each once, in the order of time. Other logs have none."""
+    found: dict[tuple[Path, int], WireCall] = {}
+    for part in filter(None, map(part_of, logs)):
+        if kind_of_log(part.folder, part.name) == "wire":
+            for name, last in lineage_of(part.folder, part.name):
+                log = PartFile(part.folder, name)
+                found |= {(it.log, it.seq): it for it in _calls(log) if last is None or it.seq <= last}
+    return sorted(found.values(), key=_moment)
+
+
+def call_detail(calls: Sequence[WireCall], wanted: str) -> CallDetail | None:
+    """The call of this name, or the only one whose name begins so. None if there is none, or it is gone meanwhile."""
+    call = next((it for it in calls if it.call == wanted), None) or _begun(calls, wanted)
+    if call is None:
+        return None
+    found = _records(call)
+    before = _before(calls, call)
+    if found.request is None:
+        return None
+    asked = asked_of(found.request, found.provider)
+    return CallDetail(
+        call=call,
+        request=found.request,
+        response=found.response,
+        asked=asked,
+        changes=_changes(before, asked) if before and asked else None,
+    )
+
+
+# ---------------------------------------------------------------- all of them in short
+
+
+def _calls(log: PartFile) -> Iterable[WireCall]:
+    provider, found = "", dict[int, WireCall]()
+    for item in read_log(log.folder, log.name):
+        match item.found:
+            case WireStart() as start:
+                provider = start.provider
+            case Request() as request:
+                found[request.seq] = _asked(log, request)
+            case Response() as response if response.seq in found:
+                found[response.seq] = _answered(found[response.seq], response, provider)
+    return found.values()
+
+
+def _asked(log: PartFile, request: Request) -> WireCall:
+    return WireCall(
+        call=request.call or f"{log.name}:{request.seq}",
+        log=log.path,
+        seq=request.seq,
+        thread=request.thread or MAIN,
+        kind=request.kind,
+        started=time_of(request.ts),
+        method=request.method,
+        path=request.path,
+        request_bytes=request.bytes,
+        retry_of=request.retry_of,
+    )
+
+
+def _answered(call: WireCall, response: Response, provider: str) -> WireCall:
+    dialect = dialect_of(provider, call.path)
+    reported = value_of(response.usage) if response.usage else None
+    return replace(
+        call,
+        status=response.status,
+        ttfb_ms=response.timing.ttfb_ms,
+        total_ms=response.timing.total_ms,
+        response_bytes=response.bytes,
+        message_id=response.message_id,
+        request_id=response.request_id,
+        model=response.model,
+        usage=usage_of(dialect, reported) if dialect else None,
+        complete=response.complete is not False,
+        reason=response.reason,
+        tokens_per_second=response.tokens_per_second,
+    )
+
+
+def _moment(call: WireCall) -> tuple[bool, float, str, int]:
+    at = call.started
+    return at is None, at.timestamp() if at else 0.0, str(call.log), call.seq
+
+
+# ---------------------------------------------------------------- one in full
+
+
+@dataclass(slots=True)
+class _Records:
+    provider: str = ""
+    request: Request | None = None
+    response: Response | None = None
+
+
+def _records(call: WireCall) -> _Records:
+    found, log = _Records(), part_of(call.log)
+    for item in read_log(log.folder, log.name) if log else ():
+        match item.found:
+            case WireStart() as start:
+                found.provider = start.provider
+            case Request(seq=call.seq) as request:
+                found.request = request
+            case Response(seq=call.seq) as response:
+                found.response = response
+                break
+    return found
+
+
+def _begun(calls: Sequence[WireCall], wanted: str) -> WireCall | None:
+    begun = [it for it in calls if wanted and it.call.startswith(wanted)]
+    return begun[0] if len(begun) == 1 else None
+
+
+def _before(calls: Sequence[WireCall], call: WireCall) -> WireCall | None:
+    """The last call of its thread before it; of the first in a branch, the one that the branch goes on from. What
+    is aside has nothing to do with what was aside before."""
+    log = part_of(call.log)
+    if log is None or call.thread == SIDE:
+        return None
+    lasts = {PartFile(log.folder, name).path: last for name, last in lineage_of(log.folder, log.name)}
+    order = {path: at for at, path in enumerate(lasts)}
+    lasts[call.log] = call.seq - 1
+    earlier = [
+        it
+        for it in calls
+        if it.thread == call.thread and (last := lasts.get(it.log)) is not None and it.seq <= last
+    ]
+    return max(earlier, key=lambda it: (order[it.log], it.seq), default=None)
+
+
+def _changes(before: WireCall, asked: Asked) -> Changes | None:
+    found = _records(before)
+    earlier = asked_of(found.request, found.provider) if found.request else None
+    try:
+        return changes(earlier, asked, before.call) if earlier else None
+    except RecursionError:  # nested so deeply that nobody will read it
+        return None

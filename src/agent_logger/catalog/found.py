@@ -1,0 +1,334 @@
+"""What there is to be read: every session of every agent, and every log of ours, found and not opened.
+
+A stamp says what the files of a session looked like: as long as it is the same, nothing of it is opened again. Ids that
+stand only inside a file, as whose sub-agent it is of, are read once and remembered.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from agent_logger.formats.claude_code.lines import session_of_line
+from agent_logger.store import foreign, opencode
+from agent_logger.store.agent_sources import codex_meta
+from agent_logger.store.claude_files import is_id
+from agent_logger.store.layout import agent_files, claude_roots, facts_path
+from agent_logger.store.parts import part_of
+
+NO_SESSIONS = ("unattributed", "refused")
+FIRST_BYTES = 1 << 16  # of a file, to see whose it is
+
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_AGENT = re.compile(r"agent-[^/]+\.jsonl")
+_CLAUDE, _CODEX, _GEMINI, _OPENCODE = "claude-code", "codex", "gemini-cli", "opencode"
+
+
+class Found(NamedTuple):
+    """A session as one witness has it. What it is called: the name of its log, or the client's id."""
+
+    key: str  # its path; of one in a database, with # and its id behind it
+    agent: str | None  # whose file it is; none for a log of ours
+    path: str
+    name: str
+    modified: float
+    size: int
+    stamp: str
+    others: tuple[str, ...] = ()  # paths of what belongs to it, where only this says so
+
+
+class Remembered:
+    """What files told that need not be opened again: by path and stamp, as JSON."""
+
+    def __init__(self, known: dict[str, tuple[str, str]] | None = None) -> None:
+        self._known = known or {}
+        self.new: dict[str, tuple[str, str]] = {}
+
+    def told(self, path: str, stamp: str, read: Callable[[], Any]) -> Any:
+        known = self._known.get(path)
+        if known and known[0] == stamp:
+            return msgspec.json.decode(known[1])
+        told = read()
+        self._known[path] = self.new[path] = (stamp, msgspec.json.encode(told).decode())
+        return told
+
+
+def found(home: Path, remembered: Remembered) -> Iterator[Found]:
+    for folder in log_folders(home):
+        yield from own_logs(folder)
+    yield from agent_sessions(remembered)
+
+
+def agent_sessions(remembered: Remembered) -> Iterator[Found]:
+    """What other agents have on this machine."""
+    for root in claude_roots():
+        yield from _claude_sessions(str(root), remembered)
+    yield from _codex_sessions(remembered)
+    yield from _gemini_sessions()
+    yield from _opencode_sessions(remembered)
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except OSError:  # not there, not a folder, not ours to read
+        return []
+
+
+@dataclass(slots=True)
+class _Files:
+    """The files of one session, while they are found."""
+
+    size: int = 0
+    modified: float = 0.0
+    stamp: str = ""
+
+    def add(self, entry: os.DirEntry[str]) -> bool:
+        try:
+            if not entry.is_file(follow_symlinks=False):
+                return False
+            it = entry.stat(follow_symlinks=False)
+        except OSError:  # it has just been removed
+            return False
+        self.add_stat(it, "")
+        return True
+
+    def add_stat(self, it: os.stat_result, name: str) -> None:
+        self.size += it.st_size
+        if it.st_mtime > self.modified:
+            self.modified = it.st_mtime
+        self.stamp += f"{name}{it.st_ino}:{it.st_size}:{it.st_mtime_ns};"
+
+
+# ---------------------------------------------------------------- our own
+
+
+class _Fact(msgspec.Struct):
+    type: str = ""
+    path: str = ""
+
+
+_fact = msgspec.json.Decoder(_Fact)
+
+
+def log_folders(home: Path) -> list[Path]:
+    """Where we have ever written logs to, and they are still there."""
+    try:
+        lines = facts_path(home).read_bytes().split(b"\n")
+    except OSError:
+        return []
+    facts = (_read_fact(line) for line in lines)
+    folders = dict.fromkeys(fact.path for fact in facts if fact.type == "log_folder" and fact.path)
+    return [Path(folder) for folder in folders if os.path.isdir(folder)]
+
+
+def _read_fact(line: bytes) -> _Fact:
+    try:
+        return _fact.decode(line)
+    except msgspec.MsgspecError:
+        return _Fact()
+
+
+def own_logs(folder: Path) -> Iterator[Found]:
+    """The logs of a folder: exchange logs in itself, wire logs in a folder for each provider."""
+    entries = _entries(str(folder))
+    yield from _logs(str(folder), entries)
+    for entry in entries:
+        if (
+            entry.is_dir(follow_symlinks=False)
+            and entry.name[0] != "."
+            and not entry.name.endswith(".bodies")
+        ):
+            yield from _logs(entry.path, _entries(entry.path))
+
+
+def _logs(folder: str, entries: Iterable[os.DirEntry[str]]) -> Iterator[Found]:
+    logs: dict[str, _Files] = {}
+    for entry in sorted(entries, key=lambda it: it.name):
+        part = part_of(Path(entry.name))
+        if part and part.name not in NO_SESSIONS:
+            files = logs.get(part.name) or _Files()
+            if files.add(entry):
+                logs[part.name] = files
+    for name, files in logs.items():
+        path = f"{folder}/{name}.jsonl"
+        yield Found(path, None, path, name, files.modified, files.size, files.stamp)
+
+
+def own_log(path: Path) -> Found | None:
+    """The log that a file of it names."""
+    part = part_of(path.absolute())
+    logs = _logs(str(part.folder), _entries(str(part.folder))) if part else ()
+    return next((it for it in logs if part and it.name == part.name), None)
+
+
+# ---------------------------------------------------------------- Claude Code
+
+
+def _claude_sessions(root: str, remembered: Remembered) -> Iterator[Found]:
+    yield from _claude_folder(_entries(f"{root}/sessions"), remembered)
+    projects = _entries(f"{root}/projects")
+    yield from _claude_folder(projects, remembered)
+    for project in projects:
+        if project.is_dir(follow_symlinks=False):
+            yield from _claude_folder(_entries(project.path), remembered)
+
+
+def _claude_folder(entries: list[os.DirEntry[str]], remembered: Remembered) -> Iterator[Found]:
+    mains: dict[str, os.DirEntry[str]] = {}
+    folders: dict[str, str] = {}
+    loose: list[os.DirEntry[str]] = []
+    for entry in entries:
+        name = entry.name
+        if name.endswith(".jsonl"):
+            if is_id(name[:-6]):
+                mains[name[:-6]] = entry
+            elif _AGENT.fullmatch(name):
+                loose.append(entry)
+        elif name in mains or entry.is_dir(follow_symlinks=False):
+            folders[name] = entry.path
+    if "subagents" in folders and mains:
+        loose += [it for it in _entries(folders["subagents"]) if _AGENT.fullmatch(it.name)]
+    owned = _owned(loose, remembered) if mains and loose else {}
+    for name, entry in mains.items():
+        files = _Files()
+        if not files.add(entry):
+            continue
+        agents = _agents_below(folders[name]) if name in folders else []
+        for agent in (*agents, *owned.get(name, ())):
+            files.stamp += agent.name
+            files.add(agent)
+        yield Found(entry.path, _CLAUDE, entry.path, name, files.modified, files.size, files.stamp)
+
+
+def _agents_below(folder: str) -> list[os.DirEntry[str]]:
+    agents = f"{folder}/subagents"
+    found = [it for it in _entries(agents) if _AGENT.fullmatch(it.name)]
+    return [] if found and os.path.islink(agents) else sorted(found, key=lambda it: it.name)
+
+
+def _owned(loose: list[os.DirEntry[str]], remembered: Remembered) -> dict[str | None, list[os.DirEntry[str]]]:
+    """Agents that lie with those of other sessions, by the session that their first line names."""
+    owned: dict[str | None, list[os.DirEntry[str]]] = {}
+    for entry in sorted(loose, key=lambda it: it.path):
+        if entry.is_file(follow_symlinks=False):
+            owner = remembered.told(entry.path, str(entry.inode()), lambda entry=entry: _owner(entry.path))
+            owned.setdefault(owner, []).append(entry)
+    return owned
+
+
+def _owner(path: str) -> str | None:
+    return session_of_line(next(foreign.chunks(Path(path)), b"")[:FIRST_BYTES].partition(b"\n")[0])
+
+
+# ---------------------------------------------------------------- the others
+
+
+def _codex_sessions(remembered: Remembered) -> Iterator[Found]:
+    """Rollouts of sub-agents go with that of the thread that started them, however far down."""
+    stats = {path: it for path in map(str, agent_files(_CODEX)) if (it := _stat(path))}
+    ids: dict[str, tuple[str, str | None]] = {}
+    for path, it in stats.items():
+        told = remembered.told(path, str(it.st_ino), lambda path=path: _codex_ids(path))
+        if told:
+            ids[path] = (told[0], told[1])
+    started: dict[str | None, list[str]] = {}
+    for path, (_, by) in ids.items():
+        started.setdefault(by, []).append(path)
+    known = {name for name, by in ids.values() if by is None}
+    below = {path for name in known for path in _below(name, started, ids)}
+    for path, (name, by) in ids.items():
+        if by is None or path not in below:  # or the thread that started it is gone
+            agents = _below(name, started, ids) if by is None else []
+            files = _Files()
+            for file in (path, *agents):
+                files.add_stat(stats[file], os.path.basename(file))
+            main = _UUID.search(os.path.basename(path))
+            yield Found(
+                path,
+                _CODEX,
+                path,
+                main[0] if main else name,
+                files.modified,
+                files.size,
+                files.stamp,
+                tuple(agents),
+            )
+
+
+def _codex_ids(path: str) -> list[str | None] | None:
+    meta = codex_meta(Path(path))
+    return [meta.id, meta.spawned_by] if meta else None
+
+
+def _below(
+    name: str, started: dict[str | None, list[str]], ids: dict[str, tuple[str, str | None]]
+) -> list[str]:
+    found: dict[str, None] = {}
+    names = [name]
+    for it in names:  # grows meanwhile
+        for path in started.get(it, ()):
+            if path not in found:
+                found[path] = None
+                names.append(ids[path][0])
+    return list(found)
+
+
+def _gemini_sessions() -> Iterator[Found]:
+    """Chats of sub-agents lie in a folder that is called as the session, and a chat's name ends as that begins."""
+    folders: dict[str, list[tuple[str, list[os.DirEntry[str]]]]] = {}
+    for path in map(str, agent_files(_GEMINI)):
+        chats, name = os.path.split(path)
+        if chats not in folders:
+            below = [it for it in _entries(chats) if it.is_dir(follow_symlinks=False)]
+            folders[chats] = [(it.name, sorted(_entries(it.path), key=lambda it: it.name)) for it in below]
+        stat = _stat(path)
+        if stat is None:
+            continue
+        files = _Files()
+        files.add_stat(stat, "")
+        for folder, entries in folders[chats]:
+            if folder[:8] in name:
+                for entry in entries:
+                    files.add(entry)
+        named = _UUID.search(name)
+        yield Found(
+            path,
+            _GEMINI,
+            path,
+            named[0] if named else name.rpartition(".")[0],
+            files.modified,
+            files.size,
+            files.stamp,
+        )
+
+
+def _opencode_sessions(remembered: Remembered) -> Iterator[Found]:
+    """All in one database: while that is as it was, it is not opened; else each session has a stamp inside."""
+    for path in agent_files(_OPENCODE):
+        files = _Files()
+        for name in (str(path), f"{path}-wal"):
+            if stat := _stat(name):
+                files.add_stat(stat, "")
+        for told in remembered.told(str(path), files.stamp, lambda path=path: _opencode_stamps(path)):
+            name, modified, size, stamp = told
+            yield Found(f"{path}#{name}", _OPENCODE, str(path), name, modified, size, stamp)
+
+
+def _opencode_stamps(path: Path) -> list[tuple[str, float, int, str]]:
+    try:
+        return opencode.session_stamps(path)
+    except (foreign.SourceError, OSError):
+        return []
+
+
+def _stat(path: str) -> os.stat_result | None:
+    try:
+        return os.lstat(path)
+    except OSError:
+        return None

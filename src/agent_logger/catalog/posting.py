@@ -1,0 +1,407 @@
+"""From what witnesses told to sessions and the ledger, in the database.
+
+The ledger is a function of all responses; but copies of a response stand only in sessions that have something in
+common. So sessions are kept in families, and a change derives the rows of its family again, and no others. Families
+that something new has joined become one.
+"""
+
+import hashlib
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from zlib import crc32
+
+import msgspec
+
+from agent_logger.catalog.columns import micros_of
+from agent_logger.catalog.found import Found
+from agent_logger.catalog.ledger import NOBODY, WITNESS_SETS, Ledger, LedgerRow, shared_key
+from agent_logger.catalog.totals import Sum, Total
+from agent_logger.catalog.witness import Told, packed, unpacked
+from agent_logger.formats.claude_code.tree import Lineage, parent_of
+from agent_logger.formats.claude_code.turns import is_unique
+from agent_logger.formats.responses import ModelResponse
+from agent_logger.session import MAIN, SYNTHETIC
+
+_json = msgspec.json.Encoder().encode
+
+
+def listed(values: Iterable[object]) -> str:
+    """For `IN (SELECT value FROM json_each(?))`: any number of values in one parameter."""
+    return _json(list(values)).decode()
+
+
+class Read(msgspec.Struct):
+    """A source as it was found, and what it told; or why it could not be read."""
+
+    found: Found
+    told: Told
+    damage: str | None = None
+
+
+def post(database: sqlite3.Connection, read: Sequence[Read], gone: Sequence[str] = ()) -> None:
+    """Take in what was read, and forget what is gone (its keys). To be called within a transaction."""
+    changed = listed([*gone, *(it.found.key for it in read)])
+    of_changed = "FROM sources WHERE key IN (SELECT value FROM json_each(?))"
+    dirty = {name for (name,) in database.execute(f"SELECT session {of_changed}", (changed,))}
+    database.execute(
+        f"DELETE FROM keys WHERE source IN (SELECT id {of_changed}) AND ?", (listed(gone), bool(gone))
+    )
+    database.execute("DELETE FROM sources WHERE key IN (SELECT value FROM json_each(?))", (listed(gone),))
+    fresh = {it.found.key: _Responses(it.told.responses) for it in read}
+    for it in read:
+        _keep(database, it, fresh[it.found.key].keys)
+    dirty |= {it.told.session for it in read}
+    dirty |= _touched(database, [key for it in fresh.values() for key in it.keys])
+    _derive(database, _families(database, dirty), fresh)
+
+
+def post_again(database: sqlite3.Connection) -> None:
+    """All of it, from what is kept: as after a new price list."""
+    names = [name for (name,) in database.execute("SELECT DISTINCT family FROM sessions ORDER BY family")]
+    for start in range(0, len(names), 200):
+        _derive(database, _families(database, set(names[start : start + 200])), {})
+
+
+class _Responses:
+    """What a source told, with what it can be found by."""
+
+    def __init__(self, told: list[ModelResponse]) -> None:
+        self.told = told
+        self.keys = [_hashed(key) for it in told if (key := shared_key(it))]
+
+
+def _hashed(key: str) -> int:
+    """Two that are the same by chance join two families, and cost a little time."""
+    data = key.encode("utf-8", "surrogatepass")
+    return crc32(data) << 31 ^ crc32(data[::-1])
+
+
+def _keep(database: sqlite3.Connection, it: Read, keys: list[int]) -> None:
+    found, told = it.found, it.told
+    values = (
+        found.key,
+        found.path,
+        found.agent,
+        found.name,
+        listed(found.others),
+        told.session,
+        told.parent,
+        told.witnesses,
+        found.size,
+        found.modified,
+        found.stamp,
+        _json(told.position) if told.position else None,
+        packed(told.responses),
+        it.damage,
+    )
+    (source,) = database.execute(_KEEP, values).fetchone()
+    database.executemany("INSERT OR IGNORE INTO keys VALUES (?, ?)", [(key, source) for key in keys])
+
+
+_KEEP = """
+    INSERT INTO sources (key, path, agent, name, others, session, parent, witnesses, size, modified, stamp, position,
+        responses, damage)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (key) DO UPDATE SET others = excluded.others, session = excluded.session,
+        parent = coalesce(excluded.parent, parent), witnesses = excluded.witnesses, size = excluded.size,
+        modified = excluded.modified, stamp = excluded.stamp, position = excluded.position,
+        responses = excluded.responses, damage = excluded.damage
+    RETURNING id
+"""
+
+
+def _touched(database: sqlite3.Connection, keys: Sequence[int]) -> set[str]:
+    """Sessions that have a response with one of these keys."""
+    rows = database.execute(
+        """
+        SELECT DISTINCT session FROM sources WHERE id IN (
+            SELECT source FROM json_each(?) JOIN keys ON keys.key = value
+        )
+        """,
+        (listed(keys),),
+    )
+    return {name for (name,) in rows}
+
+
+def _families(database: sqlite3.Connection, sessions: set[str]) -> set[str]:
+    """These, and all that have something in common with one of them."""
+    rows = database.execute(
+        """
+        SELECT id FROM sessions WHERE family IN (
+            SELECT family FROM sessions WHERE id IN (SELECT value FROM json_each(?))
+        )
+        """,
+        (listed(sessions),),
+    )
+    return sessions | {name for (name,) in rows}
+
+
+# ---------------------------------------------------------------- deriving
+
+
+@dataclass(slots=True)
+class _Source:
+    agent: str | None
+    parent: str | None
+    witnesses: int
+    size: int
+    modified: float
+    stamp: str
+    told: _Responses
+
+    @property
+    def responses(self) -> list[ModelResponse]:
+        return self.told.told
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """A session while its sources are gathered, and the ledger's rows that are its own."""
+
+    sources: list[_Source] = field(default_factory=list)
+    rows: list[LedgerRow] = field(default_factory=list)
+
+    @property
+    def best(self) -> _Source:
+        """The agent's own file has all threads."""
+        return min(self.sources, key=lambda it: (it.agent is None, -len(it.responses)))
+
+
+def _derive(database: sqlite3.Connection, names: set[str], fresh: Mapping[str, _Responses]) -> None:
+    """The rows of whole families, anew. `fresh`: what is known of sources without asking the database."""
+    ledger = Ledger()
+    gathered: dict[str, _Gathered] = {}
+    for session, source in _sources(database, names, fresh):
+        gathered.setdefault(session, _Gathered()).sources.append(source)
+        ledger.add(source.responses)
+    for row in ledger.rows():
+        gathered[row.session].rows.append(row)
+    _replace_rows(database, names, [row for it in gathered.values() for row in it.rows])
+    gone = (listed(names - gathered.keys()),)
+    for table, column in (("sessions", "id"), ("tools", "session"), ("places", "session")):
+        database.execute(f"DELETE FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))", gone)
+    families = _parted(gathered)
+    parents = _parents(gathered, families)
+    sessions = (_session_values(name, it, families[name], parents.get(name)) for name, it in gathered.items())
+    database.executemany(_UPSERT_SESSION, sessions)
+
+
+def _sources(
+    database: sqlite3.Connection, names: set[str], fresh: Mapping[str, _Responses]
+) -> Iterable[tuple[str, _Source]]:
+    rows = database.execute(
+        """
+        SELECT session, key, agent, parent, witnesses, size, modified, stamp, responses FROM sources
+        WHERE session IN (SELECT value FROM json_each(?)) ORDER BY key
+        """,
+        (listed(names),),
+    )
+    for session, key, *told, data in rows:
+        yield session, _Source(*told, fresh.get(key) or _Responses(unpacked(data)))
+
+
+def _replace_rows(database: sqlite3.Connection, sessions: set[str], rows: Sequence[LedgerRow]) -> None:
+    database.execute(
+        """
+        DELETE FROM ledger WHERE place IN (
+            SELECT id FROM places WHERE session IN (SELECT value FROM json_each(?))
+        )
+        """,
+        (listed(sessions),),
+    )
+    places = _numbers(database, "places", {(it.session, it.project, it.agent, it.thread) for it in rows})
+    kinds = _numbers(database, "kinds", {(it.family, it.model, it.tier) for it in rows})
+    database.executemany(
+        f"INSERT INTO ledger VALUES ({', '.join('?' * 16)})",
+        (
+            (
+                places[it.session, it.project, it.agent, it.thread],
+                kinds[it.family, it.model, it.tier],
+                *_ledger_values(it),
+            )
+            for it in rows
+        ),
+    )
+
+
+def _numbers(
+    database: sqlite3.Connection, table: str, wanted: set[tuple[str | None, ...]]
+) -> dict[tuple[str | None, ...], int]:
+    """The numbers of these rows; those that are not there yet get one."""
+    columns = COLUMNS[table]
+    same = " AND ".join(f"{column} IS ?" for column in columns)
+    into = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))}) RETURNING id"
+    numbers: dict[tuple[str | None, ...], int] = {}
+    for values in sorted(wanted, key=str):
+        row = database.execute(f"SELECT id FROM {table} WHERE {same}", values).fetchone()
+        numbers[values] = (row or database.execute(into, values).fetchone())[0]
+    return numbers
+
+
+COLUMNS = {"places": ("session", "project", "agent", "thread"), "kinds": ("family", "model", "tier")}
+
+
+def _parted(gathered: Mapping[str, _Gathered]) -> dict[str, str]:
+    """The family of each session: the least name of those that it is joined with, however far."""
+    above = {name: name for name in gathered}
+
+    def top(name: str) -> str:
+        while above[name] != name:
+            above[name] = name = above[above[name]]
+        return name
+
+    first: dict[int, str] = {}
+    for name, it in gathered.items():
+        for source in it.sources:
+            for key in source.told.keys:
+                other = top(first.setdefault(key, name))
+                own = top(name)
+                above[max(own, other)] = min(own, other)
+    return {name: top(name) for name in gathered}
+
+
+def _parents(gathered: Mapping[str, _Gathered], families: Mapping[str, str]) -> dict[str, str]:
+    """As a witness says; else by the history that a session begins with a copy of."""
+    lineages: dict[str, list[Lineage]] = {}
+    for name, family in families.items():
+        lineages.setdefault(family, []).append(_lineage(name, gathered[name]))
+    found: dict[str, str] = {}
+    for relatives in lineages.values():
+        for own in relatives:
+            if own.forked_from:
+                found[own.session] = own.forked_from
+            elif len(relatives) > 1 and (parent := parent_of(own, relatives)):
+                found[own.session] = parent.session
+    return found
+
+
+def _lineage(name: str, it: _Gathered) -> Lineage:
+    main = [row for row in it.best.responses if row.thread == MAIN]
+    told = (source.parent for source in it.sources if source.parent and source.parent != name)
+    return Lineage(
+        session=name,
+        message_ids=list(
+            dict.fromkeys(row.message_id for row in main if row.message_id and is_unique(row.message_id))
+        ),
+        began=min((row.at for row in main if row.at), default=None),
+        forked_from=next(told, None),
+    )
+
+
+# ---------------------------------------------------------------- values
+
+
+def _ledger_values(row: LedgerRow) -> tuple[object, ...]:
+    unpriced = isinstance(row.nano_usd, str)
+    return (
+        None if row.at is None else micros_of(row.at),
+        row.message_id,
+        *(row.tokens or NO_USAGE),
+        None if unpriced else row.nano_usd,
+        row.nano_usd if unpriced else None,
+        row.reported_cost_usd,
+        BITS[row.witnesses],
+        row.copies,
+        row.joined_by,
+        row.partial,
+    )
+
+
+NO_USAGE = (None, None, None, None, None)
+BITS = {witnesses: bits for bits, witnesses in enumerate(WITNESS_SETS)}
+
+
+def _session_values(name: str, it: _Gathered, family: str, parent: str | None) -> tuple[object, ...]:
+    summed = Sum()
+    for row in it.rows:
+        summed.add(row)
+    total = summed.total()
+    times = [micros_of(row.at) for source in it.sources for row in source.responses if row.at]
+    modified = max(source.modified for source in it.sources)
+    ended = max(times, default=None)
+    return (
+        name,
+        family,
+        _agent(it),
+        _project(it),
+        listed(_models(it)),
+        min(times, default=None),
+        ended,
+        ended if ended is not None else round(modified * 1e6),
+        total.responses,
+        *_tokens(total),
+        total.cost.nano_usd,
+        total.unpriced,
+        total.cost.reason,
+        total.reported_cost_usd,
+        *_context(it),
+        _witnesses(it),
+        parent,
+        modified,
+        sum(source.size for source in it.sources),
+        hashlib.sha256("\n".join(sorted(source.stamp for source in it.sources)).encode()).hexdigest()[:32],
+    )
+
+
+_UPSERT_SESSION = f"""
+    INSERT INTO sessions (id, family, agent, project, models, started, ended, active, turns, input_tokens,
+        output_tokens, cache_read_tokens, cache_write_tokens, cache_write_1h_tokens, nano_usd, unpriced,
+        unpriced_reason, reported_cost_usd, context_tokens, peak_context_tokens, witnesses, parent, modified, size,
+        stamp, exchanges, tool_calls, errors)
+    VALUES ({", ".join("?" * 25)}, 0, 0, 0)
+    ON CONFLICT (id) DO UPDATE SET family = excluded.family, agent = excluded.agent,
+        project = coalesce(project, excluded.project), models = excluded.models,
+        started = min(coalesce(started, excluded.started), coalesce(excluded.started, started)),
+        ended = max(coalesce(ended, excluded.ended), coalesce(excluded.ended, ended)),
+        active = max(active, excluded.active), turns = excluded.turns, input_tokens = excluded.input_tokens,
+        output_tokens = excluded.output_tokens, cache_read_tokens = excluded.cache_read_tokens,
+        cache_write_tokens = excluded.cache_write_tokens, cache_write_1h_tokens = excluded.cache_write_1h_tokens,
+        nano_usd = excluded.nano_usd, unpriced = excluded.unpriced, unpriced_reason = excluded.unpriced_reason,
+        reported_cost_usd = coalesce(excluded.reported_cost_usd, reported_cost_usd),
+        context_tokens = excluded.context_tokens, peak_context_tokens = excluded.peak_context_tokens,
+        witnesses = excluded.witnesses, parent = excluded.parent, modified = excluded.modified,
+        size = excluded.size, stamp = excluded.stamp
+"""
+
+
+def _tokens(total: Total) -> tuple[int, ...]:
+    usage = total.usage
+    return (
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.cache_read_tokens,
+        usage.cache_write_tokens,
+        usage.cache_write_1h_tokens,
+    )
+
+
+def _agent(it: _Gathered) -> str | None:
+    told = [source.agent for source in it.sources if source.agent]
+    told += [row.agent for source in it.sources for row in source.responses if row.agent not in NOBODY]
+    return min(told[:1], default=None)
+
+
+def _project(it: _Gathered) -> str | None:
+    told = (row.project for source in (it.best, *it.sources) for row in source.responses if row.project)
+    return next(told, None)
+
+
+def _models(it: _Gathered) -> list[str]:
+    rows = sorted(
+        (row for row in it.rows if row.model and row.tokens),
+        key=lambda row: (row.at is None, row.at and row.at.timestamp(), row.model),
+    )
+    return list(dict.fromkeys(row.model for row in rows if row.model and row.model != SYNTHETIC))
+
+
+def _context(it: _Gathered) -> tuple[int | None, int | None]:
+    sizes = [row.usage.context_tokens for row in it.best.responses if row.thread == MAIN and row.usage]
+    return (sizes[-1], max(sizes)) if sizes else (None, None)
+
+
+def _witnesses(it: _Gathered) -> int:
+    bits = 0
+    for source in it.sources:
+        bits |= source.witnesses
+    return bits

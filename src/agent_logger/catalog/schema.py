@@ -1,0 +1,153 @@
+"""The tables of `catalog.db`, and the named steps from one version of them to the next.
+
+Everything in it is derived and may be deleted at any time. Times are microseconds since 1970, UTC; texts were redacted
+before they were written. The views are for people, and for programs such as `datasette`. Search has a file of its own
+(`text_schema`), so that filling it keeps nobody from writing here.
+"""
+
+from typing import NamedTuple
+
+
+class Step(NamedTuple):
+    name: str
+    sql: str
+
+
+_SESSIONS_AND_LEDGER = """
+CREATE TABLE facts (              -- of the catalog itself
+    name TEXT PRIMARY KEY,        -- changes: grows with every change; prices: the day of the price list
+    value TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE remembered (         -- what files told that need not be opened again to be known
+    path TEXT PRIMARY KEY,
+    stamp TEXT NOT NULL,
+    told TEXT NOT NULL            -- JSON
+) WITHOUT ROWID;
+
+CREATE TABLE sources (            -- a session as one witness has it: a log, a transcript, a row of a database
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    key TEXT NOT NULL UNIQUE,     -- its path; in a database, with # and the session's id behind it
+    path TEXT NOT NULL,
+    agent TEXT,                   -- whose file it is; none for a log of ours
+    name TEXT NOT NULL,           -- of the log, or the client's id
+    others TEXT NOT NULL,         -- JSON: paths of sub-agents' files, where they lie elsewhere
+    session TEXT NOT NULL,        -- sessions.id
+    parent TEXT,                  -- the session it says it was forked from
+    witnesses INTEGER NOT NULL,   -- bits: wire 1, transcript 2, sdk 4, run 8, hook 16
+    size INTEGER NOT NULL,        -- bytes of all its files
+    modified REAL NOT NULL,       -- seconds since 1970
+    stamp TEXT NOT NULL,          -- inodes, sizes and times of its files
+    position BLOB,                -- how far its main file was read: JSON
+    responses BLOB NOT NULL,      -- what it told of the model's responses: MessagePack
+    damage TEXT                   -- why it could not be read
+);
+CREATE INDEX sources_session ON sources (session);
+
+CREATE TABLE keys (               -- what responses are known by, so that copies of them in other sessions are found
+    key INTEGER NOT NULL,         -- 8 bytes of a hash
+    source INTEGER NOT NULL,      -- sources.id
+    PRIMARY KEY (key, source)
+) WITHOUT ROWID;
+
+CREATE TABLE sessions (           -- a conversation, from all its witnesses
+    id TEXT PRIMARY KEY,          -- the client's, else the name of our log
+    family TEXT NOT NULL,         -- the same for all sessions that have responses in common, as forks have
+    agent TEXT,
+    project TEXT,
+    title TEXT,
+    models TEXT NOT NULL,         -- JSON, in the order of their first answer
+    started INTEGER,
+    ended INTEGER,
+    active INTEGER NOT NULL,      -- when it was last active: ended, else when its files were last written to
+    exchanges INTEGER NOT NULL,
+    turns INTEGER NOT NULL,       -- responses in the ledger
+    tool_calls INTEGER NOT NULL,
+    errors INTEGER NOT NULL,      -- tool calls that failed
+    active_seconds REAL,
+    input_tokens INTEGER NOT NULL,
+    output_tokens INTEGER NOT NULL,
+    cache_read_tokens INTEGER NOT NULL,
+    cache_write_tokens INTEGER NOT NULL,
+    cache_write_1h_tokens INTEGER NOT NULL,  -- part of cache_write_tokens
+    nano_usd INTEGER,             -- none if no response has a price
+    unpriced INTEGER NOT NULL,    -- responses that have none
+    unpriced_reason TEXT,
+    reported_cost_usd REAL,       -- what the client said
+    context_tokens INTEGER,
+    peak_context_tokens INTEGER,
+    witnesses INTEGER NOT NULL,   -- bits, as in sources
+    parent TEXT,                  -- the session it was forked from
+    modified REAL NOT NULL,       -- when any of its files was last written to
+    size INTEGER NOT NULL,
+    stamp TEXT NOT NULL,          -- of its sources together
+    detailed TEXT                 -- the stamp that title, exchanges and tools are of; none: not read yet
+) WITHOUT ROWID;
+CREATE INDEX sessions_active ON sessions (active);
+CREATE INDEX sessions_family ON sessions (family);
+
+CREATE TABLE places (             -- where responses stand
+    id INTEGER PRIMARY KEY,
+    session TEXT NOT NULL,        -- sessions.id
+    project TEXT,
+    agent TEXT NOT NULL,
+    thread TEXT NOT NULL,
+    UNIQUE (session, project, agent, thread)
+);
+
+CREATE TABLE kinds (              -- what answered
+    id INTEGER PRIMARY KEY,
+    family TEXT NOT NULL,         -- whose ids these are
+    model TEXT,
+    tier TEXT,
+    UNIQUE (family, model, tier)
+);
+
+CREATE TABLE ledger (             -- every response of a model once; every total is a sum over these rows
+    place INTEGER NOT NULL REFERENCES places,  -- where it stood first
+    kind INTEGER NOT NULL REFERENCES kinds,
+    at INTEGER,
+    message_id TEXT,
+    input_tokens INTEGER,         -- none in all five: no usage was told
+    output_tokens INTEGER,
+    cache_read_tokens INTEGER,
+    cache_write_tokens INTEGER,
+    cache_write_1h_tokens INTEGER,
+    nano_usd INTEGER,
+    unpriced_reason TEXT,         -- why there is no price
+    reported_cost_usd REAL,
+    witnesses INTEGER NOT NULL,   -- bits, as in sources
+    copies INTEGER NOT NULL,      -- how many times it was told
+    joined_by TEXT,
+    partial INTEGER NOT NULL
+);
+CREATE INDEX ledger_place ON ledger (place);
+
+CREATE TABLE tools (              -- which tools a response called
+    session TEXT NOT NULL,
+    message_id TEXT NOT NULL,
+    tool TEXT NOT NULL,
+    calls INTEGER NOT NULL,
+    PRIMARY KEY (session, message_id, tool)
+) WITHOUT ROWID;
+
+CREATE VIEW session_list AS
+SELECT id, agent, project, title, datetime(started / 1000000, 'unixepoch') AS started,
+    datetime(ended / 1000000, 'unixepoch') AS ended, exchanges, turns, tool_calls, errors, input_tokens,
+    output_tokens, cache_read_tokens, cache_write_tokens, nano_usd / 1e9 AS cost_usd, unpriced, parent
+FROM sessions ORDER BY active DESC;
+
+CREATE VIEW responses AS
+SELECT session, datetime(at / 1000000, 'unixepoch') AS at, model, tier, input_tokens, output_tokens,
+    cache_read_tokens, cache_write_tokens, nano_usd / 1e9 AS cost_usd, unpriced_reason, project, agent, thread,
+    message_id, copies, joined_by, partial
+FROM ledger JOIN places ON places.id = place JOIN kinds ON kinds.id = kind;
+
+CREATE VIEW spending AS
+SELECT date(at) AS day, model, project, agent, count(*) AS responses, sum(input_tokens) AS input_tokens,
+    sum(output_tokens) AS output_tokens, sum(cache_read_tokens) AS cache_read_tokens,
+    sum(cache_write_tokens) AS cache_write_tokens, sum(cost_usd) AS cost_usd
+FROM responses GROUP BY 1, 2, 3, 4;
+"""
+
+STEPS = (Step("sessions and ledger", _SESSIONS_AND_LEDGER),)

@@ -1,0 +1,176 @@
+"""Reading one witness of a session: what it tells of the model's responses, and the session it makes of itself."""
+
+import dataclasses
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from agent_logger.catalog.columns import BIT, micros_of, time_of, tokens_of
+from agent_logger.catalog.found import Found
+from agent_logger.errors import SourceError
+from agent_logger.formats.claude_code.responses import may_read_on
+from agent_logger.formats.claude_code.responses import responses_of as claude_responses_of
+from agent_logger.formats.responses import ModelResponse
+from agent_logger.formats.session_responses import responses_of_session
+from agent_logger.formats.source import Source
+from agent_logger.formats.table import format_of
+from agent_logger.prices import Tokens
+from agent_logger.session import Session, Usage, Witness
+from agent_logger.store import opencode
+from agent_logger.store.agent_sources import codex_sources, gemini_cli_source
+from agent_logger.store.follow import Position, Rest
+from agent_logger.store.read import read_session
+from agent_logger.store.sources import claude_source
+
+
+class Told(NamedTuple):
+    """What a witness tells for the ledger."""
+
+    session: str
+    parent: str | None  # that it says it was forked from
+    witnesses: int  # bits
+    responses: list[ModelResponse]
+    position: Position | None = None  # where to read on
+
+
+def session_of(found: Found) -> Session:
+    """Raises `SourceError`, `OSError`."""
+    form = format_of(found.agent) if found.agent else None
+    return form.session_of(source_of(found)) if form else read_session(Path(found.path))
+
+
+def source_of(found: Found) -> Source:
+    """The files of an agent's session. Raises `SourceError`, `OSError`."""
+    path = Path(found.path)
+    match found.agent:
+        case "claude-code":
+            return claude_source(path)
+        case "codex":
+            source = next(codex_sources([path, *map(Path, found.others)]), None)
+            if source is None:
+                raise SourceError(f"{path}: no session in it")
+            return source
+        case "gemini-cli":
+            return gemini_cli_source(path)
+        case "opencode":
+            return opencode.source_of(path, found.name)
+    raise SourceError(f"{path}: not a file of an agent")
+
+
+def told_by(found: Found, before: Told | None = None) -> Told:
+    """All that was billed; reading on from what was told before, where that can be done. Raises as `session_of`."""
+    if found.agent is None:
+        return _told_by_log(Path(found.path))
+    if found.agent == "claude-code":
+        return _told_by_claude(found, before)
+    form = format_of(found.agent)
+    assert form
+    responses = list(form.responses_of(source_of(found)))
+    named = responses[0].session if responses else found.name
+    return Told(named, None, BIT["transcript"], responses)
+
+
+def _told_by_log(path: Path) -> Told:
+    session = read_session(path, alone=True)
+    responses = list(responses_of_session(session))
+    seen: set[Witness] = {it.witness for it in responses} | session.witnesses
+    return Told(session.id, session.parent, sum(BIT[it] for it in seen), responses)
+
+
+def _told_by_claude(found: Found, before: Told | None) -> Told:
+    source = claude_source(Path(found.path))
+    known = before.responses if before and may_read_on(before.responses) else None
+    rest = Rest(Path(found.path), before.position if before and known is not None else None)
+    if rest.restarted:
+        known = None
+    main = dataclasses.replace(source.main, chunks=rest.chunks)
+    read = Source(main, source.others, source.text)
+    responses = list(claude_responses_of(read, known or ()))
+    if known is not None and rest.position.offset and not may_read_on(responses):
+        return _told_by_claude(found, None)
+    named = responses[0].session if responses else found.name
+    return Told(named, None, BIT["transcript"], responses, rest.position)
+
+
+# ---------------------------------------------------------------- kept
+
+
+class _Response(msgspec.Struct, array_like=True, gc=False):
+    """What differs between responses of one thread; the rest is kept once."""
+
+    message_id: str | None
+    request_id: str | None
+    model: str | None
+    tokens: Tokens | None
+    tier: str | None
+    at: int
+    final: bool
+    reported_cost_usd: float | None
+
+
+class _Thread(msgspec.Struct, array_like=True, gc=False):
+    family: str
+    session: str
+    project: str | None
+    agent: str
+    thread: str
+    witness: Witness
+    responses: list[_Response]
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(list[_Thread]).decode
+
+
+def packed(responses: list[ModelResponse]) -> bytes:
+    threads: list[_Thread] = []
+    last: tuple[object, ...] | None = None
+    for it in responses:
+        where = (it.family, it.session, it.project, it.agent, it.thread, it.witness)
+        if where != last:
+            threads.append(_Thread(*where, []))
+            last = where
+        threads[-1].responses.append(
+            _Response(
+                it.message_id,
+                it.request_id,
+                it.model,
+                tokens_of(it.usage),
+                it.tier,
+                micros_of(it.at),
+                it.final,
+                it.reported_cost_usd,
+            )
+        )
+    return _encode(threads)
+
+
+def unpacked(data: bytes) -> list[ModelResponse]:
+    return [
+        ModelResponse(
+            family=thread.family,
+            message_id=it.message_id,
+            request_id=it.request_id,
+            model=it.model,
+            usage=it.tokens
+            and Usage(
+                input_tokens=it.tokens[0],
+                output_tokens=it.tokens[1],
+                cache_read_tokens=it.tokens[2],
+                cache_write_tokens=it.tokens[3],
+                cache_write_1h_tokens=it.tokens[4],
+            ),
+            tier=it.tier,
+            at=time_of(it.at),
+            session=thread.session,
+            project=thread.project,
+            agent=thread.agent,
+            thread=thread.thread,
+            final=it.final,
+            reported_cost_usd=it.reported_cost_usd,
+            witness=thread.witness,
+        )
+        for thread in _decode(data)
+        for it in thread.responses
+    ]

@@ -1,0 +1,34 @@
+"""A tool's input, read by whatever names an agent has for its fields."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from agent_logger.session import PATH_KEYS
+
+
+class Fields:
+    """Of a JSON value from outside: what is not there, or of another kind, is empty."""
+
+    def __init__(self, value: Any) -> None:
+        self._fields: Mapping[Any, Any] = value if isinstance(value, Mapping) else {}
+
+    def text(self, *names: str) -> str:
+        """The first of them that is a text."""
+        return next((value for name in names if isinstance(value := self._fields.get(name), str)), "")
+
+    def number(self, *names: str) -> int | None:
+        values = (self._fields.get(name) for name in names)
+        return next((it for it in values if isinstance(it, int) and not isinstance(it, bool)), None)
+
+    def texts(self, *names: str) -> list[str]:
+        return [value for value in self._list(names) if isinstance(value, str)]
+
+    def objects(self, *names: str) -> list["Fields"]:
+        return [Fields(value) for value in self._list(names) if isinstance(value, Mapping)]
+
+    def _list(self, names: tuple[str, ...]) -> list[Any]:
+        return next((value for name in names if isinstance(value := self._fields.get(name), list)), [])
+
+    @property
+    def path(self) -> str:
+        return self.text(*PATH_KEYS, "dir_path", "file")

@@ -1,0 +1,165 @@
+"""A session laid out for reading: exchanges as chapters, turns with numbers, sub-agents under the call that began them.
+
+Everything is made when it is asked for, turn by turn: the first page of a long session is there at once.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from agent_logger.export.hide import hidden_value
+from agent_logger.export.pictures import pictures_in
+from agent_logger.export.pieces import Json, Piece, Prose, Shown
+from agent_logger.export.tools import shown
+from agent_logger.redact import hidden
+from agent_logger.session import MAIN, SIDE, Block, Exchange, Session, SubAgent, ToolCall, Turn
+
+DEEPEST = 8  # agents that agents started; those further down stand beside the others
+
+
+@dataclass(frozen=True, slots=True)
+class Thought:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the model wrote, or a picture, or a block that is of no known kind."""
+
+    piece: Piece
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """A tool call, and the agents that it started."""
+
+    call: ToolCall
+    shown: Shown
+    agents: tuple["AgentAtWork", ...] = ()
+
+
+Part = Thought | Said | Used
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedTurn:
+    number: int  # its place in `Session.turns`
+    turn: Turn
+    agents: Mapping[str, tuple["AgentAtWork", ...]] = field(default_factory=dict)  # by the tool call's id
+
+    def parts(self) -> Iterator[Part]:
+        """In the order of the blocks; a result stands with its call."""
+        calls = iter(self.turn.tool_calls)  # uses first, then results that nobody asked for
+        for block in self.turn.blocks:
+            if block.kind == "tool_use":
+                yield self._used(next(calls))
+            elif block.kind != "tool_result":
+                yield from _said(block)
+        yield from map(self._used, calls)
+
+    def _used(self, call: ToolCall) -> Used:
+        return Used(call, shown(call), self.agents.get(call.id or "", ()))
+
+
+@dataclass(frozen=True, slots=True)
+class AgentAtWork:
+    """What a sub-agent did in one exchange."""
+
+    thread: str
+    agent: SubAgent | None  # none: only its turns are known
+    turns: tuple[NumberedTurn, ...]
+
+    @property
+    def name(self) -> str:
+        if self.thread == SIDE:
+            return "beside the conversation"
+        told = (self.agent.kind, self.agent.description) if self.agent else ()
+        return hidden(": ".join(filter(None, told))) or "sub-agent"
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    exchange: Exchange
+    turns: tuple[NumberedTurn, ...]  # of the main thread
+    agents: tuple[AgentAtWork, ...]  # whose call is in another exchange, or not known
+
+    @property
+    def user_input(self) -> str | None:
+        return None if self.exchange.user_input is None else hidden(self.exchange.user_input)
+
+    @property
+    def origin(self) -> str:
+        """Who began it, when it was not a person."""
+        return hidden(self.exchange.origin or "")
+
+    @property
+    def unfinished(self) -> str:
+        """Why it did not come to its end; empty if it did."""
+        return "" if self.exchange.complete else hidden(self.exchange.end_reason or "in flight")
+
+
+def chapters(session: Session) -> Iterator[Chapter]:
+    known = {agent.thread: agent for agent in session.agents}
+    first = 0
+    for exchange in session.exchanges:
+        yield _Layout(known, exchange, first).chapter()
+        first += len(exchange.turns)
+
+
+def side_turns(session: Session) -> list[NumberedTurn]:
+    """Titles, classifiers, warm-ups: what was asked beside the conversation."""
+    first = sum(len(exchange.turns) for exchange in session.exchanges)
+    return [NumberedTurn(number, turn) for number, turn in enumerate(session.side_turns, first)]
+
+
+class _Layout:
+    def __init__(self, known: Mapping[str, SubAgent], exchange: Exchange, first: int) -> None:
+        self._known, self._exchange = known, exchange
+        self._threads: dict[str, list[tuple[int, Turn]]] = {}
+        for number, turn in enumerate(exchange.turns, first):
+            self._threads.setdefault(turn.thread, []).append((number, turn))
+        self._started: dict[str, list[str]] = {}  # threads by the tool call that began them
+        for thread in self._threads:
+            self._started.setdefault(self._call_of(thread), []).append(thread)
+
+    def _call_of(self, thread: str) -> str:
+        agent = self._known.get(thread)
+        # Where nothing tells of the agent, some clients name its thread by the call.
+        return (agent and agent.tool_use_id) or thread.removeprefix("agent:")
+
+    def chapter(self) -> Chapter:
+        main = self._numbered(self._threads.pop(MAIN, []), 0)
+        agents = []
+        while self._threads:  # also those that began each other, in a circle
+            agents.append(self._at_work(next(iter(self._threads)), 0))
+        return Chapter(self._exchange, main, tuple(agents))
+
+    def _numbered(self, turns: Sequence[tuple[int, Turn]], depth: int) -> tuple[NumberedTurn, ...]:
+        return tuple(NumberedTurn(number, turn, self._agents(turn, depth)) for number, turn in turns)
+
+    def _agents(self, turn: Turn, depth: int) -> dict[str, tuple[AgentAtWork, ...]]:
+        if len(self._started) <= 1 or depth >= DEEPEST:  # no thread but the main one, as most often
+            return {}
+        calls = (block.id for block in turn.blocks if block.kind == "tool_use" and block.id)
+        found = {call: [it for it in self._started.get(call, ()) if it in self._threads] for call in calls}
+        return {
+            call: tuple(self._at_work(thread, depth + 1) for thread in threads)
+            for call, threads in found.items()
+            if threads
+        }
+
+    def _at_work(self, thread: str, depth: int) -> AgentAtWork:
+        turns = self._threads.pop(thread, [])
+        return AgentAtWork(thread, self._known.get(thread), self._numbered(turns, depth))
+
+
+def _said(block: Block) -> Iterator[Part]:
+    if block.kind == "thinking":
+        yield Thought(hidden(block.text))
+    elif block.kind == "text":
+        yield Said(Prose(hidden(block.text)))
+    elif pictures := pictures_in(block.raw):
+        yield from map(Said, pictures)
+    elif block.text or block.raw is None:
+        yield Said(Prose(hidden(block.text)))
+    else:
+        yield Said(Json(hidden_value(block.raw)))

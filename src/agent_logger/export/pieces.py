@@ -1,0 +1,133 @@
+"""What a view is made of, whoever draws it: terminal, Markdown, HTML. Pieces say what a thing is, never how it looks.
+
+Everything in them came from an agent's files: it is to be escaped by whoever draws it.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Sign = Literal[" ", "+", "-", "@"]  # @: where a hunk begins
+Progress = Literal["open", "doing", "done"]
+
+
+@dataclass(frozen=True, slots=True)
+class Prose:
+    """Markdown, as models and people write it."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """`language` is a name or a suffix: `python`, `py`; none if it cannot be told."""
+
+    text: str
+    language: str | None = None
+    first_line: int | None = None  # its number in the file, where it is known
+
+
+@dataclass(frozen=True, slots=True)
+class DiffLine:
+    sign: Sign
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    path: str | None
+    lines: tuple[DiffLine, ...]
+    note: str = ""  # what happens to the file as a whole: added, deleted, moved
+
+    @property
+    def added(self) -> int:
+        return sum(line.sign == "+" for line in self.lines)
+
+    @property
+    def removed(self) -> int:
+        return sum(line.sign == "-" for line in self.lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """A command and what came out of it; the output may hold colours of a terminal."""
+
+    command: str
+    output: str | None = None  # none: nothing is known of it
+    exit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a tool answered, where nothing more is known of it; may hold colours of a terminal."""
+
+    text: str
+    is_error: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    path: str
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    found: tuple[Match, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    text: str
+    progress: Progress
+
+
+@dataclass(frozen=True, slots=True)
+class Checklist:
+    items: tuple[Item, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Json:
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """`data` is base64, as it came: who draws it looks at the bytes before they believe the type."""
+
+    media_type: str
+    data: str
+
+
+Piece = Prose | Code | Diff | Terminal | Output | Matches | Files | Checklist | Link | Json | Picture
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A tool call, to be read: one line, and the pieces behind it."""
+
+    tool: str  # its name
+    summary: str  # one line, which a view may cut
+    pieces: tuple[Piece, ...]
+    is_error: bool = False
+    is_answered: bool = True  # no: it was killed, or is still running
+
+
+def json_text(value: Any) -> str:
+    """Indented. A value that JSON cannot say is shown as Python does."""
+    try:
+        return json.dumps(value, indent=2, ensure_ascii=False, default=str)
+    except (TypeError, ValueError, RecursionError):
+        return repr(value)

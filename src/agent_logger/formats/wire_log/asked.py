@@ -1,0 +1,160 @@
+"""What a call asked the model, in the words of no dialect; and what is new in that since the call before.
+
+Agents send their whole history again with every call. To a reader only the difference says something: the messages
+that came to it, and a system prompt or tools that are not what they were.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any
+
+import msgspec
+
+from agent_logger.formats.wire_log.answers import body_of
+from agent_logger.formats.wire_log.blocks import joined_text, message_blocks, value_of
+from agent_logger.records import Request
+from agent_logger.session import Block
+from agent_logger.wire.answer import Json, fields_of, parsed, text_of
+from agent_logger.wire.dialects import Dialect, dialect_of
+
+CACHE_MARK = (
+    "cache_control"  # moves to the newest block with every call, and says nothing of the conversation
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    role: str  # user, assistant, tool, system, ... as the API calls it; the type of an item that has none
+    blocks: Sequence[Block]
+    raw: Any  # as it was sent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    model: str | None
+    system: str  # the prompt beside the messages, as text
+    tools: Mapping[str, Any]  # their definitions, by name, in order
+    messages: Sequence[Message]
+    goes_on_from: str | None = None  # the answer that the messages follow, where they alone were sent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """Of a call, against the one before it in its thread. Nothing is said of what stayed."""
+
+    since: str  # that call
+    kept: int  # messages at the beginning that are the same
+    dropped: int  # messages behind them that are gone
+    messages: Sequence[Message] = ()  # that are new
+    model: Change | None = None
+    system: Change | None = None
+    tools_added: Sequence[str] = ()
+    tools_removed: Sequence[str] = ()
+    tools_changed: Sequence[str] = ()
+
+
+def asked_of(request: Request, provider: str) -> Asked | None:
+    """None for a call that asks no model, or whose body cannot be read."""
+    dialect = dialect_of(provider, request.path)
+    body = body_of(request)
+    question = dialect.question(body, request.path) if dialect else None
+    if dialect is None or question is None:
+        return None
+    return Asked(
+        model=question.model,
+        system=_system(value_of(question.system)) if question.system else "",
+        tools=dict(_tools(_fields(body))),
+        messages=[_message(dialect, it) for it in question.messages],
+        goes_on_from=question.previous_response_id,
+    )
+
+
+def changes(before: Asked, after: Asked, since: str) -> Changes:
+    """`since`: the name of the call before."""
+    kept = 0 if after.goes_on_from else _same(before.messages, after.messages)
+    both = before.tools.keys() & after.tools.keys()
+    return Changes(
+        since=since,
+        kept=kept,
+        dropped=0 if after.goes_on_from else len(before.messages) - kept,
+        messages=after.messages[kept:],
+        model=_change(before.model, after.model),
+        system=_change(before.system, after.system),
+        tools_added=[name for name in after.tools if name not in both],
+        tools_removed=[name for name in before.tools if name not in both],
+        tools_changed=[name for name in after.tools if name in both and _differ(before, after, name)],
+    )
+
+
+def _change(before: str | None, after: str | None) -> Change | None:
+    return None if before == after else Change(before=before, after=after)
+
+
+def _differ(before: Asked, after: Asked, name: str) -> bool:
+    return bool(_unmarked(before.tools[name]) != _unmarked(after.tools[name]))
+
+
+def _same(before: Sequence[Message], after: Sequence[Message]) -> int:
+    pairs = zip(before, after, strict=False)
+    return sum(1 for _ in takewhile(lambda it: _said(it[0]) == _said(it[1]), pairs))
+
+
+def _said(message: Message) -> Any:
+    """Where the cache's mark leaves, a lone text block may become a text."""
+    fields = _unmarked(message.raw)
+    content = fields.get("content") if isinstance(fields, dict) else None
+    return {**fields, "content": [{"type": "text", "text": content}]} if isinstance(content, str) else fields
+
+
+def _unmarked(value: Any) -> Any:
+    """Without the marks of the cache: on messages and tools, on their blocks, and on those in results of tools."""
+    if isinstance(value, list):
+        return [_unmarked(it) for it in value]
+    if not isinstance(value, dict):
+        return value
+    kept = {name: it for name, it in value.items() if name != CACHE_MARK}
+    return kept | {"content": _unmarked(kept["content"])} if "content" in kept else kept
+
+
+# ---------------------------------------------------------------- reading
+
+
+def _fields(body: bytes) -> Json:
+    try:
+        fields = fields_of(parsed(body.decode("utf-8", "replace")))
+    except (ValueError, RecursionError):
+        return {}
+    return fields_of(fields.get("request")) or fields  # Code Assist puts a request into one
+
+
+def _message(dialect: Dialect, raw: msgspec.Raw) -> Message:
+    value = value_of(raw)
+    fields = fields_of(value)
+    role = text_of(fields.get("role")) or text_of(fields.get("type")) or ""
+    return Message(role=role, blocks=message_blocks(dialect, fields), raw=value)
+
+
+def _system(value: Any) -> str:
+    if isinstance(value, dict):  # Gemini's
+        return joined_text(value.get("parts"))
+    return joined_text(value)
+
+
+def _tools(fields: Json) -> Iterator[tuple[str, Any]]:
+    given = fields.get("tools")
+    for tool in given if isinstance(given, list) else ():
+        declared = fields_of(tool).get("functionDeclarations")
+        for it in declared if isinstance(declared, list) else [tool]:
+            yield _name(fields_of(it)), it
+
+
+def _name(tool: Json) -> str:
+    inner = fields_of(tool.get("function") or tool.get("custom"))
+    return text_of(inner.get("name")) or text_of(tool.get("name")) or text_of(tool.get("type")) or ""
