@@ -132,11 +132,11 @@ def test_hostile_ids_name_no_file(home: Path, tmp_path: Path) -> None:
 def test_a_link_that_was_put_on_the_way_after_we_looked_is_not_followed(home: Path, tmp_path: Path) -> None:
     plant(home, tmp_path / "outside")
     root = home / ".claude" / "projects"
-    for parts in (("-linked", f"{SESSION}.jsonl"), ("-p", "memory", "MEMORY.md"), ("-p", "absolute.jsonl")):
-        with pytest.raises((OSError, SourceError)), opened_below(root, parts):
+    for linked in (f"-linked {SESSION}.jsonl", "-p memory MEMORY.md", "-p absolute.jsonl"):
+        with pytest.raises((OSError, SourceError)), opened_below(root, linked.split(" ")):
             pass
-    for parts in (("..", "projects", "-p", f"{SESSION}.jsonl"), ("-p/..", "x"), ("",)):
-        with pytest.raises(SourceError, match="leads out"), opened_below(root, parts):
+    for out in (f".. projects -p {SESSION}.jsonl", "-p/.. x", ""):
+        with pytest.raises(SourceError, match="leads out"), opened_below(root, out.split(" ")):
             pass
 
 
