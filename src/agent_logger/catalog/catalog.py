@@ -11,14 +11,16 @@ from typing import Self
 
 from agent_logger.catalog.calls import CallDetail, WireCall, call_detail, calls_of
 from agent_logger.catalog.ledger import Ledger, LedgerRow
+from agent_logger.catalog.live import is_live
 from agent_logger.catalog.metrics import metrics_of
+from agent_logger.catalog.served import calls_by_turn
 from agent_logger.catalog.sessions import Place, joined, places, witnesses_of
 from agent_logger.catalog.summary import Filter, Hit, SessionSummary
 from agent_logger.catalog.totals import By, Total, totals
 from agent_logger.errors import SourceError
 from agent_logger.session import Session
+from agent_logger.store.projects import project_of
 
-LIVE_SECONDS = 300
 AROUND = 60  # characters of a snippet before and behind what was looked for
 
 
@@ -66,6 +68,11 @@ class Catalog:
         """One of them in full, by its id, or the beginning of it."""
         return call_detail(self.calls(session_id), call)
 
+    def calls_by_turn(self, session_id: str) -> dict[int | None, list[WireCall]]:
+        """The same under the turns they were made for, by the place in `Session.turns`; `None`: there is no turn."""
+        session = self.session(session_id)
+        return calls_by_turn(session, self.calls(session_id)) if session else {}
+
     def ledger(self, wanted: Filter | None = None, *, session: str | None = None) -> Iterator[LedgerRow]:
         """Every response of a model once; of one session only, if that is given."""
         ledger = Ledger()
@@ -95,7 +102,7 @@ def _summary(place: Place, session: Session) -> SessionSummary:
     return SessionSummary(
         id=session.id,
         agent=session.agent or place.agent,
-        project=session.project,
+        project=project_of(session.project) if session.project else None,
         title=session.title,
         models=tuple(metrics.models),
         started=session.started,
@@ -112,7 +119,7 @@ def _summary(place: Place, session: Session) -> SessionSummary:
         peak_context_tokens=metrics.peak_context_tokens,
         witnesses=session.witnesses,
         parent=session.parent,
-        live=time.time() - place.modified < LIVE_SECONDS,
+        live=is_live(session, place.modified, time.time()),
         paths=(place.path,),
     )
 

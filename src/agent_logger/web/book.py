@@ -5,12 +5,13 @@ turns, each long tool result its own address.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from agent_logger.catalog.summary import SessionSummary
 from agent_logger.export.outline import AgentAtWork, Chapter, NumberedTurn, chapters, side_turns
-from agent_logger.session import MAIN, Session, Turn
+from agent_logger.prices import price
+from agent_logger.session import MAIN, Cost, Exchange, Session, Turn
 
 SEGMENT_TURNS = 30
 FALL = 0.6  # of what it was: a context that falls below this was compacted, cleared or rewound
@@ -42,10 +43,20 @@ class Book:
     def __init__(self, summary: SessionSummary, session: Session) -> None:
         self.summary, self.session = summary, session
         self.turns: list[Turn] = session.turns
+        self._costs = [_cost(turn) for turn in self.turns]
         self.chapters = list(chapters(session))
         self.segments = [it for chapter in self.chapters for it in _cut(chapter)]
         self.beside = side_turns(session)
         self._by_key = {segment.key: number for number, segment in enumerate(self.segments)}
+
+    def cost(self, number: int) -> Cost | None:
+        """Of a turn."""
+        return self._costs[number]
+
+    def cost_of(self, exchange: Exchange) -> Cost:
+        """Of all its responses, each once."""
+        priced = [replace(turn, cost=_cost(turn)) for turn in exchange.turns]
+        return replace(exchange, turns=priced).cost
 
     def segment(self, key: str) -> Segment | None:
         number = self._by_key.get(key)
@@ -104,6 +115,12 @@ class Book:
             for agent in (*_agents_of(turns), *_with_inner(standing))
             if agent.turns
         }
+
+
+def _cost(turn: Turn) -> Cost | None:
+    if turn.cost or turn.usage is None:
+        return turn.cost
+    return price(turn.usage, turn.model, turn.started or turn.ended, turn.service_tier)
 
 
 def agent_id(agent: AgentAtWork) -> str:

@@ -115,6 +115,7 @@ class Drawing:
     def __init__(self, book: Book) -> None:
         self._book = book
         self.url = session_url(book.summary.id)
+        self.cost, self.cost_of = book.cost, book.cost_of
 
     def parts(self, numbered: NumberedTurn) -> Iterator[tuple[str, Part, int]]:
         """What each is, and which of the turn's tool calls."""

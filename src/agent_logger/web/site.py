@@ -16,6 +16,7 @@ from agent_logger import __version__
 from agent_logger.capture.proxy.status import ProxyReport, proxy_reports
 from agent_logger.web import charts, shown
 from agent_logger.web.archive import Archive
+from agent_logger.web.checkups import Checkups
 
 HERE = Path(__file__).parent
 PIECES_CSS = HERE.parent / "export" / "html" / "style.css"
@@ -37,6 +38,7 @@ THEME_COOKIE = (
 class Site:
     def __init__(self, archive: Archive) -> None:
         self.archive = archive
+        self.checkups = Checkups(archive.home)
         self._templates = _environment()
 
     def render(self, request: Request, template: str, /, **values: Any) -> Response:

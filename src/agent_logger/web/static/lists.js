@@ -36,3 +36,15 @@ async function renewParts() {
   const parts = fresh.querySelectorAll("[data-live]");
   document.querySelectorAll("[data-live]").forEach((old, number) => { if (parts[number]) old.replaceWith(parts[number]); });
 }
+
+// ---- a part that is not ready yet
+export function startParts() {
+  const part = document.querySelector("[data-part][data-again]");
+  if (!part) return;
+  const timer = setInterval(async () => {
+    const answer = await fetch(part.dataset.part);
+    if (!answer.ok) return;
+    part.innerHTML = await answer.text(); // made and escaped by the server
+    if (!part.querySelector("[data-running]")) clearInterval(timer);
+  }, 1000);
+}
