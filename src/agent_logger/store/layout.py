@@ -111,6 +111,22 @@ def claude_roots() -> list[Path]:
     return [Path(unicodedata.normalize("NFC", os.path.realpath(folder))) for folder in folders]
 
 
+CLAUDE_VARIABLES = (
+    "CLAUDE_CONFIG_DIR",
+    "CLAUDE_PROJECT_DIR",
+    "CLAUDE_PLUGIN_ROOT",
+    "CLAUDE_ENV_FILE",
+    "CLAUDE_CODE_REMOTE",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_CODE_SESSION_ID",
+)
+
+
+def claude_variables() -> dict[str, str]:
+    """What Claude Code tells its children, and is told; no other variable, for those hold secrets."""
+    return {name: value for name in CLAUDE_VARIABLES if (value := os.environ.get(name))}
+
+
 def agent_folders(place: Place) -> list[Path]:
     """Where an agent keeps its sessions, as the environment says; links on the way are followed, for its owner made
     them."""
