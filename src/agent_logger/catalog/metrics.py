@@ -61,6 +61,7 @@ def metrics_of(session: Session) -> Metrics:
     ledger.add(responses_of_session(session))
     billed = total(ledger.rows())
     calls = list(tool_calls(session))
+    touched = [it for call in calls if not call.is_error for it in _touched(call)]
     times = sorted(_times(session))
     models = (turn.model for turn in session.turns if turn.model and turn.usage and turn.model != SYNTHETIC)
     return Metrics(
@@ -68,9 +69,9 @@ def metrics_of(session: Session) -> Metrics:
         turns=billed.responses,
         models=list(dict.fromkeys(models)),
         tools=_tools(calls),
-        files_read=_files(calls, "read"),
-        files_written=_files(calls, "write"),
-        files_edited=_files(calls, "edit"),
+        files_read=_files(touched, "read"),
+        files_written=_files(touched, "write"),
+        files_edited=_files(touched, "edit"),
         wall_seconds=(times[-1] - times[0]).total_seconds() if times else None,
         active_seconds=_active(times) if times else None,
         usage=billed.usage,
@@ -137,10 +138,9 @@ PATCHED = re.compile(
 )
 
 
-def _files(calls: Iterable[ToolCall], kind: ToolKind) -> list[str]:
+def _files(touched: Iterable[tuple[ToolKind, str]], kind: ToolKind) -> list[str]:
     """In the order of first use, without what failed."""
-    paths = (path for call in calls if not call.is_error for found, path in _touched(call) if found == kind)
-    return list(dict.fromkeys(paths))
+    return list(dict.fromkeys(path for found, path in touched if found == kind))
 
 
 def _touched(call: ToolCall) -> Iterator[tuple[ToolKind, str]]:
