@@ -44,6 +44,13 @@ def json(value: object) -> None:
     json_text(json_of(value))
 
 
+def hidden_json(value: object) -> None:
+    """The same without what looks like a key."""
+    from agent_logger.export.json import json_of
+
+    json_text(hidden(json_of(value)))
+
+
 def json_text(text: str) -> None:
     """The same for what is JSON already."""
     click.echo(CONTROLS_IN_LINES.sub(_json_escape, text))
@@ -63,6 +70,20 @@ def json_lines(lines: Iterable[bytes]) -> None:
 
 def _shown(line: bytes) -> bytes:
     return CONTROLS_IN_LINES.sub(_json_escape, line.decode("utf-8", "replace")).encode()
+
+
+def texts(pieces: Iterable[str]) -> None:
+    """Print pieces of one long text, which hold their own newlines."""
+    for piece in pieces:
+        click.echo(printable(piece, lines=True), nl=False)
+
+
+def raw_lines(lines: Iterable[bytes]) -> None:
+    """Print lines of a foreign file without keys; on a terminal what that would act on is shown as text."""
+    shown = is_terminal()
+    for line in lines:
+        text = hidden(line.decode("utf-8", "surrogateescape"))
+        click.echo(printable(text) if shown else text.encode("utf-8", "surrogateescape"))
 
 
 def table(
