@@ -46,6 +46,9 @@ class Archive:
         return await self.ask(lambda catalog: self.read(catalog, session_id))
 
     def read(self, catalog: Catalog, session_id: str) -> Book | None:
+        kept = self._kept.get(session_id)
+        if kept and kept[0] == state_of(kept[1].summary.paths):
+            return kept[1]
         summary = catalog.summary(session_id)
         if summary is None:
             return None
