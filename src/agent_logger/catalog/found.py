@@ -8,11 +8,13 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
+from agent_logger.errors import SourceError
 from agent_logger.formats.claude_code.lines import session_of_line
 from agent_logger.store import foreign, opencode
 from agent_logger.store.agent_sources import codex_meta
@@ -118,13 +120,17 @@ _fact = msgspec.json.Decoder(_Fact)
 
 def log_folders(home: Path) -> list[Path]:
     """Where we have ever written logs to, and they are still there."""
+    facts = (_read_fact(line) for line in _fact_lines(home))
+    folders = dict.fromkeys(fact.path for fact in facts if fact.type == "log_folder" and fact.path)
+    kept = home / "projects"  # our transcripts, of which nobody needs to be told
+    return [folder for folder in [*map(Path, folders), kept] if folder.is_dir()]
+
+
+def _fact_lines(home: Path) -> list[bytes]:
     try:
-        lines = facts_path(home).read_bytes().split(b"\n")
+        return facts_path(home).read_bytes().split(b"\n")
     except OSError:
         return []
-    facts = (_read_fact(line) for line in lines)
-    folders = dict.fromkeys(fact.path for fact in facts if fact.type == "log_folder" and fact.path)
-    return [Path(folder) for folder in folders if os.path.isdir(folder)]
 
 
 def _read_fact(line: bytes) -> _Fact:
@@ -217,7 +223,7 @@ def _owned(loose: list[os.DirEntry[str]], remembered: Remembered) -> dict[str | 
     owned: dict[str | None, list[os.DirEntry[str]]] = {}
     for entry in sorted(loose, key=lambda it: it.path):
         if entry.is_file(follow_symlinks=False):
-            owner = remembered.told(entry.path, str(entry.inode()), lambda entry=entry: _owner(entry.path))
+            owner = remembered.told(entry.path, str(entry.inode()), partial(_owner, entry.path))
             owned.setdefault(owner, []).append(entry)
     return owned
 
@@ -234,7 +240,7 @@ def _codex_sessions(remembered: Remembered) -> Iterator[Found]:
     stats = {path: it for path in map(str, agent_files(_CODEX)) if (it := _stat(path))}
     ids: dict[str, tuple[str, str | None]] = {}
     for path, it in stats.items():
-        told = remembered.told(path, str(it.st_ino), lambda path=path: _codex_ids(path))
+        told = remembered.told(path, str(it.st_ino), partial(_codex_ids, path))
         if told:
             ids[path] = (told[0], told[1])
     started: dict[str | None, list[str]] = {}
@@ -315,7 +321,7 @@ def _opencode_sessions(remembered: Remembered) -> Iterator[Found]:
         for name in (str(path), f"{path}-wal"):
             if stat := _stat(name):
                 files.add_stat(stat, "")
-        for told in remembered.told(str(path), files.stamp, lambda path=path: _opencode_stamps(path)):
+        for told in remembered.told(str(path), files.stamp, partial(_opencode_stamps, path)):
             name, modified, size, stamp = told
             yield Found(f"{path}#{name}", _OPENCODE, str(path), name, modified, size, stamp)
 
@@ -323,7 +329,7 @@ def _opencode_sessions(remembered: Remembered) -> Iterator[Found]:
 def _opencode_stamps(path: Path) -> list[tuple[str, float, int, str]]:
     try:
         return opencode.session_stamps(path)
-    except (foreign.SourceError, OSError):
+    except (SourceError, OSError):
         return []
 
 

@@ -176,6 +176,12 @@ def _paths(given: Mapping[Any, Any]) -> Iterator[str]:
 # ---------------------------------------------------------------- time
 
 
+def active_seconds(session: Session) -> float | None:
+    """From the first moment to the last, of no pause more than 5 minutes."""
+    times = sorted(_times(session))
+    return _active(times) if times else None
+
+
 def _times(session: Session) -> Iterator[datetime]:
     turns = session.turns
     spans: list[Session | Exchange | Turn] = [session, *session.exchanges, *turns]

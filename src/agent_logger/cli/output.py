@@ -7,7 +7,7 @@ functions here show such characters as text; `printable` does so for what is pri
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from shutil import get_terminal_size
 
@@ -65,16 +65,24 @@ def _shown(line: bytes) -> bytes:
     return CONTROLS_IN_LINES.sub(_json_escape, line.decode("utf-8", "replace")).encode()
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str | int]]) -> None:
-    """Print rows under a head; a column that holds only numbers is aligned right.
+def table(
+    head: Sequence[str],
+    rows: Iterable[Sequence[str | int]],
+    *,
+    fold: bool = True,
+    right: Collection[int] = (),
+) -> None:
+    """Print rows under a head; a column that holds only numbers is aligned right, and so are those of `right`.
 
-    On a terminal, long cells are folded to its width. In a pipe every row is one line,
-    however long, for the next program.
+    On a terminal, long cells are folded to its width. In a pipe, or if not asked to `fold`, every row is one
+    line, however long.
     """
     rows = [list(row) for row in rows]
-    numeric = [bool(rows) and all(isinstance(row[i], int) for row in rows) for i in range(len(head))]
+    numeric = [
+        i in right or (bool(rows) and all(isinstance(row[i], int) for row in rows)) for i in range(len(head))
+    ]
     cells = [[printable(str(cell)) for cell in row] for row in (head, *rows)]
-    if sys.stdout is not None and sys.stdout.isatty():
+    if fold and is_terminal():
         _print_rich(cells, numeric)
     else:
         _print_plain(cells, numeric)
@@ -94,6 +102,10 @@ def progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
         yield lambda done: bar.advance(task, done)
 
 
+def is_terminal() -> bool:
+    return sys.stdout is not None and sys.stdout.isatty()
+
+
 def columns() -> int:
     """The width to fill: the terminal's, 80 where there is none."""
     return get_terminal_size((80, 24)).columns
@@ -106,6 +118,15 @@ def width(text: str) -> int:
     from rich.cells import cell_len
 
     return cell_len(text)
+
+
+def cut(text: str, room: int) -> str:
+    """`text` in no more columns than these."""
+    if width(text) <= room:
+        return text
+    while text and width(text) >= room:
+        text = text[:-1]
+    return text + "…"
 
 
 def _print_plain(cells: list[list[str]], numeric: list[bool]) -> None:
