@@ -36,15 +36,17 @@ class Catalog:
     """`with Catalog.open() as catalog: ...`
 
     For one thread; another one opens its own. Any number of them, in any number of processes, may be open at once.
-    `problem` says why the catalog is in memory alone, if it is.
+    `problem` says why the catalog is in memory alone, if it is. Who calls `refresh` in another thread, and does not want
+    to wait for it here, gives `fresh_seconds` without an end.
     """
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, fresh_seconds: float = FRESH_SECONDS) -> None:
         self.home = home
+        self._fresh_seconds = fresh_seconds
         self.problem: str | None = None
         self._path = home / "catalog.db"
         self._open: sqlite3.Connection | None = None
-        self._refreshed = float("-inf")
+        self._refreshed = float("-inf") if fresh_seconds < float("inf") else 0.0
 
     @classmethod
     def open(cls, home: Path | None = None) -> Self:
@@ -188,7 +190,7 @@ class Catalog:
     # ------------------------------------------------------------ the database, whatever happens to it
 
     def _asked(self, question: Callable[[sqlite3.Connection], T]) -> T:
-        if time.monotonic() - self._refreshed > FRESH_SECONDS:
+        if time.monotonic() - self._refreshed > self._fresh_seconds:
             self.refresh()
         return self._safely(question)
 
