@@ -24,12 +24,16 @@ def session_called(settings: config.Settings, wanted: str) -> "Session":
 
 def places_called(settings: config.Settings, wanted: str) -> "list[Place]":
     """Where it is; there is one at the least."""
-    from agent_logger.catalog.sessions import called, witnesses_of
+    from agent_logger.catalog.catalog import Catalog
+    from agent_logger.catalog.sessions import called
 
-    if found := witnesses_of(settings.home, wanted):
-        return found
-    candidates = called(settings.home, wanted)
-    if not candidates:
+    with Catalog.open(settings.home) as catalog:
+        if found := catalog.places(wanted):
+            return found
+        names = catalog.called(wanted)
+    if not names:
+        if found := called(settings.home, wanted):  # a path of a log that nobody was told of
+            return found
         raise SourceError(f"no session {wanted!r}; 'agent-logger ls' lists them")
-    names = [it.name for it in candidates[:MOST_CANDIDATES]] + ["..."] * (len(candidates) > MOST_CANDIDATES)
-    raise click.UsageError(f"{wanted!r} may be any of {', '.join(names)}; say more of it, or the path")
+    told = names[:MOST_CANDIDATES] + ["..."] * (len(names) > MOST_CANDIDATES)
+    raise click.UsageError(f"{wanted!r} may be any of {', '.join(told)}; say more of it, or the path")
