@@ -4,12 +4,11 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
 
-from msgspec.structs import replace as changed
+from msgspec.structs import replace
 
 from agent_logger.capture.logger import SessionLogger
 from agent_logger.formats.claude_code.session import session_of as claude_session
@@ -65,9 +64,9 @@ def timed(spoken: Talk) -> Iterator[Record]:
         if isinstance(record, Request | Response):
             at = times[spoken.calls[record.seq - 1].truth["seq"]]
             answered = timedelta(milliseconds=4 if isinstance(record, Response) else 0)
-            yield changed(record, ts=(at + answered).isoformat())
+            yield replace(record, ts=(at + answered).isoformat())
         else:
-            yield changed(record, ts=min(times.values()).isoformat())  # type: ignore[call-arg]
+            yield replace(record, ts=min(times.values()).isoformat())
 
 
 @cache
@@ -79,7 +78,7 @@ def _times(name: str) -> Mapping[int, datetime]:
 
 def _at_its_time(session: Session, others: Sequence[Session]) -> Session:
     """A program that logs what it is told is told it when the client writes it down."""
-    turns = {turn.message_id: turn for other in others for turn in other.turns if turn.message_id}
+    turns = {turn.message_id: turn for other in others for turn in other.turns}
     exchanges = [exchange for other in others for exchange in other.exchanges]
     return replace(
         session,
@@ -96,7 +95,7 @@ def _timed(exchange: Exchange, known: Mapping[str | None, Turn], there: Sequence
         else replace(it, started=None, ended=None)
         for it in exchange.turns
     ]
-    spans = [it for it in turns if it.started and it.ended] or list(there)
+    spans: list[Turn] | Sequence[Exchange] = [it for it in turns if it.started and it.ended] or there
     starts, ends = [it.started for it in spans if it.started], [it.ended for it in spans if it.ended]
     return replace(exchange, turns=turns, started=min(starts, default=None), ended=max(ends, default=None))
 

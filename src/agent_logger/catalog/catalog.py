@@ -20,17 +20,17 @@ from agent_logger.catalog.scan import Progress, Refreshed, changes, refresh
 from agent_logger.catalog.schema import STEPS, TEXT_STEPS
 from agent_logger.catalog.summary import Filter, Hit, SessionSummary
 
-if (
-    TYPE_CHECKING
-):  # a question imports what it needs: most need little, and are asked by commands that end at once
+if TYPE_CHECKING:  # a question imports what it needs: most need little, and are of commands that end at once
     from agent_logger.catalog.calls import CallDetail, WireCall
     from agent_logger.catalog.ledger import LedgerRow
     from agent_logger.catalog.search import Coverage
+    from agent_logger.catalog.sessions import Place
     from agent_logger.catalog.totals import By, Total
+    from agent_logger.catalog.tree import SessionNode
     from agent_logger.session import Session
 
 FRESH_SECONDS = 1.0
-DETAILS_AT_ONCE = 20  # sessions
+DETAILS_AT_ONCE = 8  # sessions
 INDEX_SECONDS = 1.0  # that a search spends on what is not in the index yet
 
 T = TypeVar("T")
@@ -40,17 +40,19 @@ class Catalog:
     """`with Catalog.open() as catalog: ...`
 
     For one thread; another one opens its own. Any number of them, in any number of processes, may be open at once.
-    `problem` says why the catalog is in memory alone, if it is.
+    `problem` says why the catalog is in memory alone, if it is. Who calls `refresh` in another thread, and does not
+    want to wait for it here, gives `fresh_seconds` without an end.
     """
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, fresh_seconds: float = FRESH_SECONDS) -> None:
         self.home = home
+        self._fresh_seconds = fresh_seconds
         self.problem: str | None = None
         self._path = home / "catalog.db"
         self._text_path = home / "catalog-text.db"
         self._open: sqlite3.Connection | None = None
         self._texts: sqlite3.Connection | None = None
-        self._refreshed = float("-inf")
+        self._refreshed = float("-inf") if fresh_seconds < float("inf") else 0.0
 
     @classmethod
     def open(cls, home: Path | None = None) -> Self:
@@ -104,11 +106,10 @@ class Catalog:
     def index(self, progress: Progress | None = None, *, seconds: float = float("inf")) -> bool:
         """Take into the search index what is not in it yet, the one last active first; for no longer than this, if it
         is given. Whether all is in it then. Where another process is at it, this one leaves it to that."""
-        if time.monotonic() - self._refreshed > FRESH_SECONDS:
-            self.refresh()
         from agent_logger.catalog.background import indexing
         from agent_logger.catalog.search import index
 
+        self._asked(lambda _: None)
         with indexing(self.home) as mine:
             if not mine:
                 return self.coverage.is_whole
@@ -166,17 +167,40 @@ class Catalog:
         """Of the session, as the wire saw them, in the order of time; none if it did not."""
         from agent_logger.catalog.calls import calls_of
 
-        found = self.called(session_id)
-        if len(found) != 1:
-            return []
-        sources = self._asked(lambda database: questions.sources_of(database, found[0]))
-        return calls_of(Path(it.path) for it in sources if it.agent is None)
+        return calls_of(self._logs(session_id))
 
     def call(self, session_id: str, call: str) -> "CallDetail | None":
         """One of them in full, by its id, or the beginning of it."""
         from agent_logger.catalog.calls import call_detail
 
         return call_detail(self.calls(session_id), call)
+
+    def calls_by_turn(self, session_id: str) -> "dict[int | None, list[WireCall]]":
+        """The same under the turns they were made for, by the place in `Session.turns`; `None`: there is no turn."""
+        from agent_logger.catalog.served import calls_by_turn
+
+        session = self.session(session_id)
+        return calls_by_turn(session, self.calls(session_id)) if session else {}
+
+    def tree(self, session_id: str) -> "SessionNode | None":
+        """Its sub-agents and branches, and the sessions it was forked from or that were forked from it."""
+        from agent_logger.catalog.tree import Details, branches_of, tree
+
+        found = self.called(session_id)
+        details = Details(self.summary, self.session, lambda name: branches_of(self._logs(name)))
+        return tree(found[0], self._asked(questions.parents), details) if len(found) == 1 else None
+
+    def places(self, session_id: str) -> "list[Place]":
+        """Where a session is told of, by each who saw it; nothing if it is not one that is meant."""
+        from agent_logger.catalog.sessions import place_of
+
+        found = self.called(session_id)
+        if len(found) != 1:
+            return []
+        return [place_of(it) for it in self._asked(lambda database: questions.sources_of(database, found[0]))]
+
+    def _logs(self, session_id: str) -> list[Path]:
+        return [it.path for it in self.places(session_id) if it.agent is None]
 
     def ledger(self, wanted: Filter | None = None, *, session: str | None = None) -> "Iterator[LedgerRow]":
         """Every response of a model once, in the order of time; of one session only, if that is given."""
@@ -223,7 +247,7 @@ class Catalog:
     # ------------------------------------------------------------ the database, whatever happens to it
 
     def _asked(self, question: Callable[[sqlite3.Connection], T]) -> T:
-        if time.monotonic() - self._refreshed > FRESH_SECONDS:
+        if time.monotonic() - self._refreshed > self._fresh_seconds:
             self.refresh()
         return self._safely(question)
 

@@ -16,6 +16,7 @@ import msgspec
 
 from agent_logger.errors import SourceError
 from agent_logger.store import foreign
+from agent_logger.store.archived import gone
 from agent_logger.store.claude_files import is_id
 from agent_logger.store.layout import agent_files, claude_roots, facts_path
 from agent_logger.store.parts import part_of
@@ -38,7 +39,7 @@ class Found(NamedTuple):
     modified: float
     size: int
     stamp: str
-    others: tuple[str, ...] = ()  # paths of its sub-agents' files, where these are found here
+    others: tuple[str, ...] | None = None  # paths of its sub-agents' files; none: the reader looks for them
 
 
 class Remembered:
@@ -60,7 +61,11 @@ class Remembered:
 def found(home: Path, remembered: Remembered) -> Iterator[Found]:
     for folder in log_folders(home):
         yield from own_logs(folder)
-    yield from agent_sessions(remembered)
+    present = set()
+    for it in agent_sessions(remembered):
+        present.add((it.agent, it.name))
+        yield it
+    yield from _archived_sessions(home, present)
 
 
 def agent_sessions(remembered: Remembered) -> Iterator[Found]:
@@ -118,13 +123,17 @@ _fact = msgspec.json.Decoder(_Fact)
 
 def log_folders(home: Path) -> list[Path]:
     """Where we have ever written logs to, and they are still there."""
+    facts = (_read_fact(line) for line in _fact_lines(home))
+    folders = dict.fromkeys(fact.path for fact in facts if fact.type == "log_folder" and fact.path)
+    kept = str(home / "projects")  # our transcripts, of which nobody needs to be told
+    return [Path(folder) for folder in [*folders, kept] if os.path.isdir(folder)]
+
+
+def _fact_lines(home: Path) -> list[bytes]:
     try:
-        lines = facts_path(home).read_bytes().split(b"\n")
+        return facts_path(home).read_bytes().split(b"\n")
     except OSError:
         return []
-    facts = (_read_fact(line) for line in lines)
-    folders = dict.fromkeys(fact.path for fact in facts if fact.type == "log_folder" and fact.path)
-    return [Path(folder) for folder in folders if os.path.isdir(folder)]
 
 
 def _read_fact(line: bytes) -> _Fact:
@@ -337,6 +346,17 @@ def _opencode_stamps(path: Path) -> list[tuple[str, float, int, str]]:
         return opencode.session_stamps(path)
     except (SourceError, OSError):
         return []
+
+
+def _archived_sessions(home: Path, present: Iterable[tuple[str | None, str]]) -> Iterator[Found]:
+    """What we have kept of agents, and they have no more."""
+    for it in gone(home, present):
+        files = _Files()
+        if stat := _stat(str(it.copy.path)):
+            files.add_stat(stat, "")
+        key = f"{it.file}#{it.id}" if it.agent == _OPENCODE else str(it.file)
+        others = tuple(map(str, it.others)) or None
+        yield Found(key, it.agent, str(it.file), it.id, it.modified, files.size, files.stamp, others)
 
 
 def _stat(path: str) -> os.stat_result | None:

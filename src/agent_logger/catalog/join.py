@@ -7,7 +7,9 @@ Nothing depends on the order in which sessions come, for they are ranked by what
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from agent_logger.catalog.merge import KNOW_THE_END, agent_of, exchange_of, first, turn_of, utc
 from agent_logger.catalog.same import Copy, Joined, Same, rank_of
@@ -136,32 +138,24 @@ class _Joining:
     def _put_beside(
         self, source: int, joined: Joined, turns: Sequence[Joined], number: int, home: list[Joined]
     ) -> None:
-        """Behind the one before it in its thread; before the one behind it; else behind the one before it."""
-        thread = joined.first.turn.thread
+        """Behind the one before it in its thread; before the one behind it; else behind the one before it. Those
+        that this session does not tell of are passed by time."""
         before = [it for it in turns[:number] if it in self._home]
         behind = [it for it in turns[number + 1 :] if it in self._home]
-        own_before = [it for it in before if it.first.turn.thread == thread]
-        own_behind = [it for it in behind if it.first.turn.thread == thread]
-        if own_before or (before and not own_behind):
-            neighbour = (own_before or before)[-1]
-            home = self._home[neighbour]
-            self._put(joined, home, self._later(source, joined, home, home.index(neighbour) + 1))
-        elif own_behind or behind:
+        own_before, own_behind = _of_thread(before, joined), _of_thread(behind, joined)
+        if behind and not own_before and (own_behind or not before):
             neighbour = (own_behind or behind)[0]
             home = self._home[neighbour]
-            self._put(joined, home, home.index(neighbour))
+            at = home.index(neighbour)
+            while at > 0 and (home[at - 1] in behind or _is_later(home[at - 1], joined, source)):
+                at -= 1
         else:
-            self._put(joined, home, self._later(source, joined, home, 0))
-
-    def _later(self, source: int, joined: Joined, home: Sequence[Joined], at: int) -> int:
-        """Past those that this session does not tell of and that began before."""
-        began = joined.first.at
-        while at < len(home) and began is not None and not home[at].tells(source):
-            known = home[at].first.at
-            if known is None or known > began:
-                break
-            at += 1
-        return at
+            neighbours = own_before or before
+            home = self._home[neighbours[-1]] if neighbours else home
+            at = home.index(neighbours[-1]) + 1 if neighbours else 0
+            while at < len(home) and (home[at] in before or _is_earlier(home[at], joined, source)):
+                at += 1
+        self._put(joined, home, at)
 
     def _put(self, joined: Joined, home: list[Joined], at: int) -> None:
         home.insert(at, joined)
@@ -195,6 +189,20 @@ def _copies(source: int, session: Session) -> Iterable[Copy]:
     for number, exchange in enumerate(session.exchanges):
         yield from (Copy(turn, session, source, number) for turn in exchange.turns)
     yield from (Copy(turn, session, source, None) for turn in session.side_turns)
+
+
+def _of_thread(turns: Iterable[Joined], joined: Joined) -> list[Joined]:
+    return [it for it in turns if it.first.turn.thread == joined.first.turn.thread]
+
+
+def _is_earlier(known: Joined, joined: Joined, source: int) -> bool:
+    one, two = known.first.at, joined.first.at
+    return not known.tells(source) and one is not None and two is not None and one <= two
+
+
+def _is_later(known: Joined, joined: Joined, source: int) -> bool:
+    one, two = known.first.at, joined.first.at
+    return not known.tells(source) and one is not None and two is not None and one > two
 
 
 def _began(exchange: Exchange) -> float | None:

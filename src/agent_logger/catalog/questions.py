@@ -72,13 +72,15 @@ def count_sessions(database: sqlite3.Connection, wanted: Filter) -> int:
     return int(count)
 
 
-_SUMMARY = """
+# A branch of a wire log names the log, whose session may have another name.
+_PARENT = """
+    (SELECT coalesce(min(log.session), own.parent) FROM sources log WHERE log.name = own.parent AND log.agent IS NULL)
+"""
+_SUMMARY = f"""
     SELECT id, agent, project, title, models, started, ended, exchanges, turns, tool_calls, errors, active_seconds,
         input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cache_write_1h_tokens, nano_usd,
         unpriced, unpriced_reason, reported_cost_usd, context_tokens, peak_context_tokens, witnesses,
-        (SELECT coalesce(min(log.session), own.parent) FROM sources log
-            WHERE log.name = own.parent AND log.agent IS NULL),
-        modified
+        {_PARENT}, modified
     FROM sessions own WHERE id IN (SELECT value FROM json_each(?))
 """
 
@@ -171,6 +173,12 @@ def _cost(nano: int | None, unpriced: int, reason: str | None) -> Cost:
     )
 
 
+def parents(database: sqlite3.Connection) -> dict[str, str | None]:
+    """Of every session the one that it was forked from."""
+    rows = database.execute(f"SELECT id, {_PARENT} FROM sessions own")
+    return {name: parent if parent != name else None for name, parent in rows}
+
+
 def called(database: sqlite3.Connection, wanted: str) -> list[str]:
     """The sessions that are meant: by id, by the name of a log or its path; else all that begin so."""
     for where in ("id = ?1", "id IN (SELECT session FROM sources WHERE name = ?1 OR path = ?1)", _BEGINS):
@@ -215,4 +223,4 @@ def sources_of(database: sqlite3.Connection, session: str) -> list[Found]:
         (session,),
     )
     found = (Found(*row) for row in rows)
-    return [it._replace(others=tuple(json.loads(str(it.others)))) for it in found]
+    return [it._replace(others=tuple(json.loads(str(it.others)))) if it.others else it for it in found]

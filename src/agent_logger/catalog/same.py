@@ -7,12 +7,16 @@ no such id, what was said and what was billed, in order; that is a guess, and th
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from typing import TypeVar
 
 from agent_logger.catalog.ledger import LONG_REQUEST_ID, is_unique_id
 from agent_logger.formats.session_responses import family_of
 from agent_logger.prices import canonical
+from agent_logger.redact import Redactor
 from agent_logger.session import JoinedBy, Session, Turn, Witness
 
+T = TypeVar("T")
 LONG_TOOL_ID = 16  # characters; servers that count give the same ones in every answer
 FAR_SECONDS = 3600.0  # what is further apart is not the same, unless an id says so
 
@@ -130,7 +134,7 @@ def _nearest(fitting: Sequence[Joined], copy: Copy) -> Joined:
 
 def _fits(joined: Joined, copy: Copy) -> bool:
     """Not twice in one session; for one witness two moments are two responses; nothing is joined over an hour; and
-    what was billed otherwise was said again."""
+    what was said or billed otherwise is another."""
     if joined.tells(copy.source) or _are_two(joined, copy):
         return False
     if any(it.rank == copy.rank and it.at != copy.at for it in joined.copies):
@@ -138,8 +142,13 @@ def _fits(joined: Joined, copy: Copy) -> bool:
     one, two = joined.first.at, copy.at
     if one is not None and two is not None and abs(one - two) > FAR_SECONDS:
         return False
-    billed = {it.turn.usage for it in joined.copies if it.turn.usage}
-    return not billed or copy.turn.usage is None or copy.turn.usage in billed
+    return _agree({it.turn.usage for it in joined.copies}, copy.turn.usage) and _agree(
+        {_said(it) for it in joined.copies}, _said(copy)
+    )
+
+
+def _agree(known: set[T | None], told: T | None) -> bool:
+    return told is None or told in known or known == {None}
 
 
 def _are_two(joined: Joined, copy: Copy) -> bool:
@@ -171,26 +180,30 @@ def _vendor_id(copy: Copy) -> str | None:
 
 
 def _said_and_billed(copy: Copy) -> Hashable:
-    said, billed = said_in(copy.turn), copy.turn.usage
-    return (said, billed) if any(said) and billed else None
+    said, billed = _said(copy), copy.turn.usage
+    return (said, billed) if said and billed else None
 
 
 def _billed(copy: Copy) -> Hashable:
     model, usage = copy.turn.model or "", copy.turn.usage
-    return (
-        (canonical(model) or model, usage)
-        if usage and (usage.context_tokens or usage.output_tokens)
-        else None
-    )
+    if not usage or not (usage.context_tokens or usage.output_tokens):
+        return None
+    return canonical(model) or model, usage
 
 
-def _said(copy: Copy) -> Hashable:
-    """Where one of them does not tell what was billed."""
-    said = said_in(copy.turn)
+def _said(copy: Copy) -> tuple[str, ...] | None:
+    said = said_in(copy.turn, hidden=True)
     return said if any(said) else None
 
 
-def said_in(turn: Turn) -> tuple[str, ...]:
-    """The words, and the tools that were called; without blanks, which clients trim."""
-    texts = "".join(block.text for block in turn.blocks if block.kind == "text")
-    return ("".join(texts.split()), *(block.name or "" for block in turn.blocks if block.kind == "tool_use"))
+def said_in(turn: Turn, *, hidden: bool = False) -> tuple[str, ...]:
+    """The words, and the tools that were called; without blanks, which clients trim. `hidden`: without keys, which
+    some witnesses hide."""
+    text = "".join(block.text for block in turn.blocks if block.kind == "text")
+    text = _redactor().redact_text(text, "").data if hidden else text
+    return ("".join(text.split()), *(block.name or "" for block in turn.blocks if block.kind == "tool_use"))
+
+
+@cache
+def _redactor() -> Redactor:
+    return Redactor(bytes(32))  # the HMACs are thrown away, so any key will do

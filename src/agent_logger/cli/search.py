@@ -93,4 +93,3 @@ def _print(hits: "Sequence[Hit]") -> None:
         output.echo_marked("  " + hit.snippet, ((low + 2, high + 2) for low, high in hit.marks))
         turn = "" if hit.turn is None else f" --turn {hit.turn}"
         output.echo(f"  agent-logger show {hit.session[:8]}{turn}")
-
