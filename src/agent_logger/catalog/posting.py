@@ -11,11 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
+from msgspec.structs import replace
 
 from agent_logger.catalog.columns import WITNESS_SETS, micros_of
 from agent_logger.catalog.database import hashed, listed
 from agent_logger.catalog.found import Found
 from agent_logger.catalog.ledger import NOBODY, Ledger, LedgerRow, shared_key
+from agent_logger.catalog.scan import REMOVED
 from agent_logger.catalog.totals import Sum, Total
 from agent_logger.catalog.witness import Told, packed, unpacked
 from agent_logger.formats.claude_code.tree import Lineage, parent_of
@@ -162,14 +164,16 @@ def _derive(database: sqlite3.Connection, names: set[str], fresh: Mapping[str, _
     for session, source in _sources(database, names, fresh):
         gathered.setdefault(session, _Gathered()).sources.append(source)
         ledger.add(source.responses)
+    families = _parted(gathered)
+    parents = _parents(gathered, families)
+    first = _First(gathered, parents)
     for row in ledger.rows():
-        gathered[row.session].rows.append(row)
+        placed = first.placed(row)
+        gathered[placed.session].rows.append(placed)
     _replace_rows(database, names, [row for it in gathered.values() for row in it.rows])
     gone = (listed(names - gathered.keys()),)
     for table, column in (("sessions", "id"), ("places", "session")):
         database.execute(f"DELETE FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))", gone)
-    families = _parted(gathered)
-    parents = _parents(gathered, families)
     sessions = (_session_values(name, it, families[name], parents.get(name)) for name, it in gathered.items())
     database.executemany(_UPSERT_SESSION, sessions)
 
@@ -180,9 +184,9 @@ def _sources(
     rows = database.execute(
         """
         SELECT session, key, agent, parent, witnesses, size, modified, stamp, responses FROM sources
-        WHERE session IN (SELECT value FROM json_each(?)) ORDER BY key
+        WHERE session IN (SELECT value FROM json_each(?)) AND damage IS NOT ? ORDER BY key
         """,
-        (listed(names),),
+        (listed(names), REMOVED),
     )
     for session, key, agent, parent, witnesses, size, modified, stamp, data in rows:
         told = fresh.get(key) or _Responses(unpacked(data))
@@ -262,6 +266,33 @@ def _parents(gathered: Mapping[str, _Gathered], families: Mapping[str, str]) -> 
             elif len(relatives) > 1 and (parent := parent_of(own, relatives)):
                 found[own.session] = parent.session
     return found
+
+
+class _First:
+    """Where a response stood first: copies may keep its time, so that the ledger cannot tell, but a fork has what its
+    parent had."""
+
+    def __init__(self, gathered: Mapping[str, _Gathered], parents: Mapping[str, str]) -> None:
+        self._parents = parents
+        related = set(parents) | set(parents.values())
+        self._told = {name: _told(it) for name, it in gathered.items() if name in related}
+
+    def placed(self, row: LedgerRow) -> LedgerRow:
+        session = row.session
+        said, seen = (row.message_id, row.at if row.message_id is None else None), {session}
+        while (
+            (parent := self._parents.get(session))
+            and parent not in seen
+            and said in self._told.get(parent, ())
+        ):
+            session = parent
+            seen.add(session)
+        return row if session == row.session else replace(row, session=session)
+
+
+def _told(it: _Gathered) -> set[tuple[object, object]]:
+    responses = (row for source in it.sources for row in source.responses)
+    return {(row.message_id, row.at if row.message_id is None else None) for row in responses}
 
 
 def _lineage(name: str, it: _Gathered) -> Lineage:

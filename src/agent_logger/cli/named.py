@@ -8,6 +8,7 @@ from agent_logger import config
 from agent_logger.errors import SourceError
 
 if TYPE_CHECKING:
+    from agent_logger.catalog.catalog import Catalog
     from agent_logger.catalog.sessions import Place
     from agent_logger.session import Session
 
@@ -30,10 +31,18 @@ def places_called(settings: config.Settings, wanted: str) -> "list[Place]":
     with Catalog.open(settings.home) as catalog:
         if found := catalog.places(wanted):
             return found
-        names = catalog.called(wanted)
-    if not names:
-        if found := called(settings.home, wanted):  # a path of a log that nobody was told of
+        # Or it is the path of a log that nobody was told of.
+        if not catalog.called(wanted) and (found := called(settings.home, wanted)):
             return found
+        return catalog.places(one_called(catalog, wanted))
+
+
+def one_called(catalog: "Catalog", wanted: str) -> str:
+    """Its id."""
+    names = catalog.called(wanted)
+    if not names:
         raise SourceError(f"no session {wanted!r}; 'agent-logger ls' lists them")
-    told = names[:MOST_CANDIDATES] + ["..."] * (len(names) > MOST_CANDIDATES)
-    raise click.UsageError(f"{wanted!r} may be any of {', '.join(told)}; say more of it, or the path")
+    if len(names) > 1:
+        told = names[:MOST_CANDIDATES] + ["..."] * (len(names) > MOST_CANDIDATES)
+        raise click.UsageError(f"{wanted!r} may be any of {', '.join(told)}; say more of it, or the path")
+    return names[0]
