@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from agent_logger.catalog.columns import BIT
-from agent_logger.catalog.database import writing
+from agent_logger.catalog.database import storable, writing
 from agent_logger.catalog.found import Found
 from agent_logger.catalog.posting import Read, post
 from agent_logger.catalog.scan import REMOVED, Progress, count_change
@@ -54,7 +54,7 @@ def _without(removed: frozenset[str], it: Read) -> Read:
 def _before(database: sqlite3.Connection, it: Found) -> Told | None:
     row = database.execute(
         "SELECT session, parent, witnesses, responses, position FROM sources WHERE key = ? AND position IS NOT NULL",
-        (it.key,),
+        (storable(it.key),),
     ).fetchone()
     if row is None:
         return None

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from agent_logger.catalog.columns import WITNESS_SETS, micros_of
-from agent_logger.catalog.database import hashed, listed
+from agent_logger.catalog.database import hashed, listed, storable
 from agent_logger.catalog.found import Found
 from agent_logger.catalog.ledger import NOBODY, Ledger, LedgerRow, shared_key
 from agent_logger.catalog.scan import REMOVED
@@ -69,13 +69,13 @@ class _Responses:
 def _keep(database: sqlite3.Connection, it: Read, keys: list[int]) -> None:
     found, told = it.found, it.told
     values = (
-        found.key,
-        found.path,
+        storable(found.key),
+        storable(found.path),
         found.agent,
-        found.name,
+        storable(found.name),
         None if found.others is None else listed(found.others),
-        told.session,
-        told.parent,
+        storable(told.session),
+        told.parent and storable(told.parent),
         told.witnesses,
         found.size,
         found.modified,
@@ -226,8 +226,9 @@ def _numbers(
     into = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))}) RETURNING id"
     numbers: dict[tuple[str | None, ...], int] = {}
     for values in sorted(wanted, key=str):
-        row = database.execute(f"SELECT id FROM {table} WHERE {same}", values).fetchone()
-        numbers[values] = (row or database.execute(into, values).fetchone())[0]
+        told = [it and storable(it) for it in values]
+        row = database.execute(f"SELECT id FROM {table} WHERE {same}", told).fetchone()
+        numbers[values] = (row or database.execute(into, told).fetchone())[0]
     return numbers
 
 
@@ -315,7 +316,7 @@ def _ledger_values(row: LedgerRow) -> tuple[object, ...]:
     unpriced = isinstance(row.nano_usd, str)
     return (
         None if row.at is None else micros_of(row.at),
-        row.message_id,
+        row.message_id and storable(row.message_id),
         *(row.tokens or NO_USAGE),
         None if unpriced else row.nano_usd,
         row.nano_usd if unpriced else None,
@@ -343,7 +344,7 @@ def _session_values(name: str, it: _Gathered, family: str, parent: str | None) -
         name,
         family,
         _agent(it),
-        _project(it),
+        storable(_project(it) or "") or None,
         listed(_models(it)),
         started,
         ended,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from agent_logger.catalog.columns import BIT, WITNESS_SETS, micros_of, time_of
-from agent_logger.catalog.database import hashed, listed
+from agent_logger.catalog.database import hashed, listed, restored, storable
 from agent_logger.catalog.found import Found
 from agent_logger.catalog.summary import Filter, SessionSummary
 from agent_logger.prices import price_date
@@ -55,7 +55,8 @@ def _where(wanted: Filter) -> tuple[str, list[object]]:
         ("modified >= ?", time.time() - LIVE_SECONDS if wanted.live else None),
     ]
     given = [(term, value) for term, value in terms if value is not None and value != ""]
-    return " AND ".join(term for term, _ in given) or "1", [value for _, value in given]
+    values = [storable(value) if isinstance(value, str) else value for _, value in given]
+    return " AND ".join(term for term, _ in given) or "1", values
 
 
 def session_ids(
@@ -94,7 +95,7 @@ def summaries(database: sqlite3.Connection, ids: Sequence[str]) -> list[SessionS
         ORDER BY agent IS NULL, key
     """
     for session, path in database.execute(query, given):
-        paths.setdefault(session, []).append(Path(path))
+        paths.setdefault(session, []).append(Path(restored(path)))
     now = time.time()
     found = {row[0]: _summary(row, paths.get(row[0], []), now) for row in database.execute(_SUMMARY, given)}
     return [found[name] for name in ids if name in found]
@@ -182,7 +183,9 @@ def parents(database: sqlite3.Connection) -> dict[str, str | None]:
 def called(database: sqlite3.Connection, wanted: str) -> list[str]:
     """The sessions that are meant: by id, by the name of a log or its path; else all that begin so."""
     for where in ("id = ?1", "id IN (SELECT session FROM sources WHERE name = ?1 OR path = ?1)", _BEGINS):
-        rows = database.execute(f"SELECT id FROM sessions WHERE {where} ORDER BY active DESC", (wanted,))
+        rows = database.execute(
+            f"SELECT id FROM sessions WHERE {where} ORDER BY active DESC", (storable(wanted),)
+        )
         if found := [name for (name,) in rows]:
             return found
     return []
@@ -222,5 +225,9 @@ def sources_of(database: sqlite3.Connection, session: str) -> list[Found]:
         """,
         (session,),
     )
-    found = (Found(*row) for row in rows)
+    found = (Found(*map(_restored, row)) for row in rows)
     return [it._replace(others=tuple(json.loads(str(it.others)))) if it.others else it for it in found]
+
+
+def _restored(value: Any) -> Any:
+    return restored(value) if isinstance(value, str) else value

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent_logger.catalog.database import writing
+from agent_logger.catalog.database import storable, writing
 from agent_logger.catalog.found import Found, Remembered, found
 from agent_logger.prices import price_date
 from agent_logger.store import foreign
@@ -35,9 +35,9 @@ def refresh(database: sqlite3.Connection, home: Path, progress: Progress | None 
     before = (foreign.work.files, foreign.work.bytes)
     remembered = Remembered(_remembered(database))
     removed = frozenset(tombstones(home))
-    there = {it.key: it for it in found(home, remembered) if it.name not in removed}
+    there = {storable(it.key): it for it in found(home, remembered) if it.name not in removed}
     known = {key: told for key, *told in database.execute("SELECT key, stamp, damage, session FROM sources")}
-    changed = [it for it in there.values() if _is_changed(it, known.get(it.key), removed)]
+    changed = [it for key, it in there.items() if _is_changed(it, known.get(key), removed)]
     changed.sort(key=lambda it: -it.modified)
     gone = [key for key in known if key not in there]
     if gone or remembered.new:
@@ -102,5 +102,5 @@ def _remembered(database: sqlite3.Connection) -> dict[str, tuple[str, str]]:
 
 
 def _remember(database: sqlite3.Connection, remembered: Remembered) -> None:
-    rows = ((path, *told) for path, told in remembered.new.items())
+    rows = ((storable(path), *told) for path, told in remembered.new.items())
     database.executemany("INSERT OR REPLACE INTO remembered VALUES (?, ?, ?)", rows)
