@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from agent_logger.capture.logger import SessionLogger
+    from agent_logger.capture.runner import RunResult, run, run_async, stream
     from agent_logger.catalog.catalog import Catalog
     from agent_logger.catalog.sessions import discover, find_session
     from agent_logger.catalog.summary import Filter, Hit, SessionSummary
@@ -21,10 +22,14 @@ if TYPE_CHECKING:
         ToolUseRecord,
         UserRecord,
     )
+    from agent_logger.formats.cli_output.events import Event
+    from agent_logger.formats.cli_output.outcome import Failure, RunMetadata
+    from agent_logger.formats.hooks import HookInput
     from agent_logger.prices import price
     from agent_logger.records import Exchange as ExchangeRecord
     from agent_logger.records import ExchangeStats, Message, SessionEnd, SessionStart
     from agent_logger.session import Block, Cost, Exchange, Session, SubAgent, ToolCall, Turn, Usage
+    from agent_logger.storage import FileStorage, InMemoryStorage, SessionStorage, StoredSession
     from agent_logger.store.read import read_session
 
 __version__ = "0.1.0"
@@ -34,18 +39,27 @@ _HOMES = {
     "Block": "session",
     "Catalog": "catalog.catalog",
     "Cost": "session",
+    "Event": "formats.cli_output.events",
     "Exchange": "session",
     "ExchangeRecord": "records:Exchange",  # the line of a log; `Exchange` is what all witnesses say together
     "ExchangeStats": "records",
+    "Failure": "formats.cli_output.outcome",
+    "FileStorage": "storage",
     "Filter": "catalog.summary",
     "Hit": "catalog.summary",
+    "InMemoryStorage": "storage",
+    "HookInput": "formats.hooks",
     "Message": "records",
     "ResultRecord": "formats.claude_code.records",
+    "RunMetadata": "formats.cli_output.outcome",
+    "RunResult": "capture.runner",
     "Session": "session",
     "SessionEnd": "records",
     "SessionLogger": "capture.logger",
     "SessionStart": "records",
+    "SessionStorage": "storage",
     "SessionSummary": "catalog.summary",
+    "StoredSession": "storage",
     "SubAgent": "session",
     "SummaryRecord": "formats.claude_code.records",
     "SystemRecord": "formats.claude_code.records",
@@ -60,6 +74,9 @@ _HOMES = {
     "find_session": "catalog.sessions",
     "price": "prices",
     "read_session": "store.read",
+    "run": "capture.runner",
+    "run_async": "capture.runner",
+    "stream": "capture.runner",
 }
 
 __all__ = [
@@ -67,18 +84,27 @@ __all__ = [
     "Block",
     "Catalog",
     "Cost",
+    "Event",
     "Exchange",
     "ExchangeRecord",
     "ExchangeStats",
+    "Failure",
+    "FileStorage",
     "Filter",
     "Hit",
+    "HookInput",
+    "InMemoryStorage",
     "Message",
     "ResultRecord",
+    "RunMetadata",
+    "RunResult",
     "Session",
     "SessionEnd",
     "SessionLogger",
     "SessionStart",
+    "SessionStorage",
     "SessionSummary",
+    "StoredSession",
     "SubAgent",
     "SummaryRecord",
     "SystemRecord",
@@ -93,6 +119,9 @@ __all__ = [
     "find_session",
     "price",
     "read_session",
+    "run",
+    "run_async",
+    "stream",
 ]
 
 

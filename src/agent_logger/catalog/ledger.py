@@ -36,10 +36,9 @@ from agent_logger.catalog.columns import (
 )
 from agent_logger.catalog.order import same_by_order
 from agent_logger.formats.responses import ModelResponse
-from agent_logger.prices import Tokens, nano_usd, price_date
+from agent_logger.prices import NO_USAGE, Tokens, nano_usd, price_date
 from agent_logger.session import SYNTHETIC, Cost, Usage, Witness
 
-NO_USAGE = "no usage"
 NOBODY = ("", "unknown")
 
 JoinedBy = Literal["message id", "request id", "time", "order"]

@@ -6,9 +6,10 @@ blocks are those of the copy that tells most of them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from agent_logger.catalog.columns import NEVER, NOT_REPORTED, Entry, Kind, Place, merged, tokens_of
 from agent_logger.catalog.same import JOINED, RANK, Joined, said_in

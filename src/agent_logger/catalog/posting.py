@@ -96,9 +96,7 @@ def _keep(database: sqlite3.Connection, it: Read, keys: list[int]) -> None:
         it.damage,
     )
     (source,) = database.execute(_KEEP, values).fetchone()
-    database.executemany(
-        "INSERT OR IGNORE INTO keys VALUES (?, ?)", [(key, source) for key in keys]
-    )
+    database.executemany("INSERT OR IGNORE INTO keys VALUES (?, ?)", [(key, source) for key in keys])
 
 
 _KEEP = """
@@ -185,9 +183,7 @@ def _derive(database: sqlite3.Connection, names: set[str], fresh: Mapping[str, _
         database.execute(f"DELETE FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))", gone)
     families = _parted(gathered)
     parents = _parents(gathered, families)
-    sessions = (
-        _session_values(name, it, families[name], parents.get(name)) for name, it in gathered.items()
-    )
+    sessions = (_session_values(name, it, families[name], parents.get(name)) for name, it in gathered.items())
     database.executemany(_UPSERT_SESSION, sessions)
 
 
@@ -201,8 +197,9 @@ def _sources(
         """,
         (listed(names),),
     )
-    for session, key, *told, data in rows:
-        yield session, _Source(*told, fresh.get(key) or _Responses(unpacked(data)))
+    for session, key, agent, parent, witnesses, size, modified, stamp, data in rows:
+        told = fresh.get(key) or _Responses(unpacked(data))
+        yield session, _Source(agent, parent, witnesses, size, modified, stamp, told)
 
 
 def _replace_rows(database: sqlite3.Connection, sessions: set[str], rows: Sequence[LedgerRow]) -> None:
@@ -285,7 +282,9 @@ def _lineage(name: str, it: _Gathered) -> Lineage:
     told = (source.parent for source in it.sources if source.parent and source.parent != name)
     return Lineage(
         session=name,
-        message_ids=list(dict.fromkeys(row.message_id for row in main if row.message_id and is_unique(row.message_id))),
+        message_ids=list(
+            dict.fromkeys(row.message_id for row in main if row.message_id and is_unique(row.message_id))
+        ),
         began=min((row.at for row in main if row.at), default=None),
         forked_from=next(told, None),
     )
@@ -351,7 +350,7 @@ _UPSERT_SESSION = f"""
         output_tokens, cache_read_tokens, cache_write_tokens, cache_write_1h_tokens, nano_usd, unpriced,
         unpriced_reason, reported_cost_usd, context_tokens, peak_context_tokens, witnesses, parent, modified, size,
         stamp, exchanges, tool_calls, errors)
-    VALUES ({', '.join('?' * 25)}, 0, 0, 0)
+    VALUES ({", ".join("?" * 25)}, 0, 0, 0)
     ON CONFLICT (id) DO UPDATE SET family = excluded.family, agent = excluded.agent,
         project = coalesce(project, excluded.project), models = excluded.models,
         started = min(coalesce(started, excluded.started), coalesce(excluded.started, started)),

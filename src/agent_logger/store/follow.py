@@ -118,8 +118,7 @@ def _is_same(fd: int, position: Position) -> bool:
     if seen.st_ino != position.inode or seen.st_size < position.offset:
         return False
     return (
-        _hash(fd, 0, position.prefix_bytes) == position.prefix
-        and _tail(fd, position.offset) == position.tail
+        _hash(fd, 0, position.prefix_bytes) == position.prefix and _tail(fd, position.offset) == position.tail
     )
 
 

@@ -16,7 +16,7 @@ import sqlite3
 import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -36,7 +36,9 @@ Row = dict[str, Any]
 def session_ids(path: Path) -> list[str]:
     """Those that no other session started, the newest first. Raises `SourceError`, `FileNotFoundError`."""
     with _opened(path) as database:
-        return _roots(list(_rows(database, "SELECT id, parent_id FROM session ORDER BY time_created DESC, id")))
+        return _roots(
+            list(_rows(database, "SELECT id, parent_id FROM session ORDER BY time_created DESC, id"))
+        )
 
 
 def _roots(rows: list[Row]) -> list[str]:
@@ -150,6 +152,16 @@ def _value(name: str, value: Any) -> Any:
     if isinstance(value, bytes) and name != "data":
         return value.decode("utf-8", "replace")
     return value
+
+
+def copy(path: Path, to: Path) -> None:
+    """The whole database as it is now, its log included, into an empty file. Raises `SourceError`, `OSError`."""
+    with _opened(path) as database:
+        try:
+            with closing(sqlite3.connect(to)) as target:
+                database.backup(target)
+        except sqlite3.Error as error:
+            raise SourceError(f"{path}: {error}") from error
 
 
 # ---------------------------------------------------------------- opening
