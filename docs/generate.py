@@ -25,6 +25,7 @@ from agent_logger.formats.events import Event
 from agent_logger.records import KINDS, Kind
 from agent_logger.session import Session
 from agent_logger.store import verify
+from agent_logger.store.context import Context
 from agent_logger.store.usage import FolderUsage
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -193,6 +194,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "docs/COMPATIBILITY.md": compatibility.page,
     "docs/config.md": config_page,
     "docs/schemas/archive.json": partial(report_schema, "agent-logger archive --json", archive.ArchiveReport),
+    "docs/schemas/context.json": partial(report_schema, "agent-logger context --json", Context),
     "docs/schemas/config.json": partial(report_schema, "agent-logger config --json", config.Report),
     "docs/schemas/du.json": partial(report_schema, "agent-logger du --json", list[FolderUsage]),
     "docs/schemas/tree.json": partial(report_schema, "agent-logger tree --json", SessionNode),

@@ -22,6 +22,7 @@ from agent_logger.catalog.questions import NEED_DETAILS, Order
 from agent_logger.catalog.scan import Progress, Refreshed, changes, refresh
 from agent_logger.catalog.schema import STEPS
 from agent_logger.catalog.served import calls_by_turn
+from agent_logger.catalog.sessions import Place, place_of
 from agent_logger.catalog.summary import Filter, Hit, SessionSummary
 from agent_logger.catalog.totals import By, Total
 from agent_logger.catalog.tree import Details, SessionNode, branches_of, tree
@@ -36,15 +37,17 @@ class Catalog:
     """`with Catalog.open() as catalog: ...`
 
     For one thread; another one opens its own. Any number of them, in any number of processes, may be open at once.
-    `problem` says why the catalog is in memory alone, if it is.
+    `problem` says why the catalog is in memory alone, if it is. Who calls `refresh` in another thread, and does not
+    want to wait for it here, gives `fresh_seconds` without an end.
     """
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, fresh_seconds: float = FRESH_SECONDS) -> None:
         self.home = home
+        self._fresh_seconds = fresh_seconds
         self.problem: str | None = None
         self._path = home / "catalog.db"
         self._open: sqlite3.Connection | None = None
-        self._refreshed = float("-inf")
+        self._refreshed = float("-inf") if fresh_seconds < float("inf") else 0.0
 
     @classmethod
     def open(cls, home: Path | None = None) -> Self:
@@ -147,12 +150,15 @@ class Catalog:
         details = Details(self.summary, self.session, lambda name: branches_of(self._logs(name)))
         return tree(found[0], self._asked(questions.parents), details) if len(found) == 1 else None
 
-    def _logs(self, session_id: str) -> list[Path]:
+    def places(self, session_id: str) -> list[Place]:
+        """Where a session is told of, by each who saw it; nothing if it is not one that is meant."""
         found = self.called(session_id)
         if len(found) != 1:
             return []
-        sources = self._asked(lambda database: sources_of(database, found[0]))
-        return [Path(it.path) for it in sources if it.agent is None]
+        return [place_of(it) for it in self._asked(lambda database: sources_of(database, found[0]))]
+
+    def _logs(self, session_id: str) -> list[Path]:
+        return [it.path for it in self.places(session_id) if it.agent is None]
 
     def ledger(self, wanted: Filter | None = None, *, session: str | None = None) -> Iterator[LedgerRow]:
         """Every response of a model once, in the order of time; of one session only, if that is given."""
@@ -188,7 +194,7 @@ class Catalog:
     # ------------------------------------------------------------ the database, whatever happens to it
 
     def _asked(self, question: Callable[[sqlite3.Connection], T]) -> T:
-        if time.monotonic() - self._refreshed > FRESH_SECONDS:
+        if time.monotonic() - self._refreshed > self._fresh_seconds:
             self.refresh()
         return self._safely(question)
 

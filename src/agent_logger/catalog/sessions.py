@@ -3,9 +3,11 @@ have deleted."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from agent_logger.catalog.found import Found, Remembered, agent_sessions, found, own_log
 from agent_logger.catalog.join import join

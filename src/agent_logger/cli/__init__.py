@@ -52,6 +52,7 @@ SECTIONS = {
     "Set up": {
         "init": "set a project folder up, so that its logs stay out of git",
         "env": "lines to eval in a shell, so that its agents are recorded",
+        "context": "which instructions and settings apply here",
         "config": "every setting, its value and where it came from",
         "completion": "print the completion script for bash, zsh or fish",
     },

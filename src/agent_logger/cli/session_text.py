@@ -13,7 +13,6 @@ from agent_logger.export.figures import (
     money,
     seconds_text,
     tokens,
-    turn_cost,
     turn_seconds,
     utc,
 )
@@ -100,7 +99,7 @@ class SessionText:
             yield Row.of(fitted(f"({chapter.unfinished}: not complete)", room(self._columns, 0)), "quiet")
 
     def _turn(self, it: NumberedTurn, depth: int) -> Iterator[Row]:
-        seconds, cost = turn_seconds(it.turn), turn_cost(it.turn)
+        seconds, cost = turn_seconds(it.turn), it.turn.cost
         figures = (seconds_text(seconds) if seconds else "", money(cost) if cost else "")
         note = noted(self._columns, depth, "  ".join(filter(None, figures)))
         yield from _marked(self._parts(it, depth, note), f"#{it.number}", note)
