@@ -6,11 +6,11 @@ import shutil
 import subprocess
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from tests.export.hostile import HOSTILE
 from tests.export.html_check import Checked
 from tests.export.sessions import hostile
@@ -69,8 +69,7 @@ def attacks(canary: Canary) -> Session:
     texts = [text.replace("CANARY", canary.url).replace("alert(1)", RAN) for text in HOSTILE]
     sessions = [hostile(text) for text in texts]
     exchanges = [it for session in sessions for it in session.exchanges]
-    numbered = [replace(it, number=number) for number, it in enumerate(exchanges, 1)]
-    return replace(hostile(" ".join(texts)), exchanges=numbered)
+    return replace(hostile(" ".join(texts)), exchanges=exchanges)
 
 
 @pytest.mark.needs("chromium")
