@@ -11,12 +11,14 @@ import msgspec
 from agent_logger.catalog.columns import NEVER, micros_of
 from agent_logger.catalog.database import writing
 from agent_logger.catalog.found import Found
+from agent_logger.catalog.live import in_flight
 from agent_logger.catalog.metrics import active_seconds, tool_calls
 from agent_logger.catalog.posting import listed
 from agent_logger.catalog.scan import count_change
 from agent_logger.catalog.sessions import joined, place_of
 from agent_logger.redact import hidden
 from agent_logger.session import Session
+from agent_logger.store.projects import project_of
 
 LONGEST_TITLE = 500  # characters; a first prompt may be a book
 
@@ -75,7 +77,7 @@ _DETAIL = """
     UPDATE sessions SET detailed = :stamp, title = :title, project = coalesce(:project, project),
         started = coalesce(:started, started), ended = coalesce(:ended, ended), active = coalesce(:ended, active),
         exchanges = :exchanges, tool_calls = :tool_calls, errors = :errors, active_seconds = :active_seconds,
-        parent = coalesce(:parent, parent)
+        parent = coalesce(:parent, parent), in_flight = :in_flight
     WHERE id = :id
 """
 
@@ -85,7 +87,7 @@ def _values(session: Session) -> dict[str, object]:
     title = hidden(session.title)[:LONGEST_TITLE] if session.title else None
     return {
         "title": title,
-        "project": session.project,
+        "project": project_of(session.project) if session.project else None,
         "started": _micros(session.started),
         "ended": _micros(session.ended),
         "exchanges": len(session.exchanges),
@@ -93,6 +95,7 @@ def _values(session: Session) -> dict[str, object]:
         "errors": sum(call.is_error for call in calls),
         "active_seconds": active_seconds(session),
         "parent": session.parent,
+        "in_flight": in_flight(session),
     }
 
 

@@ -10,14 +10,13 @@ from typing import Any, Literal
 
 from agent_logger.catalog.columns import BIT, micros_of, time_of
 from agent_logger.catalog.ledger import WITNESS_SETS, LedgerRow
+from agent_logger.catalog.live import AT_WORK_SECONDS, LIVE_SECONDS, is_live
 from agent_logger.catalog.posting import listed
 from agent_logger.catalog.summary import Filter, SessionSummary
 from agent_logger.catalog.totals import By, Sum, Total, time_key, totals
 from agent_logger.catalog.witness import unpacked
 from agent_logger.prices import price_date
 from agent_logger.session import Cost, Usage
-
-LIVE_SECONDS = 300
 
 Order = Literal["active", "started", "cost", "tokens", "turns", "exchanges", "duration"]
 ORDERS: Mapping[Order, str] = {
@@ -43,6 +42,9 @@ def _since(at: datetime) -> int:
 # ---------------------------------------------------------------- sessions
 
 
+_LIVE = f"? - modified < CASE in_flight WHEN 0 THEN {LIVE_SECONDS} ELSE {AT_WORK_SECONDS} END"
+
+
 def _where(wanted: Filter) -> tuple[str, list[object]]:
     terms: list[tuple[str, object]] = [
         ("agent = ?", wanted.agent),
@@ -53,7 +55,7 @@ def _where(wanted: Filter) -> tuple[str, list[object]]:
         ("started < ?", wanted.until and _since(wanted.until)),
         ("nano_usd >= ?", wanted.min_cost_usd and wanted.min_cost_usd * 1e9),
         ("witnesses & ?", wanted.witness and BIT.get(wanted.witness, 0)),
-        ("modified >= ?", time.time() - LIVE_SECONDS if wanted.live else None),
+        (_LIVE, time.time() if wanted.live else None),
     ]
     given = [(term, value) for term, value in terms if value is not None and value != ""]
     return " AND ".join(term for term, _ in given) or "1", [value for _, value in given]
@@ -73,13 +75,17 @@ def count_sessions(database: sqlite3.Connection, wanted: Filter) -> int:
     return int(count)
 
 
-_SUMMARY = """
+# A branch names the log that it branched off in.
+_PARENT = """
+    (SELECT coalesce(min(log.session), own.parent) FROM sources log
+        WHERE log.name = own.parent AND log.agent IS NULL)
+"""
+
+_SUMMARY = f"""
     SELECT id, agent, project, title, models, started, ended, exchanges, turns, tool_calls, errors, active_seconds,
         input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cache_write_1h_tokens, nano_usd,
         unpriced, unpriced_reason, reported_cost_usd, context_tokens, peak_context_tokens, witnesses,
-        (SELECT coalesce(min(log.session), own.parent) FROM sources log
-            WHERE log.name = own.parent AND log.agent IS NULL),
-        modified
+        {_PARENT}, modified, in_flight
     FROM sessions own WHERE id IN (SELECT value FROM json_each(?))
 """
 
@@ -130,6 +136,7 @@ def _summary(row: Sequence[Any], paths: list[Path], now: float) -> SessionSummar
         bits,
         parent,
         modified,
+        at_work,
     ) = rest
     return SessionSummary(
         id=name,
@@ -157,7 +164,7 @@ def _summary(row: Sequence[Any], paths: list[Path], now: float) -> SessionSummar
         peak_context_tokens=peak,
         witnesses=WITNESS_SETS[bits],
         parent=parent if parent != name else None,
-        live=now - modified < LIVE_SECONDS,
+        live=is_live(modified, now, in_flight=bool(at_work)),
         paths=tuple(dict.fromkeys(paths)),
     )
 
@@ -174,7 +181,7 @@ def _cost(nano: int | None, unpriced: int, reason: str | None) -> Cost:
 
 def parents(database: sqlite3.Connection) -> dict[str, str | None]:
     """Of every session the one that it was forked from."""
-    return dict(database.execute("SELECT id, parent FROM sessions"))
+    return dict(database.execute(f"SELECT id, {_PARENT} FROM sessions own"))
 
 
 def called(database: sqlite3.Connection, wanted: str) -> list[str]:

@@ -151,4 +151,10 @@ SELECT date(at) AS day, model, project, agent, count(*) AS responses, sum(input_
 FROM responses GROUP BY 1, 2, 3, 4;
 """
 
-STEPS = (Step("sessions and ledger", _SESSIONS_AND_LEDGER),)
+_IN_FLIGHT = """
+-- whether its last exchange has no end yet
+ALTER TABLE sessions ADD COLUMN in_flight INTEGER NOT NULL DEFAULT 0;
+UPDATE sessions SET detailed = NULL;
+"""
+
+STEPS = (Step("sessions and ledger", _SESSIONS_AND_LEDGER), Step("exchanges in flight", _IN_FLIGHT))

@@ -8,6 +8,7 @@ import msgspec
 
 from agent_logger.catalog.columns import BIT, micros_of, time_of, tokens_of
 from agent_logger.catalog.found import Found
+from agent_logger.catalog.unnamed import own_name
 from agent_logger.errors import SourceError
 from agent_logger.formats.claude_code.responses import may_read_on
 from agent_logger.formats.claude_code.responses import responses_of as claude_responses_of
@@ -20,6 +21,7 @@ from agent_logger.session import Session, Usage, Witness
 from agent_logger.store import opencode
 from agent_logger.store.agent_sources import codex_sources, gemini_cli_source
 from agent_logger.store.follow import Position, Rest
+from agent_logger.store.projects import project_of
 from agent_logger.store.read import read_session
 from agent_logger.store.sources import claude_source
 
@@ -60,6 +62,16 @@ def source_of(found: Found) -> Source:
 
 def told_by(found: Found, before: Told | None = None) -> Told:
     """All that was billed; reading on from what was told before, where that can be done. Raises as `session_of`."""
+    told = _told_by(found, before)
+    return told._replace(responses=[_of_its_project(it) for it in told.responses])
+
+
+def _of_its_project(it: ModelResponse) -> ModelResponse:
+    project = project_of(it.project) if it.project else None
+    return it if project == it.project else msgspec.structs.replace(it, project=project)
+
+
+def _told_by(found: Found, before: Told | None) -> Told:
     if found.agent is None:
         return _told_by_log(Path(found.path))
     if found.agent == "claude-code":
@@ -73,6 +85,7 @@ def told_by(found: Found, before: Told | None = None) -> Told:
 
 def _told_by_log(path: Path) -> Told:
     session = read_session(path, alone=True)
+    session = dataclasses.replace(session, id=own_name(session, path.stem) or session.id)
     responses = list(responses_of_session(session))
     seen: set[Witness] = {it.witness for it in responses} | session.witnesses
     return Told(session.id, session.parent, sum(BIT[it] for it in seen), responses)
