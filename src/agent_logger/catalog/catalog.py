@@ -1,34 +1,53 @@
 """The catalog: every session there is, from all that was found on this machine, in answer to questions.
 
-The door for commands, the page, and programs that build on this.
+The door for commands, the page, and programs that build on this. It is derived from the files and keeps up with them: a
+question is answered from what was on the disk no more than a second before. Its database may be deleted at any time.
 """
 
+import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import tzinfo
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
+from agent_logger.catalog import questions
 from agent_logger.catalog.calls import CallDetail, WireCall, call_detail, calls_of
-from agent_logger.catalog.ledger import Ledger, LedgerRow
-from agent_logger.catalog.live import is_live
-from agent_logger.catalog.metrics import metrics_of
+from agent_logger.catalog.database import UnusableError, in_memory, is_same_file, opened, remove
+from agent_logger.catalog.details import behind, read_detail, session_from, sources_of
+from agent_logger.catalog.ledger import LedgerRow
+from agent_logger.catalog.questions import NEED_DETAILS, Order
+from agent_logger.catalog.scan import Progress, Refreshed, changes, refresh
+from agent_logger.catalog.schema import STEPS
 from agent_logger.catalog.served import calls_by_turn
-from agent_logger.catalog.sessions import Place, joined, places, witnesses_of
+from agent_logger.catalog.sessions import Place, place_of
 from agent_logger.catalog.summary import Filter, Hit, SessionSummary
-from agent_logger.catalog.totals import By, Total, totals
-from agent_logger.errors import SourceError
+from agent_logger.catalog.totals import By, Total
+from agent_logger.catalog.tree import Details, SessionNode, branches_of, tree
 from agent_logger.session import Session
-from agent_logger.store.projects import project_of
 
-AROUND = 60  # characters of a snippet before and behind what was looked for
+FRESH_SECONDS = 1.0
+
+T = TypeVar("T")
 
 
 class Catalog:
-    """`with Catalog.open() as catalog: ...`"""
+    """`with Catalog.open() as catalog: ...`
 
-    def __init__(self, home: Path) -> None:
+    For one thread; another one opens its own. Any number of them, in any number of processes, may be open at once.
+    `problem` says why the catalog is in memory alone, if it is. Who calls `refresh` in another thread, and does not
+    want to wait for it here, gives `fresh_seconds` without an end.
+    """
+
+    def __init__(self, home: Path, fresh_seconds: float = FRESH_SECONDS) -> None:
         self.home = home
+        self._fresh_seconds = fresh_seconds
+        self.problem: str | None = None
+        self._path = home / "catalog.db"
+        self._open: sqlite3.Connection | None = None
+        self._refreshed = float("-inf") if fresh_seconds < float("inf") else 0.0
 
     @classmethod
     def open(cls, home: Path | None = None) -> Self:
@@ -44,25 +63,77 @@ class Catalog:
         self.close()
 
     def close(self) -> None:
-        pass
+        if self._open:
+            self._open.close()
+        self._open = None
+
+    # ------------------------------------------------------------ keeping up
+
+    def refresh(self, progress: Progress | None = None) -> Refreshed:
+        """Take in what has changed since the last time, whoever looked. Questions do so by themselves."""
+        if self._open and not self.problem and not is_same_file(self._open, self._path):
+            self.close()  # somebody deleted it
+        done = self._safely(lambda database: refresh(database, self.home, lambda _: False, progress))
+        self._refreshed = time.monotonic()
+        return done
+
+    @property
+    def version(self) -> int:
+        """Another one when anything in the catalog is another one than before. Looks at no files: `refresh` does."""
+        return self._safely(changes)
+
+    def read_details(self, sessions: Iterable[str] | None = None, progress: Progress | None = None) -> None:
+        """Titles, exchanges and tools, of all sessions or of these, where they are not known yet."""
+        left = self._asked(lambda database: behind(database, sessions))
+        total, done = sum(it.size for it in left), 0
+        for it in left:
+            self._safely(partial(read_detail, it=it))
+            done += it.size
+            if progress:
+                progress(done, total)
+
+    # ------------------------------------------------------------ questions
 
     def sessions(
-        self, wanted: Filter | None = None, *, limit: int | None = None, offset: int = 0
+        self,
+        wanted: Filter | None = None,
+        *,
+        limit: int | None = None,
+        offset: int = 0,
+        order: Order = "active",
     ) -> list[SessionSummary]:
-        """The one last active first."""
-        found = [it for it in self._summaries() if _is_wanted(it, wanted or Filter())]
-        return found[offset:][:limit]
+        """The one last active first, or by another order, always from the most to the least."""
+        asked = wanted or Filter()
+        if asked.title or order in NEED_DETAILS:
+            self.read_details()
+        ids = self._asked(lambda database: questions.session_ids(database, asked, order, limit, offset))
+        self.read_details(ids)
+        return self._asked(lambda database: questions.summaries(database, ids))
+
+    def count(self, wanted: Filter | None = None) -> int:
+        """How many sessions there are."""
+        asked = wanted or Filter()
+        if asked.title:
+            self.read_details()
+        return self._asked(lambda database: questions.count_sessions(database, asked))
 
     def summary(self, session_id: str) -> SessionSummary | None:
-        return next((it for it in self._summaries() if it.id == session_id), None)
+        self.read_details([session_id])
+        return next(iter(self._asked(lambda database: questions.summaries(database, [session_id]))), None)
+
+    def called(self, wanted: str) -> list[str]:
+        """The ids of the sessions that are meant: by its id, the name of its log or its path the one, else all whose
+        id or name begins so."""
+        return self._asked(lambda database: questions.called(database, wanted))
 
     def session(self, session_id: str) -> Session | None:
         """From all its witnesses. By the client's id, the name of a log, or a beginning that no other has."""
-        return joined(witnesses_of(self.home, session_id))
+        found = self.called(session_id)
+        return self._asked(lambda database: session_from(database, found[0])) if len(found) == 1 else None
 
     def calls(self, session_id: str) -> list[WireCall]:
         """Of the session, as the wire saw them, in the order of time; none if it did not."""
-        return calls_of(place.path for place in witnesses_of(self.home, session_id) if place.agent is None)
+        return calls_of(self._logs(session_id))
 
     def call(self, session_id: str, call: str) -> CallDetail | None:
         """One of them in full, by its id, or the beginning of it."""
@@ -73,81 +144,90 @@ class Catalog:
         session = self.session(session_id)
         return calls_by_turn(session, self.calls(session_id)) if session else {}
 
-    def ledger(self, wanted: Filter | None = None, *, session: str | None = None) -> Iterator[LedgerRow]:
-        """Every response of a model once; of one session only, if that is given."""
-        ledger = Ledger()
-        for place in places(self.home):
-            ledger.add(place.responses())
-        asked = wanted or Filter()
-        return (row for row in ledger.rows() if session in (None, row.session) and _counts(row, asked))
+    def tree(self, session_id: str) -> SessionNode | None:
+        """Its sub-agents and branches, and the sessions it was forked from or that were forked from it."""
+        found = self.called(session_id)
+        details = Details(self.summary, self.session, lambda name: branches_of(self._logs(name)))
+        return tree(found[0], self._asked(questions.parents), details) if len(found) == 1 else None
 
-    def usage(self, by: By = "day", wanted: Filter | None = None) -> dict[str | None, Total]:
-        return totals(self.ledger(wanted), by)
+    def places(self, session_id: str) -> list[Place]:
+        """Where a session is told of, by each who saw it; nothing if it is not one that is meant."""
+        found = self.called(session_id)
+        if len(found) != 1:
+            return []
+        return [place_of(it) for it in self._asked(lambda database: sources_of(database, found[0]))]
+
+    def _logs(self, session_id: str) -> list[Path]:
+        return [it.path for it in self.places(session_id) if it.agent is None]
+
+    def ledger(self, wanted: Filter | None = None, *, session: str | None = None) -> Iterator[LedgerRow]:
+        """Every response of a model once, in the order of time; of one session only, if that is given."""
+        asked = wanted or Filter()
+        return iter(self._asked(lambda database: list(questions.ledger_rows(database, asked, session))))
+
+    def counted_elsewhere(self, session: str) -> list[LedgerRow]:
+        """What a session tells of, and does not count for it: another had it first, which it was forked from."""
+        return self._asked(lambda database: list(questions.counted_elsewhere(database, session)))
+
+    def usage(
+        self, by: By = "day", wanted: Filter | None = None, *, zone: tzinfo | None = None
+    ) -> dict[str | None, Total]:
+        """By day (`2026-11-15`), ISO week (`2026-W46`), month, session, model, project, agent or tool; sorted, and what
+        is of none last, under `None`. Days are those of `zone`, or of this machine.
+
+        By tool, what a response cost is shared out among the tools that it called.
+        """
+        if by == "tool":
+            self.read_details()
+        return self._asked(lambda database: questions.usage(database, by, wanted or Filter(), zone))
+
+    def total(self, wanted: Filter | None = None) -> Total:
+        return self._asked(lambda database: questions.total_usage(database, wanted or Filter()))
 
     def search(self, words: str, *, limit: int = 20) -> Sequence[Hit]:
         """The best first."""
-        hits = (hit for place in places(self.home) for hit in _hits(place.read(), words.lower()))
+        names = [it.id for it in self.sessions()]
+        sessions = (self._asked(partial(session_from, session=name)) for name in names)
+        hits = (hit for session in sessions if session for hit in _hits(session, words.lower()))
         return [hit for hit, _ in zip(hits, range(limit), strict=False)]
 
-    def _summaries(self) -> Iterator[SessionSummary]:
-        for place in places(self.home):
+    # ------------------------------------------------------------ the database, whatever happens to it
+
+    def _asked(self, question: Callable[[sqlite3.Connection], T]) -> T:
+        if time.monotonic() - self._refreshed > self._fresh_seconds:
+            self.refresh()
+        return self._safely(question)
+
+    def _safely(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Once more with another database, if this one fails: a new one, else one in memory."""
+        try:
+            return work(self._database())
+        except sqlite3.Error as error:
+            if self.problem:
+                raise
+            self._recover(error)
+        return work(self._database())
+
+    def _database(self) -> sqlite3.Connection:
+        if self._open is None:
             try:
-                yield _summary(place, place.read())
-            except (SourceError, OSError):
-                continue
+                self._open = opened(self._path, STEPS)
+            except UnusableError as error:
+                self._open, self.problem = in_memory(STEPS), str(error)
+            questions.prepare(self._open)
+        return self._open
+
+    def _recover(self, error: sqlite3.Error) -> None:
+        self.close()
+        if isinstance(error, sqlite3.OperationalError):  # full, locked, not to be written to
+            self._open, self.problem = in_memory(STEPS), f"{self._path}: {error}"
+            questions.prepare(self._open)
+        else:
+            remove(self._path)
+        refresh(self._database(), self.home, lambda _: False)
 
 
-def _summary(place: Place, session: Session) -> SessionSummary:
-    metrics = metrics_of(session)
-    return SessionSummary(
-        id=session.id,
-        agent=session.agent or place.agent,
-        project=project_of(session.project) if session.project else None,
-        title=session.title,
-        models=tuple(metrics.models),
-        started=session.started,
-        ended=session.ended,
-        exchanges=metrics.exchanges,
-        turns=metrics.turns,
-        tool_calls=sum(it.calls for it in metrics.tools),
-        errors=sum(it.errors for it in metrics.tools),
-        active_seconds=metrics.active_seconds,
-        usage=metrics.usage,
-        cost=metrics.cost,
-        reported_cost_usd=None,
-        context_tokens=metrics.context_tokens,
-        peak_context_tokens=metrics.peak_context_tokens,
-        witnesses=session.witnesses,
-        parent=session.parent,
-        live=is_live(session, place.modified, time.time()),
-        paths=(place.path,),
-    )
-
-
-def _is_wanted(it: SessionSummary, wanted: Filter) -> bool:
-    last = it.ended or it.started
-    return (
-        wanted.agent in (None, it.agent)
-        and (wanted.project or "").lower() in (it.project or "").lower()
-        and any((wanted.model or "").lower() in model.lower() for model in it.models or ("",))
-        and (wanted.title or "").lower() in (it.title or "").lower()
-        and (wanted.since is None or bool(last and last >= wanted.since))
-        and (wanted.until is None or bool(it.started and it.started < wanted.until))
-        and (wanted.min_cost_usd is None or (it.cost.usd or 0) >= wanted.min_cost_usd)
-        and (wanted.witness is None or wanted.witness in it.witnesses)
-        and (it.live or not wanted.live)
-    )
-
-
-def _counts(row: LedgerRow, wanted: Filter) -> bool:
-    return (
-        wanted.agent in (None, row.agent)
-        and (wanted.project or "").lower() in (row.project or "").lower()
-        and (wanted.model or "").lower() in (row.model or "").lower()
-        and (wanted.since is None or bool(row.at and row.at >= wanted.since))
-        and (wanted.until is None or bool(row.at and row.at < wanted.until))
-        and (wanted.witness is None or wanted.witness in row.witnesses)
-    )
+AROUND = 60  # characters of a snippet before and behind what was looked for
 
 
 def _hits(session: Session, words: str) -> Iterator[Hit]:

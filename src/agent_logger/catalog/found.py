@@ -8,14 +8,17 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
+from agent_logger.errors import SourceError
 from agent_logger.formats.claude_code.lines import session_of_line
 from agent_logger.store import foreign, opencode
 from agent_logger.store.agent_sources import codex_meta
+from agent_logger.store.archived import gone
 from agent_logger.store.claude_files import is_id
 from agent_logger.store.layout import agent_files, claude_roots, facts_path
 from agent_logger.store.parts import part_of
@@ -60,7 +63,11 @@ class Remembered:
 def found(home: Path, remembered: Remembered) -> Iterator[Found]:
     for folder in log_folders(home):
         yield from own_logs(folder)
-    yield from agent_sessions(remembered)
+    present = set()
+    for it in agent_sessions(remembered):
+        present.add((it.agent, it.name))
+        yield it
+    yield from _archived_sessions(home, present)
 
 
 def agent_sessions(remembered: Remembered) -> Iterator[Found]:
@@ -118,13 +125,17 @@ _fact = msgspec.json.Decoder(_Fact)
 
 def log_folders(home: Path) -> list[Path]:
     """Where we have ever written logs to, and they are still there."""
+    facts = (_read_fact(line) for line in _fact_lines(home))
+    folders = dict.fromkeys(fact.path for fact in facts if fact.type == "log_folder" and fact.path)
+    kept = str(home / "projects")  # our transcripts, of which nobody needs to be told
+    return [Path(folder) for folder in [*folders, kept] if os.path.isdir(folder)]
+
+
+def _fact_lines(home: Path) -> list[bytes]:
     try:
-        lines = facts_path(home).read_bytes().split(b"\n")
+        return facts_path(home).read_bytes().split(b"\n")
     except OSError:
         return []
-    facts = (_read_fact(line) for line in lines)
-    folders = dict.fromkeys(fact.path for fact in facts if fact.type == "log_folder" and fact.path)
-    return [Path(folder) for folder in folders if os.path.isdir(folder)]
 
 
 def _read_fact(line: bytes) -> _Fact:
@@ -217,7 +228,7 @@ def _owned(loose: list[os.DirEntry[str]], remembered: Remembered) -> dict[str | 
     owned: dict[str | None, list[os.DirEntry[str]]] = {}
     for entry in sorted(loose, key=lambda it: it.path):
         if entry.is_file(follow_symlinks=False):
-            owner = remembered.told(entry.path, str(entry.inode()), lambda entry=entry: _owner(entry.path))
+            owner = remembered.told(entry.path, str(entry.inode()), partial(_owner, entry.path))
             owned.setdefault(owner, []).append(entry)
     return owned
 
@@ -234,7 +245,7 @@ def _codex_sessions(remembered: Remembered) -> Iterator[Found]:
     stats = {path: it for path in map(str, agent_files(_CODEX)) if (it := _stat(path))}
     ids: dict[str, tuple[str, str | None]] = {}
     for path, it in stats.items():
-        told = remembered.told(path, str(it.st_ino), lambda path=path: _codex_ids(path))
+        told = remembered.told(path, str(it.st_ino), partial(_codex_ids, path))
         if told:
             ids[path] = (told[0], told[1])
     started: dict[str | None, list[str]] = {}
@@ -315,7 +326,7 @@ def _opencode_sessions(remembered: Remembered) -> Iterator[Found]:
         for name in (str(path), f"{path}-wal"):
             if stat := _stat(name):
                 files.add_stat(stat, "")
-        for told in remembered.told(str(path), files.stamp, lambda path=path: _opencode_stamps(path)):
+        for told in remembered.told(str(path), files.stamp, partial(_opencode_stamps, path)):
             name, modified, size, stamp = told
             yield Found(f"{path}#{name}", _OPENCODE, str(path), name, modified, size, stamp)
 
@@ -323,8 +334,19 @@ def _opencode_sessions(remembered: Remembered) -> Iterator[Found]:
 def _opencode_stamps(path: Path) -> list[tuple[str, float, int, str]]:
     try:
         return opencode.session_stamps(path)
-    except (foreign.SourceError, OSError):
+    except (SourceError, OSError):
         return []
+
+
+def _archived_sessions(home: Path, present: Iterable[tuple[str | None, str]]) -> Iterator[Found]:
+    """What we have kept of agents, and they have no more."""
+    for it in gone(home, present):
+        files = _Files()
+        if stat := _stat(str(it.copy.path)):
+            files.add_stat(stat, "")
+        key = f"{it.file}#{it.id}" if it.agent == _OPENCODE else str(it.file)
+        others = tuple(map(str, it.others))
+        yield Found(key, it.agent, str(it.file), it.id, it.modified, files.size, files.stamp, others)
 
 
 def _stat(path: str) -> os.stat_result | None:

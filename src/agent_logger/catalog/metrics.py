@@ -183,6 +183,12 @@ def _patch(told: Any) -> str:
 # ---------------------------------------------------------------- time
 
 
+def active_seconds(session: Session) -> float | None:
+    """From the first moment to the last, of no pause more than 5 minutes."""
+    times = _times(session)
+    return _active(times).total_seconds() if times else None
+
+
 def _times(session: Session) -> list[datetime]:
     """Every moment that something tells of, in order."""
     turns = session.turns

@@ -197,8 +197,9 @@ def _sources(
         """,
         (listed(names),),
     )
-    for session, key, *told, data in rows:
-        yield session, _Source(*told, fresh.get(key) or _Responses(unpacked(data)))
+    for session, key, agent, parent, witnesses, size, modified, stamp, data in rows:
+        told = fresh.get(key) or _Responses(unpacked(data))
+        yield session, _Source(agent, parent, witnesses, size, modified, stamp, told)
 
 
 def _replace_rows(database: sqlite3.Connection, sessions: set[str], rows: Sequence[LedgerRow]) -> None:

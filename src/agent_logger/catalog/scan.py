@@ -57,12 +57,12 @@ def refresh(
         with writing(database):
             _remember(database, remembered)
             post(database, [], gone)
-            _count_change(database)
+            count_change(database)
     total, done = sum(it.size for it in changed), 0
     for batch in _batches(_read(database, it) for it in changed):
         with writing(database):
             post(database, batch)
-            _count_change(database)
+            count_change(database)
         done += sum(it.found.size for it in batch)
         if progress:
             progress(done, total)
@@ -82,7 +82,7 @@ def changes(database: sqlite3.Connection) -> int:
     return int(row[0]) if row else 0
 
 
-def _count_change(database: sqlite3.Connection) -> None:
+def count_change(database: sqlite3.Connection) -> None:
     database.execute(
         "INSERT INTO facts VALUES ('changes', 1) ON CONFLICT (name) DO UPDATE SET value = value + 1"
     )
@@ -97,7 +97,7 @@ def _price_again(database: sqlite3.Connection) -> None:
         if row:
             post_again(database)
         database.execute("INSERT OR REPLACE INTO facts VALUES ('prices', ?)", (price_date(),))
-        _count_change(database)
+        count_change(database)
 
 
 def _remembered(database: sqlite3.Connection) -> dict[str, tuple[str, str]]:

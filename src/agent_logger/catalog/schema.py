@@ -43,6 +43,7 @@ CREATE TABLE sources (            -- a session as one witness has it: a log, a t
     damage TEXT                   -- why it could not be read
 );
 CREATE INDEX sources_session ON sources (session);
+CREATE INDEX sources_name ON sources (name);
 
 CREATE TABLE keys (               -- what responses are known by, so that copies of them in other sessions are found
     key INTEGER NOT NULL,         -- 8 bytes of a hash

@@ -34,6 +34,8 @@ SECTIONS = {
         "view": "the page alone: see what the agents did, in a browser",
         "ls": "sessions, the newest first",
         "show": "one session, readable",
+        "tree": "a session's forks and sub-agents",
+        "tail": "what all live sessions do now",
         "usage": "tokens and cost by day, week, month, session, model, project, agent",
         "find": "where the file of a session is",
         "export": "a session as one file, for others",

@@ -134,6 +134,17 @@ def agent_folders(place: Place) -> list[Path]:
     return list(dict.fromkeys(Path(os.path.realpath(folder)) for folder in folders))
 
 
+def provider_root(provider: str) -> Path:
+    """Where an adapter for a provider keeps its sessions: `OPENAI_CONFIG_DIR`, or where Claude Code has its own."""
+    named = os.environ.get(f"{variable_prefix(provider)}_CONFIG_DIR")
+    return Path(named).expanduser().absolute() if named else claude_roots()[0]
+
+
+def variable_prefix(provider: str) -> str:
+    """`openai` has variables like `OPENAI_CONFIG_DIR`."""
+    return re.sub(r"[^A-Z0-9]", "_", provider.upper())
+
+
 def agent_files(agent: str) -> list[Path]:
     """The main files of an agent on this machine, where the environment says they are."""
     return main_files(_place(agent), os.environ, Path.home())
