@@ -15,10 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from agent_logger.errors import SourceError
-from agent_logger.formats.claude_code.lines import session_of_line
-from agent_logger.store import foreign, opencode
-from agent_logger.store.agent_sources import codex_meta
-from agent_logger.store.archived import gone
+from agent_logger.store import foreign
 from agent_logger.store.claude_files import is_id
 from agent_logger.store.layout import agent_files, claude_roots, facts_path
 from agent_logger.store.parts import part_of
@@ -41,7 +38,7 @@ class Found(NamedTuple):
     modified: float
     size: int
     stamp: str
-    others: tuple[str, ...] = ()  # paths of what belongs to it, where only this says so
+    others: tuple[str, ...] = ()  # paths of its sub-agents' files, where these are found here
 
 
 class Remembered:
@@ -211,10 +208,14 @@ def _claude_folder(entries: list[os.DirEntry[str]], remembered: Remembered) -> I
         if not files.add(entry):
             continue
         agents = _agents_below(folders[name]) if name in folders else []
+        others = []
         for agent in (*agents, *owned.get(name, ())):
-            files.stamp += agent.name
-            files.add(agent)
-        yield Found(entry.path, _CLAUDE, entry.path, name, files.modified, files.size, files.stamp)
+            if files.add(agent):
+                others.append(agent.path)
+                files.stamp += agent.name
+        yield Found(
+            entry.path, _CLAUDE, entry.path, name, files.modified, files.size, files.stamp, tuple(others)
+        )
 
 
 def _agents_below(folder: str) -> list[os.DirEntry[str]]:
@@ -234,6 +235,10 @@ def _owned(loose: list[os.DirEntry[str]], remembered: Remembered) -> dict[str | 
 
 
 def _owner(path: str) -> str | None:
+    from agent_logger.formats.claude_code.lines import (
+        session_of_line,
+    )  # readers are not needed to look around
+
     return session_of_line(next(foreign.chunks(Path(path)), b"")[:FIRST_BYTES].partition(b"\n")[0])
 
 
@@ -273,6 +278,8 @@ def _codex_sessions(remembered: Remembered) -> Iterator[Found]:
 
 
 def _codex_ids(path: str) -> list[str | None] | None:
+    from agent_logger.store.agent_sources import codex_meta
+
     meta = codex_meta(Path(path))
     return [meta.id, meta.spawned_by] if meta else None
 
@@ -332,6 +339,8 @@ def _opencode_sessions(remembered: Remembered) -> Iterator[Found]:
 
 
 def _opencode_stamps(path: Path) -> list[tuple[str, float, int, str]]:
+    from agent_logger.store import opencode
+
     try:
         return opencode.session_stamps(path)
     except (SourceError, OSError):
@@ -340,6 +349,10 @@ def _opencode_stamps(path: Path) -> list[tuple[str, float, int, str]]:
 
 def _archived_sessions(home: Path, present: Iterable[tuple[str | None, str]]) -> Iterator[Found]:
     """What we have kept of agents, and they have no more."""
+    if not (home / "archive").is_dir():
+        return
+    from agent_logger.store.archived import gone
+
     for it in gone(home, present):
         files = _Files()
         if stat := _stat(str(it.copy.path)):

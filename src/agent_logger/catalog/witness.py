@@ -1,6 +1,7 @@
 """Reading one witness of a session: what it tells of the model's responses, and the session it makes of itself."""
 
 import dataclasses
+import os
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,7 +48,7 @@ def source_of(found: Found) -> Source:
     path = Path(found.path)
     match found.agent:
         case "claude-code":
-            return claude_source(path)
+            return claude_source(path, [os.path.relpath(it, path.parent) for it in found.others])
         case "codex":
             source = next(codex_sources([path, *map(Path, found.others)]), None)
             if source is None:
@@ -92,7 +93,7 @@ def _told_by_log(path: Path) -> Told:
 
 
 def _told_by_claude(found: Found, before: Told | None) -> Told:
-    source = claude_source(Path(found.path))
+    source = source_of(found)
     known = before.responses if before and may_read_on(before.responses) else None
     rest = Rest(Path(found.path), before.position if before and known is not None else None)
     if rest.restarted:
