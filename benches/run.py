@@ -2,8 +2,9 @@
 
     python benches/run.py [--check]
 
-The child prints the output of a recorded session, line by line. Both are run in turn; the first `run` of a process, which
-imports and makes the home, stands apart. `--check` fails when the median of the differences is over the budget of 50 ms.
+The child prints the output of a recorded session, line by line. Both are run in turn; the first `run` of a process,
+which imports and makes the home, stands apart. `--check` fails when the median of the differences is over the budget
+of 50 ms.
 """
 
 import os
