@@ -240,7 +240,8 @@ def test_ls_and_show_know_it(tmp_path: Path, elsewhere: bool) -> None:
 from agent_logger import FileStorage
 with FileStorage({root}, agent="mine") as storage:
     storage.append("a-session", {{"type": "user", "message": {{"role": "user", "content": "Make tea"}}}})
-    storage.append("a-session", {{"type": "assistant", "message": {{"role": "assistant", "content": "Done"}}}})
+    said = {{"role": "assistant", "content": "Done", "model": "m-1", "usage": {{"output_tokens": 3}}}}
+    storage.append("a-session", {{"type": "assistant", "message": said}})
 """
     subprocess.run([sys.executable, "-c", program], check=True, env=environment, cwd=tmp_path)
     said = [
