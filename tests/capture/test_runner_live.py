@@ -20,7 +20,7 @@ from agent_logger.records import Exchange, SessionEnd, SessionStart
 from agent_logger.session import Session
 from agent_logger.store.read import read_exchanges, read_log
 from tests.capture.proxy.process import Process
-from tests.capture.test_logger_live import ANSWERS, COSTS, STALL, answer, ask, options
+from tests.capture.test_logger_live import ANSWERS, COSTS, STALL, answer, ask, background, options
 from tests.clients import ANTHROPIC_KEY, NOWHERE, QUIET_CLAUDE, Sandbox, find_claude
 from tests.fakeapi import Call, FakeAPI
 from tests.real_clients import alike
@@ -114,45 +114,9 @@ def test_every_form_of_a_system_prompt_reaches_the_model(form: str, claude: Any,
     assert [it.form for it in start.system_prompt or []] == [form]
 
 
-BACKGROUND: dict[str, Any] = {
-    "lanes": [
-        {"name": "side", "match": {"no_tools": True}, "repeat": True, "turns": [answer(1)]},
-        {
-            "name": "sub",
-            "match": {"first_user_re": "SUBTASK"},
-            "turns": [{**answer(2), "text": "The report.", "wait_ms": 1500}],
-        },
-        {
-            "name": "main",
-            "turns": [
-                {
-                    **answer(1),
-                    "text": None,
-                    "content": [
-                        {
-                            "type": "tool_use",
-                            "name": "Agent",
-                            "input": {
-                                "description": "Look",
-                                "prompt": "SUBTASK: look around.",
-                                "subagent_type": "general-purpose",
-                                "run_in_background": True,
-                            },
-                        }
-                    ],
-                },
-                {**answer(1), "text": "It works in the background."},
-                {**answer(1), "text": "It has reported."},
-                {**answer(1), "text": "Nothing more."},
-            ],
-        },
-    ]
-}
-del BACKGROUND["lanes"][2]["turns"][0]["text"]
-
-
 def test_an_agent_in_the_background(claude: Any) -> None:
-    with FakeAPI(BACKGROUND) as api:
+    later = {**answer(1), "text": "It has reported."}
+    with FakeAPI(background(answer(1), later, answer(1))) as api:
         result = claude(api.url)
     assert result.success and result.data == "It has reported."
     found = exchanges(result)
