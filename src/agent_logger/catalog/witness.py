@@ -17,7 +17,7 @@ from agent_logger.formats.source import Source
 from agent_logger.formats.table import format_of
 from agent_logger.prices import Tokens
 from agent_logger.session import Session, Usage, Witness
-from agent_logger.store import opencode
+from agent_logger.store import foreign, opencode
 from agent_logger.store.agent_sources import codex_sources, gemini_cli_source
 from agent_logger.store.follow import Position, Rest
 from agent_logger.store.read import read_session
@@ -67,8 +67,7 @@ def told_by(found: Found, before: Told | None = None) -> Told:
     form = format_of(found.agent)
     assert form
     responses = list(form.responses_of(source_of(found)))
-    named = responses[0].session if responses else found.name
-    return Told(named, None, BIT["transcript"], responses)
+    return Told(_named(found, responses), None, BIT["transcript"], responses)
 
 
 def _told_by_log(path: Path) -> Told:
@@ -80,6 +79,11 @@ def _told_by_log(path: Path) -> Told:
 
 def _told_by_claude(found: Found, before: Told | None) -> Told:
     source = claude_source(Path(found.path))
+    if foreign.existing(Path(found.path)) != Path(
+        found.path
+    ):  # a sealed copy in the archive, which does not grow
+        responses = list(claude_responses_of(source))
+        return Told(_named(found, responses), None, BIT["transcript"], responses)
     known = before.responses if before and may_read_on(before.responses) else None
     rest = Rest(Path(found.path), before.position if before and known is not None else None)
     if rest.restarted:
@@ -89,8 +93,11 @@ def _told_by_claude(found: Found, before: Told | None) -> Told:
     responses = list(claude_responses_of(read, known or ()))
     if known is not None and rest.position.offset and not may_read_on(responses):
         return _told_by_claude(found, None)
-    named = responses[0].session if responses else found.name
-    return Told(named, None, BIT["transcript"], responses, rest.position)
+    return Told(_named(found, responses), None, BIT["transcript"], responses, rest.position)
+
+
+def _named(found: Found, responses: list[ModelResponse]) -> str:
+    return responses[0].session if responses else found.name
 
 
 # ---------------------------------------------------------------- kept
