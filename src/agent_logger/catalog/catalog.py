@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from agent_logger.session import Session
 
 FRESH_SECONDS = 1.0
-DETAILS_AT_ONCE = 20  # sessions
+DETAILS_AT_ONCE = 8  # sessions
 INDEX_SECONDS = 1.0  # that a search spends on what is not in the index yet
 
 T = TypeVar("T")
@@ -107,11 +107,10 @@ class Catalog:
     def index(self, progress: Progress | None = None, *, seconds: float = float("inf")) -> bool:
         """Take into the search index what is not in it yet, the one last active first; for no longer than this, if it
         is given. Whether all is in it then. Where another process is at it, this one leaves it to that."""
-        if time.monotonic() - self._refreshed > FRESH_SECONDS:
-            self.refresh()
         from agent_logger.catalog.background import indexing
         from agent_logger.catalog.search import index
 
+        self._asked(lambda _: None)
         with indexing(self.home) as mine:
             if not mine:
                 return self.coverage.is_whole

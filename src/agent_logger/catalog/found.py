@@ -38,7 +38,7 @@ class Found(NamedTuple):
     modified: float
     size: int
     stamp: str
-    others: tuple[str, ...] = ()  # paths of its sub-agents' files, where these are found here
+    others: tuple[str, ...] | None = None  # paths of its sub-agents' files; none: the reader looks for them
 
 
 class Remembered:
@@ -358,7 +358,7 @@ def _archived_sessions(home: Path, present: Iterable[tuple[str | None, str]]) ->
         if stat := _stat(str(it.copy.path)):
             files.add_stat(stat, "")
         key = f"{it.file}#{it.id}" if it.agent == _OPENCODE else str(it.file)
-        others = tuple(map(str, it.others))
+        others = tuple(map(str, it.others)) or None
         yield Found(key, it.agent, str(it.file), it.id, it.modified, files.size, files.stamp, others)
 
 

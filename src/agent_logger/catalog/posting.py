@@ -71,7 +71,7 @@ def _keep(database: sqlite3.Connection, it: Read, keys: list[int]) -> None:
         found.path,
         found.agent,
         found.name,
-        listed(found.others),
+        None if found.others is None else listed(found.others),
         told.session,
         told.parent,
         told.witnesses,

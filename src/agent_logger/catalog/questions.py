@@ -180,7 +180,8 @@ def _cost(nano: int | None, unpriced: int, reason: str | None) -> Cost:
 
 def parents(database: sqlite3.Connection) -> dict[str, str | None]:
     """Of every session the one that it was forked from."""
-    return dict(database.execute(f"SELECT id, {_PARENT} FROM sessions own"))
+    rows = database.execute(f"SELECT id, {_PARENT} FROM sessions own")
+    return {name: parent if parent != name else None for name, parent in rows}
 
 
 def called(database: sqlite3.Connection, wanted: str) -> list[str]:
@@ -227,4 +228,4 @@ def sources_of(database: sqlite3.Connection, session: str) -> list[Found]:
         (session,),
     )
     found = (Found(*row) for row in rows)
-    return [it._replace(others=tuple(json.loads(str(it.others)))) for it in found]
+    return [it._replace(others=tuple(json.loads(str(it.others)))) if it.others else it for it in found]

@@ -31,7 +31,7 @@ CREATE TABLE sources (            -- a session as one witness has it: a log, a t
     path TEXT NOT NULL,
     agent TEXT,                   -- whose file it is; none for a log of ours
     name TEXT NOT NULL,           -- of the log, or the client's id
-    others TEXT NOT NULL,         -- JSON: paths of sub-agents' files, where they lie elsewhere
+    others TEXT,                  -- JSON: paths of its sub-agents' files; none: its reader looks for them
     session TEXT NOT NULL,        -- sessions.id
     parent TEXT,                  -- the session it says it was forked from
     witnesses INTEGER NOT NULL,   -- bits: wire 1, transcript 2, sdk 4, run 8, hook 16

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from agent_logger.catalog import query, snippets, text_index
 from agent_logger.catalog.database import listed
 from agent_logger.catalog.details import Details, details_of, keep, session_from
+from agent_logger.catalog.found import Found
 from agent_logger.catalog.questions import Behind, sources_of
 from agent_logger.catalog.scan import Progress
 from agent_logger.catalog.summary import Hit
@@ -155,16 +156,13 @@ def _hits(
 
 def _snippet(catalog: sqlite3.Connection, it: Indexed, words: Sequence[re.Pattern[str]]) -> snippets.Snippet:
     sources = sources_of(catalog, it.session)
-    files = [path for source in sources if source.agent for path in _files(Path(source.path), source.others)]
+    files = [path for source in sources if source.agent for path in _files(source)]
     if it.at and (shown := snippets.in_files(it, files, words)):
         return shown
     session = session_from(catalog, it.session)
     return (session and snippets.in_session(it, session, words)) or snippets.Snippet("", ())
 
 
-def _files(path: Path, others: Sequence[str]) -> Iterator[Path]:
-    yield path
-    yield from map(Path, others)
-    agents = path.with_suffix("") / "subagents"
-    if agents.is_dir() and not agents.is_symlink():
-        yield from sorted(agents.glob("agent-*.jsonl"))
+def _files(source: Found) -> Iterator[Path]:
+    yield Path(source.path)
+    yield from map(Path, source.others or ())

@@ -48,9 +48,12 @@ def source_of(found: Found) -> Source:
     path = Path(found.path)
     match found.agent:
         case "claude-code":
-            return claude_source(path, [os.path.relpath(it, path.parent) for it in found.others])
+            names = (
+                None if found.others is None else [os.path.relpath(it, path.parent) for it in found.others]
+            )
+            return claude_source(path, names)
         case "codex":
-            source = next(codex_sources([path, *map(Path, found.others)]), None)
+            source = next(codex_sources([path, *map(Path, found.others or ())]), None)
             if source is None:
                 raise SourceError(f"{path}: no session in it")
             return source
