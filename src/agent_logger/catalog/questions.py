@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from agent_logger.catalog.columns import BIT, micros_of, time_of
+from agent_logger.catalog.found import Found
 from agent_logger.catalog.ledger import WITNESS_SETS, LedgerRow
 from agent_logger.catalog.posting import listed
 from agent_logger.catalog.summary import Filter, SessionSummary
@@ -16,6 +17,8 @@ from agent_logger.catalog.totals import By, Sum, Total, time_key, totals
 from agent_logger.catalog.witness import unpacked
 from agent_logger.prices import price_date
 from agent_logger.session import Cost, Usage
+from agent_logger.store.layout import claude_roots
+from agent_logger.store.running import running_sessions
 
 LIVE_SECONDS = 300
 
@@ -53,10 +56,13 @@ def _where(wanted: Filter) -> tuple[str, list[object]]:
         ("started < ?", wanted.until and _since(wanted.until)),
         ("nano_usd >= ?", wanted.min_cost_usd and wanted.min_cost_usd * 1e9),
         ("witnesses & ?", wanted.witness and BIT.get(wanted.witness, 0)),
-        ("modified >= ?", time.time() - LIVE_SECONDS if wanted.live else None),
     ]
-    given = [(term, value) for term, value in terms if value is not None and value != ""]
-    return " AND ".join(term for term, _ in given) or "1", [value for _, value in given]
+    given = [(term, [value]) for term, value in terms if value is not None and value != ""]
+    if wanted.live:
+        live = _Live()
+        is_live = "(modified >= ? OR id IN (SELECT value FROM json_each(?)))"
+        given.append((is_live, [live.since, listed(live.running)]))
+    return " AND ".join(term for term, _ in given) or "1", [value for _, values in given for value in values]
 
 
 def session_ids(
@@ -87,19 +93,32 @@ _SUMMARY = """
 def summaries(database: sqlite3.Connection, ids: Sequence[str]) -> list[SessionSummary]:
     """In this order; those that are not there are left out."""
     given = (listed(ids),)
-    paths: dict[str, list[Path]] = {}
+    sources: dict[str, list[Found]] = {}
     query = """
-        SELECT session, path FROM sources WHERE session IN (SELECT value FROM json_each(?))
-        ORDER BY agent IS NULL, key
+        SELECT session, key, agent, path, name, modified, size, stamp FROM sources
+        WHERE session IN (SELECT value FROM json_each(?)) ORDER BY agent IS NULL, key
     """
-    for session, path in database.execute(query, given):
-        paths.setdefault(session, []).append(Path(path))
-    now = time.time()
-    found = {row[0]: _summary(row, paths.get(row[0], []), now) for row in database.execute(_SUMMARY, given)}
+    for session, *source in database.execute(query, given):
+        sources.setdefault(session, []).append(Found(*source))
+    live = _Live()
+    found = {
+        row[0]: _summary(row, sources.get(row[0], []), live) for row in database.execute(_SUMMARY, given)
+    }
     return [found[name] for name in ids if name in found]
 
 
-def _summary(row: Sequence[Any], paths: list[Path], now: float) -> SessionSummary:
+class _Live:
+    """Which sessions somebody is at: their agent says so, or they were written to just now."""
+
+    def __init__(self) -> None:
+        self.since = time.time() - LIVE_SECONDS
+        self.running = running_sessions(claude_roots())
+
+    def holds(self, name: str, modified: float) -> bool:
+        return modified >= self.since or name in self.running
+
+
+def _summary(row: Sequence[Any], sources: list[Found], live: _Live) -> SessionSummary:
     (
         name,
         agent,
@@ -157,8 +176,9 @@ def _summary(row: Sequence[Any], paths: list[Path], now: float) -> SessionSummar
         peak_context_tokens=peak,
         witnesses=WITNESS_SETS[bits],
         parent=parent if parent != name else None,
-        live=now - modified < LIVE_SECONDS,
-        paths=tuple(dict.fromkeys(paths)),
+        live=live.holds(name, modified),
+        paths=tuple(dict.fromkeys(Path(it.path) for it in sources)),
+        prompts_only=bool(sources) and all(it.prompts_only for it in sources),
     )
 
 

@@ -5,6 +5,7 @@ from textwrap import wrap
 from typing import Any
 
 from agent_logger.cli.output import hidden
+from agent_logger.formats.history import LOST
 from agent_logger.session import MAIN, Block, Exchange, Session, Usage
 
 LONGEST_OUTPUT = 6  # lines of a tool's output; the log has the rest
@@ -21,6 +22,8 @@ def session_lines(session: Session, width: int) -> Iterator[str]:
             _tokens(session.usage),
         ]
     )
+    if session.prompts_only:
+        yield "The agent's file is gone; its history has what was typed, and nothing else."
     for exchange in session.exchanges:
         yield ""
         yield from _exchange_lines(exchange, width)
@@ -32,7 +35,7 @@ def _exchange_lines(exchange: Exchange, width: int) -> Iterator[str]:
         margin = "    " if turn.thread == MAIN else "      | "
         for block in turn.blocks:
             yield from _block_lines(block, margin, width)
-    if not exchange.complete:
+    if not exchange.complete and exchange.end_reason != LOST:
         yield f"    ({exchange.end_reason or 'in flight'}: not complete)"
 
 
