@@ -22,6 +22,7 @@ from agent_logger.session import Session, Usage, Witness
 from agent_logger.store import foreign, opencode
 from agent_logger.store.agent_sources import codex_sources, gemini_cli_source
 from agent_logger.store.follow import Position, Rest
+from agent_logger.store.histories import session_in
 from agent_logger.store.projects import project_of
 from agent_logger.store.read import read_session
 from agent_logger.store.sources import claude_source
@@ -39,6 +40,8 @@ class Told(NamedTuple):
 
 def session_of(found: Found) -> Session:
     """Raises `SourceError`, `OSError`."""
+    if found.agent and found.prompts_only:
+        return session_in(Path(found.path), found.agent, found.name)
     form = format_of(found.agent) if found.agent else None
     return form.session_of(source_of(found)) if form else read_session(Path(found.path))
 
@@ -78,6 +81,8 @@ def _of_its_project(it: ModelResponse) -> ModelResponse:
 def _told_by(found: Found, before: Told | None) -> Told:
     if found.agent is None:
         return _told_by_log(Path(found.path))
+    if found.prompts_only:
+        return Told(found.name, None, 0, [])
     if found.agent == "claude-code":
         return _told_by_claude(found, before)
     form = format_of(found.agent)
