@@ -167,7 +167,7 @@ def test_a_json_text_of_several_lines_is_one_line_of_the_log() -> None:
     """For a log is read line by line."""
     data = (DATA / "gemini-cli/0.61.0/exec_resume/02.stdout").read_bytes()
     *texts, result = read(data, agent="gemini-cli")[0]
-    assert all(it.is_text for it in texts) and data.strip() == b"".join(it.raw for it in texts).strip()
+    assert all(it.is_text for it in texts) and data.strip() == b"\n".join(it.raw for it in texts)
     assert result.result and b"\n" not in result.raw and json.loads(result.raw) == json.loads(data)
 
 
