@@ -17,6 +17,8 @@ KEY = "sk-ant-api03-" + "Qz7" * 20
 def world(tmp_path: Path) -> World:
     world = World(tmp_path)
     named, other = Client(world.relay, "0b1c2d3e-named"), Client(world.relay)
+    named.message_ids = [f"msg_01{number}" + "Ab" * 10 for number in range(3)]
+    other.message_ids = ["msg_02" + "Cd" * 11]
     for text in ("fix the timer", f"and do not tell {KEY}\x1b[31m"):
         named.ask(text)
     named.send([*named.history[:2], user("another way")], said("yes"))
@@ -36,16 +38,16 @@ def run(world: World, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(line, env=environment, capture_output=True, text=True, check=False)
 
 
-def test_every_session_and_branch_is_listed_with_its_tokens(world: World) -> None:
+def test_every_session_is_listed_once_with_its_tokens_and_its_branches_with_it(world: World) -> None:
     done = run(world, "ls", "--json")
     rows = json.loads(done.stdout)
-    assert {(row["title"], row["exchanges"], row["input_tokens"]) for row in rows} == {
-        ("fix the timer", 2, 20),
-        ("hello", 1, 10),
+    assert {(row["title"], row["turns"], row["input_tokens"], len(row["paths"])) for row in rows} == {
+        ("fix the timer", 3, 30, 2),
+        ("hello", 1, 10, 1),
     }
-    assert sorted(bool(row["parent"]) for row in rows) == [False, False, True]
+    assert {row["parent"] for row in rows} == {None}
     text = run(world, "ls").stdout
-    assert len(text.splitlines()) == 4
+    assert len(text.splitlines()) == 3
     assert max(map(len, text.splitlines())) <= 80
     assert len(run(world, "ls", "-n", "1").stdout.splitlines()) == 2
 
@@ -109,7 +111,8 @@ def test_a_key_in_a_transcript_is_not_shown_though_a_line_breaks_in_it(tmp_path:
 
 
 def test_a_name_that_several_have_is_asked_about_and_one_that_none_has_is_an_error(world: World) -> None:
-    several = run(world, "show", "0b1c2d3e")
+    day = json.loads(run(world, "ls", "--json").stdout)[0]["log"][:8]
+    several = run(world, "show", day)
     assert several.returncode == 2
     assert "may be any of" in several.stderr
     none = run(world, "show", "nobody")

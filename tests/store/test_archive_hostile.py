@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from agent_logger.errors import SourceError
+from agent_logger.store.foreign import opened_below
+
 pytestmark = pytest.mark.needs("strace")
 
 SESSION = "707575f7-6966-4682-abc3-e62e1560a136"
@@ -126,6 +129,17 @@ def test_hostile_ids_name_no_file(home: Path, tmp_path: Path) -> None:
     assert written(calls, tmp_path) == set()
 
 
+def test_a_link_that_was_put_on_the_way_after_we_looked_is_not_followed(home: Path, tmp_path: Path) -> None:
+    plant(home, tmp_path / "outside")
+    root = home / ".claude" / "projects"
+    for linked in (f"-linked {SESSION}.jsonl", "-p memory MEMORY.md", "-p absolute.jsonl"):
+        with pytest.raises((OSError, SourceError)), opened_below(root, linked.split(" ")):
+            pass
+    for out in (f".. projects -p {SESSION}.jsonl", "-p/.. x", ""):
+        with pytest.raises(SourceError, match="leads out"), opened_below(root, out.split(" ")):
+            pass
+
+
 @pytest.mark.parametrize("wanted", ["../outside/secret", "\x1b[31m", "", "/etc/passwd"])
 def test_the_command_refuses_them_in_one_clean_line(home: Path, tmp_path: Path, wanted: str) -> None:
     plant(home, tmp_path / "outside")
@@ -141,7 +155,8 @@ def test_a_link_put_in_the_way_back_is_not_followed(home: Path, tmp_path: Path) 
     traced(tmp_path, *ARCHIVE)
     projects = home / ".claude" / "projects"
     (projects / "-p").rename(tmp_path / "away")
-    (projects / "-p").symlink_to(outside / "folder")
+    (outside / "empty").mkdir()
+    (projects / "-p").symlink_to(outside / "empty")
     before = sorted(outside.rglob("*"))
     done, _ = traced(tmp_path, *ARCHIVE, "--restore", SESSION, "--yes")
     assert done.returncode == 1

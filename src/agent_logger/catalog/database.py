@@ -1,16 +1,19 @@
 """Opening the catalog's files, whatever state they are in.
 
-They hold nothing that could not be derived again, so one that is damaged or of another program is begun anew. Where none
-can be written at all (no permission, a full disk, one of a newer version), there is one in memory for as long as the
-command runs: slower, and right.
+They hold nothing that could not be derived again, so one that is damaged or of another program is begun anew. Where
+none can be written at all (no permission, a full disk, one of a newer version), there is one in memory for as long as
+the command runs: slower, and right.
 """
 
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
+from zlib import crc32
+
+import msgspec
 
 from agent_logger.catalog.schema import Step
 from agent_logger.store import platform
@@ -19,21 +22,21 @@ WAIT_SECONDS = 10.0  # for another process that is writing; it never does so for
 PAGE_CACHE_KB = 16_000
 
 
-class Unusable(Exception):
+class UnusableError(Exception):
     """No database can be had at this path. The message says why."""
 
 
 def opened(path: Path, steps: Sequence[Step]) -> sqlite3.Connection:
-    """Made or brought up to date if need be. Raises `Unusable`."""
+    """Made or brought up to date if need be. Raises `UnusableError`."""
     try:
         platform.make_folder(path.parent)
         _make_private(path)
         return _opened(path, steps)
     except sqlite3.DatabaseError as error:
         if isinstance(error, sqlite3.OperationalError) and not _is_damage(error):
-            raise Unusable(_reason(path, error)) from error
+            raise UnusableError(_reason(path, error)) from error
     except OSError as error:
-        raise Unusable(_reason(path, error)) from error
+        raise UnusableError(_reason(path, error)) from error
     return _begun_anew(path, steps)
 
 
@@ -70,6 +73,17 @@ def writing(database: sqlite3.Connection) -> Iterator[None]:
             database.execute("ROLLBACK")
         raise
     database.execute("COMMIT")
+
+
+def listed(values: Iterable[object]) -> str:
+    """For `IN (SELECT value FROM json_each(?))`: any number of values in one parameter."""
+    return msgspec.json.encode(list(values)).decode()
+
+
+def hashed(text: str) -> int:
+    """A number for a text, the same always. Where two texts have the same by chance, it costs a little time."""
+    data = text.encode("utf-8", "surrogatepass")
+    return crc32(data) << 31 ^ crc32(data[::-1])
 
 
 # ---------------------------------------------------------------- inside
@@ -112,7 +126,7 @@ def _migrate(database: sqlite3.Connection, steps: Sequence[Step]) -> None:
     if version == len(steps):
         return
     if version > len(steps):
-        raise Unusable("is of a newer version of agent-logger")
+        raise UnusableError("is of a newer version of agent-logger")
     database.execute("PRAGMA journal_mode = WAL")
     with writing(database):
         (version,) = database.execute("PRAGMA user_version").fetchone()
@@ -143,7 +157,7 @@ def _begun_anew(path: Path, steps: Sequence[Step]) -> sqlite3.Connection:
         _make_private(path)
         return _opened(path, steps)
     except (OSError, sqlite3.Error) as error:
-        raise Unusable(_reason(path, error)) from error
+        raise UnusableError(_reason(path, error)) from error
 
 
 def _reason(path: Path, error: Exception) -> str:

@@ -8,16 +8,16 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
-from agent_logger.formats.claude_code.lines import session_of_line
-from agent_logger.store import foreign, opencode
-from agent_logger.store.agent_sources import codex_meta
+from agent_logger.errors import SourceError
+from agent_logger.store import foreign, histories
 from agent_logger.store.claude_files import is_id
-from agent_logger.store.layout import agent_files, claude_roots, facts_path
+from agent_logger.store.layout import agent_files, agent_folders, claude_roots, facts_path, place_of
 from agent_logger.store.parts import part_of
 
 NO_SESSIONS = ("unattributed", "refused")
@@ -26,6 +26,7 @@ FIRST_BYTES = 1 << 16  # of a file, to see whose it is
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _AGENT = re.compile(r"agent-[^/]+\.jsonl")
 _CLAUDE, _CODEX, _GEMINI, _OPENCODE = "claude-code", "codex", "gemini-cli", "opencode"
+HAVE_HISTORIES = (_CLAUDE, _CODEX)
 
 
 class Found(NamedTuple):
@@ -38,7 +39,12 @@ class Found(NamedTuple):
     modified: float
     size: int
     stamp: str
-    others: tuple[str, ...] = ()  # paths of what belongs to it, where only this says so
+    others: tuple[str, ...] | None = None  # paths of its sub-agents' files; none: the reader looks for them
+
+    @property
+    def prompts_only(self) -> bool:
+        """The path is that of the agent's history, for the session's own file is gone."""
+        return self.agent in HAVE_HISTORIES and self.key != self.path
 
 
 class Remembered:
@@ -60,11 +66,26 @@ class Remembered:
 def found(home: Path, remembered: Remembered) -> Iterator[Found]:
     for folder in log_folders(home):
         yield from own_logs(folder)
-    yield from agent_sessions(remembered)
+    present = set()
+    for it in agent_sessions(remembered):
+        if not it.prompts_only:
+            present.add((it.agent, it.name))
+        yield it
+    yield from _archived_sessions(home, present)
 
 
 def agent_sessions(remembered: Remembered) -> Iterator[Found]:
     """What other agents have on this machine."""
+    there = set()
+    for it in _files_of_agents(remembered):
+        there.add((it.agent, it.name))
+        yield it
+    for it in _histories(remembered):
+        if (it.agent, it.name) not in there:
+            yield it
+
+
+def _files_of_agents(remembered: Remembered) -> Iterator[Found]:
     for root in claude_roots():
         yield from _claude_sessions(str(root), remembered)
     yield from _codex_sessions(remembered)
@@ -118,13 +139,17 @@ _fact = msgspec.json.Decoder(_Fact)
 
 def log_folders(home: Path) -> list[Path]:
     """Where we have ever written logs to, and they are still there."""
+    facts = (_read_fact(line) for line in _fact_lines(home))
+    folders = dict.fromkeys(fact.path for fact in facts if fact.type == "log_folder" and fact.path)
+    kept = str(home / "projects")  # our transcripts, of which nobody needs to be told
+    return [Path(folder) for folder in [*folders, kept] if os.path.isdir(folder)]
+
+
+def _fact_lines(home: Path) -> list[bytes]:
     try:
-        lines = facts_path(home).read_bytes().split(b"\n")
+        return facts_path(home).read_bytes().split(b"\n")
     except OSError:
         return []
-    facts = (_read_fact(line) for line in lines)
-    folders = dict.fromkeys(fact.path for fact in facts if fact.type == "log_folder" and fact.path)
-    return [Path(folder) for folder in folders if os.path.isdir(folder)]
 
 
 def _read_fact(line: bytes) -> _Fact:
@@ -200,10 +225,14 @@ def _claude_folder(entries: list[os.DirEntry[str]], remembered: Remembered) -> I
         if not files.add(entry):
             continue
         agents = _agents_below(folders[name]) if name in folders else []
+        others = []
         for agent in (*agents, *owned.get(name, ())):
-            files.stamp += agent.name
-            files.add(agent)
-        yield Found(entry.path, _CLAUDE, entry.path, name, files.modified, files.size, files.stamp)
+            if files.add(agent):
+                others.append(agent.path)
+                files.stamp += agent.name
+        yield Found(
+            entry.path, _CLAUDE, entry.path, name, files.modified, files.size, files.stamp, tuple(others)
+        )
 
 
 def _agents_below(folder: str) -> list[os.DirEntry[str]]:
@@ -217,12 +246,16 @@ def _owned(loose: list[os.DirEntry[str]], remembered: Remembered) -> dict[str | 
     owned: dict[str | None, list[os.DirEntry[str]]] = {}
     for entry in sorted(loose, key=lambda it: it.path):
         if entry.is_file(follow_symlinks=False):
-            owner = remembered.told(entry.path, str(entry.inode()), lambda entry=entry: _owner(entry.path))
+            owner = remembered.told(entry.path, str(entry.inode()), partial(_owner, entry.path))
             owned.setdefault(owner, []).append(entry)
     return owned
 
 
 def _owner(path: str) -> str | None:
+    from agent_logger.formats.claude_code.lines import (
+        session_of_line,
+    )  # readers are not needed to look around
+
     return session_of_line(next(foreign.chunks(Path(path)), b"")[:FIRST_BYTES].partition(b"\n")[0])
 
 
@@ -234,7 +267,7 @@ def _codex_sessions(remembered: Remembered) -> Iterator[Found]:
     stats = {path: it for path in map(str, agent_files(_CODEX)) if (it := _stat(path))}
     ids: dict[str, tuple[str, str | None]] = {}
     for path, it in stats.items():
-        told = remembered.told(path, str(it.st_ino), lambda path=path: _codex_ids(path))
+        told = remembered.told(path, str(it.st_ino), partial(_codex_ids, path))
         if told:
             ids[path] = (told[0], told[1])
     started: dict[str | None, list[str]] = {}
@@ -262,6 +295,8 @@ def _codex_sessions(remembered: Remembered) -> Iterator[Found]:
 
 
 def _codex_ids(path: str) -> list[str | None] | None:
+    from agent_logger.store.agent_sources import codex_meta
+
     meta = codex_meta(Path(path))
     return [meta.id, meta.spawned_by] if meta else None
 
@@ -315,16 +350,58 @@ def _opencode_sessions(remembered: Remembered) -> Iterator[Found]:
         for name in (str(path), f"{path}-wal"):
             if stat := _stat(name):
                 files.add_stat(stat, "")
-        for told in remembered.told(str(path), files.stamp, lambda path=path: _opencode_stamps(path)):
+        for told in remembered.told(str(path), files.stamp, partial(_opencode_stamps, path)):
             name, modified, size, stamp = told
             yield Found(f"{path}#{name}", _OPENCODE, str(path), name, modified, size, stamp)
 
 
 def _opencode_stamps(path: Path) -> list[tuple[str, float, int, str]]:
+    from agent_logger.store import opencode
+
     try:
         return opencode.session_stamps(path)
-    except (foreign.SourceError, OSError):
+    except (SourceError, OSError):
         return []
+
+
+def _archived_sessions(home: Path, present: Iterable[tuple[str | None, str]]) -> Iterator[Found]:
+    """What we have kept of agents, and they have no more."""
+    if not (home / "archive").is_dir():
+        return
+    from agent_logger.store.archived import gone
+
+    for it in gone(home, present):
+        files = _Files()
+        if stat := _stat(str(it.copy.path)):
+            files.add_stat(stat, "")
+        key = f"{it.file}#{it.id}" if it.agent == _OPENCODE else str(it.file)
+        others = tuple(map(str, it.others)) or None
+        yield Found(key, it.agent, str(it.file), it.id, it.modified, files.size, files.stamp, others)
+
+
+def _histories(remembered: Remembered) -> Iterator[Found]:
+    """What was ever typed, also in sessions whose file is there."""
+    for agent in HAVE_HISTORIES:
+        for folder in agent_folders(place_of(agent)):
+            path = f"{folder}/{histories.FILE}"
+            if stat := _stat(path):
+                files = _Files()
+                files.add_stat(stat, "")
+                for told in remembered.told(path, files.stamp, partial(_typed, path)):
+                    name, modified, size = told
+                    yield Found(f"{path}#{name}", agent, path, name, modified, size, f"{modified}:{size}")
+
+
+def _typed(path: str) -> list[tuple[str, float, int]]:
+    found = histories.prompts_in(Path(path))
+    return [
+        (
+            name,
+            max((it.at.timestamp() for it in told if it.at), default=0.0),
+            sum(len(it.text) for it in told),
+        )
+        for name, told in found.items()
+    ]
 
 
 def _stat(path: str) -> os.stat_result | None:

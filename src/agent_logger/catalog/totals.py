@@ -1,15 +1,15 @@
 """Sums over the ledger. Every command and page that shows a number takes it from here."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import tzinfo
-from typing import Literal
+from datetime import UTC, datetime, tzinfo
+from typing import Any, Literal
 
 from agent_logger.catalog.ledger import LedgerRow
 from agent_logger.prices import price_date
 from agent_logger.session import Cost, Usage
 
-By = Literal["day", "week", "month", "session", "model", "project", "agent"]
+By = Literal["day", "week", "month", "session", "model", "project", "agent", "tool"]
 
 QUARTER = 900  # seconds; no zone changes its offset within one
 
@@ -55,6 +55,25 @@ class Sum:
         if row.reported_cost_usd is not None:
             self._reported = (self._reported or 0.0) + row.reported_cost_usd
 
+    def add_sums(self, sums: Sequence[Any]) -> None:
+        """What somebody else has summed: responses, partial ones, five kinds of tokens, cost, unpriced ones and the
+        reason, what was reported. `None` is nothing."""
+        count, partial, given, output, read, write, hour, nano, unpriced, reason, reported = sums
+        self._responses += count
+        self._partial += partial or 0
+        self._input += given or 0
+        self._output += output or 0
+        self._read += read or 0
+        self._write += write or 0
+        self._hour += hour or 0
+        self._unpriced += unpriced
+        if nano is not None:
+            self._nano = (self._nano or 0) + nano
+        if reason is not None:
+            self._reason = min(self._reason or reason, reason)
+        if reported is not None:
+            self._reported = (self._reported or 0.0) + reported
+
     def total(self) -> Total:
         usage = Usage(
             input_tokens=self._input,
@@ -86,8 +105,9 @@ def total(rows: Iterable[LedgerRow]) -> Total:
 
 
 def totals(rows: Iterable[LedgerRow], by: By, zone: tzinfo | None = None) -> dict[str | None, Total]:
-    """By day (`2026-11-15`), ISO week (`2026-W46`), month, session, model, project or agent; sorted, and rows that do
-    not say last, under `None`. Days are those of `zone`, or of this machine."""
+    """By anything but the tool, which a row does not say: by day (`2026-11-15`), ISO week (`2026-W46`), month, session,
+    model, project or agent; sorted, and rows that do not say last, under `None`. Days are those of `zone`, or of this
+    machine."""
     key = KEYS[by](zone)
     sums: dict[str | None, Sum] = {}
     for row in rows:
@@ -102,6 +122,14 @@ def totals(rows: Iterable[LedgerRow], by: By, zone: tzinfo | None = None) -> dic
 # ---------------------------------------------------------------- keys
 
 Key = Callable[[LedgerRow], str | None]
+
+
+FORMS: Mapping[By, str] = {"day": "%Y-%m-%d", "week": "%G-W%V", "month": "%Y-%m"}
+
+
+def time_key(by: By, seconds: int, zone: tzinfo | None) -> str:
+    """The day, week or month of a moment."""
+    return datetime.fromtimestamp(seconds, UTC).astimezone(zone).strftime(FORMS[by])
 
 
 def _by_time(form: str) -> Callable[[tzinfo | None], Key]:
@@ -126,9 +154,9 @@ def _by_text(key: Key) -> Callable[[tzinfo | None], Key]:
 
 
 KEYS: Mapping[By, Callable[[tzinfo | None], Key]] = {
-    "day": _by_time("%Y-%m-%d"),
-    "week": _by_time("%G-W%V"),
-    "month": _by_time("%Y-%m"),
+    "day": _by_time(FORMS["day"]),
+    "week": _by_time(FORMS["week"]),
+    "month": _by_time(FORMS["month"]),
     "session": _by_text(lambda row: row.session),
     "model": _by_text(lambda row: row.model),
     "project": _by_text(lambda row: row.project),

@@ -1,6 +1,7 @@
 """`agent-logger ls`: sessions, the newest first."""
 
 import re
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,14 +11,14 @@ import msgspec
 
 from agent_logger import config
 from agent_logger.cli import output
-from agent_logger.errors import SourceError
+from agent_logger.cli.scanning import opened
+from agent_logger.cli.when import When
 
 if TYPE_CHECKING:
-    from agent_logger.catalog.sessions import Place
-    from agent_logger.session import Session
+    from agent_logger.catalog.catalog import Catalog
+    from agent_logger.catalog.summary import Filter, SessionSummary
 
-LIVE_SECONDS = 300
-_LOG_NAME = re.compile(r"\d{8}-\d{6}-")  # its beginning is a date, and tells nothing
+WITNESSES = ("wire", "sdk", "run", "transcript", "hook")
 
 
 class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,128 +26,223 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     agent: str | None
     project: str | None
     title: str | None
+    models: tuple[str, ...]
     started: datetime | None
     ended: datetime | None
+    active_seconds: float | None
     exchanges: int
     turns: int
+    tool_calls: int
+    errors: int
     witnesses: list[str]
     parent: str | None
     live: bool
+    prompts_only: bool  # the agent's file is gone; its history has what was typed
     cost_usd: float | None
+    unpriced: int
+    reported_cost_usd: float | None
     input_tokens: int
     output_tokens: int
     cache_read_tokens: int
     cache_write_tokens: int
+    context_tokens: int | None
     log: str  # the name of its log or file
     path: str
+    paths: list[str]
 
 
 @click.command()
 @click.option("-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many.")
 @click.option("--all", "everything", is_flag=True, help="All of them.")
 @click.option("--agent", help="Only those of this agent, for example claude-code.")
-@click.option("--project", help="Only those whose project folder has this in its path.")
+@click.option("--project", help="Only those with this in the path of their project.")
+@click.option("--model", help="Only those that a model with this in its name answered in.")
+@click.option("--title", help="Only those with this in their title.")
+@click.option("--since", type=When(), help="Only those active since: 2026-11-01, today, '2 days ago'.")
+@click.option("--until", type=When(), help="Only those that began before.")
+@click.option("--min-cost", type=float, metavar="USD", help="Only those that cost at least this.")
+@click.option("--witness", type=click.Choice(WITNESSES), help="Only those that this one saw.")
+@click.option("--live", is_flag=True, help="Only those that somebody is at.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/ls.json).")
 @config.settings_options()
 def command(
     settings: config.Settings,
     limit: int,
     everything: bool,
-    agent: str | None,
-    project: str | None,
     as_json: bool,
+    **given: object,
 ) -> None:
     """List sessions, the one last active first.
 
-    They are read from the logs themselves: all folders that were ever recorded to.
+    A session is one conversation, whoever saw it: the agent's own file (t), the proxy's log (w), an SDK's (s) or a
+    run's (r); where the agent's file is gone, its history may still have what was typed (p). Forks stand under what
+    they were forked from. Tokens are all that were billed; what a fork copied is its parent's. A star marks a
+    session that somebody is at.
 
     \b
     Examples:
       agent-logger ls
-      agent-logger ls --agent claude-code -n 5
+      agent-logger ls --agent claude-code --since yesterday
+      agent-logger ls --project agent-logger --min-cost 5
       agent-logger ls --all --json
     """
-    from agent_logger.catalog.sessions import places
-
-    rows: list[SessionRow] = []
-    found = places(settings.home)
-    with output.progress("reading", len(found)) as done:
-        for place in found:
-            if len(rows) == limit and not everything:
-                break
-            if (row := _row(place)) and _is_wanted(row, agent, project):
-                rows.append(row)
-            done(1)
-    if as_json:
-        output.json(rows)
-    elif rows:
-        _print(rows)
-    else:
-        output.note(
-            "No sessions yet. 'agent-logger' starts recording; 'agent-logger demo' shows how it looks."
-        )
+    with opened(settings) as catalog:
+        rows = catalog.sessions(_filter(given), limit=None if everything else limit)
+        if as_json:
+            output.json([_told(it) for it in rows])
+        elif rows:
+            _print(rows)
+            _say_more(catalog, given, len(rows))
+        else:
+            output.note(_nothing(catalog))
 
 
-def _row(place: "Place") -> SessionRow | None:
-    try:
-        session = place.read()
-    except (SourceError, OSError) as error:
-        output.note(f"{place.path}: {error}")
-        return None
-    return _told(place, session)
+def _filter(given: dict[str, object]) -> "Filter":
+    from agent_logger.catalog.summary import Filter
+
+    return Filter(min_cost_usd=given.pop("min_cost"), **given)  # type: ignore[arg-type]  # named as the options are
 
 
-def _told(place: "Place", session: "Session") -> SessionRow:
-    import time
+def _say_more(catalog: "Catalog", given: dict[str, object], shown: int) -> None:
+    there = catalog.count(_filter({"min_cost": given.pop("min_cost_usd", None), **given}))
+    if there > shown:
+        output.note(f"{shown} of {there} sessions; --all shows them all")
 
-    usage = session.usage
+
+def _nothing(catalog: "Catalog") -> str:
+    if catalog.count():
+        return "No session is like that."
+    return "No sessions yet. 'agent-logger' starts recording; 'agent-logger demo' shows how it looks."
+
+
+def _told(it: "SessionSummary") -> SessionRow:
+    usage = it.usage
     return SessionRow(
-        id=session.id,
-        agent=session.agent or place.agent,
-        project=session.project,
-        title=output.hidden(session.title) if session.title else None,
-        started=session.started,
-        ended=session.ended,
-        exchanges=len(session.exchanges),
-        turns=len(session.turns),
-        witnesses=sorted(session.witnesses),
-        parent=session.parent,
-        live=time.time() - place.modified < LIVE_SECONDS,
-        cost_usd=session.cost.usd,
+        id=it.id,
+        agent=it.agent,
+        project=it.project,
+        title=it.title,
+        models=it.models,
+        started=it.started,
+        ended=it.ended,
+        active_seconds=it.active_seconds,
+        exchanges=it.exchanges,
+        turns=it.turns,
+        tool_calls=it.tool_calls,
+        errors=it.errors,
+        witnesses=sorted(it.witnesses),
+        parent=it.parent,
+        live=it.live,
+        prompts_only=it.prompts_only,
+        cost_usd=it.cost.usd,
+        unpriced=it.cost.unpriced,
+        reported_cost_usd=it.reported_cost_usd,
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
         cache_read_tokens=usage.cache_read_tokens,
         cache_write_tokens=usage.cache_write_tokens,
-        log=place.name,
-        path=str(place.path),
+        context_tokens=it.context_tokens,
+        log=it.paths[0].stem if it.paths else it.id,
+        path=str(it.paths[0]) if it.paths else "",
+        paths=[str(path) for path in it.paths],
     )
 
 
-def _is_wanted(row: SessionRow, agent: str | None, project: str | None) -> bool:
-    return agent in (None, row.agent) and (project is None or project in (row.project or ""))
+# ---------------------------------------------------------------- for people
+
+HEAD = ("active", "id", "title", "project", "model", "ex", "time", "tokens", "cost", "by")
+TITLE, PROJECT, MODEL = 2, 3, 4
+LEAST = {PROJECT: 8, MODEL: 8, TITLE: 16}  # columns that are cut where there is no room, and to what
+LESS = (PROJECT, MODEL)  # that are left out where there is still none
+NUMBERS = (5, 6, 7, 8)
 
 
-def _print(rows: list[SessionRow]) -> None:
-    head = ("active", "id", "agent", "title", "turns", "in", "out")
-    cells = [_cells(row) for row in rows]
-    others = [max(len(str(it)) for it in column) for column in zip(head, *cells, strict=True)]
-    room = max(10, output.columns() - sum(others) + others[3] - 2 * (len(head) - 1))
-    output.table(head, [[*row[:3], str(row[3])[:room], *row[4:]] for row in cells])
+def _print(rows: "Sequence[SessionSummary]") -> None:
+    cells = [_cells(row, depth) for row, depth in _as_tree(rows)]
+    widths = [max(output.width(str(it)) for it in column) for column in zip(HEAD, *cells, strict=True)]
+    kept = _kept(widths)
+    for row in cells:
+        for column in LEAST:
+            row[column] = output.cut(str(row[column]), widths[column])
+    right = [at for at, column in enumerate(kept) if column in NUMBERS]
+    output.table(
+        [HEAD[it] for it in kept], [[row[it] for it in kept] for row in cells], fold=False, right=right
+    )
 
 
-def _cells(row: SessionRow) -> list[str | int]:
+def _kept(widths: list[int]) -> list[int]:
+    """The columns that there is room for; `widths` becomes what they have of it."""
+    room = output.columns() + 2 - sum(widths) - 2 * len(HEAD)
+    for column, least in LEAST.items():
+        taken = min(max(0, widths[column] - least), max(0, -room))
+        widths[column] -= taken
+        room += taken
+    gone = []
+    for column in LESS:
+        if room < 0:
+            gone.append(column)
+            room += widths[column] + 2
+    widths[TITLE] += max(0, room) if gone else 0
+    return [column for column in range(len(HEAD)) if column not in gone]
+
+
+def _as_tree(rows: "Sequence[SessionSummary]") -> "Iterator[tuple[SessionSummary, int]]":
+    """Forks behind their parent, where that is in the list too."""
+    shown = {row.id for row in rows}
+    below: dict[str | None, list[SessionSummary]] = {}
+    for row in rows:
+        below.setdefault(row.parent if row.parent in shown and row.parent != row.id else None, []).append(row)
+    left = [(row, 0) for row in reversed(below.pop(None, []))]
+    while left:
+        row, depth = left.pop()
+        yield row, depth
+        left += [(fork, depth + 1) for fork in reversed(below.pop(row.id, []))]
+    yield from ((row, 0) for forks in below.values() for row in forks)  # each says it is of another
+
+
+def _cells(row: "SessionSummary", depth: int) -> list[str | int]:
     when = row.ended or row.started
     told = f"{when.astimezone():%m-%d %H:%M}" if when else "-"
-    context = row.input_tokens + row.cache_read_tokens + row.cache_write_tokens
-    title = " ".join((row.title or Path(row.path).stem).split())
-    is_branch = row.parent is not None and row.log.startswith(row.parent)
-    name = row.log if is_branch or _LOG_NAME.match(row.id) else row.id[:8]
+    title = output.printable(" ".join((row.title or (row.paths[0].stem if row.paths else "")).split()))
     return [
-        told + (" *" if row.live else ""),
-        name,
-        row.agent or "-",
-        title,
-        row.turns,
-        context,
-        row.output_tokens,
+        told + ("*" if row.live else ""),
+        output.short_id(row.id),
+        "  " * (depth - 1) + ("└ " if depth else "") + title,
+        output.printable(Path(row.project).name) if row.project else "-",
+        _model(row),
+        row.exchanges,
+        _duration(row.active_seconds),
+        _thousands(row.usage.context_tokens + row.usage.output_tokens),
+        _money(row),
+        "p" if row.prompts_only else "".join(it[0] for it in sorted(row.witnesses)),
     ]
+
+
+def _model(row: "SessionSummary") -> str:
+    """Without the vendor's name and the day of the model, which are long and say little."""
+    if not row.models:
+        return row.agent or "-"
+    short = re.sub(r"^claude-|-\d{8}$", "", row.models[0])
+    return short + (f" +{len(row.models) - 1}" if len(row.models) > 1 else "")
+
+
+def _duration(seconds: float | None) -> str:
+    if seconds is None:
+        return "-"
+    if seconds < 60:
+        return f"{seconds:.0f}s"
+    return f"{seconds / 60:.0f}m" if seconds < 5940 else f"{seconds / 3600:.1f}h"
+
+
+def _thousands(count: int) -> str:
+    for unit, size in (("", 1), ("k", 1e3), ("M", 1e6), ("G", 1e9)):
+        if count < 1000 * size or unit == "G":
+            return f"{count / size:.1f}{unit}" if unit and count < 10 * size else f"{count / size:.0f}{unit}"
+    raise AssertionError
+
+
+def _money(row: "SessionSummary") -> str:
+    usd = row.cost.usd
+    if usd is None:
+        return "?" if row.cost.unpriced else "-"
+    return (f"{usd:,.2f}" if usd < 100 else f"{usd:,.0f}") + ("+?" if row.cost.unpriced else "")

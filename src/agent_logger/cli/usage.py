@@ -1,6 +1,5 @@
 """`agent-logger usage`: tokens and cost."""
 
-from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -9,14 +8,18 @@ import msgspec
 
 from agent_logger import config
 from agent_logger.cli import output
+from agent_logger.cli.scanning import bar, opened
 from agent_logger.cli.when import When
 from agent_logger.errors import SourceError
 
 if TYPE_CHECKING:
-    from agent_logger.catalog.ledger import Ledger, LedgerRow
+    from agent_logger.catalog.catalog import Catalog
+    from agent_logger.catalog.ledger import LedgerRow
+    from agent_logger.catalog.summary import Filter
     from agent_logger.catalog.totals import Total
+    from agent_logger.session import Cost
 
-BY = ("day", "week", "month", "session", "model", "project", "agent")
+BY = ("day", "week", "month", "session", "model", "project", "agent", "tool")
 
 
 class UsageRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +46,9 @@ class UsageReport(msgspec.Struct, frozen=True, kw_only=True):
 @click.option("--agent", help="Only this agent, for example claude-code.")
 @click.option("--model", help="Only models with this in their name.")
 @click.option("--project", help="Only projects with this in their path.")
-@click.option("--explain", is_flag=True, help="Every response that counts, and why it counts once.")
+@click.option(
+    "--explain", metavar="SESSION", help="Every response of a session, what it cost and why it counts once."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/usage.json).")
 @config.settings_options()
 def command(
@@ -54,75 +59,53 @@ def command(
     agent: str | None,
     model: str | None,
     project: str | None,
-    explain: bool,
+    explain: str | None,
     as_json: bool,
 ) -> None:
-    """Tokens and cost, by day, week, month, session, model, project or agent.
+    """Tokens and cost, by day, week, month, session, model, project, agent or tool.
 
     Every response of a model counts once, however many files tell of it: the agents' own files, their forks and
     copies, and what was recorded here. Prices are list prices of the day; what has none is not in the sum, and
-    is counted as unpriced.
+    is counted as unpriced. By tool, what a response cost is shared out among the tools that it called.
 
     \b
     Examples:
       agent-logger usage
       agent-logger usage model --since '7 days ago'
-      agent-logger usage session --project agent-logger --explain
+      agent-logger usage tool --project agent-logger
+      agent-logger usage --explain 1f320356
       agent-logger usage month --json
     """
-    from agent_logger.catalog.totals import total, totals
+    from agent_logger.catalog.summary import Filter
     from agent_logger.prices import price_date
 
-    wanted = _filter(since, until, agent, model, project)
-    rows = [row for row in _ledger(settings).rows() if wanted(row)]
-    if explain:
-        _explain(rows)
-        return
-    sums = totals(rows, by)  # type: ignore[arg-type]  # one of `BY`
+    wanted = Filter(since=since, until=until, agent=agent, model=model, project=project)
+    with opened(settings) as catalog:
+        if explain:
+            _explain(catalog, _meant(catalog, explain), wanted)
+            return
+        if by == "tool":
+            with bar("reading tools") as progress:
+                catalog.read_details(progress=progress)
+        sums, whole = catalog.usage(by, wanted), catalog.total(wanted)  # type: ignore[arg-type]  # one of `BY`
     if as_json:
         told = [_told(key, it) for key, it in sums.items()]
-        output.json(UsageReport(rows=told, totals=_told("total", total(rows)), price_date=price_date()))
-    elif rows:
-        head = (by, "input", "output", "cache read", "cache write", "cost")
-        cells = [_cells(key or "unknown", it) for key, it in sums.items()]
-        output.table(head, [*cells, _cells("total", total(rows))])
+        output.json(UsageReport(rows=told, totals=_told("total", whole), price_date=price_date()))
+    elif sums:
+        _print(by, sums, whole)
     else:
         output.note(
             "No usage found. 'agent-logger' starts recording; 'agent-logger demo' shows how it looks."
         )
 
 
-def _ledger(settings: config.Settings) -> "Ledger":
-    from agent_logger.catalog.ledger import Ledger
-    from agent_logger.catalog.sessions import places
-
-    ledger = Ledger()
-    found = places(settings.home)
-    with output.progress("reading", sum(place.size for place in found)) as done:
-        for place in found:
-            try:
-                ledger.add(place.responses())
-            except (SourceError, OSError) as error:
-                output.note(f"{place.path}: {error}")
-            done(place.size)
-    return ledger
-
-
-def _filter(
-    since: datetime | None,
-    until: datetime | None,
-    agent: str | None,
-    model: str | None,
-    project: str | None,
-) -> "Callable[[LedgerRow], bool]":
-    def wanted(row: "LedgerRow") -> bool:
-        if (since and not (row.at and row.at >= since)) or (until and not (row.at and row.at < until)):
-            return False
-        if agent not in (None, row.agent):
-            return False
-        return (model or "") in (row.model or "") and (project or "") in (row.project or "")
-
-    return wanted
+def _meant(catalog: "Catalog", wanted: str) -> str:
+    found = catalog.called(wanted)
+    if not found:
+        raise SourceError(f"no session {wanted!r}; 'agent-logger ls' lists them")
+    if len(found) > 1:
+        raise click.UsageError(f"{wanted!r} may be any of {', '.join(found[:10])}; say more of it")
+    return found[0]
 
 
 def _told(key: str | None, it: "Total") -> UsageRow:
@@ -139,21 +122,75 @@ def _told(key: str | None, it: "Total") -> UsageRow:
     )
 
 
+def _print(by: str, sums: "dict[str | None, Total]", whole: "Total") -> None:
+    head = [by, "input", "output", "cache read", "cache write", "cost"]
+    rows = [_cells(key or NONE.get(by, "unknown"), it) for key, it in sums.items()]
+    last = _cells("total", whole)
+    widths = [max(output.width(str(it)) for it in column) for column in zip(head, *rows, last, strict=True)]
+    room = output.columns() - sum(widths) - 2 * len(widths)
+    if output.is_terminal() and room >= LEAST_BAR and len(rows) > 1:
+        most = max((it.cost.nano_usd or 0 for it in sums.values()), default=0)
+        head.append("")
+        bars = [_bar(it.cost.nano_usd or 0, most, min(room, LONGEST_BAR)) for it in sums.values()]
+        rows = [[*row, bar] for row, bar in zip(rows, bars, strict=True)]
+        last.append("")
+    output.table(head, [*rows, last], fold=room < 0, right=range(1, 6))
+
+
+LEAST_BAR, LONGEST_BAR = 5, 30  # columns
+EIGHTHS = " ▏▎▍▌▋▊▉"
+NONE = {"tool": "no tool"}
+
+
+def _bar(value: int, most: int, room: int) -> str:
+    eighths = round(8 * room * value / most) if most else 0
+    return "█" * (eighths // 8) + EIGHTHS[eighths % 8].strip()
+
+
 def _cells(key: str, it: "Total") -> list[str | int]:
     usage = it.usage
     counts = (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
-    return [key, *(f"{count:,}" for count in counts), _money(it)]
+    return [key, *(f"{count:,}" for count in counts), _money(it.cost)]
 
 
-def _money(it: "Total") -> str:
-    usd = it.cost.usd
+def _money(cost: "Cost") -> str:
+    usd = cost.usd
     known = "unknown" if usd is None else f"${usd:,.2f}" if usd >= 1 else f"${usd:.4f}"
-    return known + (f" + {it.unpriced} unpriced" if it.unpriced and it.cost.usd is not None else "")
+    return known + (f" + {cost.unpriced} unpriced" if cost.unpriced and usd is not None else "")
 
 
-def _explain(rows: "list[LedgerRow]") -> None:
-    for row in sorted(rows, key=lambda row: (row.at is None, row.at)):
-        when = f"{row.at.astimezone():%Y-%m-%d %H:%M:%S}" if row.at else "-"
-        cost = "unknown" if row.cost.usd is None else f"${row.cost.usd:.6f}"
-        output.echo(f"{when}  {cost}  {row.model or 'no model'}  {row.session}  {row.message_id or '-'}")
+def _explain(catalog: "Catalog", session: str, wanted: "Filter") -> None:
+    """Every row of the ledger that is the session's, and those that it has but that count elsewhere."""
+    from agent_logger.catalog.totals import total
+    from agent_logger.prices import price_date
+
+    rows = list(catalog.ledger(wanted, session=session))
+    for row in rows:
+        output.echo(f"{_when(row)}  {_exact(row.cost)}  {row.model or 'no model'}  {row.message_id or '-'}")
+        output.echo(f"    {_counts(row)}")
         output.echo(f"    {row.why}")
+    for row in catalog.counted_elsewhere(session):
+        output.echo(f"{_when(row)}  -  {row.model or 'no model'}  {row.message_id or '-'}")
+        output.echo(f"    counts in {row.session}, which had it first")
+    whole, summary = total(rows), catalog.summary(session)
+    reported = summary.reported_cost_usd if summary else None
+    output.echo(f"billed: {_money(whole.cost)} for {whole.responses} responses, at prices of {price_date()}")
+    output.echo(f"the client says: {'nothing' if reported is None else f'${reported:.4f}'}")
+
+
+def _when(row: "LedgerRow") -> str:
+    return f"{row.at.astimezone():%Y-%m-%d %H:%M:%S}" if row.at else "-"
+
+
+def _counts(row: "LedgerRow") -> str:
+    if row.tokens is None:
+        return f"{row.thread}: no usage was told"
+    given, output_tokens, read, write, hour = row.tokens
+    long = f" ({hour:,} for an hour)" if hour else ""
+    return (
+        f"{row.thread}: {given:,} in, {output_tokens:,} out, {read:,} from the cache, {write:,} into it{long}"
+    )
+
+
+def _exact(cost: "Cost") -> str:
+    return "unknown" if cost.usd is None else f"${cost.usd:.6f}"

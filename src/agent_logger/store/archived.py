@@ -26,6 +26,7 @@ class Archived(NamedTuple):
     file: Path  # the same under its plain name; of a database, the generation that it is in
     source: "partial[Source]"  # what its reader is given
     modified: float
+    others: tuple[Path, ...] = ()  # of its sub-agents, where only their content says so
 
     @property
     def agent(self) -> str:
@@ -54,7 +55,8 @@ def _sessions(place: Place, folder: Folder) -> Iterator[Archived]:
     for source in sources_of(place.agent, mains):
         name = PurePosixPath(source.main.name).name
         copy = by_name[name]
-        yield Archived(id_in(name), copy, copy.target, partial(_same, source), source.main.modified)
+        others = tuple(by_name[it.name].target for it in source.others if it.name in by_name)
+        yield Archived(id_in(name), copy, copy.target, partial(_same, source), source.main.modified, others)
 
 
 def _in_database(copy: Copy) -> Iterator[Archived]:

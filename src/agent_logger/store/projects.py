@@ -33,19 +33,19 @@ def _repository(folder: Path) -> str | None:
 
 def _main(folder: Path, gitdir: Path) -> str:
     """A worktree's own folder says where the repository's is. A submodule's does not: it is a project of its own."""
-    try:
-        common = Path(gitdir, _text(gitdir / "commondir")).resolve()
-    except (OSError, ValueError):
-        common = _by_its_place(gitdir)
+    common = _common(gitdir)
     if common is None:
         return str(folder)
     return str(common.parent if common.name == ".git" else common)
 
 
-def _by_its_place(gitdir: Path) -> Path | None:
-    """Where `git worktree` puts it, for one that was pruned."""
-    worktrees = gitdir.parent
-    return worktrees.parent.resolve() if worktrees.name == "worktrees" and worktrees.parent.is_dir() else None
+def _common(gitdir: Path) -> Path | None:
+    try:
+        return Path(gitdir, _text(gitdir / "commondir")).resolve()
+    except (OSError, ValueError):  # it was pruned; `git worktree` had it in the repository's
+        worktrees = gitdir.parent
+        is_there = worktrees.name == "worktrees" and worktrees.parent.is_dir()
+        return worktrees.parent.resolve() if is_there else None
 
 
 def _text(path: Path) -> str:

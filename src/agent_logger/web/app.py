@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Scope
 
 from agent_logger.errors import AgentLoggerError
 from agent_logger.web import api, health, live, session, tree, why, wire
-from agent_logger.web.archive import Archive
+from agent_logger.web.archive import Archive, StillReadingError
 from agent_logger.web.demo import demo
 from agent_logger.web.guard import Guard
 from agent_logger.web.home import home
@@ -134,6 +134,13 @@ async def _busy(request: Request, error: Exception) -> Response:
     return failure(request, 503, f"This cannot be read right now: {error}")
 
 
+async def _reading(request: Request, error: Exception) -> Response:
+    assert isinstance(error, StillReadingError)
+    if request.url.path.startswith(api.V1):
+        return failure(request, 503, f"Not yet: {error}.")
+    return site_of(request).render(request, "reading.html", status=503, done=error.done, total=error.total)
+
+
 async def _broken(request: Request, error: Exception) -> Response:
     return failure(request, 500, f"{type(error).__name__}: this should not have happened.")
 
@@ -143,5 +150,6 @@ ERRORS = {
     OSError: _busy,
     sqlite3.Error: _busy,
     AgentLoggerError: _busy,
+    StillReadingError: _reading,
     500: _broken,
 }

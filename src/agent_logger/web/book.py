@@ -5,7 +5,7 @@ turns, each long tool result its own address.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from agent_logger.catalog.summary import SessionSummary
@@ -44,6 +44,7 @@ class Book:
         self.summary, self.session = summary, session
         self.turns: list[Turn] = session.turns
         self._costs = [_cost(turn) for turn in self.turns]
+        self._exchange_costs = dict(self._by_exchange())
         self.chapters = list(chapters(session))
         self.segments = [it for chapter in self.chapters for it in _cut(chapter)]
         self.beside = side_turns(session)
@@ -55,8 +56,7 @@ class Book:
 
     def cost_of(self, exchange: Exchange) -> Cost:
         """Of all its responses, each once."""
-        priced = [replace(turn, cost=_cost(turn)) for turn in exchange.turns]
-        return replace(exchange, turns=priced).cost
+        return self._exchange_costs[exchange.number]
 
     def segment(self, key: str) -> Segment | None:
         number = self._by_key.get(key)
@@ -77,6 +77,18 @@ class Book:
     def agent(self, first_turn: int) -> AgentAtWork | None:
         """By the number of its first turn."""
         return self._agents.get(first_turn)
+
+    def _by_exchange(self) -> Iterator[tuple[int, Cost]]:
+        first = 0
+        for exchange in self.session.exchanges:
+            costs = self._costs[first : first + len(exchange.turns)]
+            first += len(exchange.turns)
+            once = {
+                turn.message_id or id(turn): cost
+                for turn, cost in zip(exchange.turns, costs, strict=True)
+                if cost
+            }
+            yield exchange.number, Cost.total(once.values())
 
     @cached_property
     def context(self) -> list[tuple[int, int]]:

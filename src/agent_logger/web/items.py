@@ -1,6 +1,7 @@
 """What the API tells: one type for each kind of thing. Fields are added, never renamed or taken away."""
 
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
@@ -82,7 +83,7 @@ class BlockItem(Item, frozen=True, kw_only=True):
     text: str
     id: str | None = None
     name: str | None = None
-    input: object = None
+    input: Any = None
     is_error: bool = False
     at: datetime | None = None
 

@@ -27,12 +27,12 @@ async def events(request: Request) -> Response:
     archive = site_of(request).archive
 
     async def told() -> AsyncIterator[str]:
-        version = await archive.version()
-        quiet = 0.0
+        version, quiet = archive.keeper.version, 0.0
         yield ": hello\n\n"
         while True:
             await asyncio.sleep(SECONDS)
-            now = await archive.version()
+            archive.keeper.wake()
+            now = archive.keeper.version
             quiet = 0.0 if now != version else quiet + SECONDS
             if now != version:
                 version = now

@@ -39,6 +39,7 @@ async function renewParts() {
 
 // ---- a part that is not ready yet
 export function startParts() {
+  if (document.querySelector("[data-reload]")) setTimeout(() => location.reload(), 1000);
   const part = document.querySelector("[data-part][data-again]");
   if (!part) return;
   const timer = setInterval(async () => {

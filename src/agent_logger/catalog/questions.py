@@ -1,0 +1,252 @@
+"""What is asked of the sessions in the catalog, as SQL. Whatever a person typed is a parameter, never a part of it."""
+
+import json
+import sqlite3
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from agent_logger.catalog.columns import BIT, WITNESS_SETS, micros_of, time_of
+from agent_logger.catalog.database import hashed, listed
+from agent_logger.catalog.found import Found
+from agent_logger.catalog.live import AT_WORK_SECONDS, LIVE_SECONDS, is_live
+from agent_logger.catalog.summary import Filter, SessionSummary
+from agent_logger.prices import price_date
+from agent_logger.session import Cost, Usage
+from agent_logger.store.layout import claude_roots
+from agent_logger.store.running import running_sessions
+
+Order = Literal["active", "started", "cost", "tokens", "turns", "exchanges", "duration"]
+ORDERS: Mapping[Order, str] = {
+    "active": "active DESC",
+    "started": "started DESC",
+    "cost": "nano_usd DESC",
+    "tokens": "input_tokens + output_tokens + cache_read_tokens + cache_write_tokens DESC",
+    "turns": "turns DESC",
+    "exchanges": "exchanges DESC",
+    "duration": "active_seconds DESC",
+}
+NEED_DETAILS = ("exchanges", "duration")  # orders
+
+
+def prepare(database: sqlite3.Connection) -> None:
+    database.create_function("folded", 1, lambda text: (text or "").lower(), deterministic=True)
+    database.create_function("hashed", 1, lambda text: text and hashed(text), deterministic=True)
+
+
+def since(at: datetime) -> int:
+    return micros_of(at if at.tzinfo else at.astimezone(UTC))
+
+
+# ---------------------------------------------------------------- sessions
+
+
+_LIVE = f"""
+    (? - modified < CASE in_flight WHEN 0 THEN {LIVE_SECONDS} ELSE {AT_WORK_SECONDS} END
+        OR id IN (SELECT value FROM json_each(?)))
+"""
+
+
+def _where(wanted: Filter) -> tuple[str, list[object]]:
+    terms: list[tuple[str, object]] = [
+        ("agent = ?", wanted.agent),
+        ("instr(folded(project), ?)", wanted.project and wanted.project.lower()),
+        ("instr(folded(models), ?)", wanted.model and json.dumps(wanted.model.lower())[1:-1]),
+        ("instr(folded(title), ?)", wanted.title and wanted.title.lower()),
+        ("coalesce(ended, started) >= ?", wanted.since and since(wanted.since)),
+        ("started < ?", wanted.until and since(wanted.until)),
+        ("nano_usd >= ?", wanted.min_cost_usd and wanted.min_cost_usd * 1e9),
+        ("witnesses & ?", wanted.witness and BIT.get(wanted.witness, 0)),
+    ]
+    given = [(term, [value]) for term, value in terms if value is not None and value != ""]
+    if wanted.live:
+        live = _Live()
+        given.append((_LIVE, [live.now, listed(live.running)]))
+    return " AND ".join(term for term, _ in given) or "1", [value for _, values in given for value in values]
+
+
+def session_ids(
+    database: sqlite3.Connection, wanted: Filter, order: Order, limit: int | None, offset: int
+) -> list[str]:
+    where, values = _where(wanted)
+    query = f"SELECT id FROM sessions WHERE {where} ORDER BY {ORDERS[order]}, id LIMIT ? OFFSET ?"
+    return [name for (name,) in database.execute(query, [*values, -1 if limit is None else limit, offset])]
+
+
+def count_sessions(database: sqlite3.Connection, wanted: Filter) -> int:
+    where, values = _where(wanted)
+    (count,) = database.execute(f"SELECT count(*) FROM sessions WHERE {where}", values).fetchone()
+    return int(count)
+
+
+# A branch names the log that it branched off in.
+_PARENT = """
+    (SELECT coalesce(min(log.session), own.parent) FROM sources log
+        WHERE log.name = own.parent AND log.agent IS NULL)
+"""
+
+_SUMMARY = f"""
+    SELECT id, agent, project, title, models, started, ended, exchanges, turns, tool_calls, errors, active_seconds,
+        input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cache_write_1h_tokens, nano_usd,
+        unpriced, unpriced_reason, reported_cost_usd, context_tokens, peak_context_tokens, witnesses,
+        {_PARENT}, modified, in_flight
+    FROM sessions own WHERE id IN (SELECT value FROM json_each(?))
+"""
+
+
+def summaries(database: sqlite3.Connection, ids: Sequence[str]) -> list[SessionSummary]:
+    """In this order; those that are not there are left out."""
+    given = (listed(ids),)
+    sources: dict[str, list[Found]] = {}
+    query = """
+        SELECT session, key, agent, path, name, modified, size, stamp FROM sources
+        WHERE session IN (SELECT value FROM json_each(?)) ORDER BY agent IS NULL, key
+    """
+    for session, *source in database.execute(query, given):
+        sources.setdefault(session, []).append(Found(*source))
+    live = _Live()
+    found = {
+        row[0]: _summary(row, sources.get(row[0], []), live) for row in database.execute(_SUMMARY, given)
+    }
+    return [found[name] for name in ids if name in found]
+
+
+class _Live:
+    """Which sessions somebody is at: their agent says so, or they were written to just now."""
+
+    def __init__(self) -> None:
+        self.now = time.time()
+        self.running = running_sessions(claude_roots())
+
+    def holds(self, name: str, modified: float, *, in_flight: bool) -> bool:
+        return name in self.running or is_live(modified, self.now, in_flight=in_flight)
+
+
+def _summary(row: Sequence[Any], sources: list[Found], live: _Live) -> SessionSummary:
+    (
+        name,
+        agent,
+        project,
+        title,
+        models,
+        started,
+        ended,
+        exchanges,
+        turns,
+        tool_calls,
+        errors,
+        seconds,
+        *rest,
+    ) = row
+    (
+        given,
+        output,
+        read,
+        write,
+        hour,
+        nano,
+        unpriced,
+        reason,
+        reported,
+        context,
+        peak,
+        bits,
+        parent,
+        modified,
+        at_work,
+    ) = rest
+    return SessionSummary(
+        id=name,
+        agent=agent,
+        project=project,
+        title=title,
+        models=tuple(json.loads(models)),
+        started=moment(started),
+        ended=moment(ended),
+        exchanges=exchanges,
+        turns=turns,
+        tool_calls=tool_calls,
+        errors=errors,
+        active_seconds=seconds,
+        usage=Usage(
+            input_tokens=given,
+            output_tokens=output,
+            cache_read_tokens=read,
+            cache_write_tokens=write,
+            cache_write_1h_tokens=hour,
+        ),
+        cost=_cost(nano, unpriced, reason),
+        reported_cost_usd=reported,
+        context_tokens=context,
+        peak_context_tokens=peak,
+        witnesses=WITNESS_SETS[bits],
+        parent=parent if parent != name else None,
+        live=live.holds(name, modified, in_flight=bool(at_work)),
+        paths=tuple(dict.fromkeys(Path(it.path) for it in sources)),
+        prompts_only=bool(sources) and all(it.prompts_only for it in sources),
+    )
+
+
+def moment(micros: int | None) -> datetime | None:
+    return None if micros is None else time_of(micros)
+
+
+def _cost(nano: int | None, unpriced: int, reason: str | None) -> Cost:
+    return Cost(
+        nano_usd=nano, price_date=None if nano is None else price_date(), reason=reason, unpriced=unpriced
+    )
+
+
+def parents(database: sqlite3.Connection) -> dict[str, str | None]:
+    """Of every session the one that it was forked from."""
+    rows = database.execute(f"SELECT id, {_PARENT} FROM sessions own")
+    return {name: parent if parent != name else None for name, parent in rows}
+
+
+def called(database: sqlite3.Connection, wanted: str) -> list[str]:
+    """The sessions that are meant: by id, by the name of a log or its path; else all that begin so."""
+    for where in ("id = ?1", "id IN (SELECT session FROM sources WHERE name = ?1 OR path = ?1)", _BEGINS):
+        rows = database.execute(f"SELECT id FROM sessions WHERE {where} ORDER BY active DESC", (wanted,))
+        if found := [name for (name,) in rows]:
+            return found
+    return []
+
+
+_BEGINS = """
+    ?1 <> '' AND (substr(id, 1, length(?1)) = ?1
+        OR id IN (SELECT session FROM sources WHERE substr(name, 1, length(?1)) = ?1))
+"""
+
+
+# ---------------------------------------------------------------- their sources
+
+
+class Behind(NamedTuple):
+    """A session whose details are not of its files as they are now."""
+
+    id: str
+    stamp: str
+    size: int
+
+
+def behind(database: sqlite3.Connection, only: Iterable[str] | None = None) -> list[Behind]:
+    """The one last active first; of these only, if they are given."""
+    wanted = "" if only is None else "AND id IN (SELECT value FROM json_each(?))"
+    query = f"""
+        SELECT id, stamp, size FROM sessions WHERE detailed IS NOT stamp {wanted} ORDER BY active DESC, id
+    """
+    return [Behind(*row) for row in database.execute(query, () if only is None else (listed(only),))]
+
+
+def sources_of(database: sqlite3.Connection, session: str) -> list[Found]:
+    rows = database.execute(
+        """
+        SELECT key, agent, path, name, modified, size, stamp, others FROM sources
+        WHERE session = ? ORDER BY agent IS NULL, key
+        """,
+        (session,),
+    )
+    found = (Found(*row) for row in rows)
+    return [it._replace(others=tuple(json.loads(str(it.others)))) if it.others else it for it in found]

@@ -1,0 +1,45 @@
+"""The catalog as commands use it: a bar while it is made, and a word when it cannot be kept."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+from agent_logger import config
+from agent_logger.cli import output
+
+if TYPE_CHECKING:
+    from agent_logger.catalog.catalog import Catalog
+    from agent_logger.catalog.scan import Progress
+
+WORTH_A_BAR = 20_000_000  # bytes; less is read before one could see it
+
+
+@contextmanager
+def opened(settings: config.Settings) -> "Iterator[Catalog]":
+    """Up to date."""
+    from agent_logger.catalog.catalog import Catalog
+
+    with Catalog.open(settings.home) as catalog:
+        with bar("reading sessions") as progress:
+            catalog.refresh(progress)
+        if catalog.problem:
+            output.note(f"the catalog cannot be kept ({catalog.problem}); answering from the files")
+        yield catalog
+
+
+@contextmanager
+def bar(label: str) -> "Iterator[Progress]":
+    """For what tells how much it has done, of how much."""
+    with ExitStack() as shown:
+        done = 0
+        advance: Callable[[int], None] | None = None
+
+        def progress(now: int, total: int) -> None:
+            nonlocal done, advance
+            if advance is None and total >= WORTH_A_BAR:
+                advance = shown.enter_context(output.progress(label, total))
+            if advance:
+                advance(now - done)
+            done = now
+
+        yield progress
