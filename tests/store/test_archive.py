@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -363,3 +364,26 @@ def test_restore_shows_what_it_will_write_and_asks(home: Path, own: Path) -> Non
     assert time.time() - path.stat().st_mtime < 100
     again = subprocess.run([*command, "--yes"], capture_output=True, text=True, check=False)
     assert (again.returncode, again.stderr.split(":")[0]) == (0, "nothing to do")
+
+
+# ---------------------------------------------------------------- going on
+
+
+def test_watching_keeps_what_comes_until_it_is_stopped(home: Path, own: Path) -> None:
+    claude(home, "one\n")
+    command = [sys.executable, "-m", "agent_logger", "archive", "--watch"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout
+            assert process.stdout.readline().startswith(
+                "1 files: 1 new, 0 grown, 0 rewritten; 4 bytes copied"
+            )
+            claude(home, "one\ntwo\n")
+            assert process.stdout.readline().startswith(
+                "1 files: 0 new, 1 grown, 0 rewritten; 4 bytes copied"
+            )
+            process.send_signal(signal.SIGINT)
+            assert process.wait(30) == 130
+        finally:
+            process.kill()
+    assert kept(own)[f"projects/-p/{SESSION}.jsonl"] == b"one\ntwo\n"
