@@ -92,6 +92,25 @@ def _is_kept(path: Path, own: Path) -> bool:
     return path.is_relative_to(archive_path(own))
 
 
+def test_a_copy_tells_more_than_what_was_typed(home: Path, own: Path) -> None:
+    """The client's history of prompts outlives its sessions: it is asked only where there is no copy."""
+    shutil.copytree(DATA / "claude-cli/2.1.325/interactive_tui/home", home, dirs_exist_ok=True)
+    before = sessions(own)
+    run(own)
+    shutil.rmtree(home / ".claude" / "projects")
+    assert sessions(own) == before
+
+
+def test_keys_that_the_client_keeps_beside_its_sessions_are_not_copied(home: Path, own: Path) -> None:
+    claude(home, "{}", "sessions/4711.json")
+    claude(home, "secret", "sessions/key.pem")
+    claude(home, "secret", ".credentials.json")
+    claude(home, "{}", "settings.json")
+    claude(home, "old\n", f"sessions/{SESSION}.jsonl")
+    run(own)
+    assert list(kept(own)) == [f"sessions/{SESSION}.jsonl"]
+
+
 def database(home: Path) -> Path:
     path = home / ".local" / "share" / "opencode" / "opencode.db"
     path.parent.mkdir(parents=True)
