@@ -23,7 +23,9 @@ MAY_IMPORT = {
     "capture": PURE | {"wire", "tracking", "formats", "store", "config"},
     "catalog": PURE | {"store", "formats", "wire"},
     "export": PURE | {"catalog", "store", "formats"},
-    **dict.fromkeys(["web", "demo", "sdk", "testing", "context", "adapters"], None),  # anything but cli
+    **dict.fromkeys(
+        ["web", "demo", "sdk", "testing", "context", "adapters", "storage"], None
+    ),  # anything but cli
 }
 READ_THE_ENVIRONMENT = {"config.py", "store/layout.py"}
 

@@ -18,9 +18,12 @@ RUNTIME = {
     "backports.zstd",
     "brotli",
     "click",
+    "jinja2",
     "msgspec",
     "rich",
+    "starlette",
     "truststore",
+    "uvicorn",
     "uvloop",
     "websockets",
 }

@@ -199,6 +199,11 @@ PAIRS: list[tuple[Kind, Record, bytes]] = [
         b'"git_branch":null,"agent":null,"model":null,"version":null}',
     ),
     (
+        "transcript",
+        r.Verbatim(line='{"type":"gap"}'),
+        b'{"type":"verbatim","v":1,"line":"{\\"type\\":\\"gap\\"}"}',
+    ),
+    (
         "wire",
         r.Part(ts="t", kind="wire", number=2, reason="full", after="01a2"),
         b'{"type":"part","v":1,"ts":"t","kind":"wire","number":2,"reason":"full","after":"01a2"}',
@@ -213,6 +218,11 @@ PAIRS: list[tuple[Kind, Record, bytes]] = [
         "transcript",
         r.Large(file="a.bodies/line", bytes=20_000_000),
         b'{"type":"large","v":1,"file":"a.bodies/line","bytes":20000000}',
+    ),
+    (
+        "hook",
+        r.Hook(ts="t", input=msgspec.Raw(b'{"session_id": "s"}')),
+        b'{"type":"hook","v":1,"ts":"t","input":{"session_id": "s"}}',
     ),
 ]
 IDS = [f"{kind}-{r.tag(record)}" for kind, record, _ in PAIRS]

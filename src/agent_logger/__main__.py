@@ -1,3 +1,23 @@
-from agent_logger.cli import main
+"""What `agent-logger` and `python -m agent_logger` run."""
 
-main()
+import os
+import sys
+from typing import NoReturn
+
+
+def main() -> NoReturn:
+    # An agent waits for its hooks, and has no use for their errors: none is shown, no command line is built.
+    if sys.argv[1:] == ["hook"] and not os.isatty(0):
+        try:
+            from agent_logger.capture.hook import keep_input
+
+            keep_input()
+        finally:
+            os._exit(0)
+    from agent_logger.cli import main as shell
+
+    shell()
+
+
+if __name__ == "__main__":
+    main()

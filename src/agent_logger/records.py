@@ -120,6 +120,11 @@ class Message(Struct, frozen=True, kw_only=True):
     raw_encoding: Encoding | None = None
 
 
+# What the client said is new since its last result; the difference of two values of its counter; all of the counter,
+# which began with this exchange.
+CostFrom = Literal["since_last_result", "difference", "own"]
+
+
 class ExchangeStats(Struct, frozen=True, kw_only=True):
     """What a result says of its exchange. Of the client's counters, the difference that this exchange made."""
 
@@ -131,6 +136,7 @@ class ExchangeStats(Struct, frozen=True, kw_only=True):
     cache_creation: int | None
     cache_read: int | None
     cost_usd: float | None  # of this exchange
+    cost_from: CostFrom | None = None  # how it was obtained
     reported_total_cost_usd: float | None = None  # the client's counter, as it came
     reported_duration_api_ms: int | None = None  # likewise
     reported_model_usage: Json = UNSET  # likewise
@@ -160,6 +166,13 @@ class Tokens(Struct, frozen=True, kw_only=True):
     cache_read: int
 
 
+class SystemPrompt(Struct, frozen=True, kw_only=True):
+    """That a run was given one, and an HMAC under the install's key, by which the same text is known again."""
+
+    form: str  # the option that gave it
+    hmac: str | None  # none if its file could not be read
+
+
 class SessionStart(Record, frozen=True, kw_only=True, tag="session_start"):
     session_id: str | None
     ts: str
@@ -168,8 +181,11 @@ class SessionStart(Record, frozen=True, kw_only=True, tag="session_start"):
     tools_available: list[str] | None
     permission_mode: str | None
     witness: Literal["sdk", "run"] | None = None
-    context: Json = UNSET
+    init: Json = UNSET  # what the client said of itself at its start
+    context: Json = UNSET  # which instructions and settings applied
+    agent: str | None = None  # claude-code, codex, ...
     argv: list[str] | None = None
+    system_prompt: list[SystemPrompt] | None = None
     continues: str | None = None
 
 
@@ -215,6 +231,8 @@ class Resume(Record, frozen=True, kw_only=True, tag="resume"):
     session_id: str | None
     ts: str
     resumed_from: str | None = None
+    argv: list[str] | None = None
+    system_prompt: list[SystemPrompt] | None = None
 
 
 class LiveStart(Record, frozen=True, kw_only=True, tag="live_start"):
@@ -364,6 +382,28 @@ class SessionHeader(Record, frozen=True, kw_only=True, tag="session_header"):
     agent: str | None
     model: str | None
     version: str | None
+    subpath: str | None = None  # of what lies below a session: `subagents/agent-<id>`
+
+
+class Verbatim(Record, frozen=True, kw_only=True, tag="verbatim"):
+    """A line from outside whose type is one of ours: without this, it would be read as ours."""
+
+    line: str  # its JSON
+
+
+# ---------------------------------------------------------------- hooks
+
+
+class Hook(Record, frozen=True, kw_only=True, tag="hook"):
+    """What an agent told its hook, in a file of its own."""
+
+    ts: str
+    input: Json = UNSET
+    raw: str | None = None  # in place of it, if it is no JSON object
+    raw_encoding: Encoding | None = None
+    bytes: int | None = None  # that came, where only the beginning was kept
+    redactions: list[Redaction] | None = None
+    context: Json = UNSET  # which instructions and settings applied when the session began
 
 
 class Unknown(msgspec.Struct, frozen=True):
@@ -373,14 +413,15 @@ class Unknown(msgspec.Struct, frozen=True):
 
 
 AnyRecord = Record | Unknown
-Kind = Literal["exchange", "live", "wire", "transcript"]
+Kind = Literal["exchange", "live", "wire", "transcript", "hook"]
 
 _EVERYWHERE: tuple[type[Record], ...] = (Part, Gap, Recovered, Large)
 KINDS: Mapping[Kind, tuple[type[Record], ...]] = {
     "exchange": (SessionStart, Exchange, SessionEnd, Resume, *_EVERYWHERE),
     "live": (LiveStart, LiveMessage),
     "wire": (WireStart, Request, Response, Fork, Rewrite, *_EVERYWHERE),
-    "transcript": (SessionHeader, *_EVERYWHERE),
+    "transcript": (SessionHeader, Verbatim, *_EVERYWHERE),
+    "hook": (Hook,),
 }
 
 
@@ -433,7 +474,8 @@ def decode(line: bytes, kind: Kind) -> AnyRecord:
     except msgspec.ValidationError:  # JSON, but not one of our records
         return Unknown(line)
     except msgspec.DecodeError as error:
-        return decode(_without_half_characters(line, error), kind)
+        found = decode(_without_half_characters(line, error), kind)
+        return Unknown(line) if isinstance(found, Unknown) else found
     decoder = _decoders[kind].get(head.type)
     if decoder is None or head.v > VERSION:
         return Unknown(line)

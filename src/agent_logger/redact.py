@@ -6,25 +6,24 @@ percent-encoded or cut off, and the patterns allow for all of these at once.
 
 Speed: every pattern begins with a literal, and one automaton looks for all of them in one go (Aho-Corasick, at
 half a GB/s); the rest of a pattern is tried only at a hit. One `re` of all families is many times slower, for
-they have no common beginning.
+they have no common beginning. What only a hit needs is compiled and imported at the first: an agent waits for the
+hook that goes through here, and most texts have none.
 
 Linear time: a pattern that reads on without bound cannot begin twice in the same run of characters (its left
 edge forbids it, or the first match takes the whole run); the others read a bounded number of bytes.
 """
 
-import hmac
 import re
 from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import groupby
 from operator import attrgetter
-from typing import Generic, NamedTuple, TypeVar
-from urllib.parse import unquote_to_bytes
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from ahocorasick_rs import BytesAhoCorasick
 
-from agent_logger.records import Redaction
+if TYPE_CHECKING:
+    from agent_logger.records import Redaction
 
 Headers = Iterable[tuple[bytes, bytes]]
 T = TypeVar("T")
@@ -86,7 +85,8 @@ def _any_of(literals: Iterable[bytes]) -> bytes:
     return b"(?:%b)" % b"|".join(map(re.escape, literals))
 
 
-_VENDOR = re.compile(b"|".join(_any_of(family.starts) + family.prefix for family in FAMILIES))
+_compiled = cache(re.compile)
+_VENDOR = b"|".join(_any_of(family.starts) + family.prefix for family in FAMILIES)
 
 # What looks like a letter before a key may end an escape (`\nsk-`, `\u001bsk-`, `\x00sk-`, `%3Dsk-`) or a
 # terminal's colour (`[31msk-`), and a dash may begin a line of a diff. All contain what no key does, so none makes
@@ -104,13 +104,13 @@ class Shape(NamedTuple):
     rule (1)."""
 
     starts: tuple[bytes, ...]
-    pattern: re.Pattern[bytes]
+    pattern: bytes
     group: int
 
 
 def _shape(starts: tuple[bytes, ...], families: Iterable[Family]) -> Shape:
     ways = (b"%b%b(?P<%b>%b)" % (f.prefix, _edge(f), f.rule.encode(), f.secret) for f in families)
-    return Shape(starts, re.compile(b"%b(?:%b)" % (_any_of(starts), b"|".join(ways))), 0)
+    return Shape(starts, b"%b(?:%b)" % (_any_of(starts), b"|".join(ways)), 0)
 
 
 def _edge(family: Family) -> bytes:
@@ -150,16 +150,14 @@ for _word, _meaning in _PEM_WORDS.items():
 
 _SHAPES = (
     *(_shape(starts, families) for starts, families in groupby(FAMILIES, key=attrgetter("starts"))),
-    Shape((b"earer",), re.compile(rb"earer(?<=[Bb]earer)" + _BEARER), 1),
-    Shape((b"EARER",), re.compile(rb"EARER(?<=BEARER)" + _BEARER), 1),
-    Shape((b"://",), re.compile(rb"://" + _PASSWORD), 1),
-    Shape(
-        (b":\\/", b":\\\\"), re.compile(rb":\\{1,4}/\\{1,4}/" + _PASSWORD), 1
-    ),  # JSON may write `/` as `\/`
-    Shape((b"%3A", b"%3a"), re.compile(rb"%3[Aa]" + _ENCODED_PASSWORD), 1),
+    Shape((b"earer",), rb"earer(?<=[Bb]earer)" + _BEARER, 1),
+    Shape((b"EARER",), rb"EARER(?<=BEARER)" + _BEARER, 1),
+    Shape((b"://",), rb"://" + _PASSWORD, 1),
+    Shape((b":\\/", b":\\\\"), rb":\\{1,4}/\\{1,4}/" + _PASSWORD, 1),  # JSON may write `/` as `\/`
+    Shape((b"%3A", b"%3a"), rb"%3[Aa]" + _ENCODED_PASSWORD, 1),
 )
 _REACH = 16  # bytes by which these may reach over a blank, as "Bearer" does
-_PRIVATE_KEY, _PRIVATE_KEY_REACH = re.compile(_PEM, re.VERBOSE), 1 << 16
+_PRIVATE_KEY_REACH = 1 << 16
 
 _STARTS = [(start, number) for number, shape in enumerate(_SHAPES) for start in shape.starts]
 _LONGEST_START = max(len(start) for start, _ in _STARTS)
@@ -181,16 +179,14 @@ class Span(NamedTuple):
     rule: str
 
 
-@dataclass(frozen=True)
-class Redacted(Generic[T]):
+class Redacted(NamedTuple, Generic[T]):
     """What may be kept, and what was taken out of it, in order."""
 
     data: T
-    redactions: tuple[Redaction, ...] = ()
+    redactions: "tuple[Redaction, ...]" = ()
 
 
-@dataclass(frozen=True)
-class Known:
+class Known(NamedTuple):
     """What an earlier scan says about a text: agents send their whole history with every request.
 
     Its first `head` and last `tail` bytes are those of an earlier text of `length` bytes, in which
@@ -198,13 +194,15 @@ class Known:
     """
 
     length: int
-    redactions: Sequence[Redaction]
+    redactions: "Sequence[Redaction]"
     head: int = 0
     tail: int = 0
 
 
 def credentials_of(headers: Headers, target: bytes = b"") -> tuple[bytes, ...]:
     """The secrets in the head of a request or response, without schemes, as sent and percent-decoded."""
+    from urllib.parse import unquote_to_bytes
+
     found = [value[s.start : s.end] for name, value in headers for s in _header_spans(name, value)]
     found += [target[s.start : s.end] for s in _target_spans(target)]
     return tuple(dict.fromkeys(form for value in found for form in (value, unquote_to_bytes(value))))
@@ -368,7 +366,9 @@ class Redactor:
         spans = _merged(data, spans)
         return Redacted(_replaced([data], data, spans)[0], self._listed(data, place, spans))
 
-    def _listed(self, data: bytes, place: str, spans: Sequence[Span]) -> tuple[Redaction, ...]:
+    def _listed(self, data: bytes, place: str, spans: Sequence[Span]) -> "tuple[Redaction, ...]":
+        from agent_logger.records import Redaction
+
         hmacs = {secret: self._hmac(secret) for secret in {data[s.start : s.end] for s in spans}}
         return tuple(
             Redaction(place=place, offset=start, length=end - start, rule=rule, hmac=hmacs[data[start:end]])
@@ -376,6 +376,8 @@ class Redactor:
         )
 
     def _hmac(self, secret: bytes) -> str:
+        import hmac
+
         return "v1:" + hmac.digest(self._key, secret, "sha256").hex()[:16]
 
 
@@ -396,11 +398,11 @@ def _pattern_spans(data: bytes, low: int, high: int) -> Iterator[Span]:
     limit = min(high + _REACH, len(data))
     for number, first in sorted(_first_hits(data, max(low - _REACH, 0), limit).items()):
         _, pattern, group = _SHAPES[number]
-        for found in _matches(pattern, data, first, limit):
+        for found in _matches(_compiled(pattern), data, first, limit):
             yield Span(*found.span(group), str(found.lastgroup))
     first = data.find(b"-----BEGIN", max(low - _PRIVATE_KEY_REACH, 0), high)
     if first >= 0:
-        for found in _PRIVATE_KEY.finditer(data, first, high + _PRIVATE_KEY_REACH):
+        for found in _compiled(_PEM, re.VERBOSE).finditer(data, first, high + _PRIVATE_KEY_REACH):
             yield Span(*found.span(1), str(found.lastgroup))
 
 
@@ -478,7 +480,7 @@ def _past_escape(data: bytes, start: int) -> int:
 
 
 def _shown(secret: bytes) -> bytes:
-    vendor, tail = _VENDOR.match(secret), secret[-_TAIL:]
+    vendor, tail = _compiled(_VENDOR).match(secret), secret[-_TAIL:]
     if vendor is None or len(secret) - vendor.end() - _TAIL < _HIDDEN or not re.fullmatch(rb"[\w-]+", tail):
         return _REDACTED
     return vendor[0] + b"..." + tail
@@ -486,7 +488,7 @@ def _shown(secret: bytes) -> bytes:
 
 def _is_shown(text: bytes) -> bool:
     before, dots, tail = text.rpartition(b"...")
-    return text == _REDACTED or bool(dots and len(tail) == _TAIL and _VENDOR.fullmatch(before))
+    return text == _REDACTED or bool(dots and len(tail) == _TAIL and _compiled(_VENDOR).fullmatch(before))
 
 
 def _replaced(chunks: Iterable[bytes], stream: bytes, spans: Sequence[Span]) -> list[bytes]:

@@ -26,6 +26,7 @@ ALLOWED = VOID | PAGE | TEXT | {"h1", "h2", "h3", "h4", "h5", "h6", "details", "
 ALLOWED |= {"table", "tbody", "td", "th", "thead", "tr"}
 ATTRIBUTES = {
     "a": {"class", "href", "rel"},
+    "details": {"class", "open"},
     "html": {"lang"},
     "img": {"alt", "class", "src"},
     "meta": {"charset", "content", "http-equiv", "name"},

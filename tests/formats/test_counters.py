@@ -59,7 +59,7 @@ def test_the_share_of_an_exchange(
 
 def test_a_client_that_does_not_count_by_model_counts_within_its_process() -> None:
     now, was = Result(total_cost_usd=3, duration_api_ms=30), Counters(1, 10)
-    assert share(now, was) == Share(2, 20, None)
-    assert share(now, Counters(1, 10, heard=False)) == Share(3, 30, None)
-    assert share(Result(total_cost_usd=1), was) == Share(0, None, None)
+    assert share(now, was) == Share(2, 20, None, "difference")
+    assert share(now, Counters(1, 10, heard=False)) == Share(3, 30, None, "own")
+    assert share(Result(total_cost_usd=1), was) == Share(0, None, None, "difference")
     assert share(Result(), None) == Share(None, None, None)

@@ -19,7 +19,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Literal, Self
@@ -33,6 +33,7 @@ from agent_logger.store import bodies, sealed
 from agent_logger.store.clock import CLOCK
 from agent_logger.store.journal import PART_BYTES, Journal
 from agent_logger.store.seal import seal_due
+from agent_logger.store.transcripts import Transcripts
 from agent_logger.store.upkeep import UPKEEP
 
 SOURCE = Path(agent_logger.__file__).parent.parent  # a mutant's copy, where that is what is tested
@@ -58,6 +59,9 @@ Work = Literal[
     "timed",
     "synced",
     "seal",
+    "keep",
+    "keep_scenario",
+    "keep_on_full_disk",
 ]
 
 
@@ -465,6 +469,92 @@ def seal_all(job: Job, pipe: int) -> None:
     say(msgspec.json.encode(Ack(op="done")) + b"\n")
 
 
+# ---------------------------------------------------------------- the storage of sessions
+
+
+class Keeper:
+    """Appends messages to a session below the folder, and acknowledges. Long ones are results of tools."""
+
+    def __init__(self, job: Job, pipe: int) -> None:
+        folder = Path(job.folder)
+        self.storage = Transcripts(folder, folder, part_bytes=job.part_bytes)
+        self._subject = Subject(job, pipe, "none")  # for its texts and its pipe; it writes to no log
+        self.say = self._subject.say
+
+    def append(self, size: int | None = None) -> bool:
+        key, text = self._subject.next_id(), self._subject.text()
+        text = (text * (size // len(text) + 1))[:size] if size else text
+        block = {"type": "tool_result", "tool_use_id": key, "content": text}
+        message = {"type": "user", "uuid": key, "message": {"role": "user", "content": [block]}}
+        done = self.storage.append("s", message)
+        return self._subject.acknowledge(done, Ack(op="append", id=key, digest=digest(text)))
+
+    def prompt(self) -> bool:
+        key, text = self._subject.next_id(), self._subject.text()
+        message = {"type": "user", "uuid": key, "message": {"role": "user", "content": text}}
+        done = self.storage.append("s", message)
+        return self._subject.acknowledge(done, Ack(op="append", id=key, digest=digest(text)))
+
+    def go_on_until_well(self) -> None:
+        give_up = time.monotonic() + 10
+        while not self.append():
+            assert time.monotonic() < give_up, "the storage did not get well again"
+            time.sleep(0.02)
+            UPKEEP.finish()
+
+    def list(self) -> None:
+        with suppress(OSError):  # to read may fail where to append may not
+            self.storage.list()
+
+    def done(self) -> None:
+        self.storage.close()
+        UPKEEP.finish()
+        self.say(Ack(op="done", lost=self.storage.lost))
+
+
+def keep(job: Job, pipe: int) -> None:
+    keeper = Keeper(job, pipe)
+    keeper.say(Ack(op="opening"))
+    for number in range(job.count):
+        keeper.prompt() if number % 5 == 0 else keeper.append()
+        if job.close_each and number % 7 == 0:
+            keeper.storage.close()
+    keeper.done()
+
+
+def keep_scenario(job: Job, pipe: int) -> None:
+    """A little of everything; then on, until the disk is well again."""
+    keeper = Keeper(job, pipe)
+    keeper.prompt()
+    keeper.append(size=40_000)
+    keeper.list()
+    UPKEEP.finish()
+    for _ in range(6):
+        keeper.append()
+    keeper.storage.close()
+    keeper.append(size=31_000)
+    keeper.list()
+    UPKEEP.finish()
+    keeper.go_on_until_well()
+    keeper.done()
+
+
+def keep_on_full_disk(job: Job, pipe: int) -> None:
+    keeper = Keeper(job, pipe)
+    refused = 0
+    for _ in range(job.count):
+        refused += not keeper.append()
+        if refused == 5:
+            break
+    assert refused == 5, "the disk is too large"
+    keeper.list()
+    os.unlink(job.ballast or "")
+    keeper.go_on_until_well()
+    for _ in range(10):
+        keeper.append()
+    keeper.done()
+
+
 WORK: Mapping[Work, Callable[[Job, int], None]] = {
     "mixed": mixed,
     "scenario": scenario,
@@ -483,6 +573,9 @@ WORK: Mapping[Work, Callable[[Job, int], None]] = {
     "timed": timed,
     "synced": synced,
     "seal": seal_all,
+    "keep": keep,
+    "keep_scenario": keep_scenario,
+    "keep_on_full_disk": keep_on_full_disk,
 }
 
 

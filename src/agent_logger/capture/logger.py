@@ -11,21 +11,17 @@ import threading
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from agent_logger import config
+from agent_logger.capture.install import know, redactor
 from agent_logger.capture.session_writer import SessionWriter
 from agent_logger.errors import AgentLoggerError, StoreError
 from agent_logger.formats import sdk_messages, sdk_objects
 from agent_logger.formats.exchanges import UserInput
 from agent_logger.formats.json_text import encode
 from agent_logger.records import EndReason
-from agent_logger.redact import Redactor
-from agent_logger.store.facts import know_folder
-from agent_logger.store.layout import KEY_BYTES, install_key
 
 T = TypeVar("T")
 log = logging.getLogger("agent_logger")
@@ -146,7 +142,7 @@ class SessionLogger:
 
     def _log(self, message: object) -> None:
         self._begin()
-        redacted = _redactor().redact(_json(message), "message")
+        redacted = redactor().redact(_json(message), "message")
         found = sdk_messages.read(redacted.data)
         self._writer.message(found, redacted.redactions)
 
@@ -154,7 +150,7 @@ class SessionLogger:
         self._begin()
         content = given if isinstance(given, str) else sdk_objects.blocks(list(given))
         prompt = encode({"type": "user", "message": {"role": "user", "content": content}})
-        redacted = _redactor().redact(prompt, "user_input")
+        redacted = redactor().redact(prompt, "user_input")
         message = sdk_messages.read(redacted.data)
         said = message.inner.content if message.inner else redacted.data.decode("utf-8", "replace")
         self._writer.input(UserInput.of(said), redacted.redactions)
@@ -162,7 +158,7 @@ class SessionLogger:
     def _begin(self) -> None:
         if self not in _open:
             _open.add(self)
-            _know(self._folder)
+            know(self._folder)
 
     def _finish(self, reason: str | None, end_reason: EndReason) -> None:
         _open.discard(self)
@@ -180,24 +176,6 @@ def _json(message: object) -> bytes:
 
 
 # ---------------------------------------------------------------- of the process
-
-
-@cache
-def _redactor() -> Redactor:
-    """With the install's key; if there can be none, with one of our own: recording goes on."""
-    try:
-        return Redactor(install_key(config.home()))
-    except AgentLoggerError as error:
-        log.warning("%s", error)
-        return Redactor(os.urandom(KEY_BYTES))
-
-
-@cache
-def _know(folder: Path) -> None:
-    try:
-        know_folder(config.home(), folder)
-    except AgentLoggerError as error:
-        log.warning("%s", error)
 
 
 _open: set[SessionLogger] = set()  # held until they are closed: a forgotten one gets its end at exit

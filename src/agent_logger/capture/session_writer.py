@@ -8,12 +8,25 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from msgspec import UNSET
+
+from agent_logger.capture.context import noted_context
 from agent_logger.errors import AgentLoggerError
 from agent_logger.formats.counters import Counters
-from agent_logger.formats.exchanges import Exchanges, UserInput, Written
+from agent_logger.formats.exchanges import Began, Exchanges, LargeExchange, UserInput, Written
 from agent_logger.formats.sdk_messages import SdkMessage
 from agent_logger.formats.totals import Totals
-from agent_logger.records import EndReason, Exchange, LiveMessage, LiveStart, Redaction, SessionStart
+from agent_logger.records import (
+    EndReason,
+    Exchange,
+    ExchangeStats,
+    Exit,
+    Json,
+    LiveMessage,
+    LiveStart,
+    Redaction,
+    SessionStart,
+)
 from agent_logger.store.clock import CLOCK, Clock
 from agent_logger.store.find import exchange_log_of, free_name
 from agent_logger.store.journal import Journal
@@ -29,12 +42,20 @@ Redactions = tuple[Redaction, ...]
 class SessionWriter:
     """One conversation after the other, each in a log of its own under `folder`."""
 
-    def __init__(self, folder: Path, *, resumed_from: str | None = None, clock: Clock = CLOCK) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        resumed_from: str | None = None,
+        began: Began = Began(),  # noqa: B008 (it is frozen)
+        clock: Clock = CLOCK,
+    ) -> None:
         self.folder = folder
         self.session_id: str | None = None
         self.path: Path | None = None
         self.failed: str | None = None  # why the last call could not write all; `None` if it did
-        self._clock, self._resumed_from = clock, resumed_from
+        self.stats: ExchangeStats | None = None  # of the last result
+        self._clock, self._resumed_from, self._began = clock, resumed_from, began
         self._lost = 0  # in logs that are closed
         self._log: _Log | None = None
 
@@ -58,14 +79,31 @@ class SessionWriter:
         if name := log.exchanges.names(message):
             self._identify(log, name)
         self._write(log, log.exchanges.message(message, self._clock.now(), redactions))
+        if message.result:
+            self.stats = log.exchanges.last_stats
         if is_reset:
             self._leave(log)
 
-    def finish(self, reason: str | None = None, end_reason: EndReason = "eof") -> None:
+    def finish(
+        self, reason: str | None = None, end_reason: EndReason = "eof", exited: Exit | None = None
+    ) -> None:
         self.failed = None
         if log := self._log:
-            self._close(log, reason, end_reason)
+            self._close(log, reason, end_reason, exited)
             self._log, self._resumed_from = None, self.session_id
+
+    @property
+    def cost_usd(self) -> float | None:
+        """Of the whole session, as far as its log tells."""
+        return self._log.exchanges.cost_usd if self._log else None
+
+    @property
+    def continues(self) -> str | None:
+        return self._log.exchanges.continues if self._log else None
+
+    def _context(self, cwd: str | None) -> Json:
+        """It is Claude Code's: of others it says nothing."""
+        return noted_context(cwd) if self._began.agent in (None, "claude-code") else UNSET
 
     # ------------------------------------------------------------ which log
 
@@ -81,7 +119,13 @@ class SessionWriter:
         if self._log is None:
             stem = time.strftime("%Y%m%d_%H%M%S", time.gmtime(self._clock.wall()))
             journal = Journal(self.folder, f"{stem}_{PROVISIONAL}-{self._clock.uuid7()[-8:]}", "exchange")
-            exchanges = Exchanges(self._clock.uuid7, continues=continues, inherited=inherited)
+            exchanges = Exchanges(
+                self._clock.uuid7,
+                continues=continues,
+                inherited=inherited,
+                began=self._began,
+                context=self._context,
+            )
             self._log = _Log(journal, exchanges, stem)
             self.session_id, self.path = None, _path(journal)
         return self._log
@@ -98,8 +142,10 @@ class SessionWriter:
         self._close(log, "reset", "reset")
         return new
 
-    def _close(self, log: "_Log", reason: str | None, end_reason: EndReason) -> None:
-        self._write(log, log.exchanges.finish(reason, self._clock.now(), end_reason))
+    def _close(
+        self, log: "_Log", reason: str | None, end_reason: EndReason, exited: Exit | None = None
+    ) -> None:
+        self._write(log, log.exchanges.finish(reason, self._clock.now(), end_reason, exited))
         log.journal.close()
         self._lost += log.journal.lost
 
@@ -140,7 +186,10 @@ class _Log:
                 self._in_flight = True
                 return self.journal.begin(record)
             case LiveMessage():
-                return self.journal.add(record)
+                return self.journal.add(record, counts=self.exchanges.is_large)
+            case LargeExchange():
+                self._in_flight = False
+                return self.journal.end_large(record.record, record.finished)
             case Exchange():
                 self._in_flight = False
                 return self.journal.end(record)

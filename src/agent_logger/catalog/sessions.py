@@ -1,10 +1,13 @@
-"""Every session there is, found and not read yet: our own logs, and the files of other agents."""
+"""Every session there is, found and not read yet: our own logs, the files of other agents, and the copies of what these
+have deleted."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from agent_logger.catalog.found import Found, Remembered, agent_sessions, found, own_log
 from agent_logger.catalog.join import join

@@ -1,6 +1,7 @@
 """Reading one witness of a session: what it tells of the model's responses, and the session it makes of itself."""
 
 import dataclasses
+import os
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,7 +19,7 @@ from agent_logger.formats.source import Source
 from agent_logger.formats.table import format_of
 from agent_logger.prices import Tokens
 from agent_logger.session import Session, Usage, Witness
-from agent_logger.store import opencode
+from agent_logger.store import foreign, opencode
 from agent_logger.store.agent_sources import codex_sources, gemini_cli_source
 from agent_logger.store.follow import Position, Rest
 from agent_logger.store.projects import project_of
@@ -47,9 +48,12 @@ def source_of(found: Found) -> Source:
     path = Path(found.path)
     match found.agent:
         case "claude-code":
-            return claude_source(path)
+            names = (
+                None if found.others is None else [os.path.relpath(it, path.parent) for it in found.others]
+            )
+            return claude_source(path, names)
         case "codex":
-            source = next(codex_sources([path, *map(Path, found.others)]), None)
+            source = next(codex_sources([path, *map(Path, found.others or ())]), None)
             if source is None:
                 raise SourceError(f"{path}: no session in it")
             return source
@@ -92,7 +96,10 @@ def _told_by_log(path: Path) -> Told:
 
 
 def _told_by_claude(found: Found, before: Told | None) -> Told:
-    source = claude_source(Path(found.path))
+    source = source_of(found)
+    if foreign.existing(Path(found.path)) != Path(found.path):  # packed, and does not grow
+        responses = list(claude_responses_of(source))
+        return Told(responses[0].session if responses else found.name, None, BIT["transcript"], responses)
     known = before.responses if before and may_read_on(before.responses) else None
     rest = Rest(Path(found.path), before.position if before and known is not None else None)
     if rest.restarted:

@@ -25,6 +25,7 @@ def command(settings: config.Settings, once: bool) -> None:
     """
     from agent_logger.demo.conversation import scripted_api
     from agent_logger.demo.proxied import proxied
+    from agent_logger.demo.recorded import record
     from agent_logger.store.layout import prepare_log_folder
 
     if settings.is_default("sessions_dir"):
@@ -35,30 +36,12 @@ def command(settings: config.Settings, once: bool) -> None:
     with scripted_api() as api:
         output.note(f"A scripted model API listens on {api.url}; an agent talks to it ...")
         with proxied(api.url, folder / "logs") as url:
-            log = _record(url, folder)
+            log = record(url, folder, lambda text: output.note(f"  you: {text}"))
         _show(folder, log.stem)
         _show_calls(folder / "logs")
         if not once:
             output.note(f"\nThe scripted API stays up at {api.url} (Anthropic Messages). Ctrl-C ends it.")
             threading.Event().wait()
-
-
-def _record(url: str, folder: Path) -> Path:
-    """Message by message, as it happens. (Not with the `SessionLogger`, which would tell your `ls` of the folder.)"""
-    from agent_logger.capture.session_writer import SessionWriter
-    from agent_logger.demo.conversation import UserInput, converse
-    from agent_logger.formats import exchanges, sdk_messages
-    from agent_logger.formats.json_text import encode
-
-    writer = SessionWriter(folder)
-    for happening in converse(url):
-        if isinstance(happening, UserInput):
-            writer.input(exchanges.UserInput(happening.text))
-            output.note(f"  you: {happening.text}")
-        else:
-            writer.message(sdk_messages.read(encode(happening.message)))
-    writer.finish()
-    return folder if writer.path is None else writer.path
 
 
 def _show(folder: Path, name: str) -> None:

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
@@ -33,7 +34,8 @@ def command(settings: config.Settings) -> None:
     serve(settings)
 
 
-def serve(settings: config.Settings) -> None:
+def serve(settings: config.Settings, listening: Callable[[], None] = lambda: None) -> None:
+    """`listening` is called when it does."""
     from agent_logger.capture.proxy.server import Options, run
 
     network = config.network()
@@ -50,7 +52,12 @@ def serve(settings: config.Settings) -> None:
         no_proxy=network.no_proxy,
         ca_file=network.ca_file,
     )
-    run(options, lambda port: _say(port, options.log_dir), _show if sys.stderr.isatty() else None)
+
+    def ready(port: int) -> None:
+        _say(port, options.log_dir)
+        listening()
+
+    run(options, ready, _show if sys.stderr.isatty() else None)
 
 
 def _say(port: int, log_dir: object) -> None:

@@ -1,16 +1,49 @@
 """`agent-logger start`: the main job."""
 
+import contextlib
+import subprocess
+
 import click
 
 from agent_logger import config
 from agent_logger.cli import proxy
 
+STOP_SECONDS = 10.0
+
 
 @click.command()
-@config.settings_options(*proxy.SETTINGS)
-def command(settings: config.Settings) -> None:
-    """Start recording: the proxy, until there is a page. The same as no command.
+@click.option("--no-page", is_flag=True, help="The proxy alone.")
+@click.option("--no-open", is_flag=True, help="Open no browser.")
+@config.settings_options(*proxy.SETTINGS, "page_port")
+def command(settings: config.Settings, no_page: bool, no_open: bool) -> None:
+    """Start recording: the proxy, and the page that shows it. The same as no command.
 
-    'agent-logger proxy --help' says how an agent is sent through it.
+    'agent-logger proxy --help' says how an agent is sent through it, 'agent-logger view --help' what
+    the page is. Each is a process of its own: what is wrong with the page is no harm to the proxy.
     """
-    proxy.serve(settings)
+    pages: list[subprocess.Popen[str]] = []
+    try:
+        proxy.serve(settings, lambda: None if no_page else pages.append(_page(settings, opening=not no_open)))
+    finally:
+        for page in pages:
+            _end(page)
+
+
+def _page(settings: config.Settings, *, opening: bool) -> subprocess.Popen[str]:
+    from agent_logger.capture.attended import attended
+
+    arguments = ["view"] if opening else ["view", "--no-open"]
+    if not settings.is_default("page_port"):
+        arguments += ["--page-port", str(settings.page_port)]
+    return attended(*arguments, environment=config.child_environment(AGENT_LOGGER_HOME=str(settings.home)))
+
+
+def _end(page: subprocess.Popen[str]) -> None:
+    with contextlib.suppress(BrokenPipeError):
+        assert page.stdin
+        page.stdin.close()
+    try:
+        page.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        page.kill()
+        page.wait()

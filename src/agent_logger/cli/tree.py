@@ -8,6 +8,7 @@ import click
 from agent_logger import config
 from agent_logger.cli import output
 from agent_logger.errors import SourceError
+from agent_logger.export.json import json_of
 
 if TYPE_CHECKING:
     from agent_logger.catalog.tree import AgentNode, BranchNode, SessionNode
@@ -38,7 +39,7 @@ def command(settings: config.Settings, session: str, as_json: bool) -> None:
     if root is None:
         raise SourceError(f"no session {session!r}; 'agent-logger ls' lists them")
     if as_json:
-        output.json_text(output.hidden(output.json_of(root)))
+        output.json_text(output.hidden(json_of(root)))
         return
     for line in session_lines(root, output.columns()):
         output.echo(line)

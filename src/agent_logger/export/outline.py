@@ -11,7 +11,7 @@ from agent_logger.export.pictures import pictures_in
 from agent_logger.export.pieces import Json, Piece, Prose, Shown
 from agent_logger.export.tools import shown
 from agent_logger.redact import hidden
-from agent_logger.session import MAIN, Block, Exchange, Session, SubAgent, ToolCall, Turn
+from agent_logger.session import MAIN, SIDE, Block, Exchange, Session, SubAgent, ToolCall, Turn
 
 DEEPEST = 8  # agents that agents started; those further down stand beside the others
 
@@ -68,6 +68,13 @@ class AgentAtWork:
     agent: SubAgent | None  # none: only its turns are known
     turns: tuple[NumberedTurn, ...]
 
+    @property
+    def name(self) -> str:
+        if self.thread == SIDE:
+            return "beside the conversation"
+        told = (self.agent.kind, self.agent.description) if self.agent else ()
+        return hidden(": ".join(filter(None, told))) or "sub-agent"
+
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
@@ -78,6 +85,16 @@ class Chapter:
     @property
     def user_input(self) -> str | None:
         return None if self.exchange.user_input is None else hidden(self.exchange.user_input)
+
+    @property
+    def origin(self) -> str:
+        """Who began it, when it was not a person."""
+        return hidden(self.exchange.origin or "")
+
+    @property
+    def unfinished(self) -> str:
+        """Why it did not come to its end; empty if it did."""
+        return "" if self.exchange.complete else hidden(self.exchange.end_reason or "in flight")
 
 
 def chapters(session: Session) -> Iterator[Chapter]:
@@ -142,5 +159,7 @@ def _said(block: Block) -> Iterator[Part]:
         yield Said(Prose(hidden(block.text)))
     elif pictures := pictures_in(block.raw):
         yield from map(Said, pictures)
+    elif block.text or block.raw is None:
+        yield Said(Prose(hidden(block.text)))
     else:
-        yield Said(Json(hidden_value(block.raw if block.raw is not None else block.text)))
+        yield Said(Json(hidden_value(block.raw)))

@@ -6,7 +6,8 @@ from typing import Any
 
 from agent_logger.export.pieces import Picture
 
-_DATA_URL = re.compile(r"data:(image/[\w.+-]+);base64,(.*)", re.DOTALL)
+_KIND = re.compile(r"image/[\w.+-]{1,40}")
+_DATA_URL = re.compile(r"data:(image/[\w.+-]{1,40});base64,(.*)", re.DOTALL)
 
 
 def pictures_in(raw: Any) -> tuple[Picture, ...]:
@@ -21,7 +22,7 @@ def _pictures(part: Mapping[Any, Any]) -> Iterator[Picture]:
         if isinstance(held, Mapping):
             kind = held.get("media_type") or held.get("mimeType") or held.get("mime_type")
             data = held.get("data")
-            if isinstance(kind, str) and kind.startswith("image/") and isinstance(data, str):
+            if isinstance(kind, str) and _KIND.fullmatch(kind) and isinstance(data, str):
                 yield Picture(kind, data)
                 return
     url = part.get("image_url")  # OpenAI: a text, or {url}

@@ -3,6 +3,7 @@
 Everything in them came from an agent's files: it is to be escaped by whoever draws it.
 """
 
+import json
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -122,3 +123,11 @@ class Shown:
     pieces: tuple[Piece, ...]
     is_error: bool = False
     is_answered: bool = True  # no: it was killed, or is still running
+
+
+def json_text(value: Any) -> str:
+    """Indented. A value that JSON cannot say is shown as Python does."""
+    try:
+        return json.dumps(value, indent=2, ensure_ascii=False, default=str)
+    except (TypeError, ValueError, RecursionError):
+        return repr(value)

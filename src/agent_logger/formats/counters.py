@@ -15,7 +15,7 @@ nothing of sub-agents. So a result is compared with the one before it and with i
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -23,7 +23,7 @@ from msgspec import UNSET
 
 from agent_logger.formats.json_text import raw
 from agent_logger.formats.sdk_messages import ReportedUsage, Result, SdkMessage
-from agent_logger.records import ExchangeStats, Tokens
+from agent_logger.records import CostFrom, ExchangeStats, Tokens
 
 ModelUsage = dict[str, dict[str, Any]]
 COST_DIGITS = 9  # nano-dollars: what floats add up to beyond is noise
@@ -61,11 +61,13 @@ class Share:
     cost_usd: float | None
     api_ms: int | None
     models: ModelUsage | None
+    cost_from: CostFrom | None = None
     inherited: bool = False
 
 
 def counters_of(result: Result) -> Counters:
-    cost = result.total_cost_usd if result.total_cost_usd is not None else result.total_cost
+    names = (result.total_cost_usd, result.total_cost, result.cost_usd)
+    cost = next((it for it in names if it is not None), None)
     return Counters(cost, result.duration_api_ms, result.model_usage or {})
 
 
@@ -110,18 +112,20 @@ def _said(models: ModelUsage, now: Counters, before: Counters | None) -> Share:
     costs = [it["costUSD"] for it in models.values() if isinstance(it.get("costUSD"), int | float)]
     began = models == now.models
     api = now.api_ms if began else _api_difference(now, before) if before else None
-    return Share(round(sum(costs), COST_DIGITS) if len(costs) == len(models) else None, api, models)
+    cost = round(sum(costs), COST_DIGITS) if len(costs) == len(models) else None
+    return Share(cost, api, models, None if cost is None else "since_last_result")
 
 
 def _own(now: Counters) -> Share:
     cost = None if now.cost_usd is None else round(now.cost_usd, COST_DIGITS)
-    return Share(cost, now.api_ms, now.models or None)
+    return Share(cost, now.api_ms, now.models or None, None if cost is None else "own")
 
 
 def _difference(now: Counters, before: Counters) -> Share:
     cost = None if now.cost_usd is None else round(now.cost_usd - (before.cost_usd or 0), COST_DIGITS)
     models = {name: _grown(it, before.models.get(name, {})) for name, it in now.models.items()}
-    return Share(cost, _api_difference(now, before), {name: it for name, it in models.items() if it})
+    asked = {name: it for name, it in models.items() if it}
+    return Share(cost, _api_difference(now, before), asked, None if cost is None else "difference")
 
 
 def _without_models(now: Counters, before: Counters | None) -> Share:
@@ -129,7 +133,7 @@ def _without_models(now: Counters, before: Counters | None) -> Share:
     falls = before is None or not before.heard or (now.cost_usd or 0) < (before.cost_usd or 0)
     if falls or before is None:
         return _own(now)
-    return Share(_difference(now, before).cost_usd, _api_difference(now, before), None)
+    return replace(_difference(now, before), models=None)
 
 
 def _api_difference(now: Counters, before: Counters) -> int | None:
@@ -182,6 +186,7 @@ def stats(message: SdkMessage, before: Counters | None, *, goes_on: bool = False
         cache_creation=usage.cache_creation_input_tokens,
         cache_read=usage.cache_read_input_tokens,
         cost_usd=added.cost_usd,
+        cost_from=added.cost_from,
         reported_total_cost_usd=now.cost_usd,
         reported_duration_api_ms=now.api_ms,
         reported_model_usage=raw(now.models) if now.models else UNSET,
@@ -204,6 +209,26 @@ def billed(stats: ExchangeStats) -> Tokens | None:
         return last(stats)
     models: ModelUsage = msgspec.json.decode(stats.model_usage)
     return Tokens(**dict(zip(_NAMES, Counters(models=models).tokens, strict=True)))
+
+
+def sum_of(tokens: Iterable[Tokens]) -> Tokens | None:
+    found = list(tokens)
+    return Tokens(**{name: sum(getattr(it, name) for it in found) for name in _NAMES}) if found else None
+
+
+def models_of(results: Iterable[ExchangeStats]) -> ModelUsage | None:
+    """What several exchanges added, by model; `None` if the client does not say."""
+    said = [msgspec.json.decode(it.model_usage) for it in results if it.model_usage]
+    models: ModelUsage = {}
+    for name, usage in (pair for it in said for pair in it.items()):
+        models[name] = _added(models.get(name, {}), usage)
+    return models if said else None
+
+
+def _added(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    counted = {key for key, it in other.items() if key not in _CONSTANT and _number(it)}
+    sums = {key: round(_number(one.get(key)) + other[key], COST_DIGITS) for key in counted}
+    return {**one, **other, **sums}
 
 
 _NAMES = ("input", "output", "cache_creation", "cache_read")

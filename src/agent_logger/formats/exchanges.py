@@ -9,11 +9,14 @@ file from the moment its first input is known. A client says `init` when it goes
 waiting, an exchange that had one already is over then, result or not.
 
 What the agent does unasked (a background task reports) ends with a result that has an `origin`: it answers no input.
+
+An exchange of a run waits after its result for what the process ends with, or for the next one. The messages of an
+exchange that grows large are not held: they are in the live file, and its record is a `LargeExchange`.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -21,12 +24,13 @@ from msgspec.structs import replace
 
 from agent_logger.formats import counters
 from agent_logger.formats.json_text import raw as raw_json
-from agent_logger.formats.sdk_messages import Init, SdkMessage, entries, text_of
-from agent_logger.formats.totals import Totals
+from agent_logger.formats.sdk_messages import STREAM_EVENT, Init, SdkMessage, entries, text_of
+from agent_logger.formats.totals import Tally, Totals
 from agent_logger.records import (
     EndReason,
     Exchange,
     ExchangeStats,
+    Exit,
     Json,
     LiveMessage,
     LiveStart,
@@ -35,10 +39,33 @@ from agent_logger.records import (
     Resume,
     SessionEnd,
     SessionStart,
+    SystemPrompt,
 )
 
+HELD_BYTES = 8 << 20  # of an exchange's messages; a line of the log could not hold more, either
 Content = str | list[Raw]
-Written = SessionStart | Resume | LiveStart | LiveMessage | Exchange | SessionEnd
+
+
+@dataclass(frozen=True, slots=True)
+class Began:
+    """What is known of a session before its client says anything."""
+
+    witness: Literal["sdk", "run"] = "sdk"
+    agent: str | None = None
+    argv: list[str] | None = None
+    cwd: str | None = None
+    system_prompt: list[SystemPrompt] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LargeExchange:
+    """An exchange without its messages, which are in the live file; each is to pass through `finished`."""
+
+    record: Exchange
+    finished: Callable[[Message], Message | None]
+
+
+Written = SessionStart | Resume | LiveStart | LiveMessage | Exchange | LargeExchange | SessionEnd
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +89,9 @@ class _Open:
     started: str
     inputs: list[UserInput] = field(default_factory=list)
     messages: list[Message] = field(default_factory=list)
+    tally: Tally = field(default_factory=Tally)
+    bytes: int = 0
+    result: tuple[ExchangeStats, Json] | None = None  # with its origin; waits for the exit
     redactions: list[Redaction] = field(default_factory=list)
     final_usage: dict[str, dict[str, Any]] = field(default_factory=dict)  # by message, from stream events
     streaming: dict[str | None, str] = field(default_factory=dict)  # thread to message
@@ -71,6 +101,20 @@ class _Open:
     @property
     def accepts_input(self) -> bool:
         return not (self.inputs or self.answered)
+
+    @property
+    def is_large(self) -> bool:
+        return self.bytes > HELD_BYTES
+
+    def grow(self, count: int) -> None:
+        self.bytes += count
+        if self.is_large:
+            self.messages.clear()
+
+    def note(self, message: Message) -> None:
+        self.tally.note(message)
+        if not self.is_large:
+            self.messages.append(message)
 
     def said(self) -> dict[str, Any]:
         """The fields that `LiveStart` and `Exchange` share."""
@@ -99,12 +143,17 @@ class Exchanges:
         self,
         new_id: Callable[[], str],
         *,
-        session_id: str | None = None,
         continues: str | None = None,
         inherited: counters.Counters | None = None,
+        began: Began = Began(),  # noqa: B008 (it is frozen)
+        context: Callable[[str | None], Json] = lambda _: UNSET,
     ) -> None:
-        self.session_id, self.continues = session_id, continues
+        self._context = context  # of a session in that folder
+        self.session_id: str | None = None
+        self.continues = continues
         self.totals = Totals()
+        self.last_stats: ExchangeStats | None = None  # of the last result
+        self._began = began
         self._new_id = new_id
         self._before = inherited
         self._has_start = self._resumes = False
@@ -151,7 +200,19 @@ class Exchanges:
     @property
     def is_waiting(self) -> bool:
         """An input is there, and nothing came after it."""
-        return bool(self._open and self._open.inputs and not self._open.messages)
+        return bool(self._open and self._open.inputs and not self._open.tally.count)
+
+    @property
+    def cost_usd(self) -> float | None:
+        """Of the log so far, with the exchange that waits for its exit."""
+        waiting = self._open.result[0].cost_usd if self._open and self._open.result else None
+        costs = [it for it in (self.totals.cost_usd, waiting) if it is not None]
+        return round(sum(costs), counters.COST_DIGITS) if costs else None
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the messages of the exchange in flight are in the live file alone."""
+        return bool(self._open and self._open.is_large)
 
     def withdraw(self) -> list[UserInput]:
         """Inputs that nothing answered yet: they belong to the session that does."""
@@ -162,6 +223,7 @@ class Exchanges:
     # ------------------------------------------------------------ what happens
 
     def input(self, given: UserInput, ts: str, redactions: tuple[Redaction, ...] = ()) -> Iterator[Written]:
+        yield from self._go_on(ts)
         if self._open is None:
             exchange = self._open = self._begun(ts)
         elif self._open.accepts_input:
@@ -179,6 +241,8 @@ class Exchanges:
         if prompt is not None and not self._knows(prompt):
             yield from self.input(UserInput.of(prompt), ts, redactions)
             return
+        if not message.is_text:
+            yield from self._go_on(ts)
         if message.init:
             yield from self._initialised(message, message.init, ts)
         if self._open is None:
@@ -202,7 +266,7 @@ class Exchanges:
     def _add(
         self, exchange: _Open, message: SdkMessage, ts: str, redactions: tuple[Redaction, ...]
     ) -> Iterator[Written]:
-        place = f"messages[{len(exchange.messages)}]"
+        place = f"messages[{exchange.tally.count}]"
         exchange.redactions += (replace(it, place=place) for it in redactions)
         exchange.answered |= message.inner is not None
         self._model = self._model or (message.inner.model if message.inner else None)
@@ -210,16 +274,18 @@ class Exchanges:
             exchange.announced = True
             if self._init and _same(message.raw, self._init[1]):
                 return  # said in `session_start`
+        exchange.grow(0 if message.event else len(message.raw))
         for entry in entries(message, ts):
             if message.event:
                 _note_usage(exchange, message)
             else:
-                exchange.messages.append(entry)
-            if not message.result:  # its exchange is written in a moment
-                yield LiveMessage(id=exchange.id, message=entry)
+                exchange.note(entry)
+            if not message.result or self._awaits_exit or exchange.is_large:
+                yield LiveMessage(id=exchange.id, message=entry)  # else its exchange is written in a moment
 
     def _result(self, exchange: _Open, message: SdkMessage, ts: str) -> Iterator[Written]:
-        stats = counters.stats(message, self._before, goes_on=bool(self.continues or self._resumed_from))
+        goes_on = bool(self.continues or self._resumed_from)
+        stats = self.last_stats = counters.stats(message, self._before, goes_on=goes_on)
         if message.result:
             self._before = counters.later(counters.counters_of(message.result), self._before)
         unanswered: list[UserInput] = []
@@ -228,12 +294,26 @@ class Exchanges:
         if unanswered:
             self._next = self._next or self._begun(ts, after=exchange.number)
             self._next.inputs[:0] = unanswered
-        yield from self._ended(exchange, "result", ts, stats, origin=message.origin)
+        exchange.result = (stats, message.origin)
+        if not self._awaits_exit:
+            yield from self._go_on(ts)
 
-    def finish(self, reason: str | None, ts: str, end_reason: EndReason) -> Iterator[Written]:
-        """The log ends: what is in flight, and the totals."""
+    @property
+    def _awaits_exit(self) -> bool:
+        return self._began.witness == "run"
+
+    def _go_on(self, ts: str) -> Iterator[Written]:
+        """An exchange that has its result is over."""
+        if self._open and self._open.result:
+            yield from self._ended(self._open, "result", ts)
+
+    def finish(
+        self, reason: str | None, ts: str, end_reason: EndReason, exited: Exit | None = None
+    ) -> Iterator[Written]:
+        """The log ends: what is in flight, and the totals. A run's last exchange says how the process ended."""
         while self._open:
-            yield from self._ended(self._open, end_reason, ts)
+            last = exited if self._next is None else None
+            yield from self._ended(self._open, "result" if self._open.result else end_reason, ts, last)
         if not self._has_start and not self.totals.exchanges:
             return  # nothing was said in it
         yield from self._started(ts)
@@ -253,10 +333,10 @@ class Exchanges:
         exchange: _Open,
         end_reason: EndReason,
         ts: str,
-        stats: ExchangeStats | None = None,
-        origin: Json = UNSET,
+        exited: Exit | None = None,
     ) -> Iterator[Written]:
         yield from self._started(ts)
+        stats, origin = exchange.result or (None, UNSET)
         record = Exchange(
             session_id=self.session_id,
             ts_end=ts,
@@ -265,19 +345,26 @@ class Exchanges:
             origin=origin,
             complete=stats is not None,
             end_reason=end_reason,
+            exit=exited,
             redactions=exchange.redactions or None,
             **exchange.said(),
         )
-        self.totals.add(record)
+        self.totals.add(record, exchange.tally)
         self._open, self._next = self._next, None
-        yield record
+        yield LargeExchange(record, _finisher(exchange.final_usage)) if exchange.is_large else record
         if self._open:
             yield self._live(self._open)
 
     def _started(self, ts: str) -> Iterator[Written]:
         if self._resumes:
             self._resumes = False
-            yield Resume(session_id=self.session_id, ts=ts, resumed_from=self._resumed_from)
+            yield Resume(
+                session_id=self.session_id,
+                ts=ts,
+                resumed_from=self._resumed_from,
+                argv=self._began.argv,
+                system_prompt=self._began.system_prompt,
+            )
         elif not self._has_start:
             self._has_start = True
             init = self._init[0] if self._init else Init()
@@ -285,11 +372,15 @@ class Exchanges:
                 session_id=self.session_id,
                 ts=ts,
                 model=init.model or self._model,
-                cwd=init.cwd,
+                cwd=init.cwd or self._began.cwd,
                 tools_available=init.tools,
                 permission_mode=init.permissionMode,
-                witness="sdk",
-                context=self._init[1] if self._init else UNSET,
+                witness=self._began.witness,
+                init=self._init[1] if self._init else UNSET,
+                context=self._context(init.cwd or self._began.cwd),
+                agent=self._began.agent,
+                argv=self._began.argv,
+                system_prompt=self._began.system_prompt,
                 continues=self.continues,
             )
 
@@ -309,6 +400,10 @@ def _with_final_usage(entry: Message, final: dict[str, dict[str, Any]]) -> Messa
         return entry
     first = msgspec.json.decode(entry.usage) if entry.usage else {}
     return replace(entry, usage=raw_json({**(first if isinstance(first, dict) else {}), **known}))
+
+
+def _finisher(final: dict[str, dict[str, Any]]) -> Callable[[Message], Message | None]:
+    return lambda entry: None if entry.type == STREAM_EVENT else _with_final_usage(entry, final)
 
 
 _VARYING = {"uuid"}

@@ -24,6 +24,14 @@ def _encode_anything(value: Any) -> bytes:
         return json.dumps({"type": "unknown", "repr": _repr(value)}).encode("ascii")
 
 
+def decode(data: bytes) -> Any:
+    """What `encode` has written, half characters too. `ValueError`, `RecursionError`: it cannot be read."""
+    try:
+        return msgspec.json.decode(data)
+    except msgspec.DecodeError:
+        return json.loads(data)
+
+
 def _repr(value: Any) -> str:
     try:
         return repr(value)

@@ -4,6 +4,7 @@ They are read by shape: what is missing is `None`, what is unknown is kept as it
 which fields are looked for; a field of the wrong shape costs what stands in it, not the message.
 """
 
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -17,6 +18,7 @@ from agent_logger.formats.json_text import raw as raw_json
 from agent_logger.records import Message, as_text
 
 T = TypeVar("T")
+UNKNOWN, STDERR, STREAM_EVENT = "unknown", "stderr", "stream_event"
 RESULT_MESSAGE = "result_message"  # the entry of a result; `result` alone is a tool's
 
 
@@ -65,7 +67,10 @@ class Result(msgspec.Struct, frozen=True):
     duration_ms: int | None = None
     duration_api_ms: int | None = None
     total_cost_usd: float | None = None
-    total_cost: float | None = None  # 1.0
+    total_cost: float | None = None  # 1.0, and the next
+    cost_usd: float | None = None
+    result: Any = None  # the answer's last text
+    structured_output: Raw | UnsetType = UNSET
     usage: ReportedUsage | None = None
     model_usage: dict[str, dict[str, Any]] | None = msgspec.field(default=None, name="modelUsage")
     model_usage_since_last_result: dict[str, dict[str, Any]] | None = None
@@ -130,6 +135,12 @@ class SdkMessage:
     init: Init | None = None
     result: Result | None = None
     event: StreamEvent | None = None
+    is_translated: bool = False  # the parts are made of `raw`, which is kept beside them
+
+    @property
+    def is_text(self) -> bool:
+        """No message at all: a line of text, on either output."""
+        return self.type in (UNKNOWN, STDERR)
 
     @property
     def is_human(self) -> bool:
@@ -155,7 +166,7 @@ def read(line: bytes) -> SdkMessage:
     if head is None and (mended := json_text.mended(line)) and (head := _part(mended, _Head)):
         line = mended
     if head is None:
-        return SdkMessage(line, "unknown")
+        return SdkMessage(line, UNKNOWN)
     more = more or _part(line, _More) or _More(type=head.type)
     known = SdkMessage(
         line,
@@ -178,7 +189,48 @@ def read(line: bytes) -> SdkMessage:
             return _with(known, result=_part(line, Result) or Result())
         case "stream_event", _:
             return _with(known, event=(_part(line, _Event) or _Event()).event)
+        case (("tool_use" | "tool_result"), _):
+            return _tool_line(known)
     return known
+
+
+class _ToolLine(msgspec.Struct, frozen=True):
+    """A tool use, or what came of it, that is a line of its own."""
+
+    tool: str | None = None
+    name: str | None = None
+    id: str | None = None
+    tool_use_id: str | None = None
+    input: Any = None
+    output: Any = None
+    content: Any = None
+    is_error: bool | None = None
+
+
+def _tool_line(known: SdkMessage) -> SdkMessage:
+    line = _part(known.raw, _ToolLine)
+    if line is None:
+        return known
+    name, use_id = line.tool or line.name, line.tool_use_id or line.id
+    if known.type == "tool_use":
+        return translated(known, "assistant", tool_use(use_id, name, line.input))
+    output = line.content if line.output is None else line.output
+    return translated(known, "user", tool_result(use_id, name, output, is_error=bool(line.is_error)))
+
+
+def translated(known: SdkMessage, kind: str, block: Raw, *, again: bool = False) -> SdkMessage:
+    """The message that another line stands for; `again`: one that stood for another already, which has the line."""
+    return dataclasses.replace(known, type=kind, inner=Inner(content=[block]), is_translated=not again)
+
+
+def tool_use(use_id: str | None, name: str | None, given: Any) -> Raw:
+    return raw_json({"type": "tool_use", "id": use_id, "name": name, "input": given})
+
+
+def tool_result(use_id: str | None, name: str | None, output: Any, *, is_error: bool) -> Raw:
+    block = {"type": "tool_result", "tool_use_id": use_id, "name": name, "is_error": is_error}
+    is_content = output is None or isinstance(output, str | list)
+    return raw_json({**block, "content": output if is_content else json_text.encode(output).decode()})
 
 
 def _with(message: SdkMessage, **parts: Any) -> SdkMessage:
@@ -224,14 +276,15 @@ def entries(message: SdkMessage, ts: str) -> Iterator[Message]:
         return
     content = message.inner.content
     texts = [raw_json({"type": "text", "text": content})] if isinstance(content, str) else content
-    for raw in texts:
-        yield _entry(message, message.inner, raw, ts)
+    for number, raw in enumerate(texts):
+        entry = _entry(message, message.inner, raw, ts)
+        yield replace(entry, content=Raw(message.raw)) if message.is_translated and not number else entry
 
 
 def _whole(message: SdkMessage, ts: str) -> Message:
-    if message.type == "unknown":
+    if message.is_text:
         text, encoding = as_text(message.raw)
-        return Message(source="system", type="unknown", ts=ts, raw=text, raw_encoding=encoding)
+        return Message(source="system", type=message.type, ts=ts, raw=text, raw_encoding=encoding)
     names = {"result": RESULT_MESSAGE, "system": message.subtype or "system"}
     return Message(
         source="assistant" if message.event else "system",
@@ -270,6 +323,7 @@ def _entry(message: SdkMessage, inner: Inner, raw: Raw, ts: str) -> Message:
                 source="tool",
                 type="result",
                 tool_use_id=block.tool_use_id,
+                name=block.name,
                 is_error=bool(block.is_error),
                 output=text_of(block.content),
                 content=UNSET if isinstance(block.content, str) else raw_json(block.content),

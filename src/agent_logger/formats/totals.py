@@ -1,7 +1,7 @@
 """What a session's exchanges come to: the numbers of `session_end`, which a reader can derive at any time."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import msgspec
@@ -10,6 +10,33 @@ from agent_logger.formats import counters
 from agent_logger.formats.counters import COST_DIGITS, Counters
 from agent_logger.formats.sdk_messages import ReportedUsage
 from agent_logger.records import Exchange, ExchangeStats, Message, SessionEnd, Tokens
+
+
+@dataclass(slots=True)
+class Tally:
+    """What the messages of one exchange add, noted as they come."""
+
+    count: int = 0
+    tools: dict[str, str] = field(default_factory=dict)  # tool use to tool
+    context_tokens: int | None = None
+    peak_context_tokens: int = 0
+
+    @classmethod
+    def of(cls, messages: Iterable[Message]) -> "Tally":
+        tally = cls()
+        for message in messages:
+            tally.note(message)
+        return tally
+
+    def note(self, message: Message) -> None:
+        self.count += 1
+        if message.source != "assistant":
+            return
+        if message.name:
+            self.tools[message.tool_use_id or str(self.count)] = message.name
+        if context := _context(message):
+            self.context_tokens = context
+            self.peak_context_tokens = max(context, self.peak_context_tokens)
 
 
 @dataclass(slots=True)
@@ -26,7 +53,7 @@ class Totals:
     context_tokens: int | None = None
     peak_context_tokens: int | None = None
     counters: Counters | None = None  # as the log has them
-    tools: dict[str, str] = field(default_factory=dict)  # tool use to tool
+    tools: dict[str, str] = field(default_factory=dict)  # exchange and tool use to tool
 
     @classmethod
     def of(cls, exchanges: Iterable[Exchange]) -> "Totals":
@@ -35,15 +62,16 @@ class Totals:
             totals.add(exchange)
         return totals
 
-    def add(self, exchange: Exchange) -> None:
+    def add(self, exchange: Exchange, tally: Tally | None = None) -> None:
+        """`tally` of its messages, if somebody kept it."""
+        tally = tally or Tally.of(exchange.messages)
         self.exchanges += 1
         self.last_number = max(self.last_number, exchange.exchange)
-        for number, message in enumerate(exchange.messages):
-            if message.name and message.source == "assistant":
-                self.tools[message.tool_use_id or f"{exchange.exchange} {number}"] = message.name
-        for context in _contexts(exchange.messages):
-            self.context_tokens = context
-            self.peak_context_tokens = max(context, self.peak_context_tokens or 0)
+        # Some clients number their tool uses anew in every exchange.
+        self.tools |= {f"{exchange.exchange} {use}": name for use, name in tally.tools.items()}
+        if tally.context_tokens:
+            self.context_tokens = tally.context_tokens
+            self.peak_context_tokens = max(tally.peak_context_tokens, self.peak_context_tokens or 0)
         if exchange.stats:
             self._add_stats(exchange.stats)
 
@@ -54,7 +82,7 @@ class Totals:
             self.cost_usd = round((self.cost_usd or 0) + stats.cost_usd, COST_DIGITS)
         self.last_tokens = counters.last(stats)
         if billed := counters.billed(stats):
-            self.billed_tokens = _sum(self.billed_tokens, billed)
+            self.billed_tokens = counters.sum_of([*filter(None, [self.billed_tokens]), billed])
         self.counters = counters.later(counters.counters_in(stats), self.counters)
 
     def end(self, session_id: str | None, ts: str, reason: str | None) -> SessionEnd:
@@ -74,24 +102,11 @@ class Totals:
         )
 
 
-def _contexts(messages: Iterable[Message]) -> Iterator[int]:
-    """How much the model read, response by response. Sub-agents have a context of their own."""
-    for message in messages:
-        if message.usage and message.source == "assistant" and not message.parent_tool_use_id:
-            try:
-                context = msgspec.json.decode(message.usage, type=ReportedUsage).context
-            except msgspec.MsgspecError:
-                continue
-            if context:  # else no model answered
-                yield context
-
-
-def _sum(one: Tokens | None, other: Tokens) -> Tokens:
-    if one is None:
-        return other
-    return Tokens(
-        input=one.input + other.input,
-        output=one.output + other.output,
-        cache_creation=one.cache_creation + other.cache_creation,
-        cache_read=one.cache_read + other.cache_read,
-    )
+def _context(message: Message) -> int:
+    """How much the model read for this; 0 if none answered. Sub-agents have a context of their own."""
+    if not message.usage or message.parent_tool_use_id:
+        return 0
+    try:
+        return msgspec.json.decode(message.usage, type=ReportedUsage).context
+    except msgspec.MsgspecError:
+        return 0

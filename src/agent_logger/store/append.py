@@ -92,7 +92,7 @@ def append_shared(path: Path, line: bytes) -> None:
     platform.make_folder(path.parent)
     held = _open_or_create(path)
     try:
-        _lock_for_a_while(held)
+        lock_for_a_while(held)
         newline = b"\n" if torn_bytes(held) else b""
         held.write(newline + line + b"\n")
     finally:
@@ -106,10 +106,12 @@ def _open_or_create(path: Path) -> platform.Held:
         return platform.open_file(path)
 
 
-def _lock_for_a_while(held: platform.Held) -> None:
-    give_up = time.monotonic() + LOCK_SECONDS
+def lock_for_a_while(held: platform.Held, seconds: float = LOCK_SECONDS) -> bool:
+    """`False` if another process kept it all the time. Where there are no locks, nobody has one."""
+    give_up = time.monotonic() + seconds
     try:
-        while not platform.lock(held) and time.monotonic() < give_up:
+        while not (locked := platform.lock(held)) and time.monotonic() < give_up:
             time.sleep(0.005)
     except platform.NoLocksError:
-        pass
+        return True
+    return locked

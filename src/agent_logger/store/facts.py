@@ -1,6 +1,7 @@
-"""What cannot be derived: which folders hold logs of ours."""
+"""What cannot be derived: which folders hold logs of ours, and what their owner calls a session."""
 
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -21,3 +22,31 @@ def know_folder(home: Path, folder: Path) -> None:
             append_shared(path, msgspec.json.encode({**fact, "ts": CLOCK.now()}))
     except OSError as error:
         log.warning("%s: %s", path, error)
+
+
+class _Label(msgspec.Struct, frozen=True, tag_field="type", tag="label"):
+    session: str
+    label: str
+    ts: str
+
+
+def label_session(home: Path, session_id: str, label: str) -> None:
+    """Raises `OSError`."""
+    append_shared(facts_path(home), msgspec.json.encode(_Label(session_id, label, CLOCK.now())))
+
+
+def session_labelled(home: Path, label: str) -> str | None:
+    """The client's id of the session that was called so last."""
+    return next((it.session for it in reversed(list(_labels(home))) if it.label == label), None)
+
+
+def _labels(home: Path) -> Iterator[_Label]:
+    try:
+        lines = facts_path(home).read_bytes().split(b"\n")
+    except OSError:
+        return
+    for line in lines:
+        try:
+            yield msgspec.json.decode(line, type=_Label)
+        except msgspec.MsgspecError:  # another fact
+            continue

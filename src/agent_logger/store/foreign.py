@@ -2,18 +2,22 @@
 
 Symbolic links are not followed, FIFOs and devices not opened: a folder that any program may write to must not lead us
 out of it, make us wait, or move a tape.
+
+The copies that we keep of such files may be sealed. They are read under the names they had.
 """
 
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from agent_logger.errors import SourceError
 
 READ_BYTES = 1 << 20
+
+SEALED = ".zst"
 
 _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY
 
@@ -44,15 +48,66 @@ def opened(path: Path) -> Iterator[int]:
         os.close(fd)
 
 
+@contextmanager
+def opened_below(root: Path, parts: Sequence[str]) -> Iterator[int]:
+    """The same for a file below a folder, of which no part is a link, not even one that was put there just now.
+
+    `parts` are names, as a folder lists them.
+    """
+    if any("/" in part or part in ("", ".", "..") for part in parts):
+        raise SourceError(f"{root}: {parts!r} leads out of it")
+    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for part in parts[:-1]:
+            above, folder = folder, os.open(part, _FLAGS | os.O_DIRECTORY, dir_fd=folder)
+            os.close(above)
+        with _regular(parts[-1], folder) as fd:
+            yield fd
+    finally:
+        os.close(folder)
+
+
+@contextmanager
+def _regular(name: str, folder: int) -> Iterator[int]:
+    if not stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+        raise SourceError(f"{name}: not a regular file")
+    fd = os.open(name, _FLAGS, dir_fd=folder)
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise SourceError(f"{name}: not a regular file")
+        yield fd
+    finally:
+        os.close(fd)
+
+
 def chunks(path: Path) -> Iterator[bytes]:
     """All of a file. What cannot be read, or is gone by now, ends it: other files go on."""
-    try:
-        with opened(path) as fd:
-            while chunk := os.read(fd, READ_BYTES):
-                work.bytes += len(chunk)
-                yield chunk
-    except (SourceError, OSError):
-        return
+    with suppress(SourceError, OSError):
+        try:
+            with opened(path) as fd:
+                while chunk := os.read(fd, READ_BYTES):
+                    work.bytes += len(chunk)
+                    yield chunk
+        except FileNotFoundError:
+            yield from _sealed_chunks(path)
+
+
+def _sealed_chunks(path: Path) -> Iterator[bytes]:
+    from agent_logger.store.sealed import SealedFile  # few read such files, and hooks import this module
+
+    packed = path.with_name(path.name + SEALED)
+    with opened(packed), SealedFile(packed) as sealed:
+        for frame in sealed.frames:
+            yield sealed.read_frame(frame)
+
+
+def existing(path: Path) -> Path | None:
+    """The file of that name, or its sealed form; none if neither is there, or it is no regular file."""
+    for found in (path, path.with_name(path.name + SEALED)):
+        with suppress(OSError):
+            if stat.S_ISREG(os.lstat(found).st_mode):
+                return found
+    return None
 
 
 def text(path: Path, most_bytes: int) -> str | None:
@@ -71,7 +126,5 @@ def text(path: Path, most_bytes: int) -> str | None:
 
 
 def _is_there(path: Path) -> bool:
-    try:
-        return stat.S_ISREG(os.lstat(path).st_mode) and os.access(path, os.R_OK)
-    except OSError:
-        return False
+    found = existing(path)
+    return found is not None and os.access(found, os.R_OK)

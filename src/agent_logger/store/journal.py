@@ -19,11 +19,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+import msgspec
+from msgspec.structs import replace
+
 from agent_logger import records
-from agent_logger.records import AnyRecord, Exchange, Gap, Kind, LiveMessage, LiveStart
+from agent_logger.records import AnyRecord, Exchange, Gap, Kind, LiveMessage, LiveStart, Message
 from agent_logger.store import live, platform
 from agent_logger.store.append import append_once
-from agent_logger.store.bodies import Spilled, spill
+from agent_logger.store.bodies import spill
 from agent_logger.store.clock import CLOCK, Clock
 from agent_logger.store.openpart import OpenPart
 from agent_logger.store.ownership import ANY, Beyond, Ids, claim
@@ -144,6 +147,12 @@ class Journal:
             adopted = ours and self._attempt(lambda: self._adopt(file, name))
             return f"{self.name}.bodies/{name}" if adopted else None
 
+    def needs(self, file: Path) -> None:
+        """The next record names this file, which is the caller's: it is synced before that."""
+        with self._lock:
+            self._dirty.bodies.append(file)
+            self._dirty.folders |= {file.parent, file.parent.parent, self.folder}
+
     def begin(self, start: LiveStart) -> bool:
         """An exchange begins: `add` its messages as they come, then `end` it with its record."""
         return self._write_live(lambda file: file.begin(start))
@@ -152,8 +161,11 @@ class Journal:
         """More is known of the exchange in flight now, or of the next one, whose input has come already."""
         return self._write_live(lambda file: file.note(start))
 
-    def add(self, message: LiveMessage) -> bool:
-        return self._write_live(lambda file: file.add(message))
+    def add(self, message: LiveMessage, *, counts: bool = False) -> bool:
+        """`counts` if the live file alone will have it: then it is lost where that cannot be written."""
+        added = self._write_live(lambda file: file.add(message))
+        self.lost += counts and not added
+        return added
 
     def end(self, exchange: Exchange) -> bool:
         """`False` if its record is lost; the live file then stays, for the next owner to complete."""
@@ -162,10 +174,27 @@ class Journal:
                 return self._append_beside(exchange)
             if not self._append(exchange):
                 return False
-            if self._live:
-                with contextlib.suppress(OSError):  # then the next owner removes it
-                    self._dirty.live += filter(None, [self._live.end()])
+            self._end_live()
             return True
+
+    def end_large(self, exchange: Exchange, finished: Callable[[Message], Message | None]) -> bool:
+        """As `end`, for an exchange whose messages are in the live file alone: they go to a file of the log."""
+        with self._turn() as ours:
+            if not ours:
+                return self._append_beside(exchange)
+            named: list[Exchange] = []
+            if not self._attempt(lambda: named.append(self._with_file(exchange, finished))):
+                self.lost += 1
+                return False
+            if not self._append(named[0]):
+                return False
+            self._end_live()
+            return True
+
+    def _end_live(self) -> None:
+        if self._live:
+            with contextlib.suppress(OSError):  # then the next owner removes it
+                self._dirty.live += filter(None, [self._live.end()])
 
     def withdraw(self) -> None:
         """The exchange in flight goes on in another log, which has it already. Waits for a sync: it is rare."""
@@ -240,7 +269,8 @@ class Journal:
             beyond = Beyond(part.file.number, "full")
             part = self._with_descriptors(lambda: self._start_part(beyond))
         if spilled.name:
-            self._write_body(spilled, spilled.name)
+            with self._new_body(spilled.name) as held:
+                held.write(spilled.data)
         part.append(spilled.line)
         self._dirty.wrote(part.path, 1)
         self.pending += 1
@@ -282,11 +312,12 @@ class Journal:
             return wanted
         return f"{Path(wanted).stem}-{self._clock.uuid7()}{Path(wanted).suffix}"
 
-    def _write_body(self, body: Spilled, name: str) -> None:
+    @contextlib.contextmanager
+    def _new_body(self, name: str) -> Iterator[platform.Held]:
         platform.make_folder(self._bodies())
         held = self._with_descriptors(lambda: platform.open_file(self._bodies() / name, create=True))
         try:
-            held.write(body.data)
+            yield held
         except OSError:
             os.unlink(held.path)
             raise
@@ -294,6 +325,18 @@ class Journal:
             held.close()
         self._dirty.bodies.append(held.path)
         self._dirty.folders |= {held.path.parent, self.folder}
+
+    def _with_file(self, exchange: Exchange, finished: Callable[[Message], Message | None]) -> Exchange:
+        """Message by message: all of them may be more than memory holds."""
+        self._opened()
+        lines = live.messages(self._live.path, exchange.id) if self._live else iter(())
+        name = self._free_body_name(f"{exchange.exchange}.jsonl")
+        with self._new_body(name) as held:
+            for message in lines:
+                if (done := finished(message)) is not None:
+                    held.write(msgspec.json.encode(done) + b"\n")
+            size = held.size()
+        return replace(exchange, messages_file=f"{self.name}.bodies/{name}", file_bytes=size)
 
     def _adopt(self, file: Path, name: str) -> None:
         platform.make_folder(self._bodies())

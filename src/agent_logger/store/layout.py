@@ -20,6 +20,34 @@ def safe_name(outside: str) -> str:
     """A file name for an id from outside: itself if it can do no harm, else its hash."""
     if _SAFE.fullmatch(outside) and not _LOOKS_LIKE_A_PART.fullmatch(outside):
         return outside
+    return _hashed(outside)
+
+
+_HASH = re.compile(r"[0-9a-f]{32}")
+_TAKEN = re.compile(r"memory|.*\.bodies", re.IGNORECASE)  # folders beside a transcript that are not its own
+
+
+def session_name(session_id: str) -> str:
+    """Of a transcript, and of the folder beside it. No two ids have the same: what looks like a hash gets one, too."""
+    if _HASH.fullmatch(session_id) or _TAKEN.fullmatch(session_id):
+        return _hashed(session_id)
+    return safe_name(session_id)
+
+
+def is_hashed(name: str) -> bool:
+    """Whether a name of those tells nothing of the id."""
+    return _HASH.fullmatch(name) is not None
+
+
+_PROJECT = re.compile(r"[A-Za-z0-9-]{1,220}")
+
+
+def project_folder(key: str) -> str:
+    """The name of a project's folder, for a key that a client made of its path."""
+    return key if _PROJECT.fullmatch(key) and not _HASH.fullmatch(key) else _hashed(key)
+
+
+def _hashed(outside: str) -> str:
     return hashlib.sha256(outside.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
@@ -81,6 +109,40 @@ def claude_roots() -> list[Path]:
     """Configuration folders of Claude Code: those of `CLAUDE_CONFIG_DIR`, which may be a list, else the usual ones."""
     folders = folders_of(_place("claude-code"), os.environ, Path.home())
     return [Path(unicodedata.normalize("NFC", os.path.realpath(folder))) for folder in folders]
+
+
+CLAUDE_VARIABLES = (
+    "CLAUDE_CONFIG_DIR",
+    "CLAUDE_PROJECT_DIR",
+    "CLAUDE_PLUGIN_ROOT",
+    "CLAUDE_ENV_FILE",
+    "CLAUDE_CODE_REMOTE",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_CODE_SESSION_ID",
+)
+
+
+def claude_variables() -> dict[str, str]:
+    """What Claude Code tells its children, and is told; no other variable, for those hold secrets."""
+    return {name: value for name in CLAUDE_VARIABLES if (value := os.environ.get(name))}
+
+
+def agent_folders(place: Place) -> list[Path]:
+    """Where an agent keeps its sessions, as the environment says; links on the way are followed, for its owner made
+    them."""
+    folders = folders_of(place, os.environ, Path.home())
+    return list(dict.fromkeys(Path(os.path.realpath(folder)) for folder in folders))
+
+
+def provider_root(provider: str) -> Path:
+    """Where an adapter for a provider keeps its sessions: `OPENAI_CONFIG_DIR`, or where Claude Code has its own."""
+    named = os.environ.get(f"{variable_prefix(provider)}_CONFIG_DIR")
+    return Path(named).expanduser().absolute() if named else claude_roots()[0]
+
+
+def variable_prefix(provider: str) -> str:
+    """`openai` has variables like `OPENAI_CONFIG_DIR`."""
+    return re.sub(r"[^A-Z0-9]", "_", provider.upper())
 
 
 def agent_files(agent: str) -> list[Path]:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from agent_logger import records
 from agent_logger.errors import SourceError
 from agent_logger.formats.exchange_log import from_live
-from agent_logger.records import AnyRecord, Exchange, LiveMessage, LiveStart, Unknown
+from agent_logger.records import AnyRecord, Exchange, LiveMessage, LiveStart, Message, Unknown
 from agent_logger.store import platform
 from agent_logger.store.append import Appender
 from agent_logger.store.bodies import decode
@@ -122,6 +122,15 @@ def read_live(path: Path) -> list[Exchange]:
     except (FileNotFoundError, SourceError):
         return []
     return from_live(map(_decoded, lines))
+
+
+def messages(path: Path, exchange_id: str | None) -> Iterator[Message]:
+    """The messages of one exchange in a live file, one by one. Raises `OSError`."""
+    for entry in entries(path):
+        if isinstance(entry, Entry):
+            record = _decoded(entry.raw)
+            if isinstance(record, LiveMessage) and record.id == exchange_id:
+                yield record.message
 
 
 def _decoded(line: bytes) -> AnyRecord:

@@ -16,7 +16,7 @@ import sqlite3
 import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -152,6 +152,16 @@ def _value(name: str, value: Any) -> Any:
     if isinstance(value, bytes) and name != "data":
         return value.decode("utf-8", "replace")
     return value
+
+
+def copy(path: Path, to: Path) -> None:
+    """The whole database as it is now, its log included, into an empty file. Raises `SourceError`, `OSError`."""
+    with _opened(path) as database:
+        try:
+            with closing(sqlite3.connect(to)) as target:
+                database.backup(target)
+        except sqlite3.Error as error:
+            raise SourceError(f"{path}: {error}") from error
 
 
 # ---------------------------------------------------------------- opening

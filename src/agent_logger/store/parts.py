@@ -6,9 +6,10 @@ of an exchange in flight are in `.live`.
 
 import os
 import re
-from collections.abc import Iterator
+import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 _PART = re.compile(
     r"(?P<name>.+?)(?:\.p(?P<number>[2-9]|[1-9][0-9]+))?\.jsonl(?:\.zst|(?P<live>\.live(?:\.[\w.-]+)?))?"
@@ -80,15 +81,46 @@ def parts_in(folder: Path) -> list[PartFile]:
     return sorted({part for part, path in _files(folder) if not is_live(path)})
 
 
-def _files(folder: Path, name: str | None = None) -> Iterator[tuple[PartFile, Path]]:
+Files = list[tuple[PartFile, Path]]
+
+
+class _Listing(NamedTuple):
+    changed_ns: int  # when the folder was
+    by_name: dict[str, Files]
+
+
+_SETTLED_SECONDS = 2.0  # clocks of file systems are coarse: a folder that changed just now may change unseen
+_MOST_LISTINGS = 64
+_listings: dict[Path, _Listing] = {}
+
+
+def _files(folder: Path, name: str | None = None) -> Files:
+    """A folder may hold the logs of many thousand sessions. So it is listed once as long as it stays as it is."""
     try:
-        entries = os.scandir(folder)
-    except FileNotFoundError:
-        return
-    with entries:
+        changed_ns = os.stat(folder).st_mtime_ns
+        known = _listings.get(folder)
+        if known is None or known.changed_ns != changed_ns:
+            known = _Listing(changed_ns, _by_name(folder))
+            _remember(folder, known)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    if name is not None:
+        return known.by_name.get(name, [])
+    return [it for files in known.by_name.values() for it in files]
+
+
+def _by_name(folder: Path) -> dict[str, Files]:
+    found: dict[str, Files] = {}
+    with os.scandir(folder) as entries:
         for entry in entries:
-            if name is not None and not entry.name.startswith(name):
-                continue
-            part = part_of(Path(entry.path))
-            if part and name in (None, part.name):
-                yield part, Path(entry.path)
+            if part := part_of(Path(entry.path)):
+                found.setdefault(part.name, []).append((part, Path(entry.path)))
+    return found
+
+
+def _remember(folder: Path, listing: _Listing) -> None:
+    _listings.pop(folder, None)
+    if time.time() - listing.changed_ns / 1e9 > _SETTLED_SECONDS:
+        while len(_listings) >= _MOST_LISTINGS:
+            _listings.pop(next(iter(_listings)), None)
+        _listings[folder] = listing

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from itertools import islice
 from pathlib import Path
 
 MOST_FILES = 200_000  # of one agent in one folder
@@ -24,6 +25,7 @@ class Place:
     below: str = ""  # of what the variable names
     several: bool = False
     file_variable: str | None = None  # names a main file, from the folder if it is relative
+    keep: tuple[str, ...] = ()  # what belongs to sessions, below the folder; `**` is everything from there on
 
 
 AGENT_PLACES = (
@@ -33,12 +35,14 @@ AGENT_PLACES = (
         default=(".claude", ".config/claude"),
         variable="CLAUDE_CONFIG_DIR",
         several=True,
+        keep=("projects/**", "sessions/**", "file-history/**", "history.jsonl"),
     ),
     Place(
         agent="codex",
         globs=("sessions/*/*/*/rollout-*.jsonl", "archived_sessions/rollout-*.jsonl"),
         default=(".codex",),
         variable="CODEX_HOME",
+        keep=("sessions/**", "archived_sessions/**", "history.jsonl"),
     ),
     Place(
         agent="gemini-cli",
@@ -46,6 +50,7 @@ AGENT_PLACES = (
         default=(".gemini",),
         variable="GEMINI_CLI_HOME",
         below=".gemini",
+        keep=("tmp/*/chats/**", "tmp/*/logs.json", "tmp/*/.project_root"),
     ),
     Place(
         agent="opencode",
@@ -71,18 +76,38 @@ def main_files(place: Place, environment: Mapping[str, str], home: Path) -> list
     found: dict[Path, None] = {}
     for folder in folders_of(place, environment, home):
         root = Path(os.path.realpath(folder))  # the folder itself may be a link: its owner made it
-        for glob in place.globs:
-            for path in _matching(root, glob.split("/")):
-                found[path] = None
-                if len(found) >= MOST_FILES:
-                    return sorted(found)
+        found.update(dict.fromkeys(islice(main_files_in(place, root), MOST_FILES - len(found))))
         if (named := environment.get(place.file_variable or "")) and _is_file(root / named):
             found[root / named] = None
     return sorted(found)
 
 
-def _matching(folder: Path, pattern: list[str]) -> Iterator[Path]:
+def main_files_in(place: Place, root: Path) -> Iterator[Path]:
+    for glob in place.globs:
+        yield from matching(root, glob.split("/"))
+
+
+def kept_files(place: Place, root: Path) -> Iterator[tuple[str, ...]]:
+    """What belongs to sessions below a folder of the agent's, as names from there on."""
+    found = (path for pattern in place.keep for path in matching(root, pattern.split("/")))
+    for path in islice(found, MOST_FILES):
+        yield path.relative_to(root).parts
+
+
+def _everything(folder: Path) -> Iterator[Path]:
+    for inside, folders, names in os.walk(folder):  # follows no link
+        folders.sort()
+        for name in sorted(names):
+            if _is_file(path := Path(inside, name)):
+                yield path
+
+
+def matching(folder: Path, pattern: list[str]) -> Iterator[Path]:
+    """The regular files below a folder whose path fits, name by name. No link is followed."""
     first, *rest = pattern
+    if first == "**":
+        yield from _everything(folder)
+        return
     try:
         with os.scandir(folder) as entries:
             names = [
@@ -95,7 +120,7 @@ def _matching(folder: Path, pattern: list[str]) -> Iterator[Path]:
         return
     for name in sorted(names):
         if rest:
-            yield from _matching(folder / name, rest)
+            yield from matching(folder / name, rest)
         else:
             yield folder / name
 

@@ -128,13 +128,17 @@ def make_folder(path: Path) -> bool:
     return True
 
 
-def replace_file(path: Path, data: bytes) -> None:
+def replace_file(path: Path, data: bytes, *, mode: int | None = None, synced: bool = False) -> None:
     """Put a whole file in the place of another, so that nobody ever reads half of one. Raises `OSError`."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     temporary.unlink(missing_ok=True)
     held = open_file(temporary, create=True)
     try:
         held.write(data)
+        if mode is not None:
+            os.fchmod(held.fd, mode)
+        if synced:
+            sync(held.fd)
         os.rename(temporary, path)
     except OSError:
         temporary.unlink(missing_ok=True)

@@ -1,6 +1,7 @@
 """Reading a log as one: all its parts, plain or sealed, the exchanges still in flight, what a branch goes on from."""
 
 import heapq
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +12,20 @@ from msgspec.structs import replace
 from agent_logger.errors import SourceError
 from agent_logger.formats import exchange_log
 from agent_logger.formats.table import FIRST_BYTES, recognised
+from agent_logger.formats.transcript_lines import Message, message_of
 from agent_logger.formats.wire_log import session as wire_log
-from agent_logger.records import AnyRecord, Exchange, Fork, Kind, Part, Request, Response, Rewrite, Unknown
+from agent_logger.records import (
+    AnyRecord,
+    Exchange,
+    Fork,
+    Kind,
+    Part,
+    Request,
+    Response,
+    Rewrite,
+    SessionHeader,
+    Unknown,
+)
 from agent_logger.session import SIDE, Session
 from agent_logger.store import foreign
 from agent_logger.store.agent_sources import sources_of
@@ -21,7 +34,9 @@ from agent_logger.store.files import part_entries
 from agent_logger.store.live import merged, read_live
 from agent_logger.store.ownership import ids_of, kind_of
 from agent_logger.store.parts import PartFile, live_files_of, part_of, parts_of
+from agent_logger.store.side_files import whole
 from agent_logger.store.sources import claude_source
+from agent_logger.store.transcript_session import session_of_log
 from agent_logger.wire.jsonl import Damage, Entry, Torn
 
 
@@ -54,12 +69,36 @@ def read_session(path: Path, *, alone: bool = False) -> Session:
         found = (item.found for item in read_log(part.folder, part.name))
         records = [it for it in found if not isinstance(it, Damage | Torn | Exchange)]
         return exchange_log.session_of(records, read_exchanges(part.folder, part.name))
+    if part and kind == "transcript":
+        return session_of_log(part, read_header(part), read_messages)
     return _read_foreign(path)
 
 
+def read_messages(log: PartFile) -> list[Message]:
+    """The messages of a transcript in order, with what stands in files beside it. What cannot be read is left out."""
+    return [whole(it, log.folder / log.name) for it in read_lines(log)]
+
+
+def read_lines(log: PartFile) -> list[Message]:
+    """The same as they stand in the log."""
+    found = (message_of(item.found) for item in read_log(log.folder, log.name))
+    return [it for it in found if it is not None]
+
+
+def read_header(log: PartFile) -> SessionHeader | None:
+    """None if it was lost, or the log is no transcript of ours."""
+    for item in read_log(log.folder, log.name):
+        if isinstance(item.found, SessionHeader):
+            return item.found
+        if message_of(item.found):
+            return None
+    return None
+
+
 def _read_foreign(path: Path) -> Session:
-    """A session in a main file of another agent; of a database the newest."""
-    if not path.exists():
+    """A session in a main file of another agent, or in a copy of it that is sealed; of a database the newest."""
+    path = path.with_name(path.name.removesuffix(foreign.SEALED))
+    if foreign.existing(path) is None:
         raise SourceError(f"{path}: no such log")
     form = recognised(path.absolute().as_posix(), next(foreign.chunks(path), b"")[:FIRST_BYTES])
     if form is None:
@@ -217,6 +256,25 @@ def _record(entry: Entry, kind: Kind | None, folder: Path) -> AnyRecord | Damage
         return Damage(entry.line, entry.offset, len(entry.raw), str(error))
 
 
+class _Line(msgspec.Struct):
+    timestamp: str = ""
+
+
+_line = msgspec.json.Decoder(_Line)
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:")
+
+
 def _time(found: object) -> str:
+    if isinstance(found, Unknown):
+        return _time_of_line(found.raw)
     time = getattr(found, "ts", None) or getattr(found, "ts_start", None)
     return time if isinstance(time, str) and not isinstance(found, Part) else ""
+
+
+def _time_of_line(line: bytes) -> str:
+    """Of a line of a transcript; it is from outside, so it may say anything."""
+    try:
+        time = _line.decode(line).timestamp
+    except (msgspec.MsgspecError, RecursionError):
+        return ""
+    return time if _TIME.match(time) else ""

@@ -88,9 +88,15 @@ class Upkeep:
     def release_one(self, keep: Kept) -> bool:
         """Close the part that was not used for longest; `False` if there is none to close."""
         with self._lock:
-            self._open = {key: ref for key, ref in self._open.items() if ref() is not None}
-            candidates = [found for ref in self._open.values() if (found := ref()) is not None]
-        return any(journal is not keep and journal.release() for journal in candidates)
+            refs = list(self._open.items())
+        for key, ref in refs:
+            journal = ref()
+            if journal is None:
+                with self._lock:
+                    self._open.pop(key, None)
+            elif journal is not keep and journal.release():
+                return True
+        return False
 
     def finish(self) -> None:
         """Do all that is due, now."""

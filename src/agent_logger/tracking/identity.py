@@ -34,6 +34,7 @@ NAMES = frozenset(
     [CLAUDE_SESSION, CLAUDE_AGENT, RETRY_COUNT, "user-agent", "originator", "x-session-id", *GATEWAYS]
     + [name for name, _ in _OF_HEADERS]
 )
+_NAMED = {name.encode(): name for name in NAMES}
 
 
 def headers_of(lines: Iterable[bytes]) -> dict[str, str]:
@@ -41,8 +42,8 @@ def headers_of(lines: Iterable[bytes]) -> dict[str, str]:
     found = {}
     for line in lines:
         name, _, content = line.partition(b":")
-        key = name.decode("latin-1").lower()
-        if key in NAMES:
+        key = _NAMED.get(name.lower())
+        if key:
             found[key] = content.decode("latin-1").strip()
     return found
 

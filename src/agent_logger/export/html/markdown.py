@@ -46,11 +46,12 @@ def is_safe_link(url: str) -> bool:
 
 @cache
 def _markdown() -> MarkdownIt:
-    markdown = MarkdownIt("commonmark", {"html": False, "highlight": _fence}).enable(
-        ["table", "strikethrough"]
-    )
-    markdown.validateLink = is_safe_link  # type: ignore[method-assign]
-    return markdown
+    return _Markdown("commonmark", {"html": False, "highlight": _fence}).enable(["table", "strikethrough"])
+
+
+class _Markdown(MarkdownIt):
+    def validateLink(self, url: str) -> bool:  # noqa: N802
+        return is_safe_link(url)
 
 
 def _fence(code: str, language: str, _attributes: str) -> str:

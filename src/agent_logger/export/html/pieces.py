@@ -5,7 +5,6 @@ The classes are those of `style.css`. There is no inline style and no script, so
 
 import base64
 import binascii
-import json
 from collections.abc import Mapping, Sequence
 from functools import singledispatch
 from itertools import groupby
@@ -13,6 +12,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
+from agent_logger.export.figures import bytes_text, counted
 from agent_logger.export.html.ansi import output_lines
 from agent_logger.export.html.code import code_lines
 from agent_logger.export.html.markdown import REL, is_safe_link, prose_html
@@ -28,10 +28,11 @@ from agent_logger.export.pieces import (
     Picture,
     Piece,
     Prose,
+    Sign,
     Terminal,
+    json_text,
 )
 from agent_logger.export.printable import printable
-from agent_logger.export.sizes import bytes_text, counted
 
 FIRST_LINES = 12  # of a long text; the rest is folded
 FEW_LINES = 20  # a text of so many is not folded
@@ -79,13 +80,19 @@ def _terminal(piece: Terminal) -> Markup:
     return Markup('<div class="terminal">{}{}{}</div>').format(prompt, output, ended)
 
 
-_DIFF_CLASSES: Mapping[str, str] = {"+": "added", "-": "removed", "@": "hunk", " ": "same"}
+# The class of a line, and what stands before it.
+_DIFF_LOOK: Mapping[Sign, tuple[str, str]] = {
+    "+": ("added", "+ "),
+    "-": ("removed", "- "),
+    "@": ("hunk", "@@ "),
+    " ": ("same", "  "),
+}
 
 
 @_html.register
 def _diff(piece: Diff) -> Markup:
-    line = Markup('<span class="{}">{} {}</span>')
-    lines = [line.format(_DIFF_CLASSES[it.sign], it.sign, _line(it.text)) for it in piece.lines[:MOST_LINES]]
+    line = Markup('<span class="{}">{}{}</span>')
+    lines = [line.format(*_DIFF_LOOK[it.sign], _line(it.text)) for it in piece.lines[:MOST_LINES]]
     head = Markup('<p class="path">{} <small>{}</small></p>').format(
         _line(piece.path or ""), _line(piece.note)
     )
@@ -134,13 +141,6 @@ def _link(piece: Link) -> Markup:
 @_html.register
 def _json(piece: Json) -> Markup:
     return _code(Code(json_text(piece.value), "json"))
-
-
-def json_text(value: Any) -> str:
-    try:
-        return json.dumps(value, indent=2, ensure_ascii=False, default=str)
-    except (ValueError, RecursionError):
-        return str(type(value))
 
 
 # ---------------------------------------------------------------- pictures

@@ -6,11 +6,11 @@ answer is a turn of the exchange that was in flight when its request came.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import takewhile
 
 import msgspec
+from msgspec.structs import replace
 
 from agent_logger.formats.exchange_log import time_of
 from agent_logger.formats.human_input import is_interruption, typed

@@ -91,6 +91,7 @@ class Filing:
             if root
             else self._logs.begin_session(folder, asked.ts)
         )
+        self.numbers[log] = 0
         return log.name
 
     def _number(self, provider: str, session: str) -> int:

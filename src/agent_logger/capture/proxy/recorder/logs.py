@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -143,7 +143,8 @@ class Logs:
     def _is_taken(self, name: str) -> bool:
         """By any provider: a name stands for one session."""
         folders = (path for path in self.log_dir.iterdir() if path.is_dir() and path.name[0] != ".")
-        return any(parts_of(folder, name) for folder in folders)
+        firsts = (PartFile(folder, name) for folder in folders)
+        return any(first.path.exists() or first.is_sealed() for first in firsts)
 
     def failing(self) -> str | None:
         return next((journal.failing for journal in self._journals.values() if journal.failing), None)
@@ -208,7 +209,8 @@ class Logs:
         self._touched.add(log)
 
     def _forget_oldest(self) -> None:
-        for log, journal in list(self._journals.items())[: max(0, len(self._journals) - MOST_JOURNALS)]:
+        beyond = max(0, len(self._journals) - MOST_JOURNALS)
+        for log, journal in list(islice(self._journals.items(), beyond)):
             if not journal.pending and not journal.failing:
                 journal.close()
                 del self._journals[log]

@@ -42,6 +42,7 @@ from agent_logger.wire.encodings import DecodeError, decode
 TOGETHER_BYTES = 64 << 10  # a body up to this is searched together with its head
 _TOLD_BY = frozenset((b"{", b"[", b"e", b"d", b":"))  # how JSON and event streams begin
 UNDERSTOOD_BYTES = 24 << 20  # of a body; no provider takes much more, and it has to be in memory
+_ENCODED = re.compile(rb"\r\ncontent-encoding:", re.IGNORECASE)
 REQUEST_IDS = ("request-id", "x-request-id", "x-oai-request-id")
 
 
@@ -63,6 +64,11 @@ class Asked:
     path: bytes
     unknown: int
     credentials: frozenset[int]
+    start: bytes = b""  # the request line
+    lines: list[bytes] = field(default_factory=list)  # those behind it
+
+    def __post_init__(self) -> None:
+        self.start, *self.lines = head_lines(self.head)
 
 
 @dataclass(slots=True)
@@ -111,6 +117,9 @@ class Pair:
         self._lines: list[Line] | None = None  # the same, redacted when first needed
         self._fields: dict[str, str] | None = None
         self._answer_kept = Kept(b"", 0)
+        self._message = self._usage = b""  # of the answer, in JSON
+        self._clean = False  # nothing is to be taken out of these
+        self._how: Treatment | None = None  # the request's body is looked at
         self.reason: str | None = None
 
     # ------------------------------------------------------------ frames
@@ -215,10 +224,19 @@ class Pair:
         return self.reason
 
     def _without_keys(self, answer: Answer) -> Answer:
-        """Its names too come from outside: an upstream may answer with the key as the model, or as an id."""
+        """Its names too come from outside: an upstream may answer with the key as the model, or as an id.
+
+        All that is told of an answer is looked at together, for nearly always there is nothing to take out.
+        """
+        if answer.message is not None:
+            self._message = msgspec.json.encode(answer.message)
+        if answer.raw_usage is not None:
+            self._usage = msgspec.json.encode(answer.raw_usage)
         names = (answer.message_id, answer.model, answer.stop_reason)
-        told = "\n".join(filter(None, names))
-        if not told or self.redact(told) == told:
+        told = "\n".join(filter(None, names)).encode("utf-8", "surrogatepass")
+        every = b"\n".join(filter(None, (told, self._message, self._usage)))
+        self._clean = not every or not self.secrets.redactor.redact(every, "").redactions
+        if self._clean:
             return answer
         message_id, model, stop_reason = (name and self.redact(name) for name in names)
         return replace(answer, message_id=message_id, model=model, stop_reason=stop_reason)
@@ -234,7 +252,7 @@ class Pair:
     ) -> Written:
         """`upstream` is that of the log: a head that says the same need not be written out."""
         asked, call, decision = self.asked, self.call, self.decision
-        start, *lines = head_lines(asked.head)
+        start, lines = asked.start, asked.lines
         clean = call.request.size < SMALLEST_KNOWN and self.secrets.is_clean(lines, call.request.pieces)
         kept = self._kept(self._request, call.request, self._request_treatment, known, clean=clean)
         redactions = list(kept.redactions)
@@ -308,7 +326,7 @@ class Pair:
         trailers = None
         if call.response_trailers:
             trailers, _ = _headers(self.secrets.head(head_lines(call.response_trailers)), redactions)
-        message = self._redacted(answer.message, "message", redactions)
+        message = self._redacted(self._message, "message", redactions)
         record = Response(
             ts=ts,
             seq=seq,
@@ -323,7 +341,7 @@ class Pair:
             complete=reason is None,
             reason=reason,
             http=line.http,
-            status_text=self.redact(line.text) if line.text else line.text,
+            status_text=self.secrets.text(line.text) if line.text else line.text,
             trailers=trailers,
             bytes=kept.bytes,
             body_hmac=None if self._response.unknown else kept.hmac,
@@ -335,7 +353,7 @@ class Pair:
             message_id=answer.message_id,
             model=answer.model,
             stop_reason=answer.stop_reason,
-            usage=self._redacted(answer.raw_usage, "usage", redactions),
+            usage=self._redacted(self._usage, "usage", redactions),
             tokens_per_second=tokens_per_second(answer, came.first_ns, came.last_ns, came.chunks),
             request_id=next((value for name in REQUEST_IDS if (value := self.header(name))), None),
             redactions=redactions or None,
@@ -343,13 +361,13 @@ class Pair:
         )
         return Written(record, kept.file, f"{self.id}-response")
 
-    def _redacted(self, value: object, place: str, redactions: list[Redaction]) -> Json:
+    def _redacted(self, told: bytes, place: str, redactions: list[Redaction]) -> Json:
         """Rejoined, a text may show a secret that was cut into deltas."""
-        if value is None:
-            return UNSET
-        found = self.secrets.redactor.redact(msgspec.json.encode(value), place)
-        redactions += found.redactions
-        return msgspec.Raw(found.data) if len(found.data) <= LARGE_BYTES else UNSET
+        if told and not self._clean:
+            found = self.secrets.redactor.redact(told, place)
+            redactions += found.redactions
+            told = found.data
+        return msgspec.Raw(told) if told and len(told) <= LARGE_BYTES else UNSET
 
     def _response_head(self) -> list[str]:
         said: list[str] = []
@@ -363,10 +381,12 @@ class Pair:
     # ------------------------------------------------------------ bodies
 
     def _request_treatment(self) -> Treatment:
-        encoding = ""
-        if not self.message and re.search(rb"\r\ncontent-encoding:", self.asked.head, re.IGNORECASE):
-            encoding = _value(self.secrets.head(head_lines(self.asked.head)[1:]), "content-encoding")
-        return Treatment(self._bench.key, self.secrets.redactor, self._request.place, encoding)
+        if self._how is None:
+            encoding = ""
+            if not self.message and _ENCODED.search(self.asked.head):
+                encoding = _value(self.secrets.head(self.asked.lines), "content-encoding")
+            self._how = Treatment(self._bench.key, self.secrets.redactor, self._request.place, encoding)
+        return self._how
 
     def _response_treatment(self) -> Treatment:
         kind = self.header("content-type")

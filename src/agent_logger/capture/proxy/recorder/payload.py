@@ -3,11 +3,12 @@
 Here are heads, and bodies that are looked at when they are whole; those over 8 MB are in `large`.
 """
 
-import hmac
+import hashlib
 import re
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,7 +39,19 @@ def restored(data: bytes, masks: Sequence[Mask], values: Mapping[int, bytes]) ->
 
 
 def body_hmac(key: bytes, data: bytes) -> str:
-    return "v1:" + hmac.digest(key, data, "sha256").hex()
+    inner, outer = (it.copy() for it in _keyed(key))
+    inner.update(data)
+    outer.update(inner.digest())
+    return "v1:" + outer.hexdigest()
+
+
+@lru_cache(4)
+def _keyed(key: bytes) -> "tuple[hashlib._Hash, hashlib._Hash]":
+    """The two hashes of an HMAC once they have read the key: for a short body that is a third of the work."""
+    padded = key.ljust(hashlib.sha256().block_size, b"\0")
+    return hashlib.sha256(bytes(it ^ 0x36 for it in padded)), hashlib.sha256(
+        bytes(it ^ 0x5C for it in padded)
+    )
 
 
 # ---------------------------------------------------------------- heads
@@ -69,6 +82,16 @@ class Secrets:
         self.redactor = Redactor(key, credentials, patterns=patterns)
         self._lines: dict[bytes, Line] = {}
         self._targets: dict[bytes, Redacted[bytes]] = {}
+        self._texts: dict[str, str] = {}
+
+    def text(self, text: str) -> str:
+        """One that is said again and again, as `OK` is."""
+        known = self._texts.get(text)
+        if known is None:
+            if len(self._texts) > MOST_LINES:
+                self._texts.clear()
+            known = self._texts[text] = self.redactor.redact_text(text, "").data
+        return known
 
     def target(self, target: bytes) -> Redacted[bytes]:
         """A path with its query."""

@@ -39,7 +39,8 @@ class _Known:
 
     def to_come(self, masks: Sequence[Mask]) -> int:
         """The highest index that may still be on its way; -1: none."""
-        return max((it.credential for it in masks if it.credential > self._last), default=-1)
+        newest = max([it.credential for it in masks], default=-1)
+        return newest if newest > self._last else -1
 
     def give_up(self, index: int) -> None:
         self._last = index

@@ -27,7 +27,7 @@ from agent_logger.records import Gap, Response, Rewrite, Timing
 from agent_logger.store.clock import timestamp
 from agent_logger.tracking.identity import headers_of
 from agent_logger.tracking.tracker import Answered, Asked, Decision
-from agent_logger.wire.call import ends_answer, head_lines
+from agent_logger.wire.call import ends_answer
 from agent_logger.wire.websocket import Kind, Message, Messages
 
 UNATTRIBUTED = LogName("", "unattributed")
@@ -360,7 +360,7 @@ class Recording:
             upstream=frame.upstream,
             method=method,
             path=path,
-            headers=headers_of(head_lines(pair.asked.head)[1:]),
+            headers=headers_of(pair.asked.lines),
             body=pair.question(),
             ts=ts,
             message=pair.message,

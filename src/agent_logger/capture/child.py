@@ -1,0 +1,229 @@
+"""A child process and its pipes: what it prints as it comes, how it ended, and nothing of it left behind.
+
+One loop reads both outputs and feeds the input, so neither side can wait for the other for ever. A child that is
+to end is asked before it is made to; whoever leaves the `with` leaves no process and no zombie.
+"""
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import IO, Self
+
+from agent_logger.records import Exit
+
+READ_BYTES = 256 << 10
+LOOK_SECONDS = 0.1  # how often to look whether the child has ended, or is to end, while nothing comes
+LINGER_SECONDS = 1.0  # for the output of a child that has ended, while its own children hold it open
+PATIENCE_SECONDS = 3.0  # between the steps of ending it
+STEPS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+
+OUR_INPUT = 0
+
+Sink = Callable[[bytes], None]
+
+
+class Child:
+    """`given` is written to its standard input, which then ends; `None`: it reads ours, and with `overhear` by way of
+    us. Without `piped` it writes to our outputs. After `timeout` seconds it is to end, and `timed_out` says so."""
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        given: bytes | None = b"",
+        overhear: Sink | None = None,
+        piped: bool = True,
+        timeout: float | None = None,
+    ) -> None:
+        output = subprocess.PIPE if piped else None
+        fed = subprocess.PIPE if given or overhear else None
+        source = fed or (None if given is None else subprocess.DEVNULL)
+        self._process: subprocess.Popen[bytes] = subprocess.Popen(
+            argv, cwd=cwd, env=env, stdin=source, stdout=output, stderr=output, bufsize=0
+        )
+        self._feed = _Feed(self._process.stdin, given or b"", overhear) if self._process.stdin else None
+        self.timed_out = False
+        self._deadline = None if timeout is None else time.monotonic() + timeout
+        self._is_to_end = False
+        self._step = 0
+        self._next_step = 0.0
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def send(self, number: int) -> None:
+        """Any thread may."""
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(number)
+
+    def end(self, *, after: float = 0.0) -> None:
+        """Have it end: it is interrupted, then terminated, then killed. Any thread may ask; `pump` does it."""
+        if not self._is_to_end:
+            self._next_step = time.monotonic() + after
+            self._is_to_end = True
+
+    def pump(self, out: Sink, err: Sink) -> Exit:
+        """Until it has ended. A sink that raises `BrokenPipeError` gets no more, and the child is told so in turn."""
+        with selectors.PollSelector() as selector:
+            outputs = self._register(selector, out, err)
+            silent_since = time.monotonic()
+            while not all(it.closed for it in outputs) or (self._is_fed and self._process.poll() is None):
+                ready = selector.select(LOOK_SECONDS)
+                for key, _ in ready:
+                    key.data(selector)
+                now = time.monotonic()
+                if ready:
+                    silent_since = now
+                elif self._process.poll() is not None and now - silent_since > LINGER_SECONDS:
+                    break
+                self._keep_ending(now)
+        return self.wait()
+
+    @property
+    def _is_fed(self) -> bool:
+        return self._feed is not None and not self._feed.stream.closed
+
+    def wait(self) -> Exit:
+        while True:
+            try:
+                return exit_of(self._process.wait(LOOK_SECONDS))
+            except subprocess.TimeoutExpired:
+                self._keep_ending(time.monotonic())
+
+    def wait_in_terminal(self) -> Exit:
+        """As a shell would: when it stops itself, so do we, for the shell waits for us."""
+        while True:
+            _, status = os.waitpid(self._process.pid, os.WUNTRACED)
+            if not os.WIFSTOPPED(status):
+                self._process.returncode = os.waitstatus_to_exitcode(status)
+                return exit_of(self._process.returncode)
+            os.kill(os.getpid(), signal.SIGSTOP)
+            self.send(signal.SIGCONT)
+
+    # ------------------------------------------------------------ pipes
+
+    def _register(self, selector: selectors.BaseSelector, out: Sink, err: Sink) -> list[IO[bytes]]:
+        pairs = [(self._process.stdout, out), (self._process.stderr, err)]
+        outputs = [(stream, sink) for stream, sink in pairs if stream and not stream.closed]
+        for stream, sink in outputs:
+            selector.register(stream, selectors.EVENT_READ, _reader(stream, sink))
+        if self._feed and self._is_fed:
+            self._feed.register(selector)
+        return [stream for stream, _ in outputs]
+
+    # ------------------------------------------------------------ the end
+
+    def _keep_ending(self, now: float) -> None:
+        if self._deadline is not None and now >= self._deadline and not self._is_to_end:
+            self.timed_out = True
+            self.end()
+        if self._is_to_end and now >= self._next_step and self._step < len(STEPS):
+            self.send(STEPS[self._step])
+            self._step += 1
+            self._next_step = now + PATIENCE_SECONDS
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, _: object, __: TracebackType | None) -> None:
+        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if stream:
+                with contextlib.suppress(OSError):
+                    stream.close()
+        if self._process.returncode is None:
+            self._process.kill()
+            self._process.wait()
+
+
+def _reader(stream: IO[bytes], sink: Sink) -> Callable[[selectors.BaseSelector], None]:
+    def read(selector: selectors.BaseSelector) -> None:
+        chunk = os.read(stream.fileno(), READ_BYTES)
+        try:
+            if chunk:
+                sink(chunk)
+        except BrokenPipeError:
+            chunk = b""
+        if not chunk:
+            selector.unregister(stream)
+            stream.close()
+
+    return read
+
+
+class _Feed:
+    """A child's standard input: what it is given, or what we are told ourselves, as fast as it takes it."""
+
+    def __init__(self, stream: IO[bytes], given: bytes, overhear: Sink | None) -> None:
+        self.stream = stream
+        self._rest, self._overhear = memoryview(given), overhear
+        os.set_blocking(stream.fileno(), False)
+
+    def register(self, selector: selectors.BaseSelector) -> None:
+        if self._rest:
+            selector.register(self.stream, selectors.EVENT_WRITE, self._write)
+        elif self._overhear:
+            selector.register(OUR_INPUT, selectors.EVENT_READ, self._read)
+        else:
+            self.stream.close()
+
+    def _read(self, selector: selectors.BaseSelector) -> None:
+        selector.unregister(OUR_INPUT)
+        try:
+            chunk = os.read(OUR_INPUT, READ_BYTES)
+        except OSError:
+            chunk = b""
+        if self._overhear:
+            self._overhear(chunk)  # nothing: that was the end
+        self._rest, self._overhear = memoryview(chunk), self._overhear if chunk else None
+        self.register(selector)
+
+    def _write(self, selector: selectors.BaseSelector) -> None:
+        try:
+            self._rest = self._rest[os.write(self.stream.fileno(), self._rest) :]
+        except BlockingIOError:
+            return
+        except OSError:  # it does not want to know
+            self._rest, self._overhear = self._rest[:0], None
+        if not self._rest:
+            selector.unregister(self.stream)
+            self.register(selector)
+
+
+def in_foreground() -> bool:
+    """Whether a terminal that interrupts us interrupts our children with us."""
+    try:
+        terminal = os.open(os.ctermid(), os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)
+
+
+def exit_of(returncode: int) -> Exit:
+    if returncode < 0:
+        return Exit(status=None, signal=-returncode)
+    return Exit(status=returncode, signal=None)
+
+
+def end_as(exited: Exit) -> int:
+    """End this process as the child ended: by the same signal, else the status for the caller to return."""
+    if exited.signal is not None:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # one core is enough
+        with contextlib.suppress(OSError, ValueError):  # KILL and STOP have no handler
+            signal.signal(exited.signal, signal.SIG_DFL)
+        os.kill(os.getpid(), exited.signal)
+    return 128 + exited.signal if exited.signal else exited.status or 0

@@ -1,0 +1,134 @@
+"""What an agent's hooks call: keep what they are told, then keep the transcript, and be out of the way.
+
+The agent waits for this process, so it does one thing, redact and write, and imports next to nothing for it: much of
+what the rest of the program is built on takes longer to import than this takes to run. What can be done later is done
+in a child that nobody waits for. Nothing is ever printed: what a `SessionStart` hook prints goes into the prompt.
+"""
+
+import json
+import os
+import select
+import time
+from typing import TYPE_CHECKING, Any
+
+from agent_logger import config
+from agent_logger.redact import Redactor
+from agent_logger.store import platform
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from agent_logger.redact import Redacted
+
+MOST_BYTES = 16 << 20  # that are kept of an input
+BEGIN_SECONDS = 10.0  # that an agent may take to say the first word
+SILENCE_SECONDS = 2.0  # after which it has said the last, even if it does not hang up
+ANY_KEY = bytes(32)
+
+
+def keep_input() -> None:
+    """Everything a hook does. Whoever calls this ends the process; what goes wrong here is not the agent's problem."""
+    data, length = _read_input()
+    home = config.home()
+    record, told = record_of(data, length, home)
+    path = _write(home / "hooks", record)
+    if told and os.fork() == 0:
+        _detach()
+        from agent_logger.capture.hook_work import follow_up
+
+        follow_up(home, path, told)
+
+
+def _read_input() -> tuple[bytes, int]:
+    """What is kept of stdin, and how much came."""
+    pieces: list[bytes] = []
+    length = 0
+    while _comes(SILENCE_SECONDS if pieces else BEGIN_SECONDS) and (piece := os.read(0, 1 << 20)):
+        if length < MOST_BYTES:
+            pieces.append(piece)
+        length += len(piece)
+    return b"".join(pieces)[:MOST_BYTES], length
+
+
+def _comes(seconds: float) -> bool:
+    return bool(select.select([0], [], [], seconds)[0])
+
+
+def record_of(data: bytes, length: int, home: "Path") -> tuple[bytes, dict[str, Any]]:
+    """The line of a `records.Hook`, made by hand, and what the agent said if it can be understood."""
+    redacted = _redacted(data, home)
+    told = _object(redacted.data)
+    fields: dict[str, Any] = {"type": "hook", "v": 1, "ts": _timestamp(time.time())}
+    if length > len(data):
+        fields["bytes"] = length
+    if redacted.redactions:
+        fields["redactions"] = _builtins(redacted)
+    if told is None:
+        fields |= _raw(redacted.data)
+        return _json(fields), {}
+    # As it came: between the values of JSON a newline is a blank.
+    return _json(fields)[:-1] + b',"input":' + redacted.data.strip().replace(b"\n", b" ") + b"}", told
+
+
+def _redacted(data: bytes, home: "Path") -> "Redacted[bytes]":
+    """Nearly always there is nothing to redact, and the key is not needed."""
+    found = Redactor(ANY_KEY).redact(data, "input")
+    if not found.redactions:
+        return found
+    from agent_logger.store.layout import install_key
+
+    return Redactor(install_key(home)).redact(data, "input")
+
+
+def _object(data: bytes) -> dict[str, Any] | None:
+    try:
+        value = json.loads(data.decode("utf-8"), parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(constant)  # NaN is no JSON
+
+
+def _raw(data: bytes) -> dict[str, str]:
+    from agent_logger.records import as_text
+
+    text, encoding = as_text(data)
+    return {"raw": text, "raw_encoding": encoding} if encoding else {"raw": text}
+
+
+def _builtins(redacted: "Redacted[bytes]") -> Any:
+    import msgspec
+
+    return msgspec.to_builtins(redacted.redactions)
+
+
+def _json(fields: dict[str, Any]) -> bytes:
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _timestamp(seconds: float) -> str:
+    """As `store.clock` writes it, without the import of `datetime`."""
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{int(seconds * 1000) % 1000:03}Z"
+
+
+def _write(hooks: "Path", record: bytes) -> "Path":
+    """Whole or not at all: it gets its name when it is written."""
+    now = time.time()
+    day, clock = time.strftime("%Y%m%d %H%M%S", time.gmtime(now)).split()
+    folder = hooks / day
+    platform.make_folder(folder)
+    path = folder / f"{clock}.{int(now * 1000) % 1000:03}-{os.urandom(4).hex()}.json"
+    platform.replace_file(path, record + b"\n")
+    return path
+
+
+def _detach() -> None:
+    """Nobody waits for this process or hears from it, and it gives way to those who are waited for."""
+    os.setsid()
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(nothing, descriptor)
+    os.nice(10)

@@ -1,0 +1,168 @@
+"""The block in Claude Code's settings that makes it call us, put in and taken out of their text.
+
+Everything but the value of `hooks` stays as it is, to the byte: the order of the keys, what we do not know, how it is
+indented.
+"""
+
+import json
+import re
+import shlex
+from typing import Any
+
+from agent_logger.errors import SourceError
+
+# Those that versions since August 2025 know. An event that a version does not know makes it drop the whole file.
+EVENTS = (
+    "SessionStart",
+    "UserPromptSubmit",
+    "PreToolUse",
+    "PostToolUse",
+    "Notification",
+    "PreCompact",
+    "SubagentStop",
+    "Stop",
+    "SessionEnd",
+)
+TIMEOUT_SECONDS = 10  # then the client goes on without us
+_OURS = re.compile(r"agent[-_]logger['\"]? hook$")
+
+Hooks = dict[str, Any]
+
+
+def block(command: list[str]) -> dict[str, Hooks]:
+    """What to put into settings that have no hooks yet."""
+    return {"hooks": _added({}, shlex.join(command))}
+
+
+def installed(text: str, command: list[str]) -> str:
+    """The settings, with our hooks beside those there are. Raises `SourceError` if they cannot be understood."""
+    return _with_hooks(text, _added(_taken_out(_hooks(text)), shlex.join(command)))
+
+
+def uninstalled(text: str) -> str:
+    """The settings without our hooks."""
+    hooks = _hooks(text)
+    left = _taken_out(hooks)
+    return text if left == hooks else _with_hooks(text, left)
+
+
+def commands_in(text: str) -> dict[str, list[str]]:
+    """Our commands that the settings call, by event; none if they cannot be understood."""
+    try:
+        hooks = _hooks(text)
+    except SourceError:
+        return {}
+    found = {event: [it for it in _commands(hooks[event]) if _OURS.search(it)] for event in hooks}
+    return {event: commands for event, commands in found.items() if commands}
+
+
+def _added(hooks: Hooks, command: str) -> Hooks:
+    ours = {"hooks": [{"type": "command", "command": command, "timeout": TIMEOUT_SECONDS}]}
+    return hooks | {event: [*_groups(hooks.get(event, [])), ours] for event in EVENTS}
+
+
+def _taken_out(hooks: Hooks) -> Hooks:
+    """Groups of which nothing is left go too, and events without groups; what others left empty stays."""
+    left = {}
+    for event, groups in hooks.items():
+        kept = _without_ours(groups) if isinstance(groups, list) else groups
+        if kept or kept == groups:
+            left[event] = kept
+    return left
+
+
+def _without_ours(groups: list[Any]) -> list[Any]:
+    kept = []
+    for group in groups:
+        entries = group.get("hooks") if isinstance(group, dict) else None
+        others = [it for it in entries if not _is_ours(it)] if isinstance(entries, list) else entries
+        if others or others == entries:
+            kept.append(group if others == entries else {**group, "hooks": others})
+    return kept
+
+
+def _is_ours(entry: object) -> bool:
+    command = entry.get("command") if isinstance(entry, dict) else None
+    return isinstance(command, str) and bool(_OURS.search(command))
+
+
+def _commands(groups: object) -> list[str]:
+    entries = [
+        entry for group in _groups(groups) if isinstance(group, dict) for entry in _groups(group.get("hooks"))
+    ]
+    return [it["command"] for it in entries if isinstance(it, dict) and isinstance(it.get("command"), str)]
+
+
+def _groups(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+# ---------------------------------------------------------------- the text
+
+_BLANKS = re.compile(r"[ \t\r\n]*")
+_INDENT = re.compile(r"\{[ \t]*\r?\n([ \t]+)\"")
+
+
+def _hooks(text: str) -> Hooks:
+    try:
+        settings = json.loads(text) if text.strip() else {}
+    except (ValueError, RecursionError) as error:
+        raise SourceError(f"the settings are not JSON: {error}") from error
+    hooks = settings.get("hooks", {}) if isinstance(settings, dict) else None
+    if not isinstance(hooks, dict):
+        raise SourceError("the settings, or their hooks, are no JSON object")
+    for event in EVENTS:
+        if not isinstance(hooks.get(event, []), list):
+            raise SourceError(f"the settings' hooks of {event} are no list")
+    return hooks
+
+
+def _with_hooks(text: str, hooks: Hooks) -> str:
+    if not text.strip():
+        return json.dumps({"hooks": hooks}, indent=2, ensure_ascii=False) + "\n"
+    found = _INDENT.match(text.lstrip())
+    indent = found[1] if found else "  "
+    members = _members(text)
+    spans = [(start, end, at) for name, start, at, end in members if name == "hooks"]
+    if spans and hooks:
+        _, end, at = spans[-1]
+        return text[:at] + _shown(hooks, indent) + text[end:]
+    if spans:
+        return _cut(text, members)
+    last = members[-1][3] if members else text.index("{") + 1
+    comma = "," if members else ""
+    tail = text[last:] if members or "\n" in text[last : text.rindex("}")] else "\n" + text[last:].lstrip()
+    return f'{text[:last]}{comma}\n{indent}"hooks": {_shown(hooks, indent)}{tail}'
+
+
+def _shown(hooks: Hooks, indent: str) -> str:
+    return json.dumps(hooks, indent=indent, ensure_ascii=False).replace("\n", f"\n{indent}")
+
+
+def _cut(text: str, members: list[tuple[str, int, int, int]]) -> str:
+    """Without the member, and without the comma that parted it from its neighbour."""
+    number = max(at for at, member in enumerate(members) if member[0] == "hooks")
+    if number > 0:
+        return text[: members[number - 1][3]] + text[members[number][3] :]
+    if len(members) > 1:
+        return text[: members[0][1]] + text[members[1][1] :]
+    return text[: text.index("{") + 1] + text[text.rindex("}") :]
+
+
+def _members(text: str) -> list[tuple[str, int, int, int]]:
+    """Of the outermost object, which is known to be sound: name, and where it, its value, and what follows begin."""
+    decoder, found = json.JSONDecoder(), []
+    at = _past_blanks(text, text.index("{") + 1)
+    while text[at] != "}":
+        name, colon = decoder.raw_decode(text, at)
+        value = _past_blanks(text, _past_blanks(text, colon) + 1)
+        _, end = decoder.raw_decode(text, value)
+        found.append((name, at, value, end))
+        at = _past_blanks(text, end)
+        at = _past_blanks(text, at + 1) if text[at] == "," else at
+    return found
+
+
+def _past_blanks(text: str, at: int) -> int:
+    blanks = _BLANKS.match(text, at)
+    return blanks.end() if blanks else at

@@ -1,0 +1,219 @@
+"""Recording one run: its prompt, every line it prints, how it ended. Never in the way of it, whatever goes wrong."""
+
+import logging
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from msgspec import Raw, structs
+
+from agent_logger import config
+from agent_logger.capture.install import know, redactor
+from agent_logger.capture.session_writer import SessionWriter
+from agent_logger.formats import sdk_messages
+from agent_logger.formats.cli_output.events import Event, Events
+from agent_logger.formats.cli_output.outcome import Failure, Outcome, RunMetadata
+from agent_logger.formats.cli_output.output import ErrorOutput, Output
+from agent_logger.formats.exchanges import Began, Exchanges, UserInput
+from agent_logger.formats.sdk_messages import Inner, Result, SdkMessage
+from agent_logger.records import ExchangeStats, Exit, Redaction
+from agent_logger.store.clock import CLOCK
+from agent_logger.store.facts import label_session
+
+log = logging.getLogger("agent_logger")
+STARTED = b'{"type":"system","subtype":"run_started"}'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """What is known of a run before it runs."""
+
+    argv: list[str]
+    began: Began
+    prompt: str | None = None
+    resumed_from: str | None = None
+    goes_on: bool = False  # there was something before it
+    label: str | None = None
+    owes_result: bool = True  # else its exit alone tells whether it failed
+
+
+class _Sessions(Protocol):
+    """Where messages go: to logs, or nowhere."""
+
+    stats: ExchangeStats | None
+
+    @property
+    def path(self) -> Path | None: ...
+    @property
+    def lost(self) -> int: ...
+    @property
+    def cost_usd(self) -> float | None: ...
+    @property
+    def continues(self) -> str | None: ...
+    def input(self, given: UserInput, redactions: tuple[Redaction, ...] = ()) -> None: ...
+    def message(self, message: SdkMessage, redactions: tuple[Redaction, ...] = ()) -> None: ...
+    def finish(self, reason: str | None = None, *, exited: Exit | None = None) -> None: ...
+
+
+class Recording:
+    """`folder` is where the log goes; `None`: nothing is written, and all else is the same."""
+
+    def __init__(self, start: Start, folder: Path | None) -> None:
+        self.outcome, self.output, self.errors = Outcome(), Output(start.began.agent), ErrorOutput()
+        self._start, self._events = start, Events()
+        self._lost = 0  # what we could not even look at
+        self._sessions: _Sessions = _Unwritten(start)
+        if folder:
+            know(folder)
+            began = replace(start.began, argv=[_redacted(it) for it in start.argv])
+            self._sessions = SessionWriter(folder, resumed_from=start.resumed_from, began=began)
+        if start.prompt is None:
+            self.note(STARTED)  # so that there is a log from now on, whatever comes
+        else:
+            self.prompt(start.prompt)
+
+    # ------------------------------------------------------------ as it comes
+
+    def prompt(self, text: str) -> None:
+        self._attempt(lambda: self._input(text))
+
+    def out(self, chunk: bytes) -> list[Event]:
+        return [event for it in self.output.feed(chunk) for event in self._message(it)]
+
+    def err(self, chunk: bytes) -> None:
+        for message in self.errors.feed(chunk):
+            self._message(message)
+
+    def note(self, line: bytes) -> None:
+        """Something else that is known of the run, as the JSON of a message."""
+        self._message(sdk_messages.read(line))
+
+    def ended(self, exited: Exit | None) -> list[Event]:
+        events = [event for it in self.output.end() for event in self._message(it)]
+        for message in self.errors.end():
+            self._message(message)
+        self._attempt(self._label)
+        self._known = self._facts(exited)
+        self._attempt(lambda: self._sessions.finish(exited=exited))
+        return events
+
+    def metadata(self) -> RunMetadata:
+        lost, path = self._lost + self._sessions.lost, self._sessions.path
+        return self.outcome.metadata(**self._known, lost=lost, log=str(path) if path else None)
+
+    def failure(self, exited: Exit | None, *, timed_out: bool = False) -> Failure | None:
+        if not (self._start.owes_result or self.outcome.results or timed_out):
+            return Failure.OTHER if exited is None or exited.signal or exited.status else None
+        return self.outcome.failure(exited, self.errors.last, timed_out=timed_out)
+
+    # ------------------------------------------------------------ the work
+
+    def _message(self, message: SdkMessage) -> list[Event]:
+        found: list[Event] = []
+
+        def work() -> None:
+            redacted = redactor().redact(message.raw, "message")
+            clean = self._clean(message, redacted.data) if redacted.redactions else message
+            self._sessions.message(clean, redacted.redactions)
+            self.outcome.add(message, self._sessions.stats)
+            found.extend(self._events.of(message, int(CLOCK.wall() * 1000)))
+
+        self._attempt(work)
+        return found
+
+    def _clean(self, message: SdkMessage, data: bytes) -> SdkMessage:
+        """What is written has no secret in it. The caller hears what was printed."""
+        if message.is_text:
+            return replace(message, raw=data)
+        if self._start.began.agent in (None, "claude-code"):
+            return sdk_messages.read(data)
+        return replace(
+            message, raw=data, inner=_clean_inner(message.inner), result=_clean_result(message.result)
+        )
+
+    def _input(self, prompt: str) -> None:
+        redacted = redactor().redact_text(prompt, "user_input")
+        self._sessions.input(UserInput.of(redacted.data), redacted.redactions)
+
+    def _label(self) -> None:
+        if self._start.label and self.outcome.session_id:
+            label_session(config.home(), self.outcome.session_id, self._start.label)
+
+    def _facts(self, exited: Exit | None) -> dict[str, Any]:
+        return {
+            "log_cost": self._sessions.cost_usd,
+            "goes_on": self._start.goes_on,
+            "resumed_from": self._start.resumed_from,
+            "continues": self._sessions.continues,
+            "exit_status": exited.status if exited else None,
+            "signal": exited.signal if exited else None,
+        }
+
+    def _attempt(self, work: Callable[[], None]) -> None:
+        """The top of what stands beside the child: whatever goes wrong here is not its problem."""
+        try:
+            work()
+        except Exception as error:
+            if not self._lost:
+                log.warning("the run is not recorded whole: %r", error)
+            self._lost += 1
+
+
+def _clean_inner(inner: Inner | None) -> Inner | None:
+    """Of a translated message."""
+    if inner is None or isinstance(inner.content, str):
+        return inner and structs.replace(inner, content=_hidden(str(inner.content)))
+    content = [Raw(redactor().redact(bytes(it), "message").data) for it in inner.content]
+    return structs.replace(inner, content=content)
+
+
+def _clean_result(result: Result | None) -> Result | None:
+    return (
+        structs.replace(result, errors=[*map(_hidden, result.errors)]) if result and result.errors else result
+    )
+
+
+def _hidden(text: str) -> str:
+    return redactor().redact_text(text, "message").data
+
+
+def _redacted(argument: str) -> str:
+    return redactor().redact_text(os.fsencode(argument).decode("utf-8", "replace"), "argv").data
+
+
+class _Unwritten:
+    """What a session's numbers come to, without a log."""
+
+    path = None
+    lost = 0
+
+    def __init__(self, start: Start) -> None:
+        self.stats: ExchangeStats | None = None
+        self._exchanges = Exchanges(CLOCK.uuid7, began=start.began)
+        if start.goes_on:
+            self._exchanges.go_on_from(start.resumed_from or "", None)
+
+    @property
+    def cost_usd(self) -> float | None:
+        return None
+
+    @property
+    def continues(self) -> str | None:
+        return None
+
+    def input(self, given: UserInput, redactions: tuple[Redaction, ...] = ()) -> None:
+        _drop(self._exchanges.input(given, CLOCK.now(), redactions))
+
+    def message(self, message: SdkMessage, redactions: tuple[Redaction, ...] = ()) -> None:
+        _drop(self._exchanges.message(message, CLOCK.now(), redactions))
+        self.stats = self._exchanges.last_stats
+
+    def finish(self, reason: str | None = None, *, exited: Exit | None = None) -> None:
+        _drop(self._exchanges.finish(reason, CLOCK.now(), "eof", exited))
+
+
+def _drop(records: Iterable[object]) -> None:
+    for _ in records:
+        pass

@@ -1,0 +1,280 @@
+"""Running a command-line agent with one prompt, recorded: `run`, `run_async`, `stream`.
+
+One `run` is one process and one prompt. All three are the same work, done by one thread: the caller's, or one of its
+own that hands events over to an event loop, and waits while nobody takes them.
+"""
+
+import asyncio
+import inspect
+import os
+import signal
+import threading
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self, Unpack
+
+from agent_logger.capture.child import Child, in_foreground
+from agent_logger.capture.claude_command import Command, RunOptions, command
+from agent_logger.capture.run_recording import Recording
+from agent_logger.formats.cli_output.events import Event
+from agent_logger.formats.cli_output.outcome import Failure, RunMetadata
+from agent_logger.records import Exit
+
+WAITING_EVENTS = 1000  # that nobody took yet; then the agent waits
+INTERRUPT_SECONDS = 3.0  # for an agent that the terminal has interrupted together with us
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunResult:
+    """How a run ended. What nobody said is `None`."""
+
+    success: bool
+    data: Any  # the last result's text, or its structured output
+    error: str | None
+    failure: Failure | None
+    stdout: str | None  # whole; `None` after `stream`
+    stderr: str | None
+    warnings: list[str]  # output lines that were not understood
+    metadata: RunMetadata
+    events: list[Event] | None  # if asked for
+    _resume: tuple[list[str], str] | None = field(default=None, repr=False)
+
+    def resume_command(self) -> tuple[list[str], str] | None:
+        """What goes on with the session: an argv, and the folder to run it in. `None`: there is none to go on with."""
+        return self._resume
+
+
+def run(prompt: str, **options: Unpack[RunOptions]) -> RunResult:
+    """Run `claude` with this prompt, wait for its end, and tell what came of it.
+
+    Raises `ValueError` for options that make no sense, before anything is started. What happens then is in the result.
+    """
+    return _Run(command(prompt, **options)).work(lambda _: None)
+
+
+async def run_async(prompt: str, **options: Unpack[RunOptions]) -> RunResult:
+    """As `run`. Who cancels it ends the agent."""
+    async with Stream(_Run(command(prompt, **options))) as events:
+        async for _ in events:
+            pass
+    return events.result
+
+
+def stream(prompt: str, **options: Unpack[RunOptions]) -> "Stream":
+    """The events of a run as they happen; after the last one its `result` is there, without `stdout` and `stderr`."""
+    return Stream(_Run(command(prompt, **options), keeps_output=False))
+
+
+def _show_options(*functions: Any) -> None:
+    """`help` then has the options and their defaults."""
+    options = inspect.signature(command)
+    for function in functions:
+        returned = inspect.signature(function).return_annotation
+        function.__signature__ = options.replace(return_annotation=returned)
+
+
+_show_options(run, run_async, stream)
+
+
+class _Run:
+    """One process, from its start to what came of it. `work` is for one thread, `end` for any."""
+
+    def __init__(self, wanted: Command, *, keeps_output: bool = True) -> None:
+        self._wanted, self._keeps_output = wanted, keeps_output
+        self._child: Child | None = None
+        self._is_to_end = False
+
+    def end(self) -> None:
+        self._is_to_end = True
+        if child := self._child:
+            child.end()
+
+    def work(self, tell: Callable[[Event], None]) -> RunResult:
+        wanted = self._wanted
+        recording = Recording(wanted.start, wanted.sessions_dir)
+        heard = _Heard(recording, tell, keeps_output=self._keeps_output, keeps_events=wanted.include_events)
+        try:
+            child = Child(wanted.start.argv, cwd=wanted.cwd, given=wanted.given, timeout=wanted.timeout)
+        except (OSError, ValueError) as error:
+            heard.ended(None)
+            return self._not_started(heard, error)
+        with child:
+            self._child = child
+            if self._is_to_end:
+                child.end()
+            exited = _pumped(child, heard)
+        return self._result(heard, exited, timed_out=child.timed_out)
+
+    def _not_started(self, heard: "_Heard", error: Exception) -> RunResult:
+        failure = Failure.EXECUTABLE_MISSING if os.path.isdir(self._wanted.cwd) else Failure.OTHER
+        return self._told(heard, failure, f"cannot run {self._wanted.executable}: {error}")
+
+    def _result(self, heard: "_Heard", exited: Exit, *, timed_out: bool) -> RunResult:
+        recording = heard.recording
+        failure = recording.failure(exited, timed_out=timed_out)
+        said = f"timed out after {self._wanted.timeout:g} s" if timed_out else recording.outcome.error
+        return self._told(heard, failure, said or recording.errors.last or _how(exited))
+
+    def _told(self, heard: "_Heard", failure: Failure | None, error: str) -> RunResult:
+        recording = heard.recording
+        session = recording.outcome.succeeded_as or self._wanted.start.resumed_from
+        return RunResult(
+            success=failure is None,
+            data=recording.outcome.data if failure is None else None,
+            error=error if failure else None,
+            failure=failure,
+            stdout=heard.stdout,
+            stderr=heard.stderr,
+            warnings=recording.output.warnings,
+            metadata=recording.metadata(),
+            events=heard.events,
+            _resume=([self._wanted.executable, "--resume", session], self._wanted.cwd) if session else None,
+        )
+
+
+def _pumped(child: Child, heard: "_Heard") -> Exit:
+    try:
+        exited = child.pump(heard.out, heard.err)
+    except BaseException:  # Ctrl-C as a rule: what the agent says to it is a part of the run
+        child.end(after=INTERRUPT_SECONDS if in_foreground() else 0.0)
+        heard.ended(child.pump(heard.out, heard.err))
+        raise
+    heard.ended(exited)
+    return exited
+
+
+def _how(exited: Exit) -> str:
+    how = f"by {signal.Signals(exited.signal).name}" if exited.signal else f"with status {exited.status}"
+    return f"ended {how}, without a result"
+
+
+class _Heard:
+    """What the child printed: recorded, told, and kept as far as the result is to have it."""
+
+    def __init__(
+        self, recording: Recording, tell: Callable[[Event], None], *, keeps_output: bool, keeps_events: bool
+    ) -> None:
+        self.recording, self._tell = recording, tell
+        self.events: list[Event] | None = [] if keeps_events else None
+        self._out = bytearray() if keeps_output else None
+        self._err = bytearray() if keeps_output else None
+
+    @property
+    def stdout(self) -> str | None:
+        return None if self._out is None else self._out.decode("utf-8", "replace")
+
+    @property
+    def stderr(self) -> str | None:
+        return None if self._err is None else self._err.decode("utf-8", "replace")
+
+    def out(self, chunk: bytes) -> None:
+        if self._out is not None:
+            self._out += chunk
+        self._hear(self.recording.out(chunk))
+
+    def err(self, chunk: bytes) -> None:
+        if self._err is not None:
+            self._err += chunk
+        self.recording.err(chunk)
+
+    def ended(self, exited: Exit | None) -> None:
+        self._hear(self.recording.ended(exited))
+
+    def _hear(self, events: list[Event]) -> None:
+        for event in events:
+            if self.events is not None:
+                self.events.append(event)
+            self._tell(event)
+
+
+# ---------------------------------------------------------------- for an event loop
+
+
+class Stream:
+    """The events of a run, which begins with the first one that is asked for. Who leaves it ends the agent."""
+
+    def __init__(self, work: _Run) -> None:
+        self._handover = _Handover(work)
+        weakref.finalize(self, self._handover.leave)
+
+    @property
+    def result(self) -> RunResult:
+        """After the last event; `RuntimeError` before."""
+        if self._handover.result is None:
+            raise RuntimeError("the run has not ended: take its events to the last")
+        return self._handover.result
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Event:
+        event = await self._handover.take()
+        if event is None:
+            raise StopAsyncIteration
+        return event
+
+    async def aclose(self) -> None:
+        """Ends the agent if it runs, and waits for that. Its `result` says how it ended."""
+        self._handover.leave()
+        while await self._handover.take() is not None:
+            pass
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, _: object, __: TracebackType | None) -> None:
+        await asyncio.shield(self.aclose())
+
+
+class _Handover:
+    """Between the thread of a run and an event loop. It does not know the stream, which may be forgotten meanwhile."""
+
+    def __init__(self, work: _Run) -> None:
+        self.result: RunResult | None = None
+        self._run = work
+        self._queue: asyncio.Queue[Event | None] = asyncio.Queue()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._room = threading.Semaphore(WAITING_EVENTS)
+        self._left = self._over = False
+        self._raised: BaseException | None = None
+
+    async def take(self) -> Event | None:
+        if self._loop is None and not self._left:
+            self._loop = asyncio.get_running_loop()
+            threading.Thread(target=self._work, name="agent-logger-run", daemon=True).start()
+        if self._over or self._loop is None:
+            return None
+        event = await self._queue.get()
+        self._room.release()
+        self._over = event is None
+        if self._over and self._raised:
+            raise self._raised
+        return event
+
+    def leave(self) -> None:
+        """Nobody listens any more."""
+        self._left = True
+        self._run.end()
+        self._room.release()
+
+    def _work(self) -> None:
+        try:
+            self.result = self._run.work(self._tell)
+        except BaseException as error:  # the top of this thread: the caller is told
+            self._raised = error
+        finally:
+            self._put(None)
+
+    def _tell(self, event: Event) -> None:
+        if not self._left:
+            self._room.acquire()
+            self._put(event)
+
+    def _put(self, event: Event | None) -> None:
+        assert self._loop
+        try:
+            self._loop.call_soon_threadsafe(self._queue.put_nowait, event)
+        except RuntimeError:  # the loop is closed
+            self.leave()

@@ -1,0 +1,80 @@
+"""`agent-logger hook`: what an agent's hooks call, and how they are told to."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from agent_logger import config
+from agent_logger.cli import output
+from agent_logger.errors import SourceError
+
+
+@click.command()
+@click.option("--print-settings", is_flag=True, help="Print the block to paste into settings.json.")
+@click.option("--install", is_flag=True, help="Put it into your settings: shows the change and asks.")
+@click.option("--uninstall", is_flag=True, help="Take it out again: shows the change and asks.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@config.settings_options()
+def command(
+    settings: config.Settings,  # noqa: ARG001
+    print_settings: bool,
+    install: bool,
+    uninstall: bool,
+    yes: bool,
+) -> int:
+    """Keep what an agent tells its hook on stdin, and its transcript.
+
+    For agents, not for people: prints nothing, exits with 0 whatever happens. The input is kept, redacted, in
+    hooks/ of the home; the transcript that it names in archive/. The options set Claude Code up to call it.
+
+    \b
+      agent-logger hook --print-settings
+      agent-logger hook --install
+    """
+    if print_settings + install + uninstall > 1:
+        raise click.UsageError("one of --print-settings, --install, --uninstall")
+    if print_settings:
+        return _print_settings()
+    if install or uninstall:
+        return _change(install, yes)
+    raise click.UsageError("an agent calls this, with its input on stdin; --install tells it to")
+
+
+def _print_settings() -> int:
+    import json
+
+    from agent_logger.capture.hook_settings import block
+
+    output.echo(json.dumps(block(_own_command()), indent=2))
+    return 0
+
+
+def _own_command() -> list[str]:
+    """By its full path: an agent need not have ours in its PATH."""
+    program = Path(sys.argv[0]).absolute()
+    if program.name == "agent-logger" and program.exists():
+        return [str(program), "hook"]
+    return [sys.executable, "-m", "agent_logger", "hook"]
+
+
+def _change(install: bool, yes: bool) -> int:
+    from agent_logger.capture.hook_settings import installed, uninstalled
+    from agent_logger.store.layout import claude_roots
+    from agent_logger.store.replace import Edited
+
+    edited = Edited.read(claude_roots()[0] / "settings.json")
+    try:
+        after = installed(edited.text, _own_command()) if install else uninstalled(edited.text)
+    except SourceError as error:
+        raise SourceError(f"{edited.path}: {error}; nothing was changed") from error
+    if after == edited.text:
+        output.note("nothing to do: " + ("the hooks are there" if install else "no hook of ours is there"))
+        return 0
+    for line in edited.diff(after):
+        output.echo(line)
+    if not yes and not click.confirm(f"Write this to {edited.path}?", err=True):
+        return 1
+    edited.write(after)
+    output.note("done; sessions that run now call the hooks after their next start" if install else "done")
+    return 0

@@ -1,0 +1,38 @@
+"""`agent-logger view`: the page alone."""
+
+import sys
+
+import click
+
+from agent_logger import config
+from agent_logger.cli import output
+
+
+@click.command()
+@click.option("--no-open", is_flag=True, help="Open no browser.")
+@config.settings_options("page_port")
+def command(settings: config.Settings, no_open: bool) -> None:
+    """See what the agents did, in a browser.
+
+    A page on 127.0.0.1, for you alone: it prints a link that works once, and lets in the browser that
+    opens it. Everything on the page is read from the logs and the agents' own files, and nothing is
+    written to them. If your page runs already, you get a link to that one.
+    """
+    from agent_logger.web.server import Options, link_to_running, run
+
+    if settings.is_default("page_port") and (link := link_to_running(settings.home)):
+        output.note("The page runs already.")
+        _say(link, opening=not no_open)
+        return
+    options = Options(
+        port=settings.page_port, port_is_chosen=not settings.is_default("page_port"), home=settings.home
+    )
+    run(options, lambda link: _say(link, opening=not no_open))
+
+
+def _say(link: str, *, opening: bool) -> None:
+    output.note(f"The page: {link} (works once, for ten minutes; 'agent-logger view' makes another)")
+    if opening and sys.stderr.isatty():
+        import webbrowser
+
+        webbrowser.open(link)

@@ -1,0 +1,34 @@
+"""The demo's conversation, recorded by both witnesses into a folder."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from agent_logger.capture.session_writer import SessionWriter
+from agent_logger.demo.conversation import UserInput, converse, scripted_api
+from agent_logger.demo.proxied import proxied
+from agent_logger.formats import exchanges, sdk_messages
+from agent_logger.formats.json_text import encode
+from agent_logger.store.layout import prepare_log_folder
+
+
+def record_demo(folder: Path, *, pace: float = 1.0) -> Path:
+    """The agent's messages go to an exchange log in `folder`, what passes the proxy to wire logs in `logs` below it.
+
+    Its exchange log. No key, no network, some seconds. Raises `StoreError`.
+    """
+    prepare_log_folder(folder)
+    with scripted_api(pace=pace) as api, proxied(api.url, folder / "logs") as url:
+        return record(url, folder)
+
+
+def record(url: str, folder: Path, asked: Callable[[str], None] = lambda _: None) -> Path:
+    """Message by message, as it happens. (Not with the `SessionLogger`, which would tell your `ls` of the folder.)"""
+    writer = SessionWriter(folder)
+    for happening in converse(url):
+        if isinstance(happening, UserInput):
+            writer.input(exchanges.UserInput(happening.text))
+            asked(happening.text)
+        else:
+            writer.message(sdk_messages.read(encode(happening.message)))
+    writer.finish()
+    return folder if writer.path is None else writer.path

@@ -1,0 +1,39 @@
+"""What a view says of a session before the conversation: names and values, in the order they are read."""
+
+from collections.abc import Iterator
+
+from agent_logger.catalog.metrics import Metrics
+from agent_logger.export.figures import counted, moment, money, seconds_text, tokens
+from agent_logger.redact import hidden
+from agent_logger.session import Session
+
+
+def facts_of(session: Session, metrics: Metrics) -> list[tuple[str, str]]:
+    return [(name, value) for name, value in _facts(session, metrics) if value]
+
+
+def _facts(session: Session, metrics: Metrics) -> Iterator[tuple[str, str]]:
+    yield "session", hidden(session.id)
+    yield "agent", hidden(session.agent or "")
+    yield "project", hidden(session.project or "")
+    yield "model", hidden(", ".join(metrics.models))
+    yield "started", moment(session.started)
+    yield "took", _took(metrics)
+    calls = sum(tool.calls for tool in metrics.tools)
+    counts = (
+        counted(metrics.exchanges, "exchange"),
+        counted(metrics.turns, "turn"),
+        counted(calls, "tool call"),
+    )
+    yield "size", ", ".join(counts)
+    yield "tokens", tokens(metrics.usage)
+    yield "cost", money(metrics.cost)
+    yield "forked from", hidden(session.parent or "")
+    yield "resume", hidden(" ".join(session.resume_command() or ()))
+
+
+def _took(metrics: Metrics) -> str:
+    if metrics.wall_seconds is None or metrics.active_seconds is None:
+        return ""
+    wall, active = seconds_text(metrics.wall_seconds), seconds_text(metrics.active_seconds)
+    return wall if wall == active else f"{wall}, {active} of them active"

@@ -1,0 +1,79 @@
+"""Amounts as people read them: money, tokens, sizes, times."""
+
+from datetime import UTC, datetime
+
+from agent_logger.redact import hidden
+from agent_logger.session import Cost, ToolCall, Turn, Usage
+
+
+def counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def short(number: int) -> str:
+    """`950`, `12.3k`, `4.5M`."""
+    for unit, size in (("M", 1_000_000), ("k", 1_000)):
+        if number >= size:
+            return f"{number / size:.1f}{unit}"
+    return str(number)
+
+
+def bytes_text(size: int) -> str:
+    for unit, top in (("GB", 10**9), ("MB", 10**6), ("KB", 10**3)):
+        if size >= top:
+            return f"{size / top:.1f} {unit}"
+    return counted(size, "byte")
+
+
+def seconds_text(seconds: float) -> str:
+    """`340 ms`, `4.2 s`, `3:07`, `2:10:45`."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def money(cost: Cost) -> str:
+    """What is not known is said to be unknown, and never 0."""
+    usd = cost.usd
+    if usd is None:
+        return "unknown" if cost.unpriced or cost.reason else "-"
+    known = f"${usd:,.2f}" if usd >= 1 else f"${usd:.4f}"
+    return known + (f" + {cost.unpriced} unpriced" if cost.unpriced else "")
+
+
+def tokens(usage: Usage) -> str:
+    cached = usage.cache_read_tokens + usage.cache_write_tokens
+    return f"{short(usage.input_tokens)} in, {short(usage.output_tokens)} out, {short(cached)} cached tokens"
+
+
+def turn_seconds(turn: Turn) -> float | None:
+    """How long the model took. Files of agents have the time when a block was whole, which tells nothing of it."""
+    return _between(turn.started, turn.ended) if "wire" in turn.witnesses else None
+
+
+def turn_figures(turn: Turn) -> str:
+    """What stands in the margin: who answered, how long it took, what it cost."""
+    seconds, cost = turn_seconds(turn), turn.cost
+    took = "" if seconds is None else seconds_text(seconds)
+    return " · ".join(filter(None, (hidden(turn.model or ""), took, money(cost) if cost else "")))
+
+
+def call_seconds(call: ToolCall) -> float | None:
+    return _between(call.started, call.ended)
+
+
+def _between(start: datetime | None, end: datetime | None) -> float | None:
+    return max(0.0, (utc(end) - utc(start)).total_seconds()) if start and end else None  # clocks are set back
+
+
+def utc(time: datetime) -> datetime:
+    return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def moment(time: datetime | None) -> str:
+    """The same wherever it is written: `2026-11-15 08:45:32 UTC`."""
+    return f"{utc(time):%Y-%m-%d %H:%M:%S} UTC" if time else ""

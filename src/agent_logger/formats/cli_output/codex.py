@@ -1,0 +1,124 @@
+"""The lines of `codex exec --json`: a thread, its turns, the items of each.
+
+An item that takes time is told twice, when it starts and when it has ended. `turn.completed` counts tokens over the
+whole thread, also over processes.
+"""
+
+from typing import Any
+
+import msgspec
+
+from agent_logger.formats.json_text import raw as raw_json
+from agent_logger.formats.sdk_messages import (
+    Init,
+    Result,
+    SdkMessage,
+    tool_result,
+    tool_use,
+    translated,
+)
+
+MODEL = "unknown"  # no line tells which it is
+
+
+class _Usage(msgspec.Struct, frozen=True):
+    input_tokens: int = 0
+    cached_input_tokens: int = 0
+    cache_write_input_tokens: int = 0
+    output_tokens: int = 0
+
+
+class _Failure(msgspec.Struct, frozen=True):
+    message: str = ""
+
+
+class _Line(msgspec.Struct, frozen=True):
+    type: str
+    thread_id: str | None = None
+    item: dict[str, Any] | None = None
+    usage: _Usage | None = None
+    error: _Failure | None = None
+
+
+class Lines:
+    def __init__(self) -> None:
+        self._started: set[str] = set()
+        self._text: str | None = None
+
+    def read(self, line: bytes) -> list[SdkMessage]:
+        try:
+            found = msgspec.json.decode(line, type=_Line)
+        except (msgspec.MsgspecError, RecursionError):
+            return []
+        known = SdkMessage(line, found.type)
+        match found.type:
+            case "thread.started":
+                head = SdkMessage(line, "system", "init", found.thread_id, init=Init())
+                return [head]
+            case "turn.completed" | "turn.failed":
+                return [SdkMessage(line, "result", found.type, result=self._result(found))]
+            case "item.started" | "item.completed" if found.item:
+                return self._item(known, found.item, ended=found.type == "item.completed")
+        return [known]
+
+    def _item(self, known: SdkMessage, item: dict[str, Any], *, ended: bool) -> list[SdkMessage]:
+        match item.get("type"):
+            case "agent_message" if ended:
+                self._text = _text(item)
+                return [translated(known, "assistant", raw_json({"type": "text", "text": self._text}))]
+            case "reasoning" if ended:
+                return [
+                    translated(known, "assistant", raw_json({"type": "thinking", "thinking": _text(item)}))
+                ]
+            case "command_execution" | "file_change" | "mcp_tool_call" | "web_search" as kind:
+                return self._tool(known, str(kind), item, ended=ended)
+        return [known]
+
+    def _tool(self, known: SdkMessage, kind: str, item: dict[str, Any], *, ended: bool) -> list[SdkMessage]:
+        use_id, name = str(item.get("id")), str(item.get("tool") or kind)
+        found = []
+        if use_id not in self._started:
+            self._started.add(use_id)
+            found.append(translated(known, "assistant", tool_use(use_id, name, _input(item))))
+        if ended:
+            failed = item.get("status") == "failed" or item.get("exit_code") not in (None, 0)
+            block = tool_result(use_id, name, _output(item), is_error=failed)
+            found.append(translated(known, "user", block, again=bool(found)))
+        return found
+
+    def _result(self, found: _Line) -> Result:
+        failed = found.type == "turn.failed"
+        usage = found.usage
+        counters = (
+            {
+                "inputTokens": usage.input_tokens
+                - usage.cached_input_tokens
+                - usage.cache_write_input_tokens,
+                "outputTokens": usage.output_tokens,
+                "cacheReadInputTokens": usage.cached_input_tokens,
+                "cacheCreationInputTokens": usage.cache_write_input_tokens,
+            }
+            if usage
+            else None
+        )
+        return Result(
+            is_error=failed,
+            result=None if failed else self._text,
+            errors=[found.error.message] if found.error else None,
+            model_usage={MODEL: counters} if counters else None,
+        )
+
+
+def _text(item: dict[str, Any]) -> str:
+    return str(item.get("text") or "")
+
+
+_OF_THE_RESULT = {"id", "type", "tool", "status", "aggregated_output", "exit_code", "result", "error"}
+
+
+def _input(item: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in item.items() if key not in _OF_THE_RESULT}
+
+
+def _output(item: dict[str, Any]) -> Any:
+    return next((item[key] for key in ("aggregated_output", "result", "error") if item.get(key)), "")

@@ -1,0 +1,64 @@
+"""What happened in a run, as a program wants to hear of it: texts, thoughts, tools and what came of them."""
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import msgspec
+
+from agent_logger.formats.sdk_messages import SdkMessage, entries
+from agent_logger.records import Message
+
+EventType = Literal["content", "thinking", "tool_use", "tool_result"]
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`content` and `thinking` have a `text`; `tool_use` has `tool`, `input`; `tool_result` has `tool`, `output`,
+    `is_error`. What sub-agents do has the tool use that started them."""
+
+    type: EventType
+    timestamp: int  # milliseconds since the epoch; never less than that of the event before
+    text: str | None = None
+    tool: str | None = None
+    input: Any = None
+    output: str | None = None
+    is_error: bool | None = None
+    tool_use_id: str | None = None
+    parent_tool_use_id: str | None = None
+
+
+class Events:
+    """Of one run: a result is told which tool it is of."""
+
+    def __init__(self) -> None:
+        self._tools: dict[str, str] = {}
+        self._last = 0
+
+    def of(self, message: SdkMessage, milliseconds: int) -> list[Event]:
+        if message.inner is None:
+            return []
+        self._last = max(self._last, milliseconds)
+        return [event for entry in entries(message, "") for event in self._events(entry)]
+
+    def _events(self, entry: Message) -> Iterator[Event]:
+        match entry.source, entry.type:
+            case "assistant", "text":
+                yield self._event(entry, "content", text=entry.text or "")
+            case "assistant", "thinking":
+                yield self._event(entry, "thinking", text=entry.text or "")
+            case "assistant", _ if entry.name:  # server tools too
+                self._tools[entry.tool_use_id or ""] = entry.name
+                given = msgspec.json.decode(entry.input) if entry.input else None
+                yield self._event(entry, "tool_use", tool=entry.name, input=given)
+            case "tool", _:
+                tool = entry.name or self._tools.get(entry.tool_use_id or "")
+                output, failed = entry.output, bool(entry.is_error)
+                yield self._event(entry, "tool_result", tool=tool, output=output, is_error=failed)
+
+    def _event(self, entry: Message, kind: EventType, **fields: Any) -> Event:
+        return Event(
+            type=kind,
+            timestamp=self._last,
+            tool_use_id=entry.tool_use_id,
+            parent_tool_use_id=entry.parent_tool_use_id,
+            **fields,
+        )

@@ -1,0 +1,122 @@
+"""The output of `gemini --output-format stream-json`, or `json`. Its counts are those of the process."""
+
+from typing import Any
+
+import msgspec
+
+from agent_logger.formats.json_text import raw as raw_json
+from agent_logger.formats.sdk_messages import (
+    Init,
+    Inner,
+    ReportedUsage,
+    Result,
+    SdkMessage,
+    tool_result,
+    tool_use,
+    translated,
+)
+
+
+class _Failure(msgspec.Struct, frozen=True):
+    message: str = ""
+
+
+class _Tokens(msgspec.Struct, frozen=True):
+    input: int = 0  # what was not cached
+    candidates: int = 0
+    thoughts: int = 0
+    cached: int = 0
+
+
+class _Model(msgspec.Struct, frozen=True):
+    input: int = 0
+    output_tokens: int = 0
+    cached: int = 0
+    tokens: _Tokens | None = None  # in place of the others, in `json`
+
+    def counted(self) -> dict[str, Any]:
+        if it := self.tokens:
+            return _counts(it.input, it.candidates + it.thoughts, it.cached)
+        return _counts(self.input, self.output_tokens, self.cached)
+
+
+def _counts(uncached: int, output: int, cached: int) -> dict[str, Any]:
+    return {"inputTokens": uncached, "outputTokens": output, "cacheReadInputTokens": cached}
+
+
+class _Stats(msgspec.Struct, frozen=True):
+    duration_ms: int | None = None
+    models: dict[str, _Model] = {}
+
+
+class _Line(msgspec.Struct, frozen=True):
+    type: str | None = None
+    session_id: str | None = None
+    model: str | None = None
+    role: str | None = None
+    content: str = ""
+    tool_name: str | None = None
+    tool_id: str | None = None
+    parameters: Any = None
+    output: Any = None
+    status: str | None = None
+    response: str | None = None
+    error: _Failure | None = None
+    stats: _Stats | None = None
+
+
+class Lines:
+    def __init__(self) -> None:
+        self._text = ""
+
+    def read(self, line: bytes) -> list[SdkMessage]:
+        try:
+            found = msgspec.json.decode(line, type=_Line)
+        except (msgspec.MsgspecError, RecursionError):
+            return []
+        if found.type is None:
+            return [self._result(line, found)] if found.stats or found.error else []
+        known = SdkMessage(line, found.type, session_id=found.session_id)
+        match found.type, found.role:
+            case "init", _:
+                return [SdkMessage(line, "system", "init", found.session_id, init=Init(model=found.model))]
+            case "message", "user":
+                return [SdkMessage(line, "user", inner=Inner(content=found.content))]
+            case "message", _:
+                self._text += found.content
+                return [translated(known, "assistant", raw_json({"type": "text", "text": found.content}))]
+            case "tool_use", _:
+                self._text = ""
+                block = tool_use(found.tool_id, found.tool_name, found.parameters)
+                return [translated(known, "assistant", block)]
+            case "tool_result", _:
+                output = found.error.message if found.error and not found.output else found.output
+                block = tool_result(found.tool_id, None, output, is_error=found.status != "success")
+                return [translated(known, "user", block)]
+            case "result", _:
+                return [self._result(line, found)]
+        return [known]
+
+    def _result(self, line: bytes, found: _Line) -> SdkMessage:
+        stats = found.stats or _Stats()
+        models = {name: it.counted() for name, it in stats.models.items()}
+        failed = found.error is not None or found.status not in (None, "success")
+        result = Result(
+            is_error=failed,
+            result=found.response or self._text or None,
+            errors=[found.error.message] if found.error else None,
+            duration_ms=stats.duration_ms,
+            usage=_sum(models),
+            model_usage=models or None,
+        )
+        return SdkMessage(line, "result", found.status, found.session_id, result=result)
+
+
+def _sum(models: dict[str, dict[str, Any]]) -> ReportedUsage | None:
+    """The same as the models together: so these counts began with this process."""
+    if not models:
+        return None
+    uncached, output, cached = (
+        sum(column) for column in zip(*(it.values() for it in models.values()), strict=True)
+    )
+    return ReportedUsage(input_tokens=uncached, output_tokens=output, cache_read_input_tokens=cached)

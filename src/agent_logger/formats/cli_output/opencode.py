@@ -1,0 +1,114 @@
+"""The lines of `opencode run --format json`: steps, each with texts and tools. The last asks for no tool."""
+
+import msgspec
+from msgspec import Raw
+
+from agent_logger.formats.json_text import raw as raw_json
+from agent_logger.formats.sdk_messages import (
+    ReportedUsage,
+    Result,
+    SdkMessage,
+    tool_result,
+    tool_use,
+    translated,
+)
+
+
+class _Cache(msgspec.Struct, frozen=True):
+    read: int = 0
+    write: int = 0
+
+
+class _Tokens(msgspec.Struct, frozen=True):
+    input: int = 0
+    output: int = 0
+    reasoning: int = 0
+    cache: _Cache = _Cache()
+
+
+class _State(msgspec.Struct, frozen=True):
+    status: str = ""
+    input: Raw = Raw(b"null")
+    output: str | None = None
+    error: str | None = None
+
+
+class _Part(msgspec.Struct, frozen=True):
+    text: str = ""
+    tool: str | None = None
+    callID: str | None = None  # noqa: N815 (the client's name)
+    state: _State = _State()
+    reason: str | None = None
+    tokens: _Tokens = _Tokens()
+    cost: float = 0.0
+
+
+class _ErrorData(msgspec.Struct, frozen=True):
+    message: str | None = None
+    statusCode: int | None = None  # noqa: N815
+
+
+class _Error(msgspec.Struct, frozen=True):
+    name: str = ""
+    data: _ErrorData = _ErrorData()
+
+
+class _Line(msgspec.Struct, frozen=True):
+    type: str
+    sessionID: str | None = None  # noqa: N815
+    part: _Part = _Part()
+    error: _Error | None = None
+
+
+class Lines:
+    def __init__(self) -> None:
+        self._text: str | None = None
+        self._steps: list[_Part] = []
+
+    def read(self, line: bytes) -> list[SdkMessage]:
+        try:
+            found = msgspec.json.decode(line, type=_Line)
+        except (msgspec.MsgspecError, RecursionError):
+            return []
+        part, known = found.part, SdkMessage(line, found.type, session_id=found.sessionID)
+        match found.type:
+            case "text":
+                self._text = part.text
+                return [translated(known, "assistant", raw_json({"type": "text", "text": part.text}))]
+            case "reasoning":
+                return [translated(known, "assistant", raw_json({"type": "thinking", "thinking": part.text}))]
+            case "tool_use":
+                return self._tool(known, part)
+            case "step_finish":
+                self._steps.append(part)
+                return [known] if part.reason == "tool-calls" else [self._result(known, None)]
+            case "error":
+                return [self._result(known, found.error or _Error())]
+        return [known]
+
+    def _tool(self, known: SdkMessage, part: _Part) -> list[SdkMessage]:
+        """Told when it has ended."""
+        use = tool_use(part.callID, part.tool, part.state.input)
+        output = part.state.error if part.state.output is None else part.state.output
+        result = tool_result(part.callID, part.tool, output, is_error=part.state.status == "error")
+        return [translated(known, "assistant", use), translated(known, "user", result, again=True)]
+
+    def _result(self, known: SdkMessage, error: _Error | None) -> SdkMessage:
+        tokens, cost = [it.tokens for it in self._steps], sum(it.cost for it in self._steps)
+        result = Result(
+            is_error=error is not None,
+            result=None if error else self._text,
+            errors=[error.data.message or error.name] if error else None,
+            api_error_status=error.data.statusCode if error else None,
+            total_cost_usd=cost or None,  # 0 is what it says where it knows no price
+            num_turns=len(tokens) or None,
+            usage=ReportedUsage(
+                input_tokens=sum(it.input for it in tokens),
+                output_tokens=sum(it.output + it.reasoning for it in tokens),
+                cache_creation_input_tokens=sum(it.cache.write for it in tokens),
+                cache_read_input_tokens=sum(it.cache.read for it in tokens),
+            )
+            if tokens
+            else None,
+        )
+        return SdkMessage(known.raw, "result", known.type, known.session_id, result=result)

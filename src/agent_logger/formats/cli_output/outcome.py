@@ -1,0 +1,190 @@
+"""How a run ended and what it came to, from its results, its exit and what it said last.
+
+Whether it failed is decided by `is_error` and what stands beside it: a failed request to the API has the subtype
+`success`.
+"""
+
+import re
+import signal
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Literal
+
+import msgspec
+
+from agent_logger.formats import counters
+from agent_logger.formats.sdk_messages import Result, SdkMessage
+from agent_logger.records import CostFrom, ExchangeStats, Exit, Tokens
+
+_NOT_FOUND = re.compile(r"[Nn]o conversation found|[Ss]ession .{0,80}not found")
+_INTERRUPTS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+
+
+class Failure(StrEnum):
+    """Why a run did not succeed."""
+
+    MAX_TURNS = "max_turns"
+    BUDGET = "budget"
+    API_ERROR = "api_error"
+    SESSION_NOT_FOUND = "session_not_found"
+    INTERRUPTED = "interrupted"
+    NO_RESULT = "no_result"
+    EXECUTABLE_MISSING = "executable_missing"
+    TIMED_OUT = "timed_out"
+    OTHER = "other"
+
+
+class Reported(msgspec.Struct, frozen=True, kw_only=True):
+    """The client's counters as the last result had them."""
+
+    total_cost_usd: float | None
+    duration_api_ms: int | None
+    model_usage: dict[str, dict[str, Any]] | None
+
+
+class RunMetadata(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run came to. `None`: nobody said so."""
+
+    session_id: str | None = None
+    cost: float | None = None  # of this run, in dollars
+    cost_from: CostFrom | None = None
+    total_cost: float | None = None  # of the session
+    total_cost_from: Literal["reported", "log", "own"] | None = None
+    turns: int | None = None
+    duration_ms: int | None = None
+    api_duration_ms: int | None = None
+    is_max_turns: bool = False
+    tokens: Tokens | None = None  # that were billed, sub-agents included
+    model_usage: dict[str, dict[str, Any]] | None = None  # of this run
+    terminal_reason: str | None = None
+    permission_denials: list[Any] | None = None
+    reported: Reported | None = None
+    resumed_from: str | None = None
+    continues: str | None = None  # the session that this one, which is new, goes on from
+    exit_status: int | None = None
+    signal: int | None = None
+    log: str | None = None  # the file it was recorded to
+    lost: int = 0  # records that could not be written
+
+
+@dataclass(slots=True)
+class Outcome:
+    """A run so far. `add` is told every message, and of a result what its exchange came to."""
+
+    results: list[ExchangeStats] = field(default_factory=list)
+    last: Result = field(default_factory=Result)
+    session_id: str | None = None
+    succeeded_as: str | None = None  # the session id of the last result that was no failure
+
+    def add(self, message: SdkMessage, stats: ExchangeStats | None) -> None:
+        self.session_id = message.session_id or self.session_id
+        if message.result and stats:
+            self.last = message.result
+            self.results.append(stats)
+            if not self._is_error:
+                self.succeeded_as = self.session_id
+
+    # ------------------------------------------------------------ how it ended
+
+    @property
+    def _is_error(self) -> bool:
+        stats = self.results[-1]
+        if stats.is_error is not None:
+            return stats.is_error
+        return bool(stats.errors) or (self.last.result is None and (stats.subtype or "").startswith("error"))
+
+    def failure(self, exited: Exit | None, said: str, *, timed_out: bool = False) -> Failure | None:
+        """`said` is the end of the standard error."""
+        if timed_out:
+            return Failure.TIMED_OUT
+        if self.results:
+            return self._of_result(self.results[-1]) if self._is_error else None
+        if _NOT_FOUND.search(said):
+            return Failure.SESSION_NOT_FOUND
+        return Failure.INTERRUPTED if exited and _interrupted(exited) else Failure.NO_RESULT
+
+    def _of_result(self, stats: ExchangeStats) -> Failure:
+        reason, kind = stats.terminal_reason or "", stats.subtype or ""
+        if "max_turns" in (reason, kind.removeprefix("error_")):
+            return Failure.MAX_TURNS
+        if reason == "budget_exhausted" or kind.startswith("error_max_budget"):
+            return Failure.BUDGET
+        if reason == "api_error" or stats.api_error_status is not None:
+            return Failure.API_ERROR
+        if reason.startswith("aborted"):
+            return Failure.INTERRUPTED
+        return Failure.SESSION_NOT_FOUND if _NOT_FOUND.search(self.error or "") else Failure.OTHER
+
+    @property
+    def data(self) -> Any:
+        """The last result's structured output, else its text; nothing if it failed."""
+        if not self.results or self._is_error:
+            return None
+        if self.last.structured_output:
+            return msgspec.json.decode(self.last.structured_output)
+        return self.last.result
+
+    @property
+    def error(self) -> str | None:
+        """What the last result says went wrong."""
+        if not self.results or not self._is_error:
+            return None
+        text = self.last.result if isinstance(self.last.result, str) else None
+        return "; ".join(self.last.errors or []) or text or self.results[-1].subtype
+
+    # ------------------------------------------------------------ what it came to
+
+    def metadata(self, *, log_cost: float | None = None, goes_on: bool = False, **known: Any) -> RunMetadata:
+        """`log_cost`: what the session's log adds up to; `goes_on`: there was something before this run."""
+        numbers = self._numbers(log_cost, goes_on=goes_on) if self.results else {}
+        return RunMetadata(session_id=self.session_id, **numbers, **known)
+
+    def _numbers(self, log_cost: float | None, *, goes_on: bool) -> dict[str, Any]:
+        last, billed = self.results[-1], [counters.billed(it) for it in self.results]
+        cost = _sum([it.cost_usd for it in self.results])
+        reported = counters.counters_in(last)
+        total, source = self._total(reported, cost, log_cost, goes_on=goes_on)
+        return {
+            "cost": cost,
+            "cost_from": None if cost is None else last.cost_from,
+            "total_cost": total,
+            "total_cost_from": source,
+            "turns": _sum([it.num_turns for it in self.results]),
+            "duration_ms": _sum([it.duration_ms for it in self.results]),
+            "api_duration_ms": _sum([it.duration_api_ms for it in self.results]),
+            "is_max_turns": self.failure(None, "") is Failure.MAX_TURNS,
+            "tokens": counters.sum_of([it for it in billed if it]),
+            "model_usage": counters.models_of(self.results),
+            "terminal_reason": last.terminal_reason,
+            "permission_denials": _denials(self.results),
+            "reported": Reported(
+                total_cost_usd=reported.cost_usd,
+                duration_api_ms=reported.api_ms,
+                model_usage=reported.models or None,
+            ),
+        }
+
+    def _total(
+        self, reported: counters.Counters, cost: float | None, log_cost: float | None, *, goes_on: bool
+    ) -> tuple[float | None, str | None]:
+        """Current clients count over the session; of older ones the log knows, or there was nothing before."""
+        if reported.outlive_process and reported.cost_usd is not None:
+            return round(reported.cost_usd, counters.COST_DIGITS), "reported"
+        if cost is not None and not goes_on:
+            return cost, "own"
+        return (log_cost, "log") if log_cost is not None else (None, None)
+
+
+def _sum(values: list[Any]) -> Any:
+    """`None` if one of them is not known: a part is not the whole."""
+    return None if None in values else round(sum(values), counters.COST_DIGITS)
+
+
+def _denials(results: list[ExchangeStats]) -> list[Any] | None:
+    found = [msgspec.json.decode(it.permission_denials) for it in results if it.permission_denials]
+    return [denial for it in found if isinstance(it, list) for denial in it] if found else None
+
+
+def _interrupted(exited: Exit) -> bool:
+    status = exited.status or 0
+    return (exited.signal or status - 128) in _INTERRUPTS

@@ -1,0 +1,174 @@
+"""What a command-line run prints, as messages: objects, arrays and lines of JSON, and whatever text is between them.
+
+Every byte ends up in a message. Lines that none can be made of are messages of type `unknown`, those that come together
+in one; they are also the run's `warnings`. Nothing here raises.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Protocol
+
+import msgspec
+from msgspec import Raw
+
+from agent_logger.formats import sdk_messages
+from agent_logger.formats.cli_output import codex, gemini, opencode
+from agent_logger.formats.sdk_messages import STDERR, UNKNOWN, SdkMessage
+from agent_logger.wire import jsonl
+from agent_logger.wire.jsonl import Entry
+from agent_logger.wire.lines import Line
+
+LINE_BYTES = 16 << 20  # a longer line is taken in pieces, as text
+MOST_WARNINGS, WARNING_CHARACTERS = 100, 1000
+
+
+# A newline of its own belongs to it.
+_MAY_BE_JSON = re.compile(rb"^[ \t\r]*(?:\xef\xbb\xbf)?[{\[][^\n]*\n?", re.MULTILINE)
+
+
+class Reader(Protocol):
+    """One agent's lines."""
+
+    def read(self, line: bytes) -> list[SdkMessage]:
+        """The messages of one JSON object; none if it is not one of the agent's."""
+
+
+class _Claude:
+    def read(self, line: bytes) -> list[SdkMessage]:
+        message = sdk_messages.read(line)
+        return [] if message.is_text else [message]
+
+
+READERS: Mapping[str, type[Reader]] = {
+    "claude-code": _Claude,
+    "codex": codex.Lines,
+    "gemini-cli": gemini.Lines,
+    "opencode": opencode.Lines,
+}
+
+
+class Output:
+    """The standard output of one run, in whatever pieces it comes. An agent that is not known is read as Claude's."""
+
+    def __init__(self, agent: str | None = None) -> None:
+        self.warnings: list[str] = []
+        self._more_warnings = 0
+        self._reader: Reader = READERS.get(agent or "", _Claude)()
+        self._held = bytearray()  # what follows the last newline
+        self._strange: list[bytes] = []  # lines of text, to become one message
+        self._document: bytearray | None = bytearray()  # all of them, as long as it can be one JSON text
+
+    def feed(self, chunk: bytes) -> list[SdkMessage]:
+        before, newline, rest = chunk.rpartition(b"\n")
+        if not newline:
+            self._held += rest
+            return self._pieces()
+        text = bytes(self._held + before) + newline
+        self._held = bytearray(rest)
+        return [*self._lines(text), *self._strangers(), *self._pieces()]
+
+    def end(self) -> list[SdkMessage]:
+        """What is left: a line without its end, and a JSON text that took several lines."""
+        last, self._held = bytes(self._held), bytearray()
+        found = [*self._lines(last), *self._strangers()]
+        if self._more_warnings:
+            self.warnings.append(f"({self._more_warnings} more)")
+        document, self._document = bytes(self._document or b""), None
+        return [*found, *self._messages(document)] if document.count(b"\n") > 1 else found
+
+    # ------------------------------------------------------------ lines
+
+    def _lines(self, text: bytes) -> Iterator[SdkMessage]:
+        """Only lines that may be JSON are looked at one by one: a run can print a GB of others."""
+        at = 0
+        for line in _MAY_BE_JSON.finditer(text):
+            if found := self._messages(line[0]):
+                self._note(text[at : line.start()])
+                at = line.end()
+                yield from [*self._strangers(), *found]
+        self._note(text[at:])
+
+    def _note(self, text: bytes) -> None:
+        if text.strip():
+            self._strange.append(text)
+            self._warn(text)
+
+    def _messages(self, line: bytes) -> list[SdkMessage]:
+        text = line.strip().removeprefix(jsonl.BOM)
+        if text.startswith(b"["):
+            return [message for it in _elements(text) for message in self._reader.read(bytes(it))]
+        if not text.startswith(b"{"):
+            return []
+        if found := self._reader.read(text):
+            return found
+        entries = jsonl.decode(Line(1, 0, len(text), text))
+        objects = [it for it in entries if isinstance(it, Entry) and isinstance(it.value, dict)]
+        if len(objects) < 2 or len(objects) < len(entries):  # two glued together, and nothing else
+            return []
+        return [message for it in objects for message in self._reader.read(it.raw)]
+
+    def _pieces(self) -> list[SdkMessage]:
+        if len(self._held) <= LINE_BYTES:
+            return []
+        piece, self._held = bytes(self._held), bytearray()
+        self._strange.append(piece)
+        self._warn(piece)
+        return self._strangers()
+
+    def _strangers(self) -> list[SdkMessage]:
+        if not self._strange:
+            return []
+        text = b"".join(self._strange)
+        self._strange.clear()
+        self._keep(text)
+        return [SdkMessage(text.removesuffix(b"\n"), UNKNOWN)]
+
+    def _keep(self, text: bytes) -> None:
+        if self._document is None:
+            return
+        self._document += text
+        if len(self._document) > LINE_BYTES or not self._document.lstrip().startswith((b"{", b"[")):
+            self._document = None
+
+    def _warn(self, text: bytes) -> None:
+        room = MOST_WARNINGS - len(self.warnings)
+        lines = [it for it in text.split(b"\n", room)[:room] if it.strip()]
+        shown = (it[: 4 * WARNING_CHARACTERS].decode("utf-8", "replace") for it in lines)
+        self.warnings += [it[:WARNING_CHARACTERS].rstrip("\r") for it in shown]
+        self._more_warnings += max(0, text.count(b"\n") - room)
+
+
+def _elements(text: bytes) -> list[Raw]:
+    try:
+        return msgspec.json.decode(text, type=list[Raw])
+    except (msgspec.MsgspecError, RecursionError):
+        return []
+
+
+class ErrorOutput:
+    """The standard error of a run: text, whatever it is. Keeps the end of it, which often says why."""
+
+    KEPT_BYTES = 8 << 10
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+        self._last = bytearray()
+
+    @property
+    def last(self) -> str:
+        return self._last.decode("utf-8", "replace").strip()
+
+    def feed(self, chunk: bytes) -> list[SdkMessage]:
+        self._last += chunk
+        del self._last[: -self.KEPT_BYTES]
+        before, newline, rest = chunk.rpartition(b"\n")
+        if not newline and len(self._held) + len(rest) <= LINE_BYTES:
+            self._held += rest
+            return []
+        text = bytes(self._held + (before if newline else rest))
+        self._held = bytearray(rest if newline else b"")
+        return [SdkMessage(text, STDERR)]
+
+    def end(self) -> list[SdkMessage]:
+        text, self._held = bytes(self._held), bytearray()
+        return [SdkMessage(text, STDERR)] if text else []

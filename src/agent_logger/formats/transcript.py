@@ -1,0 +1,210 @@
+"""What the lines of a transcript say: a message as it is kept, and what a list tells of the session they make.
+
+A message is kept as it came, in Claude Code's shape. What it does not say itself is said beside it: its own id and the
+one before it, the time, the session, and where the agent was at work.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from agent_logger.formats.claude_code import session as claude_code
+from agent_logger.formats.claude_code.exchanges import prompt_of
+from agent_logger.formats.claude_code.lines import reader_of
+from agent_logger.formats.claude_code.records import UserRecord
+from agent_logger.formats.claude_code.turns import blocks_of, text_of_message
+from agent_logger.formats.json_text import decode, encode
+from agent_logger.formats.sdk_objects import json_of
+from agent_logger.formats.source import File, Source
+from agent_logger.formats.transcript_lines import Message
+from agent_logger.session import Session
+from agent_logger.wire.answer import with_whole_characters
+from agent_logger.wire.jsonl import Entry
+
+FILES_NAMED = 5  # in a summary
+PROMPT_CHARACTERS = 200  # of the first prompt that a list or a summary shows
+_OF_THE_MODEL = ("model", "usage", "stop_reason")
+_TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}  # the best first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredSession:
+    """What `SessionStorage.list` tells of a session."""
+
+    id: str
+    project_path: str | None
+    git_branch: str | None
+    first_prompt: str | None
+    summary: str | None  # the client's title, or what was written when the session was closed
+    message_count: int
+    created: str  # ISO 8601, UTC
+    modified: str
+
+
+@dataclass(slots=True)
+class Context:
+    """Where a session stands: what a message says of it holds for those after it, too."""
+
+    session: str
+    cwd: str
+    version: str
+    permission_mode: str = "default"
+    user_type: str = "external"
+    last: str | None = None  # the id of the message before
+
+    def __post_init__(self) -> None:
+        self.session.encode()  # `ValueError` for half a character: no line could say it
+
+    def see(self, line: Message) -> None:
+        self.cwd = _text(line, "cwd", self.cwd)
+        self.version = _text(line, "version", self.version)
+        self.permission_mode = _text(line, "permissionMode", self.permission_mode)
+        self.user_type = _text(line, "userType", self.user_type)
+        self.last = _text(line, "uuid", self.last or "") or None
+
+
+def _text(line: Message, name: str, otherwise: str) -> str:
+    told = line.get(name)
+    return told if isinstance(told, str) and told else otherwise
+
+
+def message_of(given: object) -> Message:
+    """A mapping, or a message object of an SDK, as JSON has it. `ValueError`: it is neither, or has no type."""
+    data = json_of(dict(given) if isinstance(given, Mapping) else given)
+    message = decode(data) if data else None
+    if not isinstance(message, dict) or not isinstance(message.get("type"), str):
+        raise ValueError("a message is a JSON object with a `type`, or a message object of an SDK")
+    return message
+
+
+def completed(message: Message, context: Context, *, uuid: str, now: str, git_branch: str | None) -> Message:
+    """The line of a message: what it says itself stands. `ValueError`: it says that it is another session's."""
+    for name in ("sessionId", "session_id"):
+        if message.get(name) not in (None, context.session):
+            raise ValueError(f"a message of the session {message[name]!r} is none of {context.session!r}")
+    beside: Message = {
+        "type": message["type"],
+        "uuid": uuid,
+        "parentUuid": context.last,
+        "timestamp": now,
+        "sessionId": context.session,
+        "cwd": context.cwd,
+        **({"gitBranch": git_branch} if git_branch else {}),
+        "version": context.version,
+        "permissionMode": context.permission_mode,
+        "userType": context.user_type,
+    }
+    said = {
+        name: it
+        for name, it in message.items()
+        if it is not None or name not in beside or name == "parentUuid"
+    }
+    return _with_the_models({**beside, **said})
+
+
+def _with_the_models(line: Message) -> Message:
+    """Model, usage and stop reason of a response stand in its `message`, also if they came beside it."""
+    inner = line.get("message")
+    if line["type"] != "assistant" or not isinstance(inner, dict):
+        return line
+    told = {name: line[name] for name in _OF_THE_MODEL if line.get(name) is not None}
+    return {
+        **line,
+        "message": {**told, **{name: it for name, it in inner.items() if it is not None or name not in told}},
+    }
+
+
+def model_of(message: Message) -> str | None:
+    inner = message.get("message")
+    told = message.get("model") or (inner.get("model") if isinstance(inner, dict) else None)
+    return told if isinstance(told, str) else None
+
+
+def prompt_in(line: Message) -> str | None:
+    """What a person typed; none if it is no person's, or of a sub-agent."""
+    if line.get("type") != "user" or line.get("isSidechain"):
+        return None
+    record: UserRecord = reader_of("user").fitting(with_whole_characters(line))
+    return prompt_of(record, blocks_of(text_of_message(record.message).content, None))
+
+
+# ---------------------------------------------------------------- the session they make
+
+
+def session_of(name: str, messages: Iterable[Message], session_id: str) -> Session:
+    """`name` is that of its file."""
+    entries = [Entry(number, 0, None, encode(it)) for number, it in enumerate(messages, 1)]
+    return replace(claude_code.session_of(Source(File(name, entries))), id=session_id)
+
+
+def described(
+    session: Session, messages: Sequence[Message], *, created: str | None = None, project: str | None = None
+) -> StoredSession:
+    times = [it["timestamp"] for it in messages if isinstance(it.get("timestamp"), str)]
+    inputs = (it.user_input for it in session.exchanges if it.user_input and it.user_input.strip())
+    branches = [it["gitBranch"] for it in messages if isinstance(it.get("gitBranch"), str)]
+    return StoredSession(
+        id=session.id,
+        project_path=project or session.project,
+        git_branch=branches[-1] if branches else None,
+        first_prompt=shortened(next(inputs, None)),
+        summary=title_of(messages),
+        message_count=sum(not is_own_summary(it) for it in messages),
+        created=created or min(times, default=""),
+        modified=max(times, default=created or ""),
+    )
+
+
+def title_of(messages: Iterable[Message]) -> str | None:
+    titles: dict[str, str] = {}
+    for message in messages:
+        kind = message.get("type")
+        told = message.get(_TITLES[kind]) if kind in _TITLES else None
+        if isinstance(kind, str) and isinstance(told, str) and told:
+            titles[kind] = told
+    return next((titles[kind] for kind in _TITLES if kind in titles), None)
+
+
+def shortened(text: str | None) -> str | None:
+    line = " ".join(text.split()) if text else ""
+    return (line if len(line) <= PROMPT_CHARACTERS else f"{line[: PROMPT_CHARACTERS - 1].rstrip()}…") or None
+
+
+# ---------------------------------------------------------------- summaries
+
+
+def summary_line(text: str, by: str, context: Context, now: str) -> Message:
+    return {
+        "type": "summary",
+        "summary": text,
+        "by": by,
+        "leafUuid": context.last,
+        "timestamp": now,
+        "sessionId": context.session,
+    }
+
+
+def is_own_summary(message: Message) -> bool:
+    """Written when a session was closed; nobody's message has no id."""
+    return message.get("type") == "summary" and "by" in message and "uuid" not in message
+
+
+def default_summary(session: Session) -> str | None:
+    """The first prompt, and the files that tools were given."""
+    inputs = (it.user_input for it in session.exchanges if it.user_input and it.user_input.strip())
+    prompt, files = shortened(next(inputs, None)), session.files
+    more = f" and {len(files) - FILES_NAMED} more" if len(files) > FILES_NAMED else ""
+    touched = f"files: {', '.join(files[:FILES_NAMED])}{more}" if files else None
+    return " · ".join(filter(None, [prompt, touched])) or None
+
+
+def text_of(session: Session) -> str:
+    """The conversation to read, for whoever sums it up: what was said, and which tools were used."""
+    said: list[str] = []
+    for exchange in session.exchanges:
+        said += [f"User: {exchange.user_input}"] if exchange.user_input else []
+        for turn in exchange.turns:
+            said += [f"Agent: {block.text}" for block in turn.blocks if block.kind == "text"]
+            said += [f"Tool: {block.name}" for block in turn.blocks if block.kind == "tool_use"]
+    return "\n\n".join(said)

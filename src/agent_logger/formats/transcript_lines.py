@@ -1,0 +1,35 @@
+"""Lines from outside in a transcript: how one becomes a record of a log, and a record it again.
+
+A line that has the type of one of our own records is kept inside a record, so whatever is appended comes back, and
+nothing else does.
+"""
+
+from typing import Any
+
+from agent_logger.formats.json_text import decode, encode
+from agent_logger.records import KINDS, AnyRecord, Unknown, Verbatim, tag
+
+Message = dict[str, Any]  # a line, as JSON has it
+
+OURS = frozenset(map(tag, KINDS["transcript"]))
+
+
+def record_of(message: Message) -> AnyRecord:
+    line = encode(message)
+    return Verbatim(line=line.decode()) if message.get("type") in OURS else Unknown(line)
+
+
+def message_of(record: object) -> Message | None:
+    """None if the record is ours, also one that is newer than this."""
+    if isinstance(record, Verbatim):
+        return _object(record.line.encode())
+    message = _object(record.raw) if isinstance(record, Unknown) else None
+    return None if message is None or message.get("type") in OURS else message
+
+
+def _object(line: bytes) -> Message | None:
+    try:
+        found = decode(line)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None

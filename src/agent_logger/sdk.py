@@ -1,0 +1,161 @@
+"""The Claude Agent SDK's `SessionStore` on our storage: its sessions are kept here, and can be resumed from here alone.
+
+    options = ClaudeAgentOptions(session_store=AgentLoggerSessionStore(FileStorage()))
+
+Entries are kept as the SDK gives them, nothing added, and come back equal. The SDK is not imported: what is needed of
+it is taken from whoever calls us.
+"""
+
+import os
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from agent_logger.errors import StoreError
+from agent_logger.formats.transcript_lines import Message
+from agent_logger.records import SessionHeader
+from agent_logger.store.clock import CLOCK
+from agent_logger.store.layout import is_hashed, project_folder, session_name
+from agent_logger.store.parts import PartFile
+from agent_logger.store.read import read_header, read_lines
+from agent_logger.store.transcript_log import TranscriptLog, logs_in, modified_ms, stamp_of
+from agent_logger.store.transcripts import Transcripts, remove_log, remove_session
+
+AGENT = "claude-code"
+ELSEWHERE = "other"  # for what lies below a session under a name that could not be a path
+MOST_OPEN = 256  # logs that are held open; the one not used for longest is closed
+
+Key = Mapping[str, Any]  # project_key, session_id, and subpath for what lies below a session
+
+
+class AgentLoggerSessionStore:
+    """All six methods of the SDK's protocol. Any thread and any event loop may use it."""
+
+    def __init__(self, storage: Transcripts) -> None:
+        self._projects = storage.root / "projects"
+        self._open: dict[PartFile, TranscriptLog] = {}  # the one used last is the last
+        self._summaries: dict[PartFile, tuple[str, Any]] = {}  # with the stamp of what they were made from
+        self._lock = threading.RLock()
+
+    async def append(self, key: Key, entries: Sequence[Mapping[str, Any]]) -> None:
+        """`StoreError` if the disk fails: the SDK then tries again, and says so if that fails, too."""
+        if not entries:
+            return
+        with self._lock:
+            log = self._opened(key)
+            if not log.offer([dict(it) for it in entries]):
+                raise StoreError(f"{log.log.path}: {log.journal.failing or 'busy'}")
+
+    async def load(self, key: Key) -> list[Any] | None:
+        """Each entry once: one that came twice, for the SDK was not sure that we had it, has the same `uuid`."""
+        log = self._log(key)
+        entries = [] if self._is_linked(log) else read_lines(log)
+        return list(_unique(entries)) or None
+
+    async def list_sessions(self, project_key: str) -> list[Any]:
+        logs = logs_in(self._projects / project_folder(project_key))
+        return [{"session_id": _session_of(log), "mtime": modified_ms(log)} for log in logs]
+
+    async def list_session_summaries(self, project_key: str) -> list[Any]:
+        """As the SDK itself sums a session up."""
+        return [
+            self._summary(project_key, log) for log in logs_in(self._projects / project_folder(project_key))
+        ]
+
+    async def delete(self, key: Key) -> None:
+        """A session goes with all that lies below it. Raises `OSError`."""
+        with self._lock:
+            log = self._log(key)
+            below = log.folder / log.name
+            for known in [it for it in self._open if it == log or below in (it.folder, *it.folder.parents)]:
+                self._open.pop(known).journal.close()
+            if not self._is_linked(log):
+                (remove_log if key.get("subpath") else remove_session)(log)
+
+    async def list_subkeys(self, key: Key) -> list[str]:
+        log = self._log({**key, "subpath": None})
+        headers = (read_header(it) for it in self._below(log))
+        return sorted(it.subpath for it in headers if it and it.subpath)
+
+    # ------------------------------------------------------------ logs
+
+    def _opened(self, key: Key) -> TranscriptLog:
+        log = self._log(key)
+        if self._is_linked(log):
+            raise StoreError(f"{log.path}: a link is in its way; it would lead elsewhere")
+        opened = self._open.pop(log, None) or TranscriptLog(log, _header(key))
+        self._open[log] = opened
+        if len(self._open) > MOST_OPEN:
+            self._open.pop(next(iter(self._open))).journal.close()
+        return opened
+
+    def _log(self, key: Key) -> PartFile:
+        folder, name = self._projects / project_folder(key["project_key"]), session_name(key["session_id"])
+        subpath = key.get("subpath")
+        if not subpath:
+            return PartFile(folder, name)
+        *above, last = parts = subpath.split("/")
+        if all(it == session_name(it) for it in parts):
+            return PartFile(folder.joinpath(name, *above), last)
+        return PartFile(folder / name / ELSEWHERE, session_name(f"/{subpath}"))
+
+    def _is_linked(self, log: PartFile) -> bool:
+        above = (log.folder, *log.folder.parents)
+        return any(it.is_symlink() for it in above if self._projects in it.parents)
+
+    def _below(self, log: PartFile) -> Iterator[PartFile]:
+        folder = log.folder / log.name
+        if self._is_linked(PartFile(folder, "")):
+            return
+        for path, _, _ in os.walk(folder):
+            yield from logs_in(Path(path))
+
+    def _summary(self, project_key: str, log: PartFile) -> Any:
+        modified, stamp = modified_ms(log), stamp_of(log)  # before it is read, so never newer than what was
+        known, summary = self._summaries.get(log, ("", None))
+        if known != stamp:
+            key = {"project_key": project_key, "session_id": _session_of(log)}
+            summary = _fold()(None, key, list(_unique(read_lines(log))))
+            self._summaries[log] = stamp, summary
+        return {**summary, "mtime": modified}
+
+
+def _fold() -> Any:
+    """The SDK's own. It is loaded, or nobody could call us on its behalf."""
+    sdk = sys.modules.get("claude_agent_sdk")
+    if fold := getattr(sdk, "fold_session_summary", None):
+        return fold
+    raise NotImplementedError("this version of the SDK does not sum sessions up")
+
+
+def _header(key: Key) -> SessionHeader:
+    key["session_id"].encode()  # `ValueError` for half a character: no line could say it
+    return SessionHeader(
+        id=key["session_id"],
+        subpath=key.get("subpath") or None,
+        created=CLOCK.now(),
+        cwd=None,
+        project_path=None,
+        git_branch=None,
+        agent=AGENT,
+        model=None,
+        version=None,
+    )
+
+
+def _session_of(log: PartFile) -> str:
+    header = read_header(log) if is_hashed(log.name) else None
+    return header.id if header else log.name
+
+
+def _unique(entries: list[Message]) -> Iterator[Message]:
+    seen: set[str] = set()
+    for entry in entries:
+        uuid = entry.get("uuid")
+        if isinstance(uuid, str):
+            if uuid in seen:
+                continue
+            seen.add(uuid)
+        yield entry

@@ -1,0 +1,120 @@
+"""Storage of sessions for agents that others write: what they say is kept as they say it, and comes back word for word.
+
+storage = FileStorage()
+storage.append(session_id, {"type": "user", "message": {"role": "user", "content": "Hello"}})
+"""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self
+
+from agent_logger import __version__, config
+from agent_logger.errors import AgentLoggerError
+from agent_logger.formats import transcript
+from agent_logger.formats.json_text import decode, encode
+from agent_logger.formats.transcript import Context, StoredSession
+from agent_logger.formats.transcript_lines import Message
+from agent_logger.store.clock import CLOCK
+from agent_logger.store.facts import know_folder
+from agent_logger.store.git import branch_of
+from agent_logger.store.transcripts import Messages, Sessions, Transcripts, real
+
+__all__ = ["FileStorage", "InMemoryStorage", "Message", "SessionStorage", "StoredSession"]
+
+PathLike = str | os.PathLike[str]
+
+
+class SessionStorage(Protocol):
+    """Where an agent keeps its sessions. `agent_logger.testing.run_storage_conformance` says what must hold."""
+
+    def append(self, session_id: str, message: object) -> bool:
+        """Keep a message at once. `True`: it is kept; `ValueError`: it is none, or another session's."""
+
+    def load(self, session_id: str) -> Messages | None:
+        """All its messages; none if there is no such session."""
+
+    def list(self, project: PathLike | None = None) -> Sessions:
+        """The sessions of a project, or of all, the one last written to first."""
+
+    def delete(self, session_id: str) -> None:
+        """That there is none is no error."""
+
+
+class FileStorage(Transcripts):
+    """Transcripts below `root`, by default our home; new sessions are those of the project `cwd`.
+
+    `agent` and `version` are what the header of a new session says of the program that uses this. Nothing is raised for
+    a disk that fails: `append` says `False`, and `lost` counts. Close it to have the sessions summed up.
+    """
+
+    def __init__(
+        self,
+        root: PathLike | None = None,
+        cwd: PathLike | None = None,
+        *,
+        agent: str | None = None,
+        version: str | None = None,
+    ) -> None:
+        home = config.home()
+        folder = Path(root).expanduser().absolute() if root is not None else home
+        command = ""
+        with suppress(AgentLoggerError):  # whoever starts a command is told what is wrong with the settings
+            command = config.load().summary_command
+        super().__init__(
+            folder, Path(cwd or Path.cwd()), agent=agent, version=version, summary_command=command
+        )
+        if folder != home:
+            know_folder(home, folder / "projects")  # so that commands find it
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _type: type[BaseException] | None, _error: object, _trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class InMemoryStorage:
+    """The same without files, for tests and for what nobody wants to keep."""
+
+    def __init__(self, cwd: PathLike | None = None) -> None:
+        self.cwd = real(Path(cwd or Path.cwd()))
+        self._sessions: dict[str, _Kept] = {}
+
+    def append(self, session_id: str, message: object) -> bool:
+        given, now = transcript.message_of(message), CLOCK.now()
+        kept = self._sessions.get(session_id) or _Kept(Context(session_id, self.cwd, __version__), now)
+        cwd = given.get("cwd")
+        branch = branch_of(Path(cwd if isinstance(cwd, str) else kept.context.cwd))
+        line = transcript.completed(given, kept.context, uuid=CLOCK.uuid7(), now=now, git_branch=branch)
+        kept.context.see(line)
+        kept.lines.append(encode(line))
+        self._sessions[session_id] = kept
+        return True
+
+    def load(self, session_id: str) -> Messages | None:
+        kept = self._sessions.get(session_id)
+        return [decode(it) for it in kept.lines] if kept else None
+
+    def list(self, project: PathLike | None = None) -> Sessions:
+        if project is not None and real(Path(project)) != self.cwd:
+            return []
+        found = [self._described(session_id, kept) for session_id, kept in self._sessions.items()]
+        return sorted(found, key=lambda it: (it.modified, it.id), reverse=True)
+
+    def delete(self, session_id: str) -> None:
+        self._sessions.pop(session_id, None)
+
+    def _described(self, session_id: str, kept: "_Kept") -> StoredSession:
+        messages = [decode(it) for it in kept.lines]
+        session = transcript.session_of(session_id, messages, session_id)
+        return transcript.described(session, messages, created=kept.created, project=self.cwd)
+
+
+class _Kept:
+    def __init__(self, context: Context, created: str) -> None:
+        self.context, self.created = context, created
+        self.lines: list[bytes] = []

@@ -1,0 +1,98 @@
+"""The archive: where copies of other agents' files are, and which of them are there.
+
+`<home>/archive/<agent>/<folder>/<path>`: `<folder>` stands for one folder of the agent's, and says in `.folder` which;
+`<path>` is the file's below it. Nothing else is written there. What is read there may be sealed.
+"""
+
+import hashlib
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from agent_logger.store import platform
+from agent_logger.store.claude_files import folder_name
+from agent_logger.store.foreign import SEALED
+from agent_logger.store.keep import OLDER
+
+FOLDER_FILE = ".folder"
+MOST_NAME = 60  # characters of the path that are in a folder's name, for people
+MAKING = re.compile(rf"\..+\.\d+{OLDER}(?:-journal)?")  # what a killed copier left
+
+
+class Folder(NamedTuple):
+    """A folder of an agent's, and where its copies are."""
+
+    agent: str
+    origin: Path
+    copies: Path
+
+    def target(self, parts: tuple[str, ...]) -> Path:
+        return self.copies.joinpath(*parts)
+
+
+class Copy(NamedTuple):
+    folder: Folder
+    parts: tuple[str, ...]  # the file's path below the agent's folder
+    path: Path  # of the copy as it lies there, plain or sealed
+    modified: float
+    size: int
+
+    @property
+    def target(self) -> Path:
+        """Under its plain name, by which it is read."""
+        return self.folder.target(self.parts)
+
+    @property
+    def origin(self) -> Path:
+        return self.folder.origin.joinpath(*self.parts)
+
+
+def archive_path(home: Path) -> Path:
+    return home / "archive"
+
+
+def folder_of(home: Path, agent: str, origin: Path) -> Folder:
+    """Where the copies of an agent's folder go; it need not be there."""
+    digest = hashlib.sha256(os.fsencode(origin)).hexdigest()[:8]
+    name = f"{folder_name(str(origin))[-MOST_NAME:].lstrip('-')}-{digest}"
+    return Folder(agent, origin, archive_path(home) / agent / name)
+
+
+def prepare(folder: Folder) -> None:
+    """Raises `OSError`."""
+    path = folder.copies / FOLDER_FILE
+    if not path.exists():
+        platform.make_folder(folder.copies)
+        platform.replace_file(path, os.fsencode(folder.origin), synced=True)
+
+
+def folders(home: Path) -> list[Folder]:
+    """Every folder that anything was kept of. Raises nothing."""
+    found = []
+    for path in sorted(archive_path(home).glob(f"*/*/{FOLDER_FILE}")):
+        try:
+            origin = Path(os.fsdecode(path.read_bytes()))
+        except OSError:
+            continue
+        found.append(Folder(path.parent.parent.name, origin, path.parent))
+    return found
+
+
+def copies(folder: Folder) -> Iterator[Copy]:
+    """The newest generation of every file, in the order of their names."""
+    for inside, inner, names in os.walk(folder.copies):
+        inner.sort()
+        present = set(names)
+        for name in sorted(present):
+            plain = name.removesuffix(SEALED)
+            if OLDER in name or name == FOLDER_FILE or (plain != name and plain in present):
+                continue
+            path = Path(inside, name)
+            try:
+                status = os.lstat(path)
+            except OSError:  # sealed or unsealed just now
+                continue
+            parts = Path(inside, plain).relative_to(folder.copies).parts
+            yield Copy(folder, parts, path, status.st_mtime, status.st_size)

@@ -1,0 +1,59 @@
+"""Bringing the archive up to date: every file that belongs to a session, of every agent; then sealing and sweeping."""
+
+import os
+import time
+from pathlib import Path
+
+from agent_logger.errors import SourceError
+from agent_logger.store import keep_database
+from agent_logger.store.archive import MAKING, Folder, archive_path, copies, folder_of, folders, prepare
+from agent_logger.store.archiving import Report, Trouble, keep_files
+from agent_logger.store.layout import agent_folders
+from agent_logger.store.parts import part_of
+from agent_logger.store.places import AGENT_PLACES, Place, kept_files, main_files_in
+from agent_logger.store.seal import seal
+
+MAKING_SECONDS = 86_400.0  # after which nobody is making that copy any more
+DATABASES = ("opencode",)  # whose main files are databases, which must not be copied as they lie there
+
+
+def archive_all(home: Path, quiet_seconds: float = 0.0) -> Report:
+    """A database that was written to within `quiet_seconds` is left for later."""
+    report = Report()
+    for place in AGENT_PLACES:
+        for origin in agent_folders(place):
+            folder = folder_of(home, place.agent, origin)
+            keep_files(folder, kept_files(place, origin), report)
+            if place.agent in DATABASES:
+                _keep_databases(place, folder, quiet_seconds, report)
+    return report
+
+
+def _keep_databases(place: Place, folder: Folder, quiet_seconds: float, report: Report) -> None:
+    for path in main_files_in(place, folder.origin):
+        with report.trying(path):
+            if not 0 <= time.time() - keep_database.modified(path) < quiet_seconds:
+                prepare(folder)
+                report.add(keep_database.keep(path, folder.target(path.relative_to(folder.origin).parts)))
+
+
+def seal_archive(home: Path, after_seconds: float | None, report: Report) -> None:
+    """Pack the copies of what was not written to for so long. `None`: never."""
+    for folder in folders(home) if after_seconds is not None else ():
+        for copy in copies(folder):
+            part = part_of(copy.path) if copy.path.suffix == ".jsonl" else None
+            if part is None or time.time() - copy.modified < (after_seconds or 0):
+                continue
+            try:
+                report.sealed += seal(part) is not None
+            except (OSError, SourceError) as error:
+                report.failed.append(Trouble(copy.path, str(error)))
+
+
+def sweep(home: Path) -> None:
+    """Remove what killed copiers left in the making."""
+    for inside, _, names in os.walk(archive_path(home)):
+        for name in filter(MAKING.fullmatch, names):
+            path = Path(inside, name)
+            if time.time() - path.lstat().st_mtime > MAKING_SECONDS:
+                path.unlink(missing_ok=True)

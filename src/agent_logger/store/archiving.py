@@ -1,0 +1,111 @@
+"""Keeping the files of sessions: of one, as a hook names it, or all that are below an agent's folder.
+
+A hook's child imports this, so it imports little.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from glob import escape
+from pathlib import Path
+from typing import NamedTuple
+
+from agent_logger.errors import AgentLoggerError
+from agent_logger.store import foreign
+from agent_logger.store.archive import Folder, folder_of, prepare
+from agent_logger.store.keep import Kept, can_keep, keep
+from agent_logger.store.layout import agent_folders
+from agent_logger.store.places import AGENT_PLACES, Place, matching
+
+Parts = tuple[str, ...]
+
+
+class Trouble(NamedTuple):
+    path: Path
+    reason: str
+
+
+class Report:
+    """What was done."""
+
+    def __init__(self) -> None:
+        self.files = self.new = self.grown = self.rewritten = self.bytes = self.sealed = 0
+        self.left_out: list[Trouble] = []  # files with a name that means something else in the archive
+        self.failed: list[Trouble] = []  # tried again next time
+
+    def add(self, kept: Kept) -> None:
+        self.files += 1
+        self.bytes += kept.bytes
+        match kept.change:
+            case "new":
+                self.new += 1
+            case "grown":
+                self.grown += 1
+            case "rewritten":
+                self.rewritten += 1
+
+    @contextmanager
+    def trying(self, path: Path) -> Iterator[None]:
+        """What fails is told, and the rest goes on. A file that went meanwhile is none; what was kept of it stays."""
+        try:
+            yield
+        except FileNotFoundError:
+            pass
+        except (OSError, AgentLoggerError) as error:
+            self.failed.append(Trouble(path, getattr(error, "strerror", None) or str(error)))
+
+
+def keep_files(folder: Folder, found: Iterable[Parts], report: Report) -> None:
+    for parts in found:
+        path = folder.origin.joinpath(*parts)
+        if not all(map(can_keep, parts)):
+            report.left_out.append(Trouble(path, "its name has a meaning of its own in the archive"))
+            continue
+        with report.trying(path), foreign.opened_below(folder.origin, parts) as source:
+            prepare(folder)
+            report.add(keep(source, folder.target(parts)))
+
+
+def keep_session(home: Path, transcript: Path) -> Report:
+    """One session, by its main file. Any program may have named it: it counts only if it is one below a folder of an
+    agent's, and no link."""
+    report = Report()
+    for place in AGENT_PLACES:
+        for origin in agent_folders(place):
+            parts = _parts_below(origin, transcript)
+            if parts and is_main_file(place, parts):
+                folder = folder_of(home, place.agent, origin)
+                keep_files(folder, _session_files(place.agent, origin, parts), report)
+                return report
+    return report
+
+
+def _parts_below(origin: Path, path: Path) -> Parts | None:
+    """The folder it is in may be reached by a link, if that leads to an agent's folder after all."""
+    real = Path(os.path.realpath(path.parent), path.name)
+    return real.relative_to(origin).parts if real.is_relative_to(origin) else None
+
+
+def is_main_file(place: Place, parts: Parts) -> bool:
+    patterns = [glob.split("/") for glob in place.globs]
+    return any(len(it) == len(parts) and all(map(fnmatchcase, parts, it)) for it in patterns)
+
+
+def _session_files(agent: str, origin: Path, parts: Parts) -> Iterator[Parts]:
+    yield parts
+    for pattern in _beside(agent, parts):
+        names = [it if it == "**" else escape(it) for it in pattern]
+        yield from (path.relative_to(origin).parts for path in matching(origin, names))
+
+
+def _beside(agent: str, parts: Parts) -> list[Parts]:
+    """What goes with a main file: where it is below the agent's folder."""
+    stem = parts[-1].rpartition(".")[0]
+    match agent, parts:
+        case "claude-code", ("projects", project, _):
+            own = [("projects", project, stem, "**"), ("projects", project, "memory", "**")]
+            return [*own, ("file-history", stem, "**")]
+        case "gemini-cli", ("tmp", project, *_):
+            return [("tmp", project, ".project_root")]
+    return []

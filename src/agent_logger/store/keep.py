@@ -1,0 +1,203 @@
+"""Keeping a copy of a file that somebody else writes, byte for byte.
+
+The copy is its own position: it is a beginning of the file, and what the file has beyond it is appended. So a copy that
+was cut short, by a kill or a full disk at any step, is gone on with, and nothing has to be told from elsewhere. Once it
+has caught up it has the file's time, by which an unchanged file is passed over.
+
+A file that no longer begins with its copy was written anew. Then the copy stays as `<name>~1`, `~2` and so on, an older
+generation, and a new one takes its place in one step.
+"""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from agent_logger.errors import SourceError, StoreError
+from agent_logger.store import platform
+from agent_logger.store.append import lock_for_a_while
+from agent_logger.store.foreign import READ_BYTES, SEALED
+
+OLDER = "~"  # in the name of an older generation, or of a copy in the making
+WHOLE_BYTES = 16 << 20  # up to here a copy is compared whole; beyond, its beginning and its end
+ATTEMPTS = 5  # to get hold of a copy that others replace meanwhile
+LOCK_SECONDS = 10.0  # that another may take to bring it up to date
+
+Change = Literal["same", "new", "grown", "rewritten"]
+
+
+class Kept(NamedTuple):
+    change: Change
+    bytes: int  # that were copied
+
+
+def can_keep(name: str) -> bool:
+    """Whether a copy of that name could not be taken for one of ours that means something else."""
+    return OLDER not in name and not name.endswith(SEALED)
+
+
+def keep(source: int, target: Path) -> Kept:
+    """Bring the copy up to the file of a descriptor. When this returns, the copy is on the device.
+
+    Raises `OSError`, and `StoreError` if another process holds on to the copy; what was copied so far stays.
+    """
+    status = os.fstat(source)
+    if _has_caught_up(status, target):
+        return Kept("same", 0)
+    platform.make_folder(target.parent)
+    with _held(target) as (copy, is_new):
+        size = copy.size()
+        if status.st_size < size or not _begins_with(source, copy, size):
+            _replace(source, status, target)
+            return Kept("rewritten", status.st_size)
+        _append(source, copy, size, status.st_size)
+        _finish(copy, status)
+        if is_new:
+            platform.sync_folder(target.parent)
+        return Kept("new" if is_new else "grown" if status.st_size > size else "same", status.st_size - size)
+
+
+def generations(target: Path) -> list[Path]:
+    """The older copies of a file, plain or sealed, the newest first; under their plain names."""
+    begins = f"{target.name}{OLDER}"
+    try:
+        names = {it.removesuffix(SEALED) for it in os.listdir(target.parent) if it.startswith(begins)}
+    except OSError:
+        return []
+    numbered = sorted((int(it[len(begins) :]) for it in names if it[len(begins) :].isdecimal()), reverse=True)
+    return [target.with_name(f"{begins}{number}") for number in numbered]
+
+
+# ---------------------------------------------------------------- getting hold of the copy
+
+
+def _has_caught_up(status: os.stat_result, target: Path) -> bool:
+    with contextlib.suppress(FileNotFoundError):
+        copy = os.lstat(target)
+        return (copy.st_size, copy.st_mtime_ns) == (status.st_size, status.st_mtime_ns)
+    packed = _sealed(target)
+    try:
+        if os.lstat(packed).st_mtime_ns != status.st_mtime_ns:
+            return False
+        from agent_logger.store.sealed import SealedFile
+
+        with SealedFile(packed) as sealed:
+            return not sealed.cut and sealed.length == status.st_size
+    except (OSError, SourceError):
+        return False
+
+
+@contextlib.contextmanager
+def _held(target: Path) -> Iterator[tuple[platform.Held, bool]]:
+    """The copy, ours alone, and whether it was made just now."""
+    for _ in range(ATTEMPTS):
+        is_new = not target.exists() and not _unseal(target)
+        copy = _opened(target)
+        try:
+            if not lock_for_a_while(copy, LOCK_SECONDS):
+                raise StoreError(f"{target}: another process is copying to it")
+            if platform.is_same_file(copy):
+                _sealed(target).unlink(missing_ok=True)  # of somebody who was killed while unsealing
+                yield copy, is_new and copy.size() == 0
+                return
+        finally:
+            copy.close()
+    raise StoreError(f"{target}: other processes keep replacing it")
+
+
+def _opened(target: Path) -> platform.Held:
+    try:
+        return platform.open_file(target, create=True)
+    except FileExistsError:
+        return platform.open_file(target)
+
+
+def _unseal(target: Path) -> bool:
+    """A sealed copy that goes on is plain again. `False` if there is none. The sealed one goes when nobody can be
+    reading the plain one half."""
+    packed = _sealed(target)
+    if not packed.exists():
+        return False
+    from agent_logger.store.sealed import SealedFile
+
+    try:
+        with SealedFile(packed) as sealed, in_the_making(target) as plain:
+            for frame in sealed.frames:
+                plain.write(sealed.read_frame(frame))
+            platform.sync(plain.fd)
+            with contextlib.suppress(FileExistsError):  # somebody else was faster
+                os.link(plain.path, target)
+    except SourceError:  # it is damaged: what can be read of it stays, and a new copy is made
+        os.rename(packed, _sealed(_next_generation(target)))
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def in_the_making(target: Path) -> Iterator[platform.Held]:
+    """A file that becomes the copy when it is renamed so; else it goes."""
+    path = target.with_name(f".{target.name}.{os.getpid()}{OLDER}")
+    path.unlink(missing_ok=True)
+    copy = platform.open_file(path, create=True)
+    try:
+        yield copy
+    finally:
+        copy.close()
+        path.unlink(missing_ok=True)
+
+
+def _sealed(target: Path) -> Path:
+    return target.with_name(target.name + SEALED)
+
+
+# ---------------------------------------------------------------- copying
+
+
+def _begins_with(source: int, copy: platform.Held, size: int) -> bool:
+    if size <= WHOLE_BYTES:
+        return is_equal(source, copy.fd, 0, size)
+    return is_equal(source, copy.fd, 0, READ_BYTES) and is_equal(source, copy.fd, size - READ_BYTES, size)
+
+
+def is_equal(one: int, other: int, start: int, end: int) -> bool:
+    return all(
+        os.pread(one, min(READ_BYTES, end - at), at) == os.pread(other, min(READ_BYTES, end - at), at)
+        for at in range(start, end, READ_BYTES)
+    )
+
+
+def _append(source: int, copy: platform.Held, start: int, end: int) -> None:
+    """What the file had when we looked: a writer that never stops would never let us go."""
+    while start < end and (piece := os.pread(source, min(READ_BYTES, end - start), start)):
+        copy.write(piece)
+        start += len(piece)
+
+
+def _finish(copy: platform.Held, status: os.stat_result) -> None:
+    platform.sync(copy.fd)
+    os.utime(copy.fd, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def _replace(source: int, status: os.stat_result, target: Path) -> None:
+    """At no time there is no copy. Whoever is killed between the two steps has the older one under both names."""
+    with in_the_making(target) as new:
+        _append(source, new, 0, status.st_size)
+        _finish(new, status)
+        set_aside(target)
+        os.rename(new.path, target)
+    platform.sync_folder(target.parent)
+
+
+def set_aside(target: Path) -> None:
+    """Give the copy the name of an older generation beside its own, unless it has one already."""
+    older = generations(target)
+    if older and older[0].exists() and os.path.samefile(older[0], target):
+        return
+    os.link(target, _next_generation(target))
+
+
+def _next_generation(target: Path) -> Path:
+    older = generations(target)
+    number = int(older[0].name.rpartition(OLDER)[2]) + 1 if older else 1
+    return target.with_name(f"{target.name}{OLDER}{number}")

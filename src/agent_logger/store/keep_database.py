@@ -1,0 +1,74 @@
+"""Keeping a copy of opencode's database, which must not be copied as it lies there: most of it may be in its log.
+
+SQLite copies it, page by page, while its owner may go on writing. A copy that holds all that the one before held takes
+its place; else the one before stays, as an older generation: what the agent deletes stays.
+"""
+
+import os
+import sqlite3
+from contextlib import closing, suppress
+from pathlib import Path
+
+from agent_logger.errors import SourceError
+from agent_logger.store import opencode, platform
+from agent_logger.store.keep import Change, Kept, in_the_making, is_equal, set_aside
+
+
+def modified(path: Path) -> float:
+    """When it, or its log, was last written to. Raises `FileNotFoundError`."""
+    return _modified_ns(path) / 1e9
+
+
+def _modified_ns(path: Path) -> int:
+    latest = os.lstat(path).st_mtime_ns
+    with suppress(OSError):
+        latest = max(latest, os.lstat(f"{path}-wal").st_mtime_ns)
+    return latest
+
+
+def keep(path: Path, target: Path) -> Kept:
+    """Raises `OSError`, and `SourceError` if it cannot be read."""
+    latest = _modified_ns(path)
+    with suppress(FileNotFoundError):
+        if os.lstat(target).st_mtime_ns == latest:
+            return Kept("same", 0)
+    platform.make_folder(target.parent)
+    with in_the_making(target) as copy:
+        opencode.copy(path, copy.path)
+        platform.sync(copy.fd)
+        os.utime(copy.fd, ns=(latest, latest))
+        before = target.exists()
+        if before and _is_same(copy, target):
+            os.utime(target, ns=(latest, latest))
+            return Kept("same", 0)
+        is_lossless = before and _holds_all(copy.path, target)
+        if before and not is_lossless:
+            set_aside(target)
+        os.rename(copy.path, target)
+        platform.sync_folder(target.parent)
+        change: Change = "new" if not before else "grown" if is_lossless else "rewritten"
+        return Kept(change, copy.size())
+
+
+def _is_same(copy: platform.Held, target: Path) -> bool:
+    if copy.size() != os.lstat(target).st_size:
+        return False
+    held = platform.open_file(target)
+    try:
+        return is_equal(copy.fd, held.fd, 0, copy.size())
+    finally:
+        held.close()
+
+
+def _holds_all(new: Path, old: Path) -> bool:
+    """Whether every session, message and part of the old copy is in the new one."""
+    try:
+        with closing(sqlite3.connect(f"{new.as_uri()}?mode=ro&immutable=1", uri=True)) as database:
+            database.execute("ATTACH ? AS old", (f"{old.as_uri()}?mode=ro&immutable=1",))
+            missing = " UNION ALL ".join(
+                f"SELECT 1 FROM (SELECT id FROM old.{table} EXCEPT SELECT id FROM main.{table})"
+                for table in opencode.TABLES
+            )
+            return bool(database.execute(f"SELECT NOT EXISTS ({missing})").fetchone()[0])
+    except sqlite3.Error as error:
+        raise SourceError(f"{old}: {error}") from error

@@ -1,0 +1,46 @@
+"""Changing a small text file of the user's: shown first, then replaced as a whole, or not at all."""
+
+import difflib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_logger.errors import StoreError
+from agent_logger.store import platform
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """A file as it was read. A link stays one: what it leads to is replaced."""
+
+    path: Path
+    text: str  # nothing, if there is no such file
+    mode: int | None  # `None`: there is none
+
+    @classmethod
+    def read(cls, path: Path) -> "Edited":
+        """Raises `StoreError`."""
+        real = Path(os.path.realpath(path))
+        try:
+            mode = os.stat(real).st_mode & 0o777
+            return cls(real, real.read_bytes().decode("utf-8"), mode)
+        except FileNotFoundError:
+            return cls(real, "", None)
+        except (OSError, UnicodeDecodeError) as error:
+            raise StoreError(f"cannot read {real}: {error}") from error
+
+    def diff(self, after: str) -> Iterator[str]:
+        before = self.text.splitlines()
+        name = str(self.path)
+        yield from difflib.unified_diff(before, after.splitlines(), name, name, lineterm="")
+
+    def write(self, after: str) -> None:
+        """Raises `StoreError`; then the file is as it was. So it is if somebody else has changed it since."""
+        if Edited.read(self.path) != self:
+            raise StoreError(f"{self.path} was changed meanwhile; nothing was written, try again")
+        try:
+            platform.make_folder(self.path.parent)
+            platform.replace_file(self.path, after.encode(), mode=self.mode, synced=True)
+        except OSError as error:
+            raise StoreError(f"cannot write {self.path}: {error.strerror}; it is as it was") from error

@@ -1,0 +1,96 @@
+"""A transcript as a log: a header of ours, then lines from outside, word for word.
+
+`part`, `gap`, `recovered` and `large` stand between them as in every log.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from agent_logger import records
+from agent_logger.formats.transcript_lines import Message, message_of, record_of
+from agent_logger.records import SessionHeader, Unknown
+from agent_logger.store.bodies import SPILL_BYTES
+from agent_logger.store.clock import CLOCK, Clock
+from agent_logger.store.files import read_at
+from agent_logger.store.journal import PART_BYTES, Journal
+from agent_logger.store.parts import PartFile, parts_in, parts_of
+from agent_logger.store.read import read_header, read_messages
+
+TAIL_BYTES = 64 << 10  # of a part, to see where its session stands
+
+
+class TranscriptLog:
+    """A transcript that this process appends to. Its header is the first line, unless a disk failed just then."""
+
+    def __init__(
+        self, log: PartFile, header: SessionHeader, *, clock: Clock = CLOCK, part_bytes: int = PART_BYTES
+    ) -> None:
+        """`header` is for a log that has none yet. Nothing is read or written before the first message."""
+        self.log = log
+        self.journal = Journal(log.folder, log.name, "transcript", clock=clock, part_bytes=part_bytes)
+        self._header: SessionHeader | None = header
+        self._has_looked = False
+
+    def append(self, message: Message) -> bool:
+        """`True` once it is safe from the end of this process; `False` if it is lost, and counted."""
+        self.begin()
+        return self.journal.append(record_of(message))
+
+    def offer(self, messages: Sequence[Message]) -> bool:
+        """As `append`, for a caller that offers again what is not taken: all of them, or none if they are not many."""
+        self.begin()
+        found = [record_of(it) for it in messages]
+        if sum(len(records.encode(it)) for it in found) <= SPILL_BYTES:
+            return self.journal.offer(*found)
+        return all(self.journal.offer(it) for it in found)
+
+    def begin(self) -> None:
+        """As the first message does."""
+        if not self._has_looked:
+            with suppress(OSError):  # then the next message looks again
+                self._header = None if read_header(self.log) else self._header
+                self._has_looked = True
+        if self._header and self._has_looked and self.journal.offer(self._header):
+            self._header = None
+
+
+def latest_in(log: PartFile) -> list[Message]:
+    """The last messages of a transcript, as many as tell where it stands; of a short one, all. Raises `OSError`."""
+    paths = [part.existing_path() for part in parts_of(log.folder, log.name)]
+    newest = max(paths, key=lambda it: it.stat().st_mtime_ns, default=None)
+    if newest is None or newest.suffix == ".zst":
+        return read_messages(log)
+    size = newest.stat().st_size
+    lines = read_at(newest, max(0, size - TAIL_BYTES), TAIL_BYTES).split(b"\n")[1:-1]  # whole ones
+    latest = [it for line in lines if (it := message_of(Unknown(line)))]
+    return latest if any("uuid" in it for it in latest) else read_messages(log)
+
+
+def logs_in(folder: Path) -> list[PartFile]:
+    """Those of a folder, each by its first part. None in one that is a link: it would lead us elsewhere."""
+    if folder.is_symlink():
+        return []
+    return list(dict.fromkeys(PartFile(folder, part.name) for part in parts_in(folder)))
+
+
+def stamp_of(log: PartFile) -> str:
+    """What changes with the log: of its files the names, sizes, and times that nobody can set. Raises `OSError`."""
+    paths = [part.existing_path() for part in parts_of(log.folder, log.name)]
+    files = ((path.name, path.stat()) for path in paths)
+    return " ".join(f"{name}:{it.st_size}:{it.st_ctime_ns}:{it.st_ino}" for name, it in files)
+
+
+def modified_ms(log: PartFile) -> int:
+    """When it was last written to, of the epoch. Raises `OSError`."""
+    times = [part.existing_path().stat().st_mtime_ns for part in parts_of(log.folder, log.name)]
+    return max(times, default=0) // 1_000_000
+
+
+def folders_in(projects: Path) -> Iterator[Path]:
+    """Those of the projects. Links are none."""
+    try:
+        found = sorted(projects.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    yield from (it for it in found if it.is_dir() and not it.is_symlink() and it.name[0] != ".")

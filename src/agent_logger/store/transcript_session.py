@@ -1,0 +1,49 @@
+"""From the logs of a transcript to its session: the main one, and those of its sub-agents beside it."""
+
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from agent_logger.formats.claude_code.session import session_of
+from agent_logger.formats.json_text import encode
+from agent_logger.formats.source import File, Source
+from agent_logger.formats.transcript_lines import Message
+from agent_logger.records import SessionHeader
+from agent_logger.session import Session
+from agent_logger.store.parts import PartFile, parts_in
+from agent_logger.wire.jsonl import Entry
+
+Read = Callable[[PartFile], list[Message]]
+
+META = "agent_metadata"  # stands in an agent's log for what the client has in a file beside it
+
+
+def session_of_log(log: PartFile, header: SessionHeader | None, read: Read) -> Session:
+    agents = {f"{log.name}/subagents/{it.name}": read(it) for it in _agents_of(log)}
+    source = Source(
+        main=_file(f"{log.name}.jsonl", read(log)),
+        others=[_file(f"{name}.jsonl", messages) for name, messages in agents.items()],
+        text=lambda name: _meta(agents.get(name.removesuffix(".meta.json"), [])),
+    )
+    session = session_of(source)
+    if header is None:
+        return session
+    return replace(session, id=header.id, agent=header.agent, project=session.project or header.project_path)
+
+
+def _agents_of(log: PartFile) -> list[PartFile]:
+    """In no folder that is a link: a transcript must not lead us out of its folder."""
+    folder = log.folder / log.name / "subagents"
+    if folder.is_symlink() or folder.parent.is_symlink():
+        return []
+    return list(dict.fromkeys(PartFile(folder, part.name) for part in parts_in(folder)))
+
+
+def _file(name: str, messages: list[Message]) -> File:
+    return File(name, [Entry(number, 0, it, encode(it)) for number, it in enumerate(messages, 1)])
+
+
+def _meta(messages: list[Message]) -> str | None:
+    """The last one: it is written again when a session is resumed."""
+    told = next((it for it in messages[::-1] if it.get("type") == META), None)
+    return encode(told).decode() if told else None

@@ -1,0 +1,351 @@
+"""Keeping sessions for agents: a transcript each, appended to the moment a message exists, and never rewritten.
+
+<root>/projects/<project>/<session>.jsonl             the transcript, a log of ours (see `transcript_log`)
+<root>/projects/<project>/<session>/tool-results/     what was too long for a line
+<root>/projects/<project>/sessions-index.json         derived; may be deleted at any time
+<root>/projects/<project>/memory/MEMORY.md            what the agent wants to know next time
+<root>/history.jsonl                                  what people typed, over all sessions
+"""
+
+import logging
+import os
+import shutil
+import threading
+import unicodedata
+import weakref
+from contextlib import suppress
+from itertools import chain
+from pathlib import Path
+
+from agent_logger import __version__
+from agent_logger.errors import StoreError
+from agent_logger.formats import transcript
+from agent_logger.formats.json_text import encode
+from agent_logger.formats.transcript import Context, StoredSession
+from agent_logger.formats.transcript_lines import Message
+from agent_logger.records import Gap, SessionHeader
+from agent_logger.store import platform, side_files, summing_up
+from agent_logger.store.append import append_shared
+from agent_logger.store.claude_files import folder_name
+from agent_logger.store.clock import CLOCK, Clock
+from agent_logger.store.git import branch_of
+from agent_logger.store.journal import PART_BYTES
+from agent_logger.store.layout import session_name
+from agent_logger.store.parts import PartFile, live_files_of, parts_of
+from agent_logger.store.read import read_header, read_messages
+from agent_logger.store.transcript_index import sessions_in
+from agent_logger.store.transcript_log import TranscriptLog, folders_in, latest_in
+
+Messages = list[Message]  # here, for `list` is a method below
+Sessions = list[StoredSession]
+
+_log = logging.getLogger("agent_logger.store")
+
+
+class Transcripts:
+    """The transcripts below `root`. New sessions are those of the project `cwd`. Any thread may use it."""
+
+    def __init__(
+        self,
+        root: Path,
+        cwd: Path,
+        *,
+        agent: str | None = None,
+        version: str | None = None,
+        summary_command: str = "",
+        clock: Clock = CLOCK,
+        part_bytes: int = PART_BYTES,
+    ) -> None:
+        self.root, self.cwd = root, real(cwd)
+        self.folder = root / "projects" / folder_name(self.cwd)
+        self._agent, self._version, self._summary_command = agent, version, summary_command
+        self._clock, self._part_bytes = clock, part_bytes
+        self._open: dict[str, _Session] = {}
+        self._lost = 0  # in sessions that are closed
+        self._missed: dict[str, tuple[str, float, int]] = {}  # of sessions not found: since when, how many
+        self._lock = threading.RLock()
+        _storages.add(self)
+
+    @property
+    def lost(self) -> int:
+        """Messages that could not be written."""
+        return self._lost + sum(it.log.journal.lost for it in list(self._open.values()))
+
+    def after_fork(self) -> None:
+        self._lock = threading.RLock()
+
+    # ------------------------------------------------------------ the four
+
+    def append(self, session_id: str, message: object) -> bool:
+        """Keep a message; a session that is not known begins with it.
+
+        `True` once it is safe from the end of this process; `False` if the disk failed: it is lost, and counted.
+        `ValueError`: it is no message, or another session's. `StoreError`: this id cannot be kept here.
+        """
+        given = transcript.message_of(message)
+        with self._lock:
+            try:
+                session = self._opened(session_id, given)
+            except OSError as error:
+                return self._miss(session_id, error)
+            line = self._line(session, given)
+            session.log.begin()  # its folder, before anything lies beside it
+            self._tell_what_is_missing(session)
+            light = side_files.lightened(line, session.folder, session.log.journal.needs)
+            if not session.log.append(light):
+                return False
+            session.context.see(line)
+            session.changed = True
+            self._remember(line)
+            return True
+
+    def load(self, session_id: str) -> Messages | None:
+        """All its messages, whole; none if there is no such session."""
+        found = self._find(session_id)
+        if found is None:
+            return None
+        return [it for it in read_messages(found) if not transcript.is_own_summary(it)]
+
+    def list(self, project: str | os.PathLike[str] | None = None) -> Sessions:
+        """The sessions of a project, or of all, the one last written to first."""
+        wanted = real(Path(project)) if project is not None else None
+        folders = folders_in(self.root / "projects")
+        with self._lock:
+            found = [
+                session
+                for folder in folders
+                if wanted is None or folder.name == folder_name(wanted)
+                for session in sessions_in(folder, _described)
+                if wanted is None or not _is_of_another(session, wanted)
+            ]
+        return sorted(found, key=lambda it: (it.modified, it.id), reverse=True)
+
+    def delete(self, session_id: str) -> None:
+        """Remove a session and all that lies beside it. Raises `OSError`; that there is none is no error."""
+        with self._lock:
+            if session := self._open.pop(session_id, None):
+                self._leave(session)
+            if found := self._find(session_id):
+                remove_session(found)
+                sessions_in(found.folder, _described)
+
+    # ------------------------------------------------------------ the end of a session
+
+    def close(self, session_id: str | None = None) -> None:
+        """Sum the session up, and all that are open if none is named. Whatever is appended later goes on with it."""
+        with self._lock:
+            for name in [session_id] if session_id is not None else [*self._open]:
+                if session := self._open.pop(name, None):
+                    self._sum_up(session)
+                    self._leave(session)
+                    with suppress(OSError):
+                        sessions_in(session.log.log.folder, _described)
+
+    def _sum_up(self, session: "_Session") -> None:
+        if not session.changed:
+            return
+        try:
+            messages = read_messages(session.log.log)
+        except OSError as error:
+            _log.warning("%s: not summed up: %s", session.log.log.path, error)
+            return
+        before = next((it for it in messages[::-1] if transcript.is_own_summary(it)), {})
+        text, by = self._summary([it for it in messages if not transcript.is_own_summary(it)], session)
+        if text and text != before.get("summary"):
+            session.log.append(transcript.summary_line(text, by, session.context, self._clock.now()))
+
+    def _summary(self, messages: Messages, session: "_Session") -> tuple[str | None, str]:
+        """The client's own title, what the user's command says, or what can be told without it."""
+        if title := transcript.title_of(messages):
+            return title, "client"
+        conversation = transcript.session_of(session.log.log.name, messages, session.context.session)
+        if self._summary_command:
+            text = transcript.text_of(conversation)
+            if said := summing_up.by_command(self._summary_command, text):
+                return said, "command"
+        return transcript.default_summary(conversation), "agent-logger"
+
+    def _leave(self, session: "_Session") -> None:
+        session.log.journal.close()
+        self._lost += session.log.journal.lost
+
+    # ------------------------------------------------------------ memory
+
+    def read_memory(self, project: str | os.PathLike[str] | None = None) -> str:
+        """What was written last for the project; empty if nothing was. Raises `OSError`."""
+        try:
+            return self._memory(project).read_text("utf-8", "replace")
+        except FileNotFoundError:
+            return ""
+
+    def write_memory(self, text: str, project: str | os.PathLike[str] | None = None) -> None:
+        """In the place of what was there, as a whole or not at all. Raises `OSError`."""
+        path = self._memory(project)
+        platform.make_folder(path.parent)
+        platform.replace_file(path, text.encode("utf-8", "replace"))
+
+    def _memory(self, project: str | os.PathLike[str] | None) -> Path:
+        name = folder_name(real(Path(project))) if project is not None else self.folder.name
+        path = self.root / "projects" / name / "memory" / "MEMORY.md"
+        if any(it.is_symlink() for it in (path, path.parent, path.parent.parent)):
+            raise StoreError(f"{path}: a link; it would lead elsewhere")
+        return path
+
+    # ------------------------------------------------------------ one session
+
+    def _opened(self, session_id: str, message: Message) -> "_Session":
+        if session := self._open.get(session_id):
+            return session
+        log = self._find(session_id) or PartFile(self.folder, session_name(session_id))
+        if log.folder.is_symlink():
+            raise StoreError(f"{log.folder}: a link; it would lead elsewhere")
+        context = Context(session_id, self.cwd, self._version or __version__)
+        self._see_past(log, context)
+        opened = TranscriptLog(
+            log, self._header(session_id, message), clock=self._clock, part_bytes=self._part_bytes
+        )
+        self._open[session_id] = _Session(opened, context)
+        return self._open[session_id]
+
+    def _miss(self, session_id: str, error: OSError) -> bool:
+        """A message is lost, for it cannot even be told where its session is. Its log will say so."""
+        _log.warning("%s: a message is lost: %s", self.root, error)
+        since, began, count = self._missed.get(session_id, (self._clock.now(), self._clock.monotonic(), 0))
+        self._missed[session_id] = since, began, count + 1
+        self._lost += 1
+        return False
+
+    def _tell_what_is_missing(self, session: "_Session") -> None:
+        since, began, count = self._missed.pop(session.context.session, ("", 0.0, 0))
+        if count:
+            gap = Gap(
+                ts=self._clock.now(),
+                lost=count,
+                since=since,
+                seconds=round(self._clock.monotonic() - began, 3),
+                reason="the folder could not be read",
+            )
+            session.log.journal.append(gap)
+
+    def _see_past(self, log: PartFile, context: Context) -> None:
+        """Where the session stands. A log that cannot be read now may well be written to: that comes first."""
+        try:
+            header = read_header(log)
+            for message in latest_in(log):
+                context.see(message)
+        except OSError as error:
+            _log.warning("%s: %s", log.path, error)
+            return
+        if header and header.id != context.session:  # a file system that does not tell A from a
+            raise StoreError(f"{log.path}: holds the session {header.id!r}")
+
+    def _header(self, session_id: str, first: Message) -> SessionHeader:
+        return SessionHeader(
+            id=session_id,
+            created=self._clock.now(),
+            cwd=self.cwd,
+            project_path=self.cwd,
+            git_branch=branch_of(Path(self.cwd)),
+            agent=self._agent,
+            model=transcript.model_of(first),
+            version=self._version,
+        )
+
+    def _line(self, session: "_Session", message: Message) -> Message:
+        cwd = message.get("cwd")
+        return transcript.completed(
+            message,
+            session.context,
+            uuid=self._clock.uuid7(),
+            now=self._clock.now(),
+            git_branch=branch_of(Path(cwd if isinstance(cwd, str) else session.context.cwd)),
+        )
+
+    def _find(self, session_id: str) -> PartFile | None:
+        name = session_name(session_id)
+        for folder in chain([self.folder], folders_in(self.root / "projects")):
+            log = PartFile(folder, name)
+            if not folder.is_symlink() and (log.path.exists() or log.is_sealed()):
+                return log
+        return None
+
+    def _remember(self, line: Message) -> None:
+        prompt = transcript.prompt_in(line)
+        if prompt is None:
+            return
+        said = {
+            "display": prompt,
+            "pastedContents": {},
+            "timestamp": int(self._clock.wall() * 1000),
+            "project": line["cwd"],
+            "sessionId": line["sessionId"],
+        }
+        try:
+            append_shared(self.root / "history.jsonl", encode(said))
+        except OSError as error:  # the message itself is safe
+            _log.warning("%s: %s", self.root / "history.jsonl", error)
+
+
+class _Session:
+    """One that is being appended to."""
+
+    def __init__(self, opened: TranscriptLog, context: Context) -> None:
+        self.log, self.context = opened, context
+        self.folder = opened.log.folder / opened.log.name  # of what lies beside it
+        self.changed = False
+
+
+def real(path: Path) -> str:
+    """A path as the client takes it for the name of a project."""
+    return unicodedata.normalize("NFC", os.path.realpath(path))
+
+
+def _described(log: PartFile) -> StoredSession | None:
+    messages, header = read_messages(log), read_header(log)
+    if header is None and not messages:
+        return None
+    told = (it.get("sessionId") for it in messages)
+    session_id = header.id if header else next((it for it in told if isinstance(it, str)), log.name)
+    return transcript.described(
+        transcript.session_of(log.name, messages, session_id),
+        messages,
+        created=header.created if header else None,
+        project=header.project_path if header else None,
+    )
+
+
+def _is_of_another(session: StoredSession, project: str) -> bool:
+    """Two projects may have one folder: a_b and a-b."""
+    path = session.project_path
+    return path is not None and path != project and folder_name(path) == folder_name(project)
+
+
+def remove_session(found: PartFile) -> None:
+    """Its log, and the folder of what lies beside it. Raises `OSError`."""
+    remove_log(found)
+    _remove_folder(found.folder / found.name)
+
+
+def remove_log(found: PartFile) -> None:
+    """The newest part first: as long as there is one, the log can be found to be removed again. Raises `OSError`."""
+    lives = [path for paths in live_files_of(found.folder, found.name).values() for path in paths]
+    parts = parts_of(found.folder, found.name)[::-1]
+    for path in [*lives, *(path for part in parts for path in (part.path, part.sealed_path))]:
+        path.unlink(missing_ok=True)
+    _remove_folder(found.bodies)
+
+
+def _remove_folder(folder: Path) -> None:
+    if folder.is_dir() and not folder.is_symlink():
+        shutil.rmtree(folder)
+
+
+_storages: "weakref.WeakSet[Transcripts]" = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for storage in list(_storages):
+        storage.after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork)

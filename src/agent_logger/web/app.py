@@ -1,0 +1,155 @@
+"""The application: which address is answered by what, behind the guard."""
+
+import logging
+import sqlite3
+from http import HTTPStatus
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import FileResponse, RedirectResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Scope
+
+from agent_logger.errors import AgentLoggerError
+from agent_logger.web import api, health, live, session, tree, why, wire
+from agent_logger.web.archive import Archive, StillReadingError
+from agent_logger.web.demo import demo
+from agent_logger.web.guard import Guard
+from agent_logger.web.home import home
+from agent_logger.web.openapi import openapi
+from agent_logger.web.passes import COOKIE_SECONDS, Passes
+from agent_logger.web.sessions import search, sessions
+from agent_logger.web.site import HERE, PIECES_CSS, STATIC, Site, site_of
+from agent_logger.web.timeline import timeline
+
+log = logging.getLogger("agent_logger.web")
+
+NEXT_STEPS = {
+    401: "Run 'agent-logger view' in a terminal: it prints a link that works once.",
+    404: "It may have been removed, or the link is older than the file. The list has all there are.",
+    503: "The page goes on working; try again in a moment. 'agent-logger status' tells more.",
+}
+
+
+FOR_EVER = "public, max-age=31536000, immutable"
+
+
+class Files(StaticFiles):
+    """Addresses name the version, so a browser need not ask twice."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        response = await super().get_response(path, scope)
+        response.headers["Cache-Control"] = FOR_EVER
+        return response
+
+
+OF_A_SESSION = {
+    "": session.session,
+    "/head": session.head,
+    "/events": live.session_events,
+    "/parts/{key}": session.segment,
+    "/rest/{key}": session.rest,
+    "/agents/{turn:int}": session.agent,
+    "/turns/{turn:int}": session.turn,
+    "/turns/{turn:int}/tools/{tool:int}": session.turn,
+    "/turns/{turn:int}/way": session.way_to,
+    "/find": session.find,
+    "/timeline": timeline,
+    "/wire": wire.wire,
+    "/wire/{call}": wire.call,
+    "/tree": tree.tree,
+    "/beside/{other}": tree.beside,
+    "/why": why.session_why,
+}
+
+
+async def pieces_css(_request: Request) -> Response:
+    """What pieces look like, here as in an exported file."""
+    return FileResponse(PIECES_CSS, headers={"Cache-Control": FOR_EVER})
+
+
+def page(archive: Archive, passes: Passes, port: int) -> ASGIApp:
+    async def way_in(request: Request) -> Response:
+        cookie = passes.redeem(request.query_params.get("token", ""))
+        if cookie is None:
+            return await refusal(request, 401, "This link was used already, or is too old.")
+        response = RedirectResponse("/", 303)
+        response.set_cookie(
+            passes.cookie_name, cookie, max_age=COOKIE_SECONDS, httponly=True, samesite="strict"
+        )
+        return response
+
+    routes = [
+        Route("/", home),
+        Route("/open", way_in),
+        Route("/sessions", sessions),
+        Route("/search", search),
+        Route("/demo", demo, methods=["POST"]),
+        Route("/live", live.live),
+        Route("/events", live.events),
+        Route("/why", why.why),
+        Route("/health", health.health),
+        Route("/health/damage/{number:int}", health.damage),
+        *(Route(f"/sessions/{{session_id}}{rest}", answer) for rest, answer in OF_A_SESSION.items()),
+        *api.routes(),
+        Route(f"{api.V1}/openapi.json", openapi),
+        Route(f"{STATIC}/pieces.css", pieces_css),
+        Mount(STATIC, Files(directory=HERE / "static")),
+    ]
+    app = Starlette(routes=routes, exception_handlers=ERRORS)
+    app.state.site = Site(archive)
+
+    async def refusal(request: Request, status: int, reason: str) -> Response:
+        request.scope["app"] = app
+        return failure(request, status, reason)
+
+    return Guard(app, port=port, passes=passes, refuse=refusal)
+
+
+# ---------------------------------------------------------------- what went wrong, and what to do next
+
+
+def failure(request: Request, status: int, reason: str) -> Response:
+    phrase = HTTPStatus(status).phrase
+    step = NEXT_STEPS.get(status, "")
+    if request.url.path.startswith(api.V1):
+        return api.json_answer({"status": status, "error": reason or phrase, "next_step": step}, status)
+    return site_of(request).render(
+        request, "error.html", status=status, reason=reason or phrase, step=step, code=status
+    )
+
+
+async def _http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    told = error.detail if error.detail != HTTPStatus(error.status_code).phrase else ""
+    reason = told or {404: "There is no such page."}.get(error.status_code, "")
+    return failure(request, error.status_code, reason)
+
+
+async def _busy(request: Request, error: Exception) -> Response:
+    """Files that cannot be read now, a catalog being made anew, a full disk."""
+    log.warning("%s: %s", request.url.path, error)
+    return failure(request, 503, f"This cannot be read right now: {error}")
+
+
+async def _reading(request: Request, error: Exception) -> Response:
+    assert isinstance(error, StillReadingError)
+    if request.url.path.startswith(api.V1):
+        return failure(request, 503, f"Not yet: {error}.")
+    return site_of(request).render(request, "reading.html", status=503, done=error.done, total=error.total)
+
+
+async def _broken(request: Request, error: Exception) -> Response:
+    return failure(request, 500, f"{type(error).__name__}: this should not have happened.")
+
+
+ERRORS = {
+    HTTPException: _http,
+    OSError: _busy,
+    sqlite3.Error: _busy,
+    AgentLoggerError: _busy,
+    StillReadingError: _reading,
+    500: _broken,
+}

@@ -1,0 +1,122 @@
+"""What the pages ask of the catalog, off the event loop: every thread has a catalog of its own.
+
+Sessions that were looked at stay in memory for as long as their files are what they were: a page asks for one piece
+by piece.
+"""
+
+import asyncio
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from agent_logger.catalog.catalog import Catalog
+from agent_logger.catalog.summary import SessionSummary
+from agent_logger.web.book import Book
+from agent_logger.web.keeper import Keeper
+
+THREADS = 4
+SESSIONS_KEPT = 4
+WAIT_SECONDS = 2.0  # for a catalog that is being made; then the page says so
+
+T = TypeVar("T")
+State = tuple[tuple[str, int, int], ...]  # of files: path, nanoseconds, bytes
+
+
+class StillReadingError(Exception):
+    """The catalog is being made. Both are bytes."""
+
+    def __init__(self, done: int, total: int) -> None:
+        super().__init__("everything on this machine is being read for the first time")
+        self.done, self.total = done, total
+
+
+class Archive:
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self._threads = ThreadPoolExecutor(THREADS, "agent-logger-page")
+        self._own = threading.local()
+        self._opened: list[Catalog] = []
+        self._kept: OrderedDict[str, tuple[State, Book]] = OrderedDict()
+        self._reading: dict[str, threading.Lock] = {}
+        self._lock = threading.Lock()
+        self.keeper = Keeper(home)
+
+    async def ask(self, question: Callable[[Catalog], T]) -> T:
+        """Raises `StillReadingError` while the catalog is made for the first time."""
+        self.keeper.wake()
+        if not self.keeper.ready.is_set():
+            await self._wait()
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, lambda: question(self._catalog()))
+
+    async def do(self, work: Callable[[], T]) -> T:
+        """What reads files without the catalog."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    async def book(self, session_id: str) -> Book | None:
+        return await self.ask(lambda catalog: self.read(catalog, session_id))
+
+    def read(self, catalog: Catalog, session_id: str) -> Book | None:
+        kept = self._kept.get(session_id)
+        if kept and kept[0] == state_of(kept[1].summary.paths):
+            return kept[1]
+        summary = catalog.summary(session_id)
+        if summary is None:
+            return None
+        with self._lock:
+            reading = self._reading.setdefault(summary.id, threading.Lock())
+        with reading:  # two pieces of a page that is opened are asked for at once, and read once
+            return self._kept_or_read(catalog, summary)
+
+    async def _wait(self) -> None:
+        until = time.monotonic() + WAIT_SECONDS
+        while not self.keeper.ready.is_set():
+            if time.monotonic() > until:
+                raise StillReadingError(self.keeper.done, self.keeper.total)
+            await asyncio.sleep(0.02)
+
+    def close(self) -> None:
+        self.keeper.close()
+        self._threads.shutdown(cancel_futures=True)
+        for catalog in self._opened:
+            catalog.close()
+
+    def _catalog(self) -> Catalog:
+        if not hasattr(self._own, "catalog"):
+            self._own.catalog = Catalog(self.home, fresh_seconds=float("inf"))  # the keeper does that
+            self._opened.append(self._own.catalog)
+        found: Catalog = self._own.catalog
+        return found
+
+    def _kept_or_read(self, catalog: Catalog, summary: SessionSummary) -> Book | None:
+        state = state_of(summary.paths)
+        kept = self._kept.get(summary.id)
+        if kept and kept[0] == state:
+            return kept[1]
+        session = catalog.session(summary.id)
+        if session is None:
+            return None
+        book = Book(summary, session)
+        with self._lock:
+            self._kept[summary.id] = (state, book)
+            self._kept.move_to_end(summary.id)
+            while len(self._kept) > SESSIONS_KEPT:
+                self._kept.popitem(last=False)
+        return book
+
+
+def state_of(paths: Iterable[Path]) -> State:
+    """What changes when a session goes on. A file that is gone is nothing."""
+    found = []
+    for path in paths:
+        for file in (path, path.with_name(path.name + ".live"), path.with_name(path.name + "-wal")):
+            try:
+                status = file.stat()
+            except OSError:
+                continue
+            found.append((str(file), status.st_mtime_ns, status.st_size))
+    return tuple(found)

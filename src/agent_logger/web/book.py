@@ -1,0 +1,175 @@
+"""A session as the page shows it: chapters, cut into segments that are drawn when they are looked at.
+
+A session of ten thousand messages is tens of megabytes as HTML, and nobody reads it all. Each segment has a few dozen
+turns, each long tool result its own address.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from agent_logger.catalog.summary import SessionSummary
+from agent_logger.export.outline import AgentAtWork, Chapter, NumberedTurn, chapters, side_turns
+from agent_logger.prices import price
+from agent_logger.session import MAIN, Cost, Exchange, Session, Turn
+
+SEGMENT_TURNS = 30
+FALL = 0.6  # of what it was: a context that falls below this was compacted, cleared or rewound
+FALL_TOKENS = 20_000  # and it was at least so large
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    key: str  # `3` for the first of the third exchange, then `3-2`
+    chapter: Chapter
+    turns: Sequence[NumberedTurn]
+    is_first: bool
+    is_last: bool
+
+    @property
+    def size(self) -> int:
+        """Turns that are in it at first sight, to guess how long it will be."""
+        return len(self.turns) + len(self.chapter.agents if self.is_last else ())
+
+
+@dataclass(frozen=True, slots=True)
+class ContextFall:
+    turn: int  # the first one that was given less
+    before: int
+    after: int
+
+
+class Book:
+    def __init__(self, summary: SessionSummary, session: Session) -> None:
+        self.summary, self.session = summary, session
+        self.turns: list[Turn] = session.turns
+        self._costs = [_cost(turn) for turn in self.turns]
+        self._exchange_costs = dict(self._by_exchange())
+        self.chapters = list(chapters(session))
+        self.segments = [it for chapter in self.chapters for it in _cut(chapter)]
+        self.beside = side_turns(session)
+        self._by_key = {segment.key: number for number, segment in enumerate(self.segments)}
+
+    def cost(self, number: int) -> Cost | None:
+        """Of a turn."""
+        return self._costs[number]
+
+    def cost_of(self, exchange: Exchange) -> Cost:
+        """Of all its responses, each once."""
+        return self._exchange_costs[exchange.number]
+
+    def segment(self, key: str) -> Segment | None:
+        number = self._by_key.get(key)
+        return None if number is None else self.segments[number]
+
+    def from_segment(self, key: str) -> list[Segment]:
+        return self.segments[self._by_key.get(key, 0) :]
+
+    def numbered(self, number: int) -> NumberedTurn | None:
+        found = self._places.get(number)
+        return found[0] if found else None
+
+    def way_to(self, number: int) -> list[str]:
+        """The ids of what must be there and open before a turn can be seen, from the outside in."""
+        found = self._places.get(number)
+        return found[1] if found else []
+
+    def agent(self, first_turn: int) -> AgentAtWork | None:
+        """By the number of its first turn."""
+        return self._agents.get(first_turn)
+
+    def _by_exchange(self) -> Iterator[tuple[int, Cost]]:
+        first = 0
+        for exchange in self.session.exchanges:
+            costs = self._costs[first : first + len(exchange.turns)]
+            first += len(exchange.turns)
+            once = {
+                turn.message_id or id(turn): cost
+                for turn, cost in zip(exchange.turns, costs, strict=True)
+                if cost
+            }
+            yield exchange.number, Cost.total(once.values())
+
+    @cached_property
+    def context(self) -> list[tuple[int, int]]:
+        """The number of each turn of the main thread, and how much it was given to read."""
+        return [
+            (number, turn.usage.context_tokens)
+            for number, turn in enumerate(self.turns)
+            if turn.thread == MAIN and turn.usage and turn.usage.context_tokens
+        ]
+
+    @cached_property
+    def falls(self) -> list[ContextFall]:
+        pairs = zip(self.context, self.context[1:], strict=False)
+        return [
+            ContextFall(number, before, after)
+            for (_, before), (number, after) in pairs
+            if before >= FALL_TOKENS and after < FALL * before
+        ]
+
+    @cached_property
+    def _places(self) -> dict[int, tuple[NumberedTurn, list[str]]]:
+        places: dict[int, tuple[NumberedTurn, list[str]]] = {}
+        for segment in self.segments:
+            way = [f"part-{segment.key}"]
+            places |= _walk(segment.turns, way)
+            for agent in segment.chapter.agents if segment.is_last else ():
+                places |= _walk(agent.turns, [*way, agent_id(agent)])
+        return places | {it.number: (it, ["beside"]) for it in self.beside}
+
+    @cached_property
+    def _agents(self) -> dict[int, AgentAtWork]:
+        turns = (turn for segment in self.segments for turn in segment.turns)
+        standing = (agent for chapter in self.chapters for agent in chapter.agents)
+        return {
+            agent.turns[0].number: agent
+            for agent in (*_agents_of(turns), *_with_inner(standing))
+            if agent.turns
+        }
+
+
+def _cost(turn: Turn) -> Cost | None:
+    if turn.cost or turn.usage is None:
+        return turn.cost
+    return price(turn.usage, turn.model, turn.started or turn.ended, turn.service_tier)
+
+
+def agent_id(agent: AgentAtWork) -> str:
+    """Of the element that holds its work."""
+    return f"agent-{agent.turns[0].number}" if agent.turns else "agent"
+
+
+def _cut(chapter: Chapter) -> Iterator[Segment]:
+    number, turns = chapter.exchange.number, chapter.turns
+    last = max(0, len(turns) - 1) // SEGMENT_TURNS
+    for at in range(last + 1):
+        yield Segment(
+            key=f"{number}-{at + 1}" if at else str(number),
+            chapter=chapter,
+            turns=turns[at * SEGMENT_TURNS : (at + 1) * SEGMENT_TURNS],
+            is_first=at == 0,
+            is_last=at == last,
+        )
+
+
+def _walk(turns: Iterable[NumberedTurn], way: list[str]) -> dict[int, tuple[NumberedTurn, list[str]]]:
+    found = {}
+    for turn in turns:
+        found[turn.number] = (turn, way)
+        for agents in turn.agents.values():
+            for agent in agents:
+                found |= _walk(agent.turns, [*way, agent_id(agent)])
+    return found
+
+
+def _agents_of(turns: Iterable[NumberedTurn]) -> Iterator[AgentAtWork]:
+    for turn in turns:
+        for agents in turn.agents.values():
+            yield from _with_inner(agents)
+
+
+def _with_inner(agents: Iterable[AgentAtWork]) -> Iterator[AgentAtWork]:
+    for agent in agents:
+        yield agent
+        yield from _agents_of(agent.turns)

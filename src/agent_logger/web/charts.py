@@ -1,0 +1,188 @@
+"""Charts as SVG, made here: they print, they need no script, and each stands before a table of the same numbers.
+
+Shapes are stretched to the room there is; words stand beside them in HTML, where they keep their size. No colour is
+named here: a class says what a shape is, and the style sheet how that looks in the light and in the dark.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from markupsafe import Markup
+
+LEVELS = 4  # of a heat map, above nothing
+CELL = 13  # with the gap
+SQUARE = 11
+WEEKS = 53
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    label: str  # what it is
+    value: float
+    told: str  # the value, as a person reads it
+    href: str | None = None
+    kind: str = ""  # a class
+
+
+def bars(points: Sequence[Point], label: str) -> Markup:
+    """One beside the other, as high as their values."""
+    highest = max((point.value for point in points), default=0) or 1
+    shapes = Markup().join(_bar(number, point, highest) for number, point in enumerate(points))
+    return Markup(
+        '<svg class="chart bars" viewBox="0 0 {} 100" preserveAspectRatio="none" role="group" aria-label="{}">{}</svg>'
+    ).format(len(points) * 10, label, shapes)
+
+
+def _bar(number: int, point: Point, highest: float) -> Markup:
+    height = max(100 * point.value / highest, 1.5 if point.value else 0)
+    shape = Markup(
+        '<rect class="room" x="{x}" y="0" width="10" height="100"/>'
+        '<rect class="bar {kind}" x="{bar}" y="{y:.2f}" width="7" height="{height:.2f}" rx="1"/>'
+    ).format(x=number * 10, bar=number * 10 + 1.5, y=100 - height, height=height, kind=point.kind)
+    return _linked(point, shape)
+
+
+def _linked(point: Point, shape: Markup) -> Markup:
+    """The table has these links too; a keyboard should not have to pass hundreds of them twice."""
+    told = Markup("<title>{}: {}</title>").format(point.label, point.told)
+    if not point.href:
+        return Markup("<g>{}{}</g>").format(told, shape)
+    return Markup('<a href="{}" tabindex="-1" aria-label="{}: {}">{}{}</a>').format(
+        point.href, point.label, point.told, told, shape
+    )
+
+
+def part(value: float, whole: float, kind: str = "") -> Markup:
+    """A bar that is as long as its part of the whole."""
+    length = min(100.0, 100 * value / whole) if whole > 0 else 0
+    return Markup(
+        '<svg class="part" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">'
+        '<rect class="room" width="100" height="6"/><rect class="bar {}" width="{:.2f}" height="6"/></svg>'
+    ).format(kind, length)
+
+
+def stack(parts: Iterable[tuple[str, float]]) -> Markup:
+    """One bar, of several parts with a class each."""
+    told = [(kind, value) for kind, value in parts if value > 0]
+    whole, at, shapes = sum(value for _, value in told) or 1, 0.0, Markup()
+    for kind, value in told:
+        length = 100 * value / whole
+        shapes += Markup('<rect class="bar {}" x="{:.2f}" width="{:.2f}" height="6"/>').format(
+            kind, at, length
+        )
+        at += length
+    return Markup(
+        '<svg class="part" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">{}</svg>'
+    ).format(shapes)
+
+
+# ---------------------------------------------------------------- heat map
+
+
+def heat_map(days: Mapping[date, Point], today: date, label: str) -> Markup:
+    """A year of days, a column for each week; the last column holds today."""
+    first = today - timedelta(days=(WEEKS - 1) * 7 + today.weekday())
+    highest = max((point.value for day, point in days.items() if day >= first), default=0) or 1
+    shapes, months = Markup(), Markup()
+    for number in range((today - first).days + 1):
+        day, (week, weekday) = first + timedelta(days=number), divmod(number, 7)
+        if day.day <= 7 and weekday == 0 and week < WEEKS - 1:
+            months += Markup('<text x="{}" y="10">{}</text>').format(week * CELL, f"{day:%b}")
+        shapes += _square(week * CELL, 16 + weekday * CELL, days.get(day), day, highest)
+    return Markup(
+        '<svg class="chart heat" viewBox="0 0 {} {}" role="group" aria-label="{}">{}{}</svg>'
+    ).format(WEEKS * CELL, 16 + 7 * CELL, label, months, shapes)
+
+
+def _square(x: int, y: int, point: Point | None, day: date, highest: float) -> Markup:
+    # By the square root: a day with a tenth of the busiest one's work is not an idle day.
+    level = (
+        0 if point is None or not point.value else 1 + int((LEVELS - 0.01) * (point.value / highest) ** 0.5)
+    )
+    shape = Markup('<rect class="level-{}" x="{}" y="{}" width="{}" height="{}" rx="2"/>').format(
+        level, x, y, SQUARE, SQUARE
+    )
+    return _linked(point or Point(label=day.isoformat(), value=0, told="nothing"), shape)
+
+
+# ---------------------------------------------------------------- a line over turns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fall:
+    """Where a line fell, and that is worth a mark."""
+
+    at: int
+    told: str
+    href: str
+
+
+def area(values: Sequence[float], falls: Sequence[Fall], label: str) -> Markup:
+    """A line with what is below it, over as many steps as there are values."""
+    highest, last = max(values, default=0) or 1, max(len(values) - 1, 1)
+    points = " ".join(
+        f"{1000 * number / last:.1f},{100 - 96 * value / highest:.2f}" for number, value in enumerate(values)
+    )
+    marks = Markup().join(
+        Markup(
+            '<a href="{}" aria-label="{}"><title>{}</title>'
+            '<line class="fall" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="100"/></a>'
+        ).format(fall.href, fall.told, fall.told, x=1000 * fall.at / last)
+        for fall in falls
+    )
+    return Markup(
+        '<svg class="chart area" viewBox="0 0 1000 100" preserveAspectRatio="none" role="group" aria-label="{}">'
+        '<polygon points="0,100 {} 1000,100"/><polyline points="{}"/>{}</svg>'
+    ).format(label, points, points, marks)
+
+
+# ---------------------------------------------------------------- a map of a session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """Some turns of it."""
+
+    kind: str  # a class
+    size: float
+    href: str
+    told: str
+
+
+def mini_map(ticks: Sequence[Tick]) -> Markup:
+    """From top to bottom; how far a tick reaches tells how much there is."""
+    largest = max((tick.size for tick in ticks), default=0) or 1
+    shapes = Markup().join(
+        Markup(
+            '<a href="{}" tabindex="-1" aria-label="{}"><title>{}</title>'
+            '<rect class="room" y="{y}" width="40" height="4"/>'
+            '<rect class="tick {kind}" y="{y}" width="{width:.1f}" height="3"/></a>'
+        ).format(
+            tick.href,
+            tick.told,
+            tick.told,
+            y=4 * number,
+            kind=tick.kind,
+            width=6 + 34 * (tick.size / largest) ** 0.5,
+        )
+        for number, tick in enumerate(ticks)
+    )
+    return Markup(
+        '<svg class="map" viewBox="0 0 40 {0}" height="{0}" preserveAspectRatio="none" role="group" '
+        'aria-label="Map of the session">{1}</svg>'
+    ).format(4 * max(1, len(ticks)), shapes)
+
+
+# ---------------------------------------------------------------- a bar of a timeline
+
+
+def span(begins: float, waits: float, lasts: float, kind: str) -> Markup:
+    """All in thousandths of the room; what lasted no time at all is still to be seen."""
+    lasts = max(lasts, 2.0)
+    begins = min(begins, 1000 - lasts) if lasts < 1000 else 0.0
+    return Markup(
+        '<svg class="span" viewBox="0 0 1000 12" preserveAspectRatio="none" aria-hidden="true">'
+        '<rect class="waits {kind}" x="{x:.1f}" y="1" width="{lasts:.1f}" height="10"/>'
+        '<rect class="runs {kind}" x="{then:.1f}" y="1" width="{runs:.1f}" height="10"/></svg>'
+    ).format(kind=kind, x=begins, lasts=lasts, then=begins + waits, runs=max(lasts - waits, 1.5))

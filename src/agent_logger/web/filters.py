@@ -1,0 +1,103 @@
+"""Which sessions: as a query says it, as the catalog is asked for it, and as a link to more or fewer of them."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from datetime import date, datetime, timedelta
+from typing import get_args
+from urllib.parse import urlencode
+
+from agent_logger.catalog.summary import Filter
+from agent_logger.session import Witness
+
+PAGE = 100  # rows
+MOST = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """The query of a page: texts, and nothing that does not make sense."""
+
+    agent: str = ""
+    project: str = ""
+    model: str = ""
+    title: str = ""
+    since: str = ""  # a day, and the first one that counts
+    until: str = ""  # a day, and the last one that counts
+    min_cost: str = ""
+    witness: str = ""
+    live: str = ""
+    offset: int = 0
+    limit: int = PAGE
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> "Wanted":
+        texts = {name: query.get(name, "").strip()[:200] for name in TEXTS}
+        texts["since"], texts["until"] = _day(texts["since"]), _day(texts["until"])
+        texts["min_cost"] = texts["min_cost"] if _number(texts["min_cost"]) is not None else ""
+        texts["witness"] = texts["witness"] if texts["witness"] in get_args(Witness) else ""
+        texts["live"] = "1" if texts["live"] not in ("", "0") else ""
+        return cls(
+            **texts,
+            offset=_whole(query.get("offset"), 0, 10**9) or 0,
+            limit=_whole(query.get("limit"), 1, MOST) or PAGE,
+        )
+
+    def filter(self) -> Filter:
+        witness: Witness | None = next((it for it in get_args(Witness) if it == self.witness), None)
+        return Filter(
+            agent=self.agent or None,
+            project=self.project or None,
+            model=self.model or None,
+            title=self.title or None,
+            since=_midnight(self.since, 0),
+            until=_midnight(self.until, 1),
+            min_cost_usd=_number(self.min_cost),
+            witness=witness,
+            live=bool(self.live),
+        )
+
+    def query(self, **changes: str | int) -> str:
+        """`?agent=codex&since=2026-11-15`, with what is not said left out; nothing for all sessions."""
+        changed = replace(self, **({"offset": 0} | changes))  # type: ignore[arg-type] # names of fields
+        said = {it.name: value for it in fields(Wanted) if (value := getattr(changed, it.name)) != it.default}
+        return f"?{urlencode(said)}" if said else ""
+
+    @property
+    def said(self) -> dict[str, str]:
+        """What narrows it, by name."""
+        return {name: value for name in TEXTS if (value := getattr(self, name))}
+
+
+TEXTS = ("agent", "project", "model", "title", "since", "until", "min_cost", "witness", "live")
+
+
+def _day(text: str) -> str:
+    try:
+        return date.fromisoformat(text).isoformat()
+    except ValueError:
+        return ""
+
+
+def _midnight(day: str, more_days: int) -> datetime | None:
+    """Where the day begins on this machine. The last days of the calendar have no next one."""
+    try:
+        return datetime.combine(
+            date.fromisoformat(day) + timedelta(days=more_days), datetime.min.time()
+        ).astimezone()
+    except (ValueError, OverflowError):
+        return None
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _whole(text: str | None, low: int, high: int) -> int | None:
+    if not text or not text.isascii() or not text.isdigit() or len(text) > 9:
+        return None
+    return min(max(int(text), low), high)

@@ -1,0 +1,93 @@
+"""What every request must be, and every answer carries, before any page is asked.
+
+Loopback keeps other machines out, not web pages: a page can send requests to any address, and with a name of its own
+that resolves to 127.0.0.1 it may read the answers too. So `Host` must be ours, `Origin` and `Sec-Fetch-Site` must not
+be another site's (another port is another site to us), and without a cookie of ours nothing but the way in is answered.
+"""
+
+from collections.abc import Awaitable, Callable
+from http.cookies import CookieError, SimpleCookie
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from agent_logger.web.passes import Passes
+
+NAMES = ("127.0.0.1", "localhost", "[::1]")
+OWN_SITE = ("same-origin", "none")  # none: a person typed the address
+OPEN_TO_ALL = ("/open", "/static/")  # the way in, and what is in the package anyway
+CHANGES = "x-agent-logger"  # the header that a form or a foreign page cannot send
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+Refusal = Callable[[Request, int, str], Awaitable[Response]]
+
+
+class Guard:
+    def __init__(self, app: ASGIApp, *, port: int, passes: Passes, refuse: Refusal) -> None:
+        self._app, self._passes, self._refuse = app, passes, refuse
+        self._hosts = {f"{name}:{port}" for name in NAMES} | (set(NAMES) if port == 80 else set())
+        self._origins = {f"http://{host}" for host in self._hosts}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            return await self._app(scope, receive, send)
+        if scope["type"] != "http":
+            return await send({"type": "websocket.close", "code": 1008})
+        answer = _with_headers(send)
+        if refused := self._refused(scope):
+            response = await self._refuse(Request(scope, receive), *refused)
+            return await response(scope, receive, answer)
+        return await self._app(scope, receive, answer)
+
+    def _refused(self, scope: Scope) -> tuple[int, str] | None:
+        headers = Headers(scope=scope)
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
+            return 421, "This page answers to 127.0.0.1 and localhost alone, with its port."
+        if any(origin.lower() not in self._origins for origin in headers.getlist("origin")):
+            return 403, "Other web pages may not use this one."
+        if any(site.lower() not in OWN_SITE for site in headers.getlist("sec-fetch-site")):
+            return 403, "A link on another page led here. Type the address yourself, and it opens."
+        if scope["method"] not in ("GET", "HEAD") and not ("origin" in headers and CHANGES in headers):
+            return 403, "Only this page itself may change something."
+        if not scope["path"].startswith(OPEN_TO_ALL) and not self._is_let_in(headers):
+            return 401, "This browser has not been let in yet."
+        return None
+
+    def _is_let_in(self, headers: Headers) -> bool:
+        return any(self._passes.admits(it) for it in _cookies(headers, self._passes.cookie_name))
+
+
+def _cookies(headers: Headers, name: str) -> list[str]:
+    found = []
+    for line in headers.getlist("cookie"):
+        for pair in line.split(";"):
+            try:
+                cookie = SimpleCookie(pair.strip()).get(name)
+            except CookieError:  # of another program on this machine
+                continue
+            if cookie:
+                found.append(cookie.value)
+    return found
+
+
+def _with_headers(send: Send) -> Send:
+    async def answer(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            headers.update(HEADERS)
+            headers.setdefault("Cache-Control", "no-store")
+        await send(message)
+
+    return answer

@@ -1,0 +1,147 @@
+"""Home: today at a glance, and where time and money went."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from agent_logger.catalog.catalog import Catalog
+from agent_logger.catalog.summary import Filter, SessionSummary
+from agent_logger.catalog.totals import Total
+from agent_logger.session import Cost, Usage
+from agent_logger.web import shown
+from agent_logger.web.charts import Point
+from agent_logger.web.filters import Wanted
+from agent_logger.web.setup import Setup, look_around
+from agent_logger.web.site import site_of
+
+RANGES = (7, 30, 90, 365)
+RECENT = 8
+RANKED = 8
+NOTHING = Total(usage=Usage(), cost=Cost(nano_usd=None), reported_cost_usd=None, responses=0, partial=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranked:
+    """One model or project of the time that is looked at."""
+
+    name: str
+    total: Total
+    href: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Home:
+    today: date
+    days: int
+    total_today: Total
+    sessions_today: list[SessionSummary]
+    live: list[SessionSummary]
+    recent: list[SessionSummary]
+    by_day: Mapping[date, Total]  # of all times
+    total: Total  # of the days looked at
+    models: list[Ranked]
+    projects: list[Ranked]
+    setup: Setup | None  # for who has nothing yet
+
+    @property
+    def since(self) -> str:
+        return _first(self.today, self.days).isoformat()
+
+    @property
+    def errors_today(self) -> int:
+        return sum(it.errors for it in self.sessions_today)
+
+    @property
+    def heat(self) -> dict[date, Point]:
+        return {
+            day: Point(
+                label=f"{day:%a %b} {day.day}",
+                value=total.responses,
+                told=f"{total.responses:,} turns, {shown.money(total.cost)}",
+                href=of_day(day),
+            )
+            for day, total in self.by_day.items()
+        }
+
+    @property
+    def spend(self) -> list[Point]:
+        first = _first(self.today, self.days)
+        days = [first + timedelta(days=number) for number in range(self.days)]
+        return [self._point(day, self.by_day.get(day, NOTHING)) for day in days]
+
+    @staticmethod
+    def _point(day: date, total: Total) -> Point:
+        told = shown.money(total.cost) if total.responses else "nothing"
+        return Point(label=f"{day:%a %b} {day.day}", value=total.cost.usd or 0, told=told, href=of_day(day))
+
+
+def of_day(day: date) -> str:
+    return "/sessions" + Wanted(since=day.isoformat(), until=day.isoformat()).query()
+
+
+async def home(request: Request) -> Response:
+    site = site_of(request)
+    days = next((it for it in RANGES if str(it) == request.query_params.get("days")), 30)
+    today = datetime.now().astimezone().date()
+    found = await site.archive.ask(lambda catalog: _look(catalog, today, days))
+    return site.render(
+        request, "home.html", home=found, ranges=RANGES, data=f"/api/v1/usage?by=day&since={found.since}"
+    )
+
+
+def _look(catalog: Catalog, today: date, days: int) -> Home:
+    since = _midnight(_first(today, days))
+    recent = catalog.sessions(limit=RECENT)
+    wanted = Filter(since=since)
+    by_day = {date.fromisoformat(day): total for day, total in catalog.usage("day").items() if day}
+    models, projects = catalog.usage("model", wanted), catalog.usage("project", wanted)
+    return Home(
+        today=today,
+        days=days,
+        total_today=by_day.get(today, NOTHING),
+        sessions_today=catalog.sessions(Filter(since=_midnight(today))),
+        live=catalog.sessions(Filter(live=True)),
+        recent=recent,
+        by_day=by_day,
+        total=_sum(total for day, total in by_day.items() if day >= since.date()),
+        models=_ranked(models, "model", since.date()),
+        projects=_ranked(projects, "project", since.date()),
+        setup=None if recent else look_around(catalog.home),
+    )
+
+
+def _ranked(totals: Mapping[str | None, Total], name: str, since: date) -> list[Ranked]:
+    """The dearest first; those without a name or beyond the first few are counted in the total alone."""
+    ranked = sorted(totals.items(), key=lambda it: (-(it[1].cost.nano_usd or 0), -it[1].responses))
+    return [
+        Ranked(
+            name=key,
+            total=total,
+            href="/sessions" + Wanted(since=since.isoformat()).query(**{name: key}),
+        )
+        for key, total in ranked[:RANKED]
+        if key
+    ]
+
+
+def _sum(totals: Iterable[Total]) -> Total:
+    totals = list(totals)
+    reported = [it.reported_cost_usd for it in totals if it.reported_cost_usd is not None]
+    return Total(
+        usage=sum((it.usage for it in totals), Usage()),
+        cost=Cost.total(it.cost for it in totals),
+        reported_cost_usd=sum(reported) if reported else None,
+        responses=sum(it.responses for it in totals),
+        partial=sum(it.partial for it in totals),
+    )
+
+
+def _first(today: date, days: int) -> date:
+    return today - timedelta(days=days - 1)
+
+
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, datetime.min.time()).astimezone()

@@ -1,0 +1,51 @@
+"""Who may look: a link that works once, then a cookie.
+
+Both are signed with a key that only this user can read. So every program of the user can make a link for a page that
+runs (`agent-logger view` does), and a browser that was let in stays so when the page is started anew.
+"""
+
+import hmac
+import secrets
+import time
+from collections.abc import Callable
+
+LINK_SECONDS = 600
+COOKIE_SECONDS = 7 * 86_400
+
+
+class Passes:
+    """For the page on one port. `key` is the install's."""
+
+    def __init__(self, key: bytes, port: int, clock: Callable[[], float] = time.time) -> None:
+        self._key, self._port, self._clock = key, port, clock
+        self._used: dict[str, float] = {}  # links, and when they are over
+        self.cookie_name = f"agent_logger_{port}"  # browsers tell cookies apart by host, not by port
+
+    def link(self) -> str:
+        return f"http://127.0.0.1:{self._port}/open?token={self._signed('link', LINK_SECONDS)}"
+
+    def redeem(self, token: str) -> str | None:
+        """A cookie's value for a link's token, once."""
+        now = self._clock()
+        self._used = {used: until for used, until in self._used.items() if until > now}
+        if token in self._used or not self._is_ours("link", token):
+            return None
+        self._used[token] = now + LINK_SECONDS
+        return self._signed("cookie", COOKIE_SECONDS)
+
+    def admits(self, cookie: str) -> bool:
+        return self._is_ours("cookie", cookie)
+
+    def _signed(self, purpose: str, seconds: int) -> str:
+        told = f"{int(self._clock()) + seconds}.{secrets.token_urlsafe(16)}"
+        return f"{told}.{self._signature(purpose, told)}"
+
+    def _is_ours(self, purpose: str, token: str) -> bool:
+        told, _, signature = token.rpartition(".")
+        if not hmac.compare_digest(signature.encode(), self._signature(purpose, told).encode()):
+            return False
+        return int(told.partition(".")[0]) > self._clock()
+
+    def _signature(self, purpose: str, told: str) -> str:
+        message = f"agent-logger page\n{purpose}\n{self._port}\n{told}"
+        return hmac.digest(self._key, message.encode(), "sha256").hex()

@@ -1,0 +1,100 @@
+"""The page's process: a socket on loopback, and the word that it runs."""
+
+import logging
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from agent_logger import __version__
+from agent_logger.capture.proxy.state import Announcement, PageState, running_pages
+from agent_logger.errors import StoreError
+from agent_logger.store.clock import CLOCK
+from agent_logger.store.layout import install_key
+from agent_logger.web.app import page
+from agent_logger.web.archive import Archive
+from agent_logger.web.passes import Passes
+
+PORTS_TO_TRY = 20
+LAST_ANSWERS_SECONDS = 1  # streams of events would never end
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    port: int
+    port_is_chosen: bool  # by somebody: then no other will do
+    home: Path
+
+
+def run(options: Options, ready: Callable[[str], None]) -> None:
+    """Until SIGTERM or SIGINT. `ready` is told a link that works once. Raises `StoreError`: the port is taken."""
+    key = install_key(options.home)
+    listener = _listen(options.port, is_chosen=options.port_is_chosen)
+    port = listener.getsockname()[1]
+    passes = Passes(key, port)
+    state = PageState(pid=os.getpid(), started=CLOCK.now(), port=port, version=__version__)
+    archive = Archive(options.home)
+    announcement = Announcement(options.home, state)
+    try:
+        _serve(page(archive, passes, port), listener, lambda: ready(passes.link()))
+    finally:
+        announcement.close()
+        archive.close()
+        listener.close()
+
+
+def link_to_running(home: Path) -> str | None:
+    """To a page of this user that runs already."""
+    pages = sorted(running_pages(home), key=lambda it: it.started)
+    return Passes(install_key(home), pages[-1].port).link() if pages else None
+
+
+def _serve(app: ASGIApp, listener: socket.socket, ready: Callable[[], None]) -> None:
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        http="h11",
+        ws="none",
+        loop="uvloop",
+        timeout_graceful_shutdown=LAST_ANSWERS_SECONDS,
+    )
+    _Server(config, ready).run(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    """Asked to end by a signal, it ends; uvicorn's own would then die of that signal."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._ready()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        for wanted in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(wanted, self.handle_exit)
+        yield
+
+
+def _listen(port: int, *, is_chosen: bool) -> socket.socket:
+    ports = [port] if is_chosen or not port else range(port, min(port + PORTS_TO_TRY, 65536))
+    problem = None
+    for wanted in ports:
+        try:
+            return socket.create_server(("127.0.0.1", wanted))
+        except OSError as error:
+            problem = error
+    told = problem.strerror if problem else "no such port"
+    raise StoreError(f"cannot listen on 127.0.0.1:{port}: {told}; choose another --page-port")

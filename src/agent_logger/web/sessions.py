@@ -1,0 +1,95 @@
+"""The list of sessions, and words in all of them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import Response
+
+from agent_logger.catalog.catalog import Catalog
+from agent_logger.catalog.summary import Hit, SessionSummary
+from agent_logger.store.places import AGENT_PLACES
+from agent_logger.web import shown
+from agent_logger.web.filters import Wanted
+from agent_logger.web.site import session_url, site_of
+
+AGENTS = tuple(place.agent for place in AGENT_PLACES)
+HITS = 50
+LONGEST_QUERY = 200
+
+
+async def sessions(request: Request) -> Response:
+    """With `part`, the rows alone: for who has the page already."""
+    site, wanted = site_of(request), Wanted.of(request.query_params)
+    rows = await site.archive.ask(lambda catalog: _page(catalog, wanted))
+    template = "_session_rows.html" if "part" in request.query_params else "sessions.html"
+    return site.render(
+        request,
+        template,
+        wanted=wanted,
+        rows=rows[: wanted.limit],
+        more=len(rows) > wanted.limit,
+        agents=AGENTS,
+        data=f"/api/v1/sessions{wanted.query(offset=wanted.offset)}",
+    )
+
+
+def _page(catalog: Catalog, wanted: Wanted) -> list[SessionSummary]:
+    return catalog.sessions(wanted.filter(), limit=wanted.limit + 1, offset=wanted.offset)
+
+
+# ---------------------------------------------------------------- search
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was found in one session, the best first."""
+
+    session: str
+    title: str | None
+    hits: Sequence[Hit]
+
+
+async def search(request: Request) -> Response:
+    site = site_of(request)
+    words = request.query_params.get("q", "").strip()[:LONGEST_QUERY]
+    hits = await site.archive.ask(lambda catalog: catalog.search(words, limit=HITS)) if words else []
+    template = "_hits.html" if "part" in request.query_params else "search.html"
+    return site.render(
+        request,
+        template,
+        query=words,
+        found=by_session(hits),
+        link=hit_url,
+        marked=marked,
+        data=f"/api/v1/search?q={words}" if words else None,
+    )
+
+
+def by_session(hits: Iterable[Hit]) -> list[Found]:
+    """Sessions in the order of their best hit."""
+    order: dict[str, int] = {}
+    for hit in hits:
+        order.setdefault(hit.session, len(order))
+    ordered = sorted(hits, key=lambda hit: order[hit.session])
+    groups = groupby(ordered, key=lambda hit: hit.session)
+    return [Found(session, (told := list(found))[0].title, told) for session, found in groups]
+
+
+def hit_url(hit: Hit) -> str:
+    """The very turn."""
+    place = f"#exchange-{hit.exchange}" if hit.turn is None else f"#turn-{hit.turn + 1}"
+    return session_url(hit.session, place)
+
+
+def marked(hit: Hit) -> Markup:
+    """The snippet, with what was looked for marked."""
+    at, told = 0, Markup()
+    for start, end in hit.marks:
+        told += Markup("{}<mark>{}</mark>").format(
+            shown.plain(hit.snippet[at:start]), shown.plain(hit.snippet[start:end])
+        )
+        at = end
+    return told + shown.plain(hit.snippet[at:])

@@ -1,0 +1,118 @@
+"""What all pages share: the archive, the templates, and how an answer is made."""
+
+import hashlib
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from agent_logger import __version__
+from agent_logger.capture.proxy.status import ProxyReport, proxy_reports
+from agent_logger.catalog.summary import SessionSummary
+from agent_logger.session import Session
+from agent_logger.web import charts, shown
+from agent_logger.web.archive import Archive
+from agent_logger.web.checkups import Checkups
+
+HERE = Path(__file__).parent
+PIECES_CSS = HERE.parent / "export" / "html" / "style.css"
+
+
+def _digest() -> str:
+    """Of all that is served as it is: the address changes with it, so that a browser may keep it for ever."""
+    files = [*sorted((HERE / "static").iterdir()), PIECES_CSS]
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:12]
+
+
+STATIC = f"/static/{_digest()}"
+GAP = "<!-- the conversation -->"
+THEMES = ("light", "dark")
+THEME_COOKIE = (
+    "agent_logger_theme"  # not a secret: without it, the page would be drawn once in the wrong colours
+)
+
+
+class Site:
+    def __init__(self, archive: Archive) -> None:
+        self.archive = archive
+        self.checkups = Checkups(archive.home)
+        self._templates = _environment()
+
+    def render(self, request: Request, template: str, /, **values: Any) -> Response:
+        """`data` is where the same is to be had for programs."""
+        reports = proxy_reports(self.archive.home)
+        text = self._templates.get_template(template).render(
+            path=request.url.path,
+            theme=_theme(request),
+            proxy=_worst(reports),
+            now=datetime.now().astimezone(),
+            **{"data": None, "query": "", **values},
+        )
+        return HTMLResponse(text, values.get("status", 200))
+
+    def render_around(self, request: Request, template: str, /, **values: Any) -> tuple[bytes, bytes]:
+        """A page in two halves, for what is between them takes longer: it stands where `{{ conversation }}` does."""
+        text = self.render(request, template, conversation=Markup(GAP), **values).body
+        before, _, behind = bytes(text).partition(GAP.encode())
+        return before, behind
+
+
+def site_of(request: Request) -> Site:
+    found: Site = request.app.state.site
+    return found
+
+
+def session_url(session_id: str, rest: str = "") -> str:
+    return f"/sessions/{quote(session_id, safe='')}{rest}"
+
+
+def _theme(request: Request) -> str:
+    asked = request.cookies.get(THEME_COOKIE, "")
+    return asked if asked in THEMES else "auto"
+
+
+def _worst(reports: Sequence[ProxyReport]) -> ProxyReport | None:
+    return min(reports, key=lambda it: it.recording, default=None)
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+        finalize=shown.shown,
+    )
+    environment.filters |= {
+        name: getattr(shown, name)
+        for name in ("money", "count", "size", "duration", "when", "exactly", "folder")
+    }
+    environment.globals |= {
+        "version": __version__,
+        "static": STATIC,
+        "charts": charts,
+        "between": shown.between,
+        "share": shown.share,
+        "session_url": session_url,
+        "icon": _icon,
+        "resume": _resume,
+    }
+    return environment
+
+
+def _resume(summary: SessionSummary) -> list[str] | None:
+    return Session(id=summary.id, agent=summary.agent).resume_command()
+
+
+def _icon(name: str) -> Markup:
+    return Markup('<svg class="icon" aria-hidden="true"><use href="{}/icons.svg#{}"/></svg>').format(
+        STATIC, name
+    )

@@ -1,0 +1,51 @@
+// A list of sessions that stays true while sessions go on, and filters that need no button.
+import { listen } from "./events.js";
+
+export function startLists() {
+  const rows = document.querySelector("[data-rows]");
+  const filters = document.querySelector("[data-filters]");
+  if (filters) {
+    filters.addEventListener("change", () => filters.requestSubmit());
+    filters.addEventListener("submit", event => {
+      event.preventDefault(); // what is not said stays out of the address
+      const said = [...new FormData(filters)].filter(([, value]) => value);
+      location.assign("/sessions" + (said.length ? `?${new URLSearchParams(said)}` : ""));
+    });
+  }
+  if (!rows && !document.querySelector("[data-live]")) return;
+  let renewing = Promise.resolve();
+  listen("/events", {
+    changed: () => { renewing = renewing.then(() => (rows ? renewRows(rows) : renewParts())).catch(() => {}); },
+  });
+}
+
+async function renewRows(rows) {
+  const url = new URL(rows.dataset.rows, location);
+  url.searchParams.set("part", "1");
+  const answer = await fetch(url);
+  if (!answer.ok) return;
+  const at = rows.querySelector(".at a")?.getAttribute("href");
+  rows.innerHTML = await answer.text(); // made and escaped by the server
+  if (at) rows.querySelector(`a[href="${CSS.escape(at)}"]`)?.closest("tr").classList.add("at");
+}
+
+async function renewParts() {
+  const answer = await fetch(location.href);
+  if (!answer.ok) return;
+  const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const parts = fresh.querySelectorAll("[data-live]");
+  document.querySelectorAll("[data-live]").forEach((old, number) => { if (parts[number]) old.replaceWith(parts[number]); });
+}
+
+// ---- a part that is not ready yet
+export function startParts() {
+  if (document.querySelector("[data-reload]")) setTimeout(() => location.reload(), 1000);
+  const part = document.querySelector("[data-part][data-again]");
+  if (!part) return;
+  const timer = setInterval(async () => {
+    const answer = await fetch(part.dataset.part);
+    if (!answer.ok) return;
+    part.innerHTML = await answer.text(); // made and escaped by the server
+    if (!part.querySelector("[data-running]")) clearInterval(timer);
+  }, 1000);
+}

@@ -1,0 +1,170 @@
+// The conversation: segments are fetched when they come near, tools when they are opened, the end while it grows.
+import { listen } from "./events.js";
+
+const reading = document.querySelector("[data-session]");
+const url = reading.dataset.session;
+const conversation = document.getElementById("conversation");
+
+const parse = html => document.createRange().createContextualFragment(html); // made and escaped by the server
+
+async function get(address) {
+  const answer = await fetch(address);
+  if (!answer.ok) throw new Error(answer.status);
+  return answer.text();
+}
+
+// ---- segments
+
+const loading = new Map();
+const near = new IntersectionObserver(entries => {
+  for (const entry of entries) if (entry.isIntersecting) load(entry.target);
+}, { rootMargin: "1500px 0px" });
+
+function load(segment) {
+  if (!segment.dataset.src) return Promise.resolve();
+  if (!loading.has(segment.id)) loading.set(segment.id, replace(segment).catch(() => loading.delete(segment.id)));
+  return loading.get(segment.id);
+}
+
+async function replace(segment) {
+  near.unobserve(segment);
+  const fresh = parse(await get(segment.dataset.src));
+  segment.replaceWith(fresh);
+}
+
+function watch(within) {
+  for (const segment of within.querySelectorAll(".exchange[data-src]")) {
+    segment.style.minHeight = `${segment.dataset.lines * 1.6}rem`; // so that the page is about as long as it will be
+    near.observe(segment);
+  }
+}
+
+// ---- tools and agents
+
+async function fill(details) {
+  const address = details.dataset.src;
+  if (!address || details.dataset.asked) return;
+  details.dataset.asked = "1";
+  const wait = document.createElement("p");
+  wait.className = "loading";
+  wait.textContent = "…";
+  details.append(wait);
+  try {
+    wait.replaceWith(parse(await get(address)));
+    details.removeAttribute("data-src");
+  } catch {
+    delete details.dataset.asked;
+    wait.textContent = "This could not be read just now; close and open it to try again.";
+  }
+}
+
+conversation.addEventListener("toggle", event => {
+  if (event.target.open && event.target.dataset.src) fill(event.target);
+}, true);
+
+// ---- deep links
+
+async function show(hash) {
+  const name = decodeURIComponent(hash.slice(1));
+  if (!document.getElementById(name) && name.startsWith("turn-")) {
+    for (const id of JSON.parse(await get(`${url}/turns/${name.slice(5)}/way`))) await open(document.getElementById(id));
+  } else if (name.startsWith("exchange-")) {
+    await open(document.getElementById(`part-${name.slice(9)}`));
+  }
+  const target = document.getElementById(name);
+  if (!target) return;
+  for (let it = target.closest("details"); it; it = it.parentElement.closest("details")) it.open = true;
+  target.scrollIntoView({ block: "start" });
+  mark(target);
+  setTimeout(() => target.isConnected && target.scrollIntoView({ block: "start" }), 150); // what is above may still grow
+}
+
+function mark(target) {
+  for (const it of document.querySelectorAll(".turn.at-hash")) it.classList.remove("at-hash");
+  target.classList.add("at-hash");
+}
+
+async function open(element) {
+  if (!element) return;
+  if (element.matches("details")) {
+    element.open = true;
+    await fill(element);
+    for (let it = element.parentElement.closest("details"); it; it = it.parentElement.closest("details")) it.open = true;
+  } else await load(element);
+}
+
+addEventListener("hashchange", () => show(location.hash));
+
+// ---- where one is
+
+const entries = new Map([...document.querySelectorAll(".toc a")].map(link => [link.hash.slice(1), link.parentElement]));
+const seen = new IntersectionObserver(all => {
+  for (const entry of all) {
+    if (!entry.isIntersecting) continue;
+    const number = entry.target.id.replace("part-", "").split("-")[0];
+    const here = entries.get(`exchange-${number}`);
+    if (!here || here.classList.contains("here")) continue;
+    for (const it of entries.values()) it.classList.toggle("here", it === here);
+    const list = document.querySelector(".contents");
+    if (list.scrollHeight > list.clientHeight) here.scrollIntoView({ block: "nearest" });
+  }
+}, { rootMargin: "-15% 0px -75% 0px" });
+const look = () => { for (const it of conversation.querySelectorAll(".exchange")) seen.observe(it); };
+
+// ---- find
+
+const field = document.querySelector("[data-find]");
+const results = document.getElementById("found-here");
+let asked;
+field.form.addEventListener("submit", event => event.preventDefault());
+field.addEventListener("input", () => {
+  clearTimeout(asked);
+  asked = setTimeout(async () => {
+    results.replaceChildren(parse(await get(`${url}/find?q=${encodeURIComponent(field.value.trim())}`)));
+  }, 150);
+});
+
+// ---- live
+
+const follow = document.querySelector("[data-follow]");
+let following = false;
+const bottom = () => innerHeight + scrollY >= document.documentElement.scrollHeight - 120;
+function setFollowing(on) {
+  following = on;
+  follow.classList.toggle("on", on);
+  follow.textContent = on ? "Following" : "Follow";
+  if (on) scrollTo({ top: document.documentElement.scrollHeight });
+}
+follow.addEventListener("click", () => setFollowing(!following));
+for (const kind of ["wheel", "touchmove"]) addEventListener(kind, () => { if (following && !bottom()) setFollowing(false); }, { passive: true });
+addEventListener("keydown", event => {
+  if (["PageUp", "ArrowUp", "Home", "k", "K"].includes(event.key) && following) setFollowing(false);
+});
+
+let renewing = Promise.resolve();
+async function renew() {
+  const all = [...conversation.querySelectorAll(":scope > .exchange")];
+  const last = all.at(-1);
+  if (!last) { location.reload(); return; }
+  const opened = new Set([...last.querySelectorAll(".turn")].filter(it => it.querySelector("details[open]")).map(it => it.id));
+  const fresh = parse(await get(`${url}/rest/${last.id.replace("part-", "")}`));
+  for (const id of opened) fresh.getElementById?.(id)?.querySelectorAll("details.tool:not([data-src]), details.thought").forEach(it => { it.open = true; });
+  const before = conversation.querySelectorAll(".turn").length;
+  last.replaceWith(fresh);
+  watch(conversation);
+  look();
+  const head = new DOMParser().parseFromString(await get(`${url}/head`), "text/html").getElementById("session-head");
+  if (head) document.getElementById("session-head").replaceWith(head);
+  const more = conversation.querySelectorAll(".turn").length - before;
+  if (following) scrollTo({ top: document.documentElement.scrollHeight });
+  else if (more > 0 && !bottom()) follow.textContent = `${more} new below`;
+}
+
+listen(`${url}/events`, {
+  live: () => { follow.hidden = false; },
+  changed: () => { renewing = renewing.then(renew).catch(() => {}); },
+});
+
+watch(document);
+look();
+if (location.hash) show(location.hash);

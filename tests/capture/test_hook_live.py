@@ -1,0 +1,62 @@
+"""The real Claude Code, with the hooks that `hook --install` writes into its settings."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from agent_logger.store.hooks import KeptHook, read_hooks
+from tests.clients import Sandbox, run_claude
+from tests.fakeapi import FakeAPI
+
+pytestmark = pytest.mark.needs("claude")
+
+BASH = {"type": "tool_use", "name": "Bash", "input": {"command": "echo hi", "description": "say hi"}}
+SCENARIO = {"lanes": [{"name": "main", "turns": [{"content": [BASH]}, {"text": "Hi."}]}]}
+
+
+def install(sandbox: Sandbox, *options: str) -> subprocess.CompletedProcess[str]:
+    environment = {"HOME": str(sandbox.home), "PATH": os.environ["PATH"]}
+    program = str(Path(sys.executable).with_name("agent-logger"))
+    line = [program, "hook", *(options or ("--install", "--yes"))]
+    return subprocess.run(line, env=environment, capture_output=True, text=True, check=True)
+
+
+def events(hooks: list[KeptHook]) -> list[str | None]:
+    return [it.input.hook_event_name for it in hooks]
+
+
+def test_its_hooks_are_kept_and_its_transcript_outlives_it(sandbox: Sandbox) -> None:
+    install(sandbox)
+    with FakeAPI(SCENARIO) as api:
+        done = run_claude(
+            sandbox, api.url, "-p", "say hi", "--allowedTools", "Bash", "--output-format", "json"
+        )
+    assert done.exit_code == 0, done.stderr
+    told = json.loads(done.stdout)
+    home = sandbox.home / ".agent-logger"
+    found = list(read_hooks(home))
+    assert events(found) == [
+        "SessionStart",
+        "UserPromptSubmit",
+        "PreToolUse",
+        "PostToolUse",
+        "Stop",
+        "SessionEnd",
+    ]
+    assert {it.input.session_id for it in found} == {told["session_id"]}
+    (transcript,) = {it.input.transcript_path for it in found}
+    assert transcript
+    original = Path(transcript).read_bytes()
+    until = time.monotonic() + 15
+    while original not in kept(home) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert original in kept(home)
+
+
+def kept(home: Path) -> list[bytes]:
+    return [it.read_bytes() for it in (home / "archive").rglob("*.jsonl")]

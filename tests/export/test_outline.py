@@ -1,0 +1,106 @@
+"""A session laid out: chapters, numbered turns, agents under the call that began them."""
+
+from collections.abc import Iterable
+
+from tests.export.sessions import all_tools, call, turn, with_agents
+
+from agent_logger.export.outline import AgentAtWork, NumberedTurn, Said, Thought, Used, chapters, side_turns
+from agent_logger.export.pieces import Json, Picture, Prose
+from agent_logger.session import Block, BlockKind, Exchange, Session, SubAgent
+
+KEY = "sk-ant-api03-" + "Qz7" * 20
+
+
+def tree(turns: Iterable[NumberedTurn]) -> list[object]:
+    """Numbers of turns, and for each call with agents what is under it."""
+    found: list[object] = []
+    for it in turns:
+        found.append(it.number)
+        found += [
+            {agent.name: tree(agent.turns)}
+            for part in it.parts()
+            if isinstance(part, Used)
+            for agent in part.agents
+        ]
+    return found
+
+
+def names(agents: Iterable[AgentAtWork]) -> list[str]:
+    return [agent.name for agent in agents]
+
+
+def test_agents_stand_under_their_call_and_every_turn_once() -> None:
+    first, second = chapters(with_agents())
+    assert tree(first.turns) == [0, {"Explore: a": [1, {"Explore: b": [2]}]}, 3]
+    assert first.agents == ()
+    assert second.turns == ()
+    assert names(second.agents) == ["Explore: a", "Explore: c"]
+    assert [tree(agent.turns) for agent in second.agents] == [[4], [5, {"Explore: d": [6]}]]
+
+
+def test_turns_are_numbered_as_the_session_has_them() -> None:
+    session = all_tools()
+    (chapter,) = chapters(session)
+    assert [session.turns[it.number] for it in chapter.turns] == [it.turn for it in chapter.turns]
+    aside = Session(id="x", exchanges=session.exchanges, side_turns=[turn(99, [])])
+    assert [it.number for it in side_turns(aside)] == [len(session.turns)]
+
+
+def test_a_thread_that_is_named_by_its_call_is_found_without_more() -> None:
+    turns = [
+        turn(0, call(1, "Agent", {"prompt": "x"}, "y")),
+        turn(1, [], f"agent:toolu_01{1:022}"),
+        turn(2, [], "side"),
+    ]
+    (chapter,) = chapters(Session(id="x", exchanges=[Exchange(number=1, turns=turns)]))
+    assert tree(chapter.turns) == [0, {"sub-agent": [1]}]
+    assert names(chapter.agents) == ["beside the conversation"]
+
+
+def test_agents_that_start_agents_without_end_are_all_there() -> None:
+    count = 3_000
+    turns = [turn(0, call(0, "Task", {"prompt": "x"}, "y"))]
+    turns += [turn(i, call(i, "Task", {"prompt": "x"}, "y"), f"agent:{i}") for i in range(1, count)]
+    agents = [SubAgent(thread=f"agent:{i}", tool_use_id=f"toolu_01{i - 1:022}") for i in range(1, count)]
+    (chapter,) = chapters(Session(id="x", exchanges=[Exchange(number=1, turns=turns)], agents=agents))
+    shown = str([tree(chapter.turns), *(tree(agent.turns) for agent in chapter.agents)])
+    assert all(f"{number}" in shown for number in range(count))
+
+
+def test_parts_come_in_order_results_with_their_call_and_none_is_lost() -> None:
+    picture = {"type": "image", "source": {"media_type": "image/png", "data": "aGk="}}
+    blocks = [
+        Block(kind="thinking", text="hm"),
+        Block(kind="text", text="I do."),
+        *call(1, "Bash", {"command": "ls"}, "a"),
+        Block(kind="image", raw=picture),
+        Block(kind="other", raw={"type": "new"}),
+        Block(kind="other", text="said"),
+        Block(kind="tool_result", id="of nobody", text="left over"),
+    ]
+    (chapter,) = chapters(Session(id="x", exchanges=[Exchange(number=1, turns=[turn(0, blocks)])]))
+    thought, said, used, *rest, orphan = chapter.turns[0].parts()
+    assert (thought, said) == (Thought("hm"), Said(Prose("I do.")))
+    assert isinstance(used, Used) and used.shown.summary == "ls"
+    assert rest == [Said(Picture("image/png", "aGk=")), Said(Json({"type": "new"})), Said(Prose("said"))]
+    assert isinstance(orphan, Used) and (orphan.call.result, orphan.call.name) == ("left over", None)
+
+
+def test_no_key_is_in_any_part() -> None:
+    kinds: tuple[BlockKind, ...] = ("text", "thinking", "other")
+    blocks = [*(Block(kind=kind, text=KEY) for kind in kinds), Block(kind="image", raw={KEY: [KEY]})]
+    exchange = Exchange(
+        number=1, user_input=KEY, origin=KEY, end_reason=KEY, complete=False, turns=[turn(0, blocks)]
+    )
+    agent = SubAgent(thread="agent:x", kind=KEY, description=KEY)
+    late = Exchange(number=2, turns=[turn(1, [], "agent:x")])
+    first, second = chapters(Session(id="x", exchanges=[exchange, late], agents=[agent]))
+    told = [
+        first.user_input,
+        first.origin,
+        first.unfinished,
+        *map(repr, first.turns[0].parts()),
+        *names(second.agents),
+    ]
+    assert len(told) == 8
+    assert not any("Qz7Qz7" in str(it) for it in told)

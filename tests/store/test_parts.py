@@ -1,0 +1,63 @@
+"""Which files a log has, in folders that hold the logs of many sessions."""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from agent_logger.store.parts import PartFile, live_files_of, parts_in, parts_of
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in ("one.jsonl", "one.p2.jsonl.zst", "two.jsonl", "two.jsonl.live", "notes.txt"):
+        (tmp_path / name).touch()
+    return tmp_path
+
+
+def settle(folder: Path) -> None:
+    """As if nothing had changed in it for a minute."""
+    os.utime(folder, (time.time() - 60, time.time() - 60))
+
+
+LISTED: list[str] = []
+sys.addaudithook(lambda event, args: LISTED.append(str(args[0])) if event == "os.scandir" else None)
+
+
+def test_parts_and_live_files_are_told_apart(folder: Path) -> None:
+    assert parts_of(folder, "one") == [PartFile(folder, "one"), PartFile(folder, "one", 2)]
+    assert live_files_of(folder, "two") == {PartFile(folder, "two"): [folder / "two.jsonl.live"]}
+    assert {part.name for part in parts_in(folder)} == {"one", "two"}
+
+
+def test_there_are_none_in_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    assert parts_in(tmp_path / "nowhere") == parts_of(tmp_path / "nowhere", "one") == []
+
+
+def test_a_folder_that_stays_as_it_is_is_listed_once(folder: Path) -> None:
+    settle(folder)
+    before = LISTED.count(str(folder))
+    for _ in range(100):
+        parts_of(folder, "one")
+        live_files_of(folder, "two")
+    assert LISTED.count(str(folder)) == before + 1
+
+
+def test_whatever_changes_is_seen_at_once(folder: Path) -> None:
+    settle(folder)
+    assert len(parts_of(folder, "one")) == 2
+    (folder / "one.p3.jsonl").touch()
+    assert len(parts_of(folder, "one")) == 3
+    settle(folder)
+    assert len(parts_of(folder, "one")) == 3
+    (folder / "one.p3.jsonl").unlink()
+    assert len(parts_of(folder, "one")) == 2
+
+
+def test_changes_that_come_close_together_are_seen(folder: Path) -> None:
+    """The clock of a file system may stand still between them."""
+    for number in range(3, 200):
+        (folder / f"one.p{number}.jsonl").touch()
+        assert len(parts_of(folder, "one")) == number

@@ -1,0 +1,91 @@
+"""The page in a process of its own, as its user runs it, and a client that is no browser."""
+
+import http.client
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: Mapping[str, str]  # names in lower case
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        return self.body.decode()
+
+
+class Page:
+    """`agent-logger view` over the sessions of a home."""
+
+    def __init__(self, home: Path, *arguments: str) -> None:
+        self.home = home
+        self.environment = {"PATH": os.environ["PATH"], "HOME": str(home), "TZ": "UTC"}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "agent_logger", "view", "--page-port", "0", *arguments],
+            cwd=home,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stderr
+        said = self.process.stderr.readline()
+        found = re.search(r"http://127\.0\.0\.1:(\d+)(/open\?token=\S+)", said)
+        assert found, said + self.process.stderr.read()
+        self.port, self.way_in = int(found[1]), found[2]
+        self.url = f"http://127.0.0.1:{self.port}"
+
+    def link(self) -> str:
+        """A new one, from a second `agent-logger view`."""
+        line = [sys.executable, "-m", "agent_logger", "view", "--no-open"]
+        said = subprocess.run(
+            line, env=self.environment, capture_output=True, text=True, check=True, timeout=30
+        )
+        (link,) = re.findall(r"http://127\.0\.0\.1:\d+/open\?token=\S+", said.stderr)
+        return str(link)
+
+    def ask(self, path: str, *, method: str = "GET", **headers: str) -> Answer:
+        """With these headers alone; `Host` is ours unless it is given."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
+            given = {"host": f"127.0.0.1:{self.port}"} | {
+                name.replace("_", "-"): it for name, it in headers.items()
+            }
+            for name, value in given.items():
+                connection.putheader(name, value)
+            connection.endheaders()
+            response = connection.getresponse()
+            told = {name.lower(): value for name, value in response.getheaders()}
+            return Answer(response.status, told, response.read())
+        finally:
+            connection.close()
+
+    def cookie(self) -> str:
+        answer = self.ask(self.link().removeprefix(self.url))
+        assert answer.status == 303
+        return answer.headers["set-cookie"].partition(";")[0]
+
+    def stop(self) -> int:
+        self.process.terminate()
+        self.process.communicate(timeout=30)
+        return self.process.returncode
+
+
+@contextmanager
+def showing(home: Path, *arguments: str) -> Iterator[Page]:
+    page = Page(home, "--no-open", *arguments)
+    try:
+        yield page
+    finally:
+        if page.process.poll() is None:
+            page.stop()

@@ -1,0 +1,169 @@
+"""Who may look at the page: the browser that was let in, and no web page in it."""
+
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agent_logger.web.guard import HEADERS
+from agent_logger.web.passes import LINK_SECONDS, Passes
+from agent_logger.web.site import STATIC
+from tests.web.pages import Page, showing
+
+ROUTES = [
+    "/",
+    "/open?token=x",
+    "/sessions",
+    "/search?q=x",
+    f"{STATIC}/page.css",
+    f"{STATIC}/../app.py",
+    "/no-such-page",
+]
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    with showing(tmp_path_factory.mktemp("home")) as page:
+        yield page
+
+
+@pytest.fixture(scope="module")
+def cookie(page: Page) -> str:
+    return page.cookie()
+
+
+FOREIGN = {
+    "another name": {"host": "evil.example:{port}"},
+    "a name that ends like ours": {"host": "127.0.0.1.evil.example:{port}"},
+    "another port": {"host": "127.0.0.1:1"},
+    "no port": {"host": "127.0.0.1"},
+    "every address": {"host": "0.0.0.0:{port}"},
+    "a user": {"host": "a@127.0.0.1:{port}"},
+    "a foreign origin": {"origin": "http://evil.example"},
+    "a foreign port": {"origin": "http://127.0.0.1:1"},
+    "the origin of a file": {"origin": "null"},
+    "our origin over https": {"origin": "https://127.0.0.1:{port}"},
+    "a fetch from another site": {"sec_fetch_site": "cross-site"},
+    "a fetch from another port": {"sec_fetch_site": "same-site"},
+}
+
+
+@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("foreign", FOREIGN.values(), ids=FOREIGN)
+def test_what_comes_from_elsewhere_is_refused(
+    page: Page, cookie: str, route: str, foreign: dict[str, str]
+) -> None:
+    headers = {name: value.format(port=page.port) for name, value in foreign.items()}
+    answer = page.ask(route, cookie=cookie, **headers)
+    assert answer.status in (403, 421)
+    assert "set-cookie" not in answer.headers
+    assert "access-control-allow-origin" not in answer.headers
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LOCALHOST", "[::1]"])
+def test_every_name_of_this_machine_is_ours(page: Page, cookie: str, host: str) -> None:
+    assert page.ask("/", cookie=cookie, host=f"{host}:{page.port}").status == 200
+
+
+@pytest.mark.parametrize("route", ["/", "/sessions", "/search?q=x", "/no-such-page", "/api/v1/sessions"])
+def test_without_a_cookie_there_is_only_a_hint(page: Page, route: str) -> None:
+    name = f"agent_logger_{page.port}"
+    for cookie in ("", "x=y", f"{name}=", f"{name}=1.2.3", f"{name}=9999999999.x.{'0' * 64}"):
+        answer = page.ask(route, cookie=cookie)
+        assert answer.status == 401
+        assert "agent-logger view" in answer.text
+
+
+def test_a_link_works_once(page: Page) -> None:
+    path = page.link().removeprefix(page.url)
+    first, second = page.ask(path), page.ask(path)
+    assert (first.status, first.headers["location"]) == (303, "/")
+    assert "HttpOnly" in first.headers["set-cookie"]
+    assert "SameSite=strict" in first.headers["set-cookie"]
+    assert (second.status, "set-cookie" in second.headers) == (401, False)
+
+
+def test_a_link_and_a_cookie_are_different_things() -> None:
+    passes = Passes(b"k" * 32, 8081)
+    token = passes.link().partition("token=")[2]
+    assert not passes.admits(token)
+    cookie = passes.redeem(token)
+    assert cookie is not None
+    assert passes.admits(cookie)
+    assert passes.redeem(cookie) is None
+
+
+def test_passes_are_of_one_key_one_port_and_some_time() -> None:
+    now = 1000.0
+    passes = Passes(b"k" * 32, 8081, lambda: now)
+    token = passes.link().partition("token=")[2]
+    assert Passes(b"x" * 32, 8081, lambda: now).redeem(token) is None
+    assert Passes(b"k" * 32, 8082, lambda: now).redeem(token) is None
+    later = Passes(b"k" * 32, 8081, lambda: now + LINK_SECONDS + 1)
+    assert later.redeem(token) is None
+    assert Passes(b"k" * 32, 8081, lambda: now + 1).redeem(token)
+
+
+@pytest.mark.parametrize("token", ["", ".", "..", "a.b.c", "9" * 400 + ".x.y", "é.ü.ö", "\0"])
+def test_what_is_no_pass_opens_nothing(token: str) -> None:
+    passes = Passes(b"k" * 32, 8081)
+    assert passes.redeem(token) is None
+    assert not passes.admits(token)
+
+
+@pytest.mark.parametrize("route", [*ROUTES, "/api/v1/sessions"])
+def test_every_answer_carries_the_headers(page: Page, cookie: str, route: str) -> None:
+    for answer in (page.ask(route), page.ask(route, cookie=cookie), page.ask(route, host="evil.example")):
+        for name, value in HEADERS.items():
+            assert answer.headers[name.lower()] == value
+        assert "unsafe" not in answer.headers["content-security-policy"]
+        assert answer.headers["cache-control"].startswith(("no-store", "public, max-age"))
+        assert "server" not in answer.headers
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "CONNECT", "TRACE"])
+def test_a_change_needs_more_than_a_cookie(page: Page, cookie: str, method: str) -> None:
+    for headers in ({}, {"origin": page.url}, {"x_agent_logger": "1"}):
+        assert page.ask("/demo", method=method, cookie=cookie, **headers).status == 403
+
+
+def test_two_hosts_are_none(page: Page, cookie: str) -> None:
+    with socket.create_connection(("127.0.0.1", page.port)) as sock:
+        host = f"Host: 127.0.0.1:{page.port}\r\n"
+        sock.sendall(f"GET / HTTP/1.1\r\n{host}{host}Cookie: {cookie}\r\nConnection: close\r\n\r\n".encode())
+        assert sock.recv(4096).split()[1] in (b"400", b"421")
+
+
+def test_a_websocket_is_refused(page: Page, cookie: str) -> None:
+    upgrade = {"connection": "Upgrade", "upgrade": "websocket", "sec_websocket_key": "x" * 24}
+    answer = page.ask("/", cookie=cookie, **upgrade, sec_websocket_version="13")
+    assert answer.status != 101
+
+
+def test_a_browser_stays_let_in_when_the_page_is_started_anew(tmp_path: Path) -> None:
+    port = _free_port()
+    with showing(tmp_path, "--page-port", str(port)) as page:
+        cookie = page.cookie()
+        assert page.stop() == 0
+    with showing(tmp_path, "--page-port", str(port)) as page:
+        assert page.ask("/", cookie=cookie).status == 200
+
+
+def test_ctrl_c_ends_it_at_once_and_takes_its_word_back(tmp_path: Path) -> None:
+    with showing(tmp_path) as page:
+        assert list((tmp_path / ".agent-logger").glob("page-*.json"))
+        page.process.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        page.process.communicate(timeout=10)
+        assert page.process.returncode == 0
+        assert time.monotonic() - began < 5
+        assert not list((tmp_path / ".agent-logger").glob("page-*.json"))
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as sock:
+        port: int = sock.getsockname()[1]
+    return port
