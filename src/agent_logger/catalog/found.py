@@ -16,7 +16,6 @@ import msgspec
 
 from agent_logger.errors import SourceError
 from agent_logger.store import foreign
-from agent_logger.store.archived import gone
 from agent_logger.store.claude_files import is_id
 from agent_logger.store.layout import agent_files, claude_roots, facts_path
 from agent_logger.store.parts import part_of
@@ -350,6 +349,10 @@ def _opencode_stamps(path: Path) -> list[tuple[str, float, int, str]]:
 
 def _archived_sessions(home: Path, present: Iterable[tuple[str | None, str]]) -> Iterator[Found]:
     """What we have kept of agents, and they have no more."""
+    if not (home / "archive").is_dir():
+        return
+    from agent_logger.store.archived import gone
+
     for it in gone(home, present):
         files = _Files()
         if stat := _stat(str(it.copy.path)):

@@ -83,8 +83,7 @@ def _told_by(found: Found, before: Told | None) -> Told:
     form = format_of(found.agent)
     assert form
     responses = list(form.responses_of(source_of(found)))
-    named = responses[0].session if responses else found.name
-    return Told(named, None, BIT["transcript"], responses)
+    return Told(_named(found, responses), None, BIT["transcript"], responses)
 
 
 def _told_by_log(path: Path) -> Told:
@@ -96,10 +95,11 @@ def _told_by_log(path: Path) -> Told:
 
 
 def _told_by_claude(found: Found, before: Told | None) -> Told:
+    path = Path(found.path)
     source = source_of(found)
-    if foreign.existing(Path(found.path)) != Path(found.path):  # packed, and does not grow
+    if foreign.existing(path) != path:  # a sealed copy in the archive, which does not grow
         responses = list(claude_responses_of(source))
-        return Told(responses[0].session if responses else found.name, None, BIT["transcript"], responses)
+        return Told(_named(found, responses), None, BIT["transcript"], responses)
     known = before.responses if before and may_read_on(before.responses) else None
     rest = Rest(Path(found.path), before.position if before and known is not None else None)
     if rest.restarted:
@@ -109,8 +109,11 @@ def _told_by_claude(found: Found, before: Told | None) -> Told:
     responses = list(claude_responses_of(read, known or ()))
     if known is not None and rest.position.offset and not may_read_on(responses):
         return _told_by_claude(found, None)
-    named = responses[0].session if responses else found.name
-    return Told(named, None, BIT["transcript"], responses, rest.position)
+    return Told(_named(found, responses), None, BIT["transcript"], responses, rest.position)
+
+
+def _named(found: Found, responses: list[ModelResponse]) -> str:
+    return responses[0].session if responses else found.name
 
 
 # ---------------------------------------------------------------- kept

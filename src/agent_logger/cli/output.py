@@ -76,7 +76,7 @@ def _json_escape(match: re.Match[str]) -> str:
 
 def json_lines(lines: Iterable[bytes]) -> None:
     """Print lines of JSON as they are; on a terminal what that would act on is written as `\\uXXXX`."""
-    shown = sys.stdout is not None and sys.stdout.isatty()
+    shown = is_terminal()
     for line in lines:
         click.echo(_shown(line) if shown else line, nl=False)
 

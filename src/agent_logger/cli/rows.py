@@ -3,7 +3,6 @@
 #12 │ Bash  Run the tests                                   3.0 s  $0.0066
 """
 
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -12,7 +11,7 @@ from typing import Any, Literal
 
 import click
 
-from agent_logger.cli.output import width
+from agent_logger.cli.output import is_terminal, width
 from agent_logger.config import no_color
 from agent_logger.export.printable import printable
 
@@ -61,7 +60,7 @@ def _left_by(columns: int, depth: int, note: str) -> int:
 
 
 def print_rows(rows: Iterable[Row], columns: int) -> None:
-    coloured = sys.stdout is not None and sys.stdout.isatty() and not no_color()
+    coloured = is_terminal() and not no_color()
     lines = (_line(row, columns, coloured=coloured) for row in rows)
     while batch := list(islice(lines, BATCH)):
         click.echo("\n".join(batch), color=coloured)
