@@ -88,7 +88,7 @@ def _told_by(found: Found, before: Told | None) -> Told:
 
 def _told_by_log(path: Path) -> Told:
     session = read_session(path, alone=True)
-    session = dataclasses.replace(session, id=own_name(session, path.stem) or session.id)
+    session = msgspec.structs.replace(session, id=own_name(session, path.stem) or session.id)
     responses = list(responses_of_session(session))
     seen: set[Witness] = {it.witness for it in responses} | session.witnesses
     return Told(session.id, session.parent, sum(BIT[it] for it in seen), responses)
