@@ -81,12 +81,10 @@ def count_sessions(database: sqlite3.Connection, wanted: Filter) -> int:
     return int(count)
 
 
-# A branch names the log that it branched off in.
+# A branch of a wire log names the log, whose session may have another name.
 _PARENT = """
-    (SELECT coalesce(min(log.session), own.parent) FROM sources log
-        WHERE log.name = own.parent AND log.agent IS NULL)
+    (SELECT coalesce(min(log.session), own.parent) FROM sources log WHERE log.name = own.parent AND log.agent IS NULL)
 """
-
 _SUMMARY = f"""
     SELECT id, agent, project, title, models, started, ended, exchanges, turns, tool_calls, errors, active_seconds,
         input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cache_write_1h_tokens, nano_usd,
