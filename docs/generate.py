@@ -20,7 +20,7 @@ from agent_logger.capture.proxy import status as proxy_status
 from agent_logger.catalog.calls import CallDetail
 from agent_logger.catalog.metrics import ToolUse
 from agent_logger.catalog.tree import SessionNode
-from agent_logger.cli import COMMANDS, archive, config, find, ls, run, show, usage
+from agent_logger.cli import COMMANDS, archive, checks, config, find, ls, run, search, show, usage
 from agent_logger.config import SETTINGS, Origins, Setting, Written
 from agent_logger.formats.claude_code import records as claude_records
 from agent_logger.formats.events import Event
@@ -198,12 +198,14 @@ GENERATED: dict[str, Callable[[], str]] = {
     "docs/schemas/archive.json": partial(report_schema, "agent-logger archive --json", archive.ArchiveReport),
     "docs/schemas/context.json": partial(report_schema, "agent-logger context --json", Context),
     "docs/schemas/config.json": partial(report_schema, "agent-logger config --json", config.Report),
+    "docs/schemas/doctor.json": partial(report_schema, "agent-logger doctor --json", checks.Examined),
     "docs/schemas/du.json": partial(report_schema, "agent-logger du --json", list[FolderUsage]),
     "docs/schemas/tree.json": partial(report_schema, "agent-logger tree --json", SessionNode),
     "docs/schemas/tail.json": partial(report_schema, "a line of agent-logger tail --json", Event),
     "docs/schemas/find.json": partial(report_schema, "agent-logger find --json", list[find.FoundFile]),
     "docs/schemas/ls.json": partial(report_schema, "agent-logger ls --json", list[ls.SessionRow]),
     "docs/schemas/run.json": partial(report_schema, "agent-logger run --json", run.Report),
+    "docs/schemas/search.json": partial(report_schema, "agent-logger search --json", list[search.HitRow]),
     "docs/schemas/show.json": partial(report_schema, "agent-logger show --json", Session),
     "docs/schemas/show-turn.json": partial(report_schema, "agent-logger show --turn N --json", Turn),
     "docs/schemas/show-wire.json": partial(

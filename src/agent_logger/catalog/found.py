@@ -15,12 +15,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from agent_logger.errors import SourceError
-from agent_logger.formats.claude_code.lines import session_of_line
-from agent_logger.store import foreign, opencode
-from agent_logger.store.agent_sources import codex_meta
-from agent_logger.store.archived import gone
+from agent_logger.store import foreign, histories
 from agent_logger.store.claude_files import is_id
-from agent_logger.store.layout import agent_files, claude_roots, facts_path
+from agent_logger.store.layout import agent_files, agent_folders, claude_roots, facts_path, place_of
 from agent_logger.store.parts import part_of
 
 NO_SESSIONS = ("unattributed", "refused")
@@ -29,6 +26,7 @@ FIRST_BYTES = 1 << 16  # of a file, to see whose it is
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _AGENT = re.compile(r"agent-[^/]+\.jsonl")
 _CLAUDE, _CODEX, _GEMINI, _OPENCODE = "claude-code", "codex", "gemini-cli", "opencode"
+HAVE_HISTORIES = (_CLAUDE, _CODEX)
 
 
 class Found(NamedTuple):
@@ -41,7 +39,12 @@ class Found(NamedTuple):
     modified: float
     size: int
     stamp: str
-    others: tuple[str, ...] = ()  # paths of what belongs to it, where only this says so
+    others: tuple[str, ...] | None = None  # paths of its sub-agents' files; none: the reader looks for them
+
+    @property
+    def prompts_only(self) -> bool:
+        """The path is that of the agent's history, for the session's own file is gone."""
+        return self.agent in HAVE_HISTORIES and self.key != self.path
 
 
 class Remembered:
@@ -65,13 +68,24 @@ def found(home: Path, remembered: Remembered) -> Iterator[Found]:
         yield from own_logs(folder)
     present = set()
     for it in agent_sessions(remembered):
-        present.add((it.agent, it.name))
+        if not it.prompts_only:
+            present.add((it.agent, it.name))
         yield it
     yield from _archived_sessions(home, present)
 
 
 def agent_sessions(remembered: Remembered) -> Iterator[Found]:
     """What other agents have on this machine."""
+    there = set()
+    for it in _files_of_agents(remembered):
+        there.add((it.agent, it.name))
+        yield it
+    for it in _histories(remembered):
+        if (it.agent, it.name) not in there:
+            yield it
+
+
+def _files_of_agents(remembered: Remembered) -> Iterator[Found]:
     for root in claude_roots():
         yield from _claude_sessions(str(root), remembered)
     yield from _codex_sessions(remembered)
@@ -211,10 +225,14 @@ def _claude_folder(entries: list[os.DirEntry[str]], remembered: Remembered) -> I
         if not files.add(entry):
             continue
         agents = _agents_below(folders[name]) if name in folders else []
+        others = []
         for agent in (*agents, *owned.get(name, ())):
-            files.stamp += agent.name
-            files.add(agent)
-        yield Found(entry.path, _CLAUDE, entry.path, name, files.modified, files.size, files.stamp)
+            if files.add(agent):
+                others.append(agent.path)
+                files.stamp += agent.name
+        yield Found(
+            entry.path, _CLAUDE, entry.path, name, files.modified, files.size, files.stamp, tuple(others)
+        )
 
 
 def _agents_below(folder: str) -> list[os.DirEntry[str]]:
@@ -234,6 +252,10 @@ def _owned(loose: list[os.DirEntry[str]], remembered: Remembered) -> dict[str | 
 
 
 def _owner(path: str) -> str | None:
+    from agent_logger.formats.claude_code.lines import (
+        session_of_line,
+    )  # readers are not needed to look around
+
     return session_of_line(next(foreign.chunks(Path(path)), b"")[:FIRST_BYTES].partition(b"\n")[0])
 
 
@@ -273,6 +295,8 @@ def _codex_sessions(remembered: Remembered) -> Iterator[Found]:
 
 
 def _codex_ids(path: str) -> list[str | None] | None:
+    from agent_logger.store.agent_sources import codex_meta
+
     meta = codex_meta(Path(path))
     return [meta.id, meta.spawned_by] if meta else None
 
@@ -332,6 +356,8 @@ def _opencode_sessions(remembered: Remembered) -> Iterator[Found]:
 
 
 def _opencode_stamps(path: Path) -> list[tuple[str, float, int, str]]:
+    from agent_logger.store import opencode
+
     try:
         return opencode.session_stamps(path)
     except (SourceError, OSError):
@@ -340,13 +366,42 @@ def _opencode_stamps(path: Path) -> list[tuple[str, float, int, str]]:
 
 def _archived_sessions(home: Path, present: Iterable[tuple[str | None, str]]) -> Iterator[Found]:
     """What we have kept of agents, and they have no more."""
+    if not (home / "archive").is_dir():
+        return
+    from agent_logger.store.archived import gone
+
     for it in gone(home, present):
         files = _Files()
         if stat := _stat(str(it.copy.path)):
             files.add_stat(stat, "")
         key = f"{it.file}#{it.id}" if it.agent == _OPENCODE else str(it.file)
-        others = tuple(map(str, it.others))
+        others = tuple(map(str, it.others)) or None
         yield Found(key, it.agent, str(it.file), it.id, it.modified, files.size, files.stamp, others)
+
+
+def _histories(remembered: Remembered) -> Iterator[Found]:
+    """What was ever typed, also in sessions whose file is there."""
+    for agent in HAVE_HISTORIES:
+        for folder in agent_folders(place_of(agent)):
+            path = f"{folder}/{histories.FILE}"
+            if stat := _stat(path):
+                files = _Files()
+                files.add_stat(stat, "")
+                for told in remembered.told(path, files.stamp, partial(_typed, path)):
+                    name, modified, size = told
+                    yield Found(f"{path}#{name}", agent, path, name, modified, size, f"{modified}:{size}")
+
+
+def _typed(path: str) -> list[tuple[str, float, int]]:
+    found = histories.prompts_in(Path(path))
+    return [
+        (
+            name,
+            max((it.at.timestamp() for it in told if it.at), default=0.0),
+            sum(len(it.text) for it in told),
+        )
+        for name, told in found.items()
+    ]
 
 
 def _stat(path: str) -> os.stat_result | None:

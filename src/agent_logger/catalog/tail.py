@@ -210,7 +210,7 @@ def _files_of(it: Found) -> Iterable[Path]:
         return [*plain, *live]
     if it.agent == "claude-code":
         return [path, *sorted(path.with_suffix("").glob("subagents/*.jsonl"))]
-    return [path, *map(Path, it.others)]
+    return [path, *map(Path, it.others or ())]
 
 
 def _whole(it: Found) -> Iterator[Session]:

@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache, partial
 from pathlib import Path, PurePosixPath
 
@@ -20,9 +20,10 @@ MOST_SIDE_BYTES = 16 << 20  # of a tool's result in a file of its own
 FIRST_BYTES = 1 << 16  # of a file, to see whose it is
 
 
-def claude_source(path: Path) -> Source:
+def claude_source(path: Path, agents: Iterable[str] | None = None) -> Source:
     """A Claude Code session by its main file, with its sub-agents in every layout there was:
-    `<session>/subagents/`, and in older ones `subagents/` of the project or beside the session.
+    `<session>/subagents/`, and in older ones `subagents/` of the project or beside the session. `agents`: the names of
+    their files from the session's folder on, if somebody has found them already.
 
     Files are opened when they are read. Raises `SourceError` for what is no regular file, and `OSError`.
     """
@@ -30,7 +31,8 @@ def claude_source(path: Path) -> Source:
         os.lstat(path)
         raise SourceError(f"{path}: not a regular file")
     folder, stem = path.parent, path.name.removesuffix(".jsonl")
-    agents = [*_own_agents(folder, stem), *_others_agents(folder, stem)]
+    if agents is None:
+        agents = [*_own_agents(folder, stem), *_others_agents(folder, stem)]
     return Source(
         main=_file(folder, path.name),
         others=[_file(folder, name) for name in dict.fromkeys(agents)],
