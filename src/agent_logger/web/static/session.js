@@ -5,7 +5,16 @@ const reading = document.querySelector("[data-session]");
 const url = reading.dataset.session;
 const conversation = document.getElementById("conversation");
 
-const parse = html => document.createRange().createContextualFragment(html); // made and escaped by the server
+function parse(html) {
+  const fragment = document.createRange().createContextualFragment(html); // made and escaped by the server
+  reachable(fragment);
+  return fragment;
+}
+
+// What is wider than its room can be scrolled by keyboard too.
+function reachable(within) {
+  for (const it of within.querySelectorAll(".numbered .code")) it.tabIndex = 0;
+}
 
 async function get(address) {
   const answer = await fetch(address);
@@ -167,4 +176,5 @@ listen(`${url}/events`, {
 
 watch(document);
 look();
+reachable(document);
 if (location.hash) show(location.hash);
