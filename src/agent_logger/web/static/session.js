@@ -142,13 +142,21 @@ function setFollowing(on) {
   following = on;
   follow.classList.toggle("on", on);
   follow.textContent = on ? "Following" : "Follow";
-  if (on) scrollTo({ top: document.documentElement.scrollHeight });
+  if (on) toBottom();
 }
 follow.addEventListener("click", () => setFollowing(!following));
-for (const kind of ["wheel", "touchmove"]) addEventListener(kind, () => { if (following && !bottom()) setFollowing(false); }, { passive: true });
-addEventListener("keydown", event => {
-  if (["PageUp", "ArrowUp", "Home", "k", "K"].includes(event.key) && following) setFollowing(false);
-});
+
+// Whoever goes up wants to read: by wheel or key at once, by finger or scroll bar as soon as the page has moved.
+let own = 0; // when we scrolled ourselves
+let last = scrollY;
+const toBottom = () => { own = performance.now(); scrollTo({ top: document.documentElement.scrollHeight }); };
+const stop = () => { if (following) setFollowing(false); };
+addEventListener("wheel", event => { if (event.deltaY < 0) stop(); }, { passive: true });
+addEventListener("keydown", event => { if (["PageUp", "ArrowUp", "Home", "k", "K"].includes(event.key)) stop(); });
+addEventListener("scroll", () => {
+  if (scrollY < last - 5 && !bottom() && performance.now() - own > 300) stop();
+  last = scrollY;
+}, { passive: true });
 
 let renewing = Promise.resolve();
 async function renew() {
@@ -165,11 +173,11 @@ async function renew() {
   const head = new DOMParser().parseFromString(await get(`${url}/head`), "text/html").getElementById("session-head");
   if (head) document.getElementById("session-head").replaceWith(head);
   const more = conversation.querySelectorAll(".turn").length - before;
-  if (following) scrollTo({ top: document.documentElement.scrollHeight });
+  if (following) toBottom();
   else if (more > 0 && !bottom()) follow.textContent = `${more} new below`;
 }
 
-listen(`${url}/events`, {
+listen(`${url}/events?state=${reading.dataset.state}`, {
   live: () => { follow.hidden = false; },
   changed: () => { renewing = renewing.then(renew).catch(() => {}); },
 });
