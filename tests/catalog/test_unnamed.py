@@ -1,11 +1,11 @@
 """Gemini CLI names no session on the wire; its files do."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.unnamed import is_told_by, name_among
