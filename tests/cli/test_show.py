@@ -17,7 +17,7 @@ from tests.export.hostile import HOSTILE
 from tests.export.sessions import all_tools, call, hostile, turn, with_agents
 
 from agent_logger.cli.output import width
-from agent_logger.cli.rows import fitted, folded, row_text
+from agent_logger.cli.rows import Row, fitted, folded, row_text
 from agent_logger.cli.session_text import SessionText, session_lines
 from agent_logger.export.printable import printable
 from agent_logger.session import Block, Exchange, Session
@@ -258,6 +258,16 @@ def test_only_our_own_colours_reach_a_terminal(arguments: list[str], tmp_path: P
 def test_colours_are_only_for_terminals(run: Run, tmp_path: Path) -> None:
     assert "\x1b[" not in run("show", RECORDED).stdout
     assert "\x1b[" in on_terminal(["show", str(RECORDED)], tmp_path)
+
+
+def test_a_row_drives_no_terminal_whatever_it_is_made_of() -> None:
+    row = Row((("\x1b[2J", "strong"), ("\u202e", "")), number="\x07", note="\r")
+    assert row_text(row, 40).split() == ["\\x07", "\\x1b[2J\\u202e", "\\r"]
+
+
+def test_colours_that_a_command_printed_are_left_out() -> None:
+    session = of_one_turn(call(1, "Bash", {"command": "ls"}, "\x1b[31mred\x1b[0m\x1b]0;t\x07 and\r\nmore"))
+    assert "        red and\n        more" in text(session)
 
 
 texts = st.lists(st.sampled_from(HOSTILE) | st.characters(), max_size=30).map("".join)

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -89,6 +90,25 @@ def test_every_session_is_as_it_was_after_its_agent_deleted_it(home: Path, own: 
 
 def _is_kept(path: Path, own: Path) -> bool:
     return path.is_relative_to(archive_path(own))
+
+
+def test_a_copy_tells_more_than_what_was_typed(home: Path, own: Path) -> None:
+    """The client's history of prompts outlives its sessions: it is asked only where there is no copy."""
+    shutil.copytree(DATA / "claude-cli/2.1.325/interactive_tui/home", home, dirs_exist_ok=True)
+    before = sessions(own)
+    run(own)
+    shutil.rmtree(home / ".claude" / "projects")
+    assert sessions(own) == before
+
+
+def test_keys_that_the_client_keeps_beside_its_sessions_are_not_copied(home: Path, own: Path) -> None:
+    claude(home, "{}", "sessions/4711.json")
+    claude(home, "secret", "sessions/key.pem")
+    claude(home, "secret", ".credentials.json")
+    claude(home, "{}", "settings.json")
+    claude(home, "old\n", f"sessions/{SESSION}.jsonl")
+    run(own)
+    assert list(kept(own)) == [f"sessions/{SESSION}.jsonl"]
 
 
 def database(home: Path) -> Path:
@@ -363,3 +383,26 @@ def test_restore_shows_what_it_will_write_and_asks(home: Path, own: Path) -> Non
     assert time.time() - path.stat().st_mtime < 100
     again = subprocess.run([*command, "--yes"], capture_output=True, text=True, check=False)
     assert (again.returncode, again.stderr.split(":")[0]) == (0, "nothing to do")
+
+
+# ---------------------------------------------------------------- going on
+
+
+def test_watching_keeps_what_comes_until_it_is_stopped(home: Path, own: Path) -> None:
+    claude(home, "one\n")
+    command = [sys.executable, "-m", "agent_logger", "archive", "--watch"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout
+            assert process.stdout.readline().startswith(
+                "1 files: 1 new, 0 grown, 0 rewritten; 4 bytes copied"
+            )
+            claude(home, "one\ntwo\n")
+            assert process.stdout.readline().startswith(
+                "1 files: 0 new, 1 grown, 0 rewritten; 4 bytes copied"
+            )
+            process.send_signal(signal.SIGINT)
+            assert process.wait(30) == 130
+        finally:
+            process.kill()
+    assert kept(own)[f"projects/-p/{SESSION}.jsonl"] == b"one\ntwo\n"

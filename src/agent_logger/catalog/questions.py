@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from agent_logger.catalog.columns import BIT, WITNESS_SETS, micros_of, time_of
-from agent_logger.catalog.database import hashed, listed
+from agent_logger.catalog.database import hashed, listed, restored, storable
 from agent_logger.catalog.found import Found
 from agent_logger.catalog.live import AT_WORK_SECONDS, LIVE_SECONDS, is_live
 from agent_logger.catalog.summary import Filter, SessionSummary
 from agent_logger.prices import price_date
 from agent_logger.session import Cost, Usage
+from agent_logger.store.layout import claude_roots
+from agent_logger.store.running import running_sessions
 
 Order = Literal["active", "started", "cost", "tokens", "turns", "exchanges", "duration"]
 ORDERS: Mapping[Order, str] = {
@@ -41,7 +43,10 @@ def since(at: datetime) -> int:
 # ---------------------------------------------------------------- sessions
 
 
-_LIVE = f"? - modified < CASE in_flight WHEN 0 THEN {LIVE_SECONDS} ELSE {AT_WORK_SECONDS} END"
+_LIVE = f"""
+    (? - modified < CASE in_flight WHEN 0 THEN {LIVE_SECONDS} ELSE {AT_WORK_SECONDS} END
+        OR id IN (SELECT value FROM json_each(?)))
+"""
 
 
 def _where(wanted: Filter) -> tuple[str, list[object]]:
@@ -54,10 +59,16 @@ def _where(wanted: Filter) -> tuple[str, list[object]]:
         ("started < ?", wanted.until and since(wanted.until)),
         ("nano_usd >= ?", wanted.min_cost_usd and wanted.min_cost_usd * 1e9),
         ("witnesses & ?", wanted.witness and BIT.get(wanted.witness, 0)),
-        (_LIVE, time.time() if wanted.live else None),
     ]
-    given = [(term, value) for term, value in terms if value is not None and value != ""]
-    return " AND ".join(term for term, _ in given) or "1", [value for _, value in given]
+    given = [
+        (term, [storable(value) if isinstance(value, str) else value])
+        for term, value in terms
+        if value is not None and value != ""
+    ]
+    if wanted.live:
+        live = _Live()
+        given.append((_LIVE, [live.now, listed(live.running)]))
+    return " AND ".join(term for term, _ in given) or "1", [value for _, values in given for value in values]
 
 
 def session_ids(
@@ -90,19 +101,32 @@ _SUMMARY = f"""
 def summaries(database: sqlite3.Connection, ids: Sequence[str]) -> list[SessionSummary]:
     """In this order; those that are not there are left out."""
     given = (listed(ids),)
-    paths: dict[str, list[Path]] = {}
+    sources: dict[str, list[Found]] = {}
     query = """
-        SELECT session, path FROM sources WHERE session IN (SELECT value FROM json_each(?))
-        ORDER BY agent IS NULL, key
+        SELECT session, key, agent, path, name, modified, size, stamp FROM sources
+        WHERE session IN (SELECT value FROM json_each(?)) ORDER BY agent IS NULL, key
     """
-    for session, path in database.execute(query, given):
-        paths.setdefault(session, []).append(Path(path))
-    now = time.time()
-    found = {row[0]: _summary(row, paths.get(row[0], []), now) for row in database.execute(_SUMMARY, given)}
+    for session, *source in database.execute(query, given):
+        sources.setdefault(session, []).append(Found(*map(_restored, source)))
+    live = _Live()
+    found = {
+        row[0]: _summary(row, sources.get(row[0], []), live) for row in database.execute(_SUMMARY, given)
+    }
     return [found[name] for name in ids if name in found]
 
 
-def _summary(row: Sequence[Any], paths: list[Path], now: float) -> SessionSummary:
+class _Live:
+    """Which sessions somebody is at: their agent says so, or they were written to just now."""
+
+    def __init__(self) -> None:
+        self.now = time.time()
+        self.running = running_sessions(claude_roots())
+
+    def holds(self, name: str, modified: float, *, in_flight: bool) -> bool:
+        return name in self.running or is_live(modified, self.now, in_flight=in_flight)
+
+
+def _summary(row: Sequence[Any], sources: list[Found], live: _Live) -> SessionSummary:
     (
         name,
         agent,
@@ -161,8 +185,9 @@ def _summary(row: Sequence[Any], paths: list[Path], now: float) -> SessionSummar
         peak_context_tokens=peak,
         witnesses=WITNESS_SETS[bits],
         parent=parent if parent != name else None,
-        live=is_live(modified, now, in_flight=bool(at_work)),
-        paths=tuple(dict.fromkeys(paths)),
+        live=live.holds(name, modified, in_flight=bool(at_work)),
+        paths=tuple(dict.fromkeys(Path(it.path) for it in sources)),
+        prompts_only=bool(sources) and all(it.prompts_only for it in sources),
     )
 
 
@@ -191,7 +216,9 @@ def tell_forks_inside(database: sqlite3.Connection) -> list[str]:
 def called(database: sqlite3.Connection, wanted: str) -> list[str]:
     """The sessions that are meant: by id, by the name of a log or its path; else all that begin so."""
     for where in ("id = ?1", "id IN (SELECT session FROM sources WHERE name = ?1 OR path = ?1)", _BEGINS):
-        rows = database.execute(f"SELECT id FROM sessions WHERE {where} ORDER BY active DESC", (wanted,))
+        rows = database.execute(
+            f"SELECT id FROM sessions WHERE {where} ORDER BY active DESC", (storable(wanted),)
+        )
         if found := [name for (name,) in rows]:
             return found
     return []
@@ -231,5 +258,9 @@ def sources_of(database: sqlite3.Connection, session: str) -> list[Found]:
         """,
         (session,),
     )
-    found = (Found(*row) for row in rows)
+    found = (Found(*map(_restored, row)) for row in rows)
     return [it._replace(others=tuple(json.loads(str(it.others)))) if it.others else it for it in found]
+
+
+def _restored(value: Any) -> Any:
+    return restored(value) if isinstance(value, str) else value

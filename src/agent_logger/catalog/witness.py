@@ -8,6 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from agent_logger.catalog.columns import BIT, micros_of, time_of, tokens_of
+from agent_logger.catalog.database import storable
 from agent_logger.catalog.found import Found
 from agent_logger.catalog.unnamed import own_name
 from agent_logger.errors import SourceError
@@ -22,6 +23,7 @@ from agent_logger.session import Session, Usage, Witness
 from agent_logger.store import foreign, opencode
 from agent_logger.store.agent_sources import codex_sources, gemini_cli_source
 from agent_logger.store.follow import Position, Rest
+from agent_logger.store.histories import session_in
 from agent_logger.store.projects import project_of
 from agent_logger.store.read import read_session
 from agent_logger.store.sources import claude_source
@@ -39,6 +41,8 @@ class Told(NamedTuple):
 
 def session_of(found: Found) -> Session:
     """Raises `SourceError`, `OSError`."""
+    if found.agent and found.prompts_only:
+        return session_in(Path(found.path), found.agent, found.name)
     form = format_of(found.agent) if found.agent else None
     return form.session_of(source_of(found)) if form else read_session(Path(found.path))
 
@@ -67,7 +71,10 @@ def source_of(found: Found) -> Source:
 def told_by(found: Found, before: Told | None = None) -> Told:
     """All that was billed; reading on from what was told before, where that can be done. Raises as `session_of`."""
     told = _told_by(found, before)
-    return told._replace(responses=[_of_its_project(it) for it in told.responses])
+    responses = [_of_its_project(it) for it in told.responses]
+    if not all(map(_is_whole, responses)):
+        responses = [_made_whole(it) for it in responses]
+    return told._replace(responses=responses)
 
 
 def _of_its_project(it: ModelResponse) -> ModelResponse:
@@ -75,9 +82,24 @@ def _of_its_project(it: ModelResponse) -> ModelResponse:
     return it if project == it.project else msgspec.structs.replace(it, project=project)
 
 
+TEXTS = ("message_id", "request_id", "model", "tier", "session", "project", "agent", "thread")
+
+
+def _is_whole(it: ModelResponse) -> bool:
+    """Most are plain ASCII."""
+    return f"{it.message_id}{it.request_id}{it.model}{it.tier}{it.session}{it.project}{it.agent}{it.thread}".isascii()
+
+
+def _made_whole(it: ModelResponse) -> ModelResponse:
+    texts = {name: value for name in TEXTS if (value := getattr(it, name))}
+    return msgspec.structs.replace(it, **{name: storable(value) for name, value in texts.items()})
+
+
 def _told_by(found: Found, before: Told | None) -> Told:
     if found.agent is None:
         return _told_by_log(Path(found.path))
+    if found.prompts_only:
+        return Told(found.name, None, 0, [])
     if found.agent == "claude-code":
         return _told_by_claude(found, before)
     form = format_of(found.agent)

@@ -77,6 +77,7 @@ class SessionText:
             (f"session {session.id[:8]}", session.agent, session.project),
             (*metrics.models, started, took, money(metrics.cost)),
             (", ".join(counts), tokens(metrics.usage)),
+            ("The agent's file is gone; its history has what was typed." if session.prompts_only else "",),
         )
         for line in lines:
             text = " · ".join(filter(None, line))

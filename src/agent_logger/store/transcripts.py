@@ -32,7 +32,7 @@ from agent_logger.store.git import branch_of
 from agent_logger.store.journal import PART_BYTES
 from agent_logger.store.layout import session_name
 from agent_logger.store.parts import PartFile, live_files_of, parts_of
-from agent_logger.store.read import read_header, read_messages
+from agent_logger.store.read import read_header, read_messages, read_transcript
 from agent_logger.store.transcript_index import sessions_in
 from agent_logger.store.transcript_log import TranscriptLog, folders_in, latest_in
 
@@ -301,7 +301,7 @@ def real(path: Path) -> str:
 
 
 def _described(log: PartFile) -> StoredSession | None:
-    messages, header = read_messages(log), read_header(log)
+    header, messages = read_transcript(log)
     if header is None and not messages:
         return None
     told = (it.get("sessionId") for it in messages)

@@ -3,6 +3,7 @@
 So no page waits for that: it is answered from what is known, and told when more is.
 """
 
+import asyncio
 import logging
 import sqlite3
 import threading
@@ -27,6 +28,7 @@ class Keeper:
         self.ready = threading.Event()  # everything was looked at once
         self._home = home
         self._last_wake = 0.0
+        self._looks = 0
         self._wake = threading.Event()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._keep, name="agent-logger-keeper", daemon=True)
@@ -36,6 +38,15 @@ class Keeper:
         """Somebody looks."""
         self._last_wake = time.monotonic()
         self._wake.set()
+
+    async def seen(self) -> None:
+        """Until whatever is there now was looked at; not for ever."""
+        looks = self._looks
+        for _ in range(100):
+            if self._looks >= looks + 2:  # one may be under way that began before
+                return
+            self.wake()
+            await asyncio.sleep(0.05)
 
     def close(self) -> None:
         self._ended.set()
@@ -56,6 +67,7 @@ class Keeper:
                     log.warning("the catalog: %s", error)
                     self.problem = str(error)
                 self.ready.set()
+                self._looks += 1
                 self._rest()
 
     def _look(self, catalog: Catalog) -> None:
