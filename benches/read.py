@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from _claude_corpus import Corpus
+from agent_logger.catalog.metrics import metrics_of
 from agent_logger.formats.claude_code.responses import responses_of
 from agent_logger.formats.claude_code.session import session_of
 from agent_logger.session import Session, Usage
@@ -43,8 +44,7 @@ def read_sessions(paths: list[Path]) -> None:
 
 def all_metrics(paths: list[Path]) -> None:
     for it in sessions(paths):
-        told = (it.usage, it.tool_calls, it.files, it.context_tokens, it.peak_context_tokens)
-        assert len(told) == 5
+        assert metrics_of(it).turns
 
 
 def read_responses(paths: list[Path]) -> None:

@@ -17,12 +17,15 @@ import compatibility
 import msgspec
 
 from agent_logger.capture.proxy import status as proxy_status
-from agent_logger.cli import COMMANDS, config, find, ls, usage
+from agent_logger.catalog.tree import SessionNode
+from agent_logger.cli import COMMANDS, archive, config, find, ls, rm, run, search, usage
 from agent_logger.config import SETTINGS, Origins, Setting, Written
 from agent_logger.formats.claude_code import records as claude_records
+from agent_logger.formats.events import Event
 from agent_logger.records import KINDS, Kind
 from agent_logger.session import Session
 from agent_logger.store import verify
+from agent_logger.store.context import Context
 from agent_logger.store.usage import FolderUsage
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -190,10 +193,19 @@ GENERATED: dict[str, Callable[[], str]] = {
     "docs/FORMATS.md": formats_page,
     "docs/COMPATIBILITY.md": compatibility.page,
     "docs/config.md": config_page,
+    "docs/schemas/archive.json": partial(report_schema, "agent-logger archive --json", archive.ArchiveReport),
+    "docs/schemas/context.json": partial(report_schema, "agent-logger context --json", Context),
     "docs/schemas/config.json": partial(report_schema, "agent-logger config --json", config.Report),
     "docs/schemas/du.json": partial(report_schema, "agent-logger du --json", list[FolderUsage]),
+    "docs/schemas/tree.json": partial(report_schema, "agent-logger tree --json", SessionNode),
+    "docs/schemas/tail.json": partial(report_schema, "a line of agent-logger tail --json", Event),
     "docs/schemas/find.json": partial(report_schema, "agent-logger find --json", list[find.FoundFile]),
     "docs/schemas/ls.json": partial(report_schema, "agent-logger ls --json", list[ls.SessionRow]),
+    "docs/schemas/rm.json": partial(
+        report_schema, "agent-logger rm --json and prune --json", list[rm.Removed]
+    ),
+    "docs/schemas/run.json": partial(report_schema, "agent-logger run --json", run.Report),
+    "docs/schemas/search.json": partial(report_schema, "agent-logger search --json", list[search.HitRow]),
     "docs/schemas/show.json": partial(report_schema, "agent-logger show --json", Session),
     "docs/schemas/status.json": partial(
         report_schema, "agent-logger status --json", list[proxy_status.ProxyReport]

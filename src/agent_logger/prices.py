@@ -15,13 +15,15 @@ from datetime import UTC, datetime
 from functools import cache, lru_cache
 
 import msgspec
+from msgspec.structs import replace
 
-from agent_logger.session import Cost, Usage
+from agent_logger.session import Cost, Turn, Usage
 
 STANDARD = "standard"
 NO_MODEL = "no model"
 UNKNOWN_MODEL = "unknown model"
 NO_PRICE_FOR_TIER = "no price for tier"
+NO_USAGE = "no usage"
 
 # The words of vendors for what costs the usual price.
 STANDARD_WORDS = frozenset({"", "auto", "default", "on_demand", "standard"})
@@ -92,6 +94,16 @@ def price(usage: Usage, model: str | None, at: datetime | None = None, tier: str
     if isinstance(nano, str):
         return Cost(nano_usd=None, reason=nano)
     return Cost(nano_usd=nano, price_date=price_date())
+
+
+def priced(turn: Turn) -> Turn:
+    """With what it cost, as every reader tells it; as it is, if nothing was billed."""
+    if not turn.is_billed:
+        return turn
+    if turn.usage is None:
+        return replace(turn, cost=Cost(nano_usd=None, reason=NO_USAGE))
+    cost = price(turn.usage, turn.model, turn.started or turn.ended, turn.service_tier)
+    return replace(turn, cost=cost)
 
 
 def nano_usd(tokens: Tokens, model: str | None, at: datetime | None, tier: str | None) -> int | str:

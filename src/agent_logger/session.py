@@ -7,9 +7,10 @@ from the logs, and can be derived again, better, from the same files.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Self
+
+import msgspec
 
 Witness = Literal["wire", "sdk", "run", "transcript", "hook"]
 BlockKind = Literal["text", "thinking", "tool_use", "tool_result", "image", "other"]
@@ -22,8 +23,12 @@ AGENT = "agent:"  # before the id of a sub-agent
 SYNTHETIC = "<synthetic>"  # the model of what a client says in the model's name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
+class Model(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Not a dataclass, which takes several times as long to make, and a folder of sessions holds many; a changed
+    copy is made by `msgspec.structs.replace`."""
+
+
+class Usage(Model, frozen=True, kw_only=True, gc=False):
     """Tokens as they are billed. `input_tokens` leaves out what came from the cache or went into it."""
 
     input_tokens: int = 0
@@ -43,7 +48,7 @@ class Usage:
 
     def __sub__(self, other: Self) -> "Usage":
         """For clients that report a counter: what came since `other`."""
-        return Usage(**{name: getattr(self, name) - getattr(other, name) for name in self.__slots__})
+        return Usage(**{name: getattr(self, name) - getattr(other, name) for name in self.__struct_fields__})
 
     @property
     def context_tokens(self) -> int:
@@ -51,8 +56,7 @@ class Usage:
         return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
+class Cost(Model, frozen=True, kw_only=True, gc=False):
     """Dollars in integers. `None` is unknown, with the reason, and never counts as nothing."""
 
     nano_usd: int | None
@@ -76,8 +80,7 @@ class Cost:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class Block(Model, frozen=True, kw_only=True, gc=False):
     """A piece of a turn, or of the answer its tool calls got."""
 
     kind: BlockKind
@@ -90,8 +93,7 @@ class Block:
     raw: Any = None  # the block as it came, where `text` does not say all of it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCall:
+class ToolCall(Model, frozen=True, kw_only=True, gc=False):
     """A tool use and its result, paired by id. Either may be missing: killed agents leave such."""
 
     id: str | None
@@ -106,8 +108,7 @@ class ToolCall:
     raw: Any = None  # the result as it came, where `result` does not say all of it: pictures
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class Difference(Model, frozen=True, kw_only=True, gc=False):
     """What a witness says of a turn that is not what the turn says."""
 
     field: Literal["usage", "model", "text"]
@@ -115,8 +116,7 @@ class Difference:
     value: Usage | str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class Turn(Model, frozen=True, kw_only=True, gc=False):
     """One model response, and the results of the tools it called."""
 
     message_id: str | None
@@ -141,9 +141,19 @@ class Turn:
         return self.model == SYNTHETIC
 
     @property
+    def is_billed(self) -> bool:
+        """A response of a model that came to something; one without usage was billed too, nobody knows how much."""
+        told = self.usage is not None or bool(self.message_id and self.complete)
+        return told and self.model != SYNTHETIC
+
+    @property
     def tool_calls(self) -> list[ToolCall]:
-        uses = [block for block in self.blocks if block.kind == "tool_use"]
-        results = [block for block in self.blocks if block.kind == "tool_result"]
+        uses, results = [], []
+        for block in self.blocks:
+            if block.kind == "tool_use":
+                uses.append(block)
+            elif block.kind == "tool_result":
+                results.append(block)
         answers = {block.id: block for block in results if block.id}
         used = {use.id for use in uses}
         orphans = [result for result in results if result.id not in used]
@@ -167,8 +177,7 @@ class Turn:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exchange:
+class Exchange(Model, frozen=True, kw_only=True, gc=False):
     """One user input and all that follows until the agent yields."""
 
     number: int
@@ -189,8 +198,7 @@ class Exchange:
         return _cost(self.turns)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubAgent:
+class SubAgent(Model, frozen=True, kw_only=True, gc=False):
     """An agent that another one started, by a tool call."""
 
     thread: str  # its turns'
@@ -200,8 +208,7 @@ class SubAgent:
     description: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
+class Session(Model, frozen=True, kw_only=True, gc=False):
     """One conversation with an agent."""
 
     id: str
@@ -211,7 +218,7 @@ class Session:
     started: datetime | None = None
     ended: datetime | None = None
     exchanges: Sequence[Exchange] = ()
-    side_turns: Sequence[Turn] = field(default=())  # titles, classifiers, warm-ups: outside every exchange
+    side_turns: Sequence[Turn] = ()  # titles, classifiers, warm-ups: outside every exchange
     parent: str | None = None
     agents: Sequence[SubAgent] = ()
 
@@ -345,7 +352,10 @@ TOOL_KINDS: Mapping[ToolKind, frozenset[str]] = {
 def tool_kind(name: str) -> ToolKind:
     if name.startswith("mcp__"):
         return "mcp"
-    return next((kind for kind, names in TOOL_KINDS.items() if name.lower() in names), "other")
+    return _KIND_OF.get(name.lower(), "other")
+
+
+_KIND_OF = {name: kind for kind, names in TOOL_KINDS.items() for name in names}
 
 
 RESUME: Mapping[str, Callable[[str], list[str]]] = {

@@ -1,7 +1,6 @@
 """One session from all who saw it."""
 
 import copy
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from agent_logger.catalog.join import join
 from agent_logger.catalog.ledger import Ledger

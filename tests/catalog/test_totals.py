@@ -1,12 +1,12 @@
 """Totals are sums over rows, whatever they are grouped by."""
 
-from dataclasses import astuple
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import astuple
 
 from agent_logger.catalog.totals import KEYS, By, Total, total, totals
 from agent_logger.session import Cost, Usage

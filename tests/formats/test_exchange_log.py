@@ -3,10 +3,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from agent_logger.formats import sdk_messages
 from agent_logger.formats.exchange_log import from_live, session_of
 from agent_logger.records import Exchange, LiveMessage, LiveStart, Message, SessionStart
+from agent_logger.session import Usage
 
 DATA = Path(__file__).parents[1] / "data"
 STREAMS = sorted(DATA.glob("claude-cli/*/*/*stream*.stdout")) + sorted(
@@ -126,3 +128,30 @@ def test_what_real_clients_print_is_read(path: Path) -> None:
 
 def test_there_are_real_streams_to_read() -> None:
     assert len(STREAMS) > 3
+
+
+def test_what_goes_into_the_cache_for_an_hour_is_told_and_costs_more() -> None:
+    tokens = b'"input_tokens":10,"output_tokens":20,"cache_creation_input_tokens":1000'
+    split = b'"cache_creation":{"ephemeral_5m_input_tokens":400,"ephemeral_1h_input_tokens":600}'
+    usages = [b"{%s}" % tokens, b"{%s,%s,%s}" % (tokens, split, b'"service_tier":"standard"')]
+    messages = [
+        Message(
+            source="assistant",
+            type="text",
+            ts="2026-11-15T08:00:02.000Z",
+            text="x",
+            message_id=f"msg_{number}",
+            model="claude-haiku-4-5",
+            usage=msgspec.Raw(usage),
+        )
+        for number, usage in enumerate(usages)
+    ]
+    session = session_of([START], [exchange(*messages)])
+    plain, hour = session.turns
+    assert plain.usage == Usage(input_tokens=10, output_tokens=20, cache_write_tokens=1000)
+    assert hour.usage == replace(plain.usage, cache_write_1h_tokens=600)
+    assert (plain.service_tier, hour.service_tier) == (None, "standard")
+    # $1, $5, and for the cache $1.25 and $2 a million
+    assert plain.cost and plain.cost.nano_usd == 10 * 1000 + 20 * 5000 + 1000 * 1250
+    assert hour.cost and hour.cost.nano_usd == 10 * 1000 + 20 * 5000 + 400 * 1250 + 600 * 2000
+    assert session.cost.nano_usd == plain.cost.nano_usd + hour.cost.nano_usd

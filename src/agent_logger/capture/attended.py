@@ -20,6 +20,7 @@ def attended(
         stdout=subprocess.DEVNULL,
         stderr=stderr,
         text=True,
+        start_new_session=True,  # a Ctrl-C in the terminal is not meant for it
     )
 
 

@@ -12,7 +12,7 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import IO, Self
 
 from agent_logger.records import Exit
 
@@ -22,12 +22,14 @@ LINGER_SECONDS = 1.0  # for the output of a child that has ended, while its own 
 PATIENCE_SECONDS = 3.0  # between the steps of ending it
 STEPS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 
+OUR_INPUT = 0
+
 Sink = Callable[[bytes], None]
 
 
 class Child:
-    """`given` is written to its standard input, which then ends; `None`: it reads ours. Without `piped` it writes to
-    our outputs. After `timeout` seconds it is to end, and `timed_out` says so."""
+    """`given` is written to its standard input, which then ends; `None`: it reads ours, and with `overhear` by way of
+    us. Without `piped` it writes to our outputs. After `timeout` seconds it is to end, and `timed_out` says so."""
 
     def __init__(
         self,
@@ -36,15 +38,17 @@ class Child:
         cwd: str | None = None,
         env: Mapping[str, str] | None = None,
         given: bytes | None = b"",
+        overhear: Sink | None = None,
         piped: bool = True,
         timeout: float | None = None,
     ) -> None:
         output = subprocess.PIPE if piped else None
-        source = None if given is None else subprocess.PIPE if given else subprocess.DEVNULL
+        fed = subprocess.PIPE if given or overhear else None
+        source = fed or (None if given is None else subprocess.DEVNULL)
         self._process: subprocess.Popen[bytes] = subprocess.Popen(
             argv, cwd=cwd, env=env, stdin=source, stdout=output, stderr=output, bufsize=0
         )
-        self._given = memoryview(given or b"")
+        self._feed = _Feed(self._process.stdin, given or b"", overhear) if self._process.stdin else None
         self.timed_out = False
         self._deadline = None if timeout is None else time.monotonic() + timeout
         self._is_to_end = False
@@ -68,13 +72,13 @@ class Child:
 
     def pump(self, out: Sink, err: Sink) -> Exit:
         """Until it has ended. A sink that raises `BrokenPipeError` gets no more, and the child is told so in turn."""
-        with selectors.DefaultSelector() as selector:
-            self._register(selector, out, err)
+        with selectors.PollSelector() as selector:
+            outputs = self._register(selector, out, err)
             silent_since = time.monotonic()
-            while selector.get_map():
+            while not all(it.closed for it in outputs) or (self._is_fed and self._process.poll() is None):
                 ready = selector.select(LOOK_SECONDS)
                 for key, _ in ready:
-                    key.data(selector, key.fileobj)
+                    key.data(selector)
                 now = time.monotonic()
                 if ready:
                     silent_since = now
@@ -82,6 +86,10 @@ class Child:
                     break
                 self._keep_ending(now)
         return self.wait()
+
+    @property
+    def _is_fed(self) -> bool:
+        return self._feed is not None and not self._feed.stream.closed
 
     def wait(self) -> Exit:
         while True:
@@ -102,24 +110,14 @@ class Child:
 
     # ------------------------------------------------------------ pipes
 
-    def _register(self, selector: selectors.BaseSelector, out: Sink, err: Sink) -> None:
-        for stream, sink in ((self._process.stdout, out), (self._process.stderr, err)):
-            if stream and not stream.closed:
-                selector.register(stream, selectors.EVENT_READ, _reader(sink))
-        if self._process.stdin and not self._process.stdin.closed:
-            os.set_blocking(self._process.stdin.fileno(), False)
-            selector.register(self._process.stdin, selectors.EVENT_WRITE, self._write)
-
-    def _write(self, selector: selectors.BaseSelector, stream: IO[bytes]) -> None:
-        try:
-            self._given = self._given[os.write(stream.fileno(), self._given) :]
-        except BlockingIOError:
-            return
-        except OSError:  # it does not want to know
-            self._given = self._given[:0]
-        if not self._given:
-            selector.unregister(stream)
-            stream.close()
+    def _register(self, selector: selectors.BaseSelector, out: Sink, err: Sink) -> list[IO[bytes]]:
+        pairs = [(self._process.stdout, out), (self._process.stderr, err)]
+        outputs = [(stream, sink) for stream, sink in pairs if stream and not stream.closed]
+        for stream, sink in outputs:
+            selector.register(stream, selectors.EVENT_READ, _reader(stream, sink))
+        if self._feed and self._is_fed:
+            self._feed.register(selector)
+        return [stream for stream, _ in outputs]
 
     # ------------------------------------------------------------ the end
 
@@ -145,8 +143,8 @@ class Child:
             self._process.wait()
 
 
-def _reader(sink: Sink) -> Callable[[selectors.BaseSelector, IO[bytes]], None]:
-    def read(selector: selectors.BaseSelector, stream: IO[bytes]) -> None:
+def _reader(stream: IO[bytes], sink: Sink) -> Callable[[selectors.BaseSelector], None]:
+    def read(selector: selectors.BaseSelector) -> None:
         chunk = os.read(stream.fileno(), READ_BYTES)
         try:
             if chunk:
@@ -158,6 +156,45 @@ def _reader(sink: Sink) -> Callable[[selectors.BaseSelector, IO[bytes]], None]:
             stream.close()
 
     return read
+
+
+class _Feed:
+    """A child's standard input: what it is given, or what we are told ourselves, as fast as it takes it."""
+
+    def __init__(self, stream: IO[bytes], given: bytes, overhear: Sink | None) -> None:
+        self.stream = stream
+        self._rest, self._overhear = memoryview(given), overhear
+        os.set_blocking(stream.fileno(), False)
+
+    def register(self, selector: selectors.BaseSelector) -> None:
+        if self._rest:
+            selector.register(self.stream, selectors.EVENT_WRITE, self._write)
+        elif self._overhear:
+            selector.register(OUR_INPUT, selectors.EVENT_READ, self._read)
+        else:
+            self.stream.close()
+
+    def _read(self, selector: selectors.BaseSelector) -> None:
+        selector.unregister(OUR_INPUT)
+        try:
+            chunk = os.read(OUR_INPUT, READ_BYTES)
+        except OSError:
+            chunk = b""
+        if self._overhear:
+            self._overhear(chunk)  # nothing: that was the end
+        self._rest, self._overhear = memoryview(chunk), self._overhear if chunk else None
+        self.register(selector)
+
+    def _write(self, selector: selectors.BaseSelector) -> None:
+        try:
+            self._rest = self._rest[os.write(self.stream.fileno(), self._rest) :]
+        except BlockingIOError:
+            return
+        except OSError:  # it does not want to know
+            self._rest, self._overhear = self._rest[:0], None
+        if not self._rest:
+            selector.unregister(self.stream)
+            self.register(selector)
 
 
 def in_foreground() -> bool:
@@ -180,7 +217,7 @@ def exit_of(returncode: int) -> Exit:
     return Exit(status=returncode, signal=None)
 
 
-def end_as(exited: Exit) -> Any:
+def end_as(exited: Exit) -> int:
     """End this process as the child ended: by the same signal, else the status for the caller to return."""
     if exited.signal is not None:
         import resource
@@ -189,4 +226,4 @@ def end_as(exited: Exit) -> Any:
         with contextlib.suppress(OSError, ValueError):  # KILL and STOP have no handler
             signal.signal(exited.signal, signal.SIG_DFL)
         os.kill(os.getpid(), exited.signal)
-    return 128 + exited.signal if exited.signal else exited.status
+    return 128 + exited.signal if exited.signal else exited.status or 0

@@ -23,6 +23,7 @@ from agent_logger.store.clock import CLOCK
 from agent_logger.store.facts import label_session
 
 log = logging.getLogger("agent_logger")
+STARTED = b'{"type":"system","subtype":"run_started"}'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +36,7 @@ class Start:
     resumed_from: str | None = None
     goes_on: bool = False  # there was something before it
     label: str | None = None
+    owes_result: bool = True  # else its exit alone tells whether it failed
 
 
 class _Sessions(Protocol):
@@ -67,10 +69,15 @@ class Recording:
             know(folder)
             began = replace(start.began, argv=[_redacted(it) for it in start.argv])
             self._sessions = SessionWriter(folder, resumed_from=start.resumed_from, began=began)
-        if start.prompt is not None:
-            self._attempt(lambda: self._input(start.prompt or ""))
+        if start.prompt is None:
+            self.note(STARTED)  # so that there is a log from now on, whatever comes
+        else:
+            self.prompt(start.prompt)
 
     # ------------------------------------------------------------ as it comes
+
+    def prompt(self, text: str) -> None:
+        self._attempt(lambda: self._input(text))
 
     def out(self, chunk: bytes) -> list[Event]:
         return [event for it in self.output.feed(chunk) for event in self._message(it)]
@@ -79,8 +86,8 @@ class Recording:
         for message in self.errors.feed(chunk):
             self._message(message)
 
-    def given(self, line: bytes) -> None:
-        """What somebody says to the run while it runs."""
+    def note(self, line: bytes) -> None:
+        """Something else that is known of the run, as the JSON of a message."""
         self._message(sdk_messages.read(line))
 
     def ended(self, exited: Exit | None) -> list[Event]:
@@ -97,6 +104,8 @@ class Recording:
         return self.outcome.metadata(**self._known, lost=lost, log=str(path) if path else None)
 
     def failure(self, exited: Exit | None, *, timed_out: bool = False) -> Failure | None:
+        if not (self._start.owes_result or self.outcome.results or timed_out):
+            return Failure.OTHER if exited is None or exited.signal or exited.status else None
         return self.outcome.failure(exited, self.errors.last, timed_out=timed_out)
 
     # ------------------------------------------------------------ the work

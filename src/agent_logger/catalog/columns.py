@@ -3,10 +3,10 @@
 An `Entry` is one row taken out, and what two copies of a response make together is said here.
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from struct import Struct
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -16,6 +16,10 @@ from agent_logger.session import MAIN, Usage, Witness
 
 WITNESSES: tuple[Witness, ...] = ("wire", "transcript", "sdk", "run", "hook")
 BIT = {witness: 1 << number for number, witness in enumerate(WITNESSES)}
+WITNESS_SETS = tuple(
+    frozenset(witness for number, witness in enumerate(WITNESSES) if bits >> number & 1)
+    for bits in range(1 << len(WITNESSES))
+)
 
 LATEST = 253_000_000_000_000_000  # microseconds, in 9987; near the end of time no zone can be computed
 NEVER = -1
@@ -115,21 +119,22 @@ def tokens_of(usage: Usage | None) -> Tokens | None:
     return tokens if -MOST_TOKENS < min(tokens) <= max(tokens) < MOST_TOKENS else None
 
 
-T = TypeVar("T", bound=Hashable)
+T = TypeVar("T", Kind, Place)
 
 
 class Shared(Generic[T]):
-    """What many rows have in common, by number."""
+    """What many rows have in common, by number. Asked for by plain tuples, which are quicker to make."""
 
-    def __init__(self) -> None:
-        self._numbers: dict[T, int] = {}
+    def __init__(self, make: Callable[[Iterable[Any]], T]) -> None:
+        self._make: Callable[[Iterable[Any]], T] = make
+        self._numbers: dict[tuple[str | None, ...], int] = {}
         self.all: list[T] = []
 
-    def number(self, it: T) -> int:
+    def number(self, it: tuple[str | None, ...]) -> int:
         number = self._numbers.get(it)
         if number is None:
             number = self._numbers[it] = len(self.all)
-            self.all.append(it)
+            self.all.append(self._make(it))
         return number
 
 
@@ -142,8 +147,8 @@ class Columns:
     def __init__(self) -> None:
         self._ids: list[str | None] = []
         self._data = bytearray()
-        self._kinds: Shared[Kind] = Shared()
-        self._places: Shared[Place] = Shared()
+        self._kinds = Shared(Kind._make)
+        self._places = Shared(Place._make)
 
     def __len__(self) -> int:
         return len(self._ids)
@@ -157,8 +162,8 @@ class Columns:
         kinds, places = self._kinds, self._places
         return Entry(
             row.message_id,
-            kinds.all[kinds.number(Kind(row.family, row.model, row.tier))],
-            places.all[places.number(Place(row.session, row.project, row.agent, row.thread))],
+            kinds.all[kinds.number((row.family, row.model, row.tier))],
+            places.all[places.number((row.session, row.project, row.agent, row.thread))],
             tokens_of(row.usage),
             micros_of(row.at),
             row.final,

@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from agent_logger.errors import SourceError
-from agent_logger.formats.claude_code.lines import session_of_line
-from agent_logger.store import foreign, opencode
-from agent_logger.store.agent_sources import codex_meta
+from agent_logger.store import foreign
+from agent_logger.store.archived import gone
 from agent_logger.store.claude_files import is_id
 from agent_logger.store.layout import agent_files, claude_roots, facts_path
 from agent_logger.store.parts import part_of
@@ -40,7 +39,7 @@ class Found(NamedTuple):
     modified: float
     size: int
     stamp: str
-    others: tuple[str, ...] = ()  # paths of what belongs to it, where only this says so
+    others: tuple[str, ...] | None = None  # paths of its sub-agents' files; none: the reader looks for them
 
 
 class Remembered:
@@ -62,7 +61,11 @@ class Remembered:
 def found(home: Path, remembered: Remembered) -> Iterator[Found]:
     for folder in log_folders(home):
         yield from own_logs(folder)
-    yield from agent_sessions(remembered)
+    present = set()
+    for it in agent_sessions(remembered):
+        present.add((it.agent, it.name))
+        yield it
+    yield from _archived_sessions(home, present)
 
 
 def agent_sessions(remembered: Remembered) -> Iterator[Found]:
@@ -122,8 +125,8 @@ def log_folders(home: Path) -> list[Path]:
     """Where we have ever written logs to, and they are still there."""
     facts = (_read_fact(line) for line in _fact_lines(home))
     folders = dict.fromkeys(fact.path for fact in facts if fact.type == "log_folder" and fact.path)
-    kept = home / "projects"  # our transcripts, of which nobody needs to be told
-    return [folder for folder in [*map(Path, folders), kept] if folder.is_dir()]
+    kept = str(home / "projects")  # our transcripts, of which nobody needs to be told
+    return [Path(folder) for folder in [*folders, kept] if os.path.isdir(folder)]
 
 
 def _fact_lines(home: Path) -> list[bytes]:
@@ -206,10 +209,14 @@ def _claude_folder(entries: list[os.DirEntry[str]], remembered: Remembered) -> I
         if not files.add(entry):
             continue
         agents = _agents_below(folders[name]) if name in folders else []
+        others = []
         for agent in (*agents, *owned.get(name, ())):
-            files.stamp += agent.name
-            files.add(agent)
-        yield Found(entry.path, _CLAUDE, entry.path, name, files.modified, files.size, files.stamp)
+            if files.add(agent):
+                others.append(agent.path)
+                files.stamp += agent.name
+        yield Found(
+            entry.path, _CLAUDE, entry.path, name, files.modified, files.size, files.stamp, tuple(others)
+        )
 
 
 def _agents_below(folder: str) -> list[os.DirEntry[str]]:
@@ -229,6 +236,10 @@ def _owned(loose: list[os.DirEntry[str]], remembered: Remembered) -> dict[str | 
 
 
 def _owner(path: str) -> str | None:
+    from agent_logger.formats.claude_code.lines import (
+        session_of_line,
+    )  # readers are not needed to look around
+
     return session_of_line(next(foreign.chunks(Path(path)), b"")[:FIRST_BYTES].partition(b"\n")[0])
 
 
@@ -268,6 +279,8 @@ def _codex_sessions(remembered: Remembered) -> Iterator[Found]:
 
 
 def _codex_ids(path: str) -> list[str | None] | None:
+    from agent_logger.store.agent_sources import codex_meta
+
     meta = codex_meta(Path(path))
     return [meta.id, meta.spawned_by] if meta else None
 
@@ -327,10 +340,23 @@ def _opencode_sessions(remembered: Remembered) -> Iterator[Found]:
 
 
 def _opencode_stamps(path: Path) -> list[tuple[str, float, int, str]]:
+    from agent_logger.store import opencode
+
     try:
         return opencode.session_stamps(path)
     except (SourceError, OSError):
         return []
+
+
+def _archived_sessions(home: Path, present: Iterable[tuple[str | None, str]]) -> Iterator[Found]:
+    """What we have kept of agents, and they have no more."""
+    for it in gone(home, present):
+        files = _Files()
+        if stat := _stat(str(it.copy.path)):
+            files.add_stat(stat, "")
+        key = f"{it.file}#{it.id}" if it.agent == _OPENCODE else str(it.file)
+        others = tuple(map(str, it.others)) or None
+        yield Found(key, it.agent, str(it.file), it.id, it.modified, files.size, files.stamp, others)
 
 
 def _stat(path: str) -> os.stat_result | None:

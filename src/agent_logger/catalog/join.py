@@ -7,7 +7,9 @@ Nothing depends on the order in which sessions come, for they are ranked by what
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from agent_logger.catalog.merge import KNOW_THE_END, agent_of, exchange_of, first, turn_of, utc
 from agent_logger.catalog.same import Copy, Joined, Same, rank_of

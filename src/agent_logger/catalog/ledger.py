@@ -26,7 +26,7 @@ import msgspec
 from agent_logger.catalog.columns import (
     NEVER,
     NOT_REPORTED,
-    WITNESSES,
+    WITNESS_SETS,
     Columns,
     Entry,
     Place,
@@ -36,10 +36,9 @@ from agent_logger.catalog.columns import (
 )
 from agent_logger.catalog.order import same_by_order
 from agent_logger.formats.responses import ModelResponse
-from agent_logger.prices import Tokens, nano_usd, price_date
+from agent_logger.prices import NO_USAGE, Tokens, nano_usd, price_date
 from agent_logger.session import SYNTHETIC, Cost, Usage, Witness
 
-NO_USAGE = "no usage"
 NOBODY = ("", "unknown")
 
 JoinedBy = Literal["message id", "request id", "time", "order"]
@@ -272,9 +271,3 @@ def _row(entry: Entry, facts: _Facts) -> LedgerRow:
         joined_by=JOINED_BY[entry.joined],
         partial=not entry.final,
     )
-
-
-WITNESS_SETS = tuple(
-    frozenset(witness for number, witness in enumerate(WITNESSES) if bits >> number & 1)
-    for bits in range(1 << len(WITNESSES))
-)

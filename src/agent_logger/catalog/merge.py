@@ -6,12 +6,14 @@ blocks are those of the copy that tells most of them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TypeVar
 
+from msgspec.structs import replace
+
 from agent_logger.catalog.columns import NEVER, NOT_REPORTED, Entry, Kind, Place, merged, tokens_of
 from agent_logger.catalog.same import JOINED, RANK, Joined, said_in
+from agent_logger.prices import priced
 from agent_logger.session import (
     Block,
     Difference,
@@ -54,14 +56,13 @@ def turn_of(joined: Joined) -> Turn:
         stop_reason=first(turn.stop_reason for turn in turns),
         blocks=[*told.blocks, *_other_results(told, turns)],
         usage=first(turn.usage for turn in turns if turn.usage and tokens_of(turn.usage) == billed.tokens),
-        cost=first(turn.cost for turn in turns),
         started=first(turn.started for turn in timed) or first(turn.started for turn in turns),
         ended=first(turn.ended for turn in timed) or first(turn.ended for turn in turns),
         witnesses=frozenset().union(*(turn.witnesses for turn in turns)),
         complete=billed.final,
         joined_by=max(joined.joined, key=JOINED.index, default=None),
     )
-    return replace(turn, differences=_differences(turn, turns))
+    return priced(replace(turn, differences=_differences(turn, turns)))
 
 
 def _billed(turns: Sequence[Turn]) -> Entry:

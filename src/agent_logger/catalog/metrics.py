@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from itertools import pairwise
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from operator import sub
 from typing import Any
+
+from msgspec.structs import replace
 
 from agent_logger.catalog.ledger import Ledger
 from agent_logger.catalog.totals import Total, total
@@ -22,7 +24,7 @@ from agent_logger.session import (
     Usage,
 )
 
-LONGEST_PAUSE = 300.0  # seconds of a gap that count as active: longer, and nobody was there
+LONGEST_PAUSE = timedelta(minutes=5)  # of a gap that count as active: longer, and nobody was there
 SHORT_ID = 16  # characters; servers that count give the same ones in every answer
 PATH_LISTS = ("paths", "file_paths")
 
@@ -61,18 +63,19 @@ def metrics_of(session: Session) -> Metrics:
     ledger.add(responses_of_session(session))
     billed = total(ledger.rows())
     calls = list(tool_calls(session))
-    times = sorted(_times(session))
+    files = _files(calls)
+    times = _times(session)
     models = (turn.model for turn in session.turns if turn.model and turn.usage and turn.model != SYNTHETIC)
     return Metrics(
         exchanges=len(session.exchanges),
         turns=billed.responses,
         models=list(dict.fromkeys(models)),
         tools=_tools(calls),
-        files_read=_files(calls, "read"),
-        files_written=_files(calls, "write"),
-        files_edited=_files(calls, "edit"),
+        files_read=files["read"],
+        files_written=files["write"],
+        files_edited=files["edit"],
         wall_seconds=(times[-1] - times[0]).total_seconds() if times else None,
-        active_seconds=_active(times) if times else None,
+        active_seconds=_active(times).total_seconds() if times else None,
         usage=billed.usage,
         output_tokens=billed.usage.output_tokens,
         context_tokens=session.context_tokens,
@@ -100,6 +103,19 @@ def tool_calls(session: Session) -> Iterable[ToolCall]:
             key: object = call.id if call.id and len(call.id) >= SHORT_ID else (number, call.id or place)
             calls[key] = _one(calls[key], call) if key in calls else call
     return calls.values()
+
+
+def count_tool_calls(session: Session) -> tuple[int, int]:
+    """How many, and how many of them failed: as `tool_calls` has them, which takes longer."""
+    calls: dict[object, bool] = {}
+    for number, turn in enumerate(session.turns):
+        for place, block in enumerate(turn.blocks):
+            if block.kind in ("tool_use", "tool_result"):
+                key: object = (
+                    block.id if block.id and len(block.id) >= SHORT_ID else (number, block.id or place)
+                )
+                calls[key] = block.is_error if block.kind == "tool_result" else calls.get(key, False)
+    return len(calls), sum(calls.values())
 
 
 def _one(first: ToolCall, second: ToolCall) -> ToolCall:
@@ -137,40 +153,44 @@ PATCHED = re.compile(
 )
 
 
-def _files(calls: Iterable[ToolCall], kind: ToolKind) -> list[str]:
-    """In the order of first use, without what failed."""
-    paths = (path for call in calls if not call.is_error for found, path in _touched(call) if found == kind)
-    return list(dict.fromkeys(paths))
+def _files(calls: Iterable[ToolCall]) -> dict[ToolKind, list[str]]:
+    """Those that were read, written and edited, in the order of first use, without what failed."""
+    files: dict[ToolKind, dict[str, None]] = {"read": {}, "write": {}, "edit": {}}
+    for call in calls:
+        if not call.is_error:
+            for kind, path in _touched(call):
+                if kind in files:
+                    files[kind][path] = None
+    return {kind: list(paths) for kind, paths in files.items()}
 
 
 def _touched(call: ToolCall) -> Iterator[tuple[ToolKind, str]]:
-    for patched in PATCHED.finditer(_patch(call)):
-        yield "write" if patched[1] == "Add" else "edit", patched[2] or patched[4]
-    if not isinstance(call.input, Mapping):
+    given, kind = call.input, call.kind
+    if kind in ("edit", "shell"):
+        for patched in PATCHED.finditer(_patch(given)):
+            yield "write" if patched[1] == "Add" else "edit", patched[2] or patched[4]
+    if not isinstance(given, dict):
         return
     # One tool of Anthropic's views, creates and edits, and says which in its input.
-    command = call.input.get("command")
-    kind: ToolKind = COMMANDS.get(command, call.kind) if isinstance(command, str) else call.kind
-    for path in _paths(call.input):
-        yield kind, path
+    command = given.get("command")
+    if isinstance(command, str):
+        kind = COMMANDS.get(command, kind)
+    for key in PATH_KEYS:
+        if isinstance(path := given.get(key), str):
+            yield kind, path
+    for key in PATH_LISTS:
+        if isinstance(paths := given.get(key), list):
+            yield from ((kind, path) for path in paths if isinstance(path, str))
 
 
 COMMANDS: Mapping[str, ToolKind] = {"view": "read", "create": "write"}
 
 
-def _patch(call: ToolCall) -> str:
+def _patch(told: Any) -> str:
     """The text of an `apply_patch`: alone, in a field, or in the arguments of a shell."""
-    if call.kind not in ("edit", "shell"):
-        return ""
-    given = call.input.values() if isinstance(call.input, Mapping) else [call.input]
+    given = told.values() if isinstance(told, dict) else [told]
     texts = [text for it in given for text in (it if isinstance(it, list) else [it]) if isinstance(text, str)]
     return "\n".join(text for text in texts if "*** Begin Patch" in text)
-
-
-def _paths(given: Mapping[Any, Any]) -> Iterator[str]:
-    yield from (path for key in PATH_KEYS if isinstance(path := given.get(key), str))
-    lists = (found for key in PATH_LISTS if isinstance(found := given.get(key), list))
-    yield from (path for found in lists for path in found if isinstance(path, str))
 
 
 # ---------------------------------------------------------------- time
@@ -178,21 +198,23 @@ def _paths(given: Mapping[Any, Any]) -> Iterator[str]:
 
 def active_seconds(session: Session) -> float | None:
     """From the first moment to the last, of no pause more than 5 minutes."""
-    times = sorted(_times(session))
-    return _active(times) if times else None
+    times = _times(session)
+    return _active(times).total_seconds() if times else None
 
 
-def _times(session: Session) -> Iterator[datetime]:
+def _times(session: Session) -> list[datetime]:
+    """Every moment that something tells of, in order."""
     turns = session.turns
     spans: list[Session | Exchange | Turn] = [session, *session.exchanges, *turns]
-    ends = (time for it in spans for time in (it.started, it.ended))
-    blocks = (block.at for turn in turns for block in turn.blocks)
-    yield from (_utc(time) for time in (*ends, *blocks) if time)
+    told = [time for it in spans for time in (it.started, it.ended)]
+    told += [block.at for turn in turns for block in turn.blocks]
+    return sorted([time if time.tzinfo else time.replace(tzinfo=UTC) for time in told if time])
 
 
-def _active(times: Sequence[datetime]) -> float:
-    gaps = ((later - sooner).total_seconds() for sooner, later in pairwise(times))
-    return sum(min(gap, LONGEST_PAUSE) for gap in gaps)
+def _active(times: Sequence[datetime]) -> timedelta:
+    gaps = map(sub, times[1:], times)
+    beyond = [gap - LONGEST_PAUSE for gap in gaps if gap > LONGEST_PAUSE]
+    return times[-1] - times[0] - sum(beyond, timedelta())
 
 
 def _utc(time: datetime) -> datetime:

@@ -1,12 +1,14 @@
 """Reading one witness of a session: what it tells of the model's responses, and the session it makes of itself."""
 
 import dataclasses
+import os
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
 from agent_logger.catalog.columns import BIT, micros_of, time_of, tokens_of
+from agent_logger.catalog.database import storable
 from agent_logger.catalog.found import Found
 from agent_logger.errors import SourceError
 from agent_logger.formats.claude_code.responses import may_read_on
@@ -17,7 +19,7 @@ from agent_logger.formats.source import Source
 from agent_logger.formats.table import format_of
 from agent_logger.prices import Tokens
 from agent_logger.session import Session, Usage, Witness
-from agent_logger.store import opencode
+from agent_logger.store import foreign, opencode
 from agent_logger.store.agent_sources import codex_sources, gemini_cli_source
 from agent_logger.store.follow import Position, Rest
 from agent_logger.store.read import read_session
@@ -45,9 +47,12 @@ def source_of(found: Found) -> Source:
     path = Path(found.path)
     match found.agent:
         case "claude-code":
-            return claude_source(path)
+            names = (
+                None if found.others is None else [os.path.relpath(it, path.parent) for it in found.others]
+            )
+            return claude_source(path, names)
         case "codex":
-            source = next(codex_sources([path, *map(Path, found.others)]), None)
+            source = next(codex_sources([path, *map(Path, found.others or ())]), None)
             if source is None:
                 raise SourceError(f"{path}: no session in it")
             return source
@@ -60,6 +65,26 @@ def source_of(found: Found) -> Source:
 
 def told_by(found: Found, before: Told | None = None) -> Told:
     """All that was billed; reading on from what was told before, where that can be done. Raises as `session_of`."""
+    told = _told_by(found, before)
+    if all(map(_is_whole, told.responses)):
+        return told
+    return told._replace(responses=[_made_whole(it) for it in told.responses])
+
+
+TEXTS = ("message_id", "request_id", "model", "tier", "session", "project", "agent", "thread")
+
+
+def _is_whole(it: ModelResponse) -> bool:
+    """Most are plain ASCII."""
+    return f"{it.message_id}{it.request_id}{it.model}{it.tier}{it.session}{it.project}{it.agent}{it.thread}".isascii()
+
+
+def _made_whole(it: ModelResponse) -> ModelResponse:
+    texts = {name: value for name in TEXTS if (value := getattr(it, name))}
+    return msgspec.structs.replace(it, **{name: storable(value) for name, value in texts.items()})
+
+
+def _told_by(found: Found, before: Told | None) -> Told:
     if found.agent is None:
         return _told_by_log(Path(found.path))
     if found.agent == "claude-code":
@@ -79,7 +104,10 @@ def _told_by_log(path: Path) -> Told:
 
 
 def _told_by_claude(found: Found, before: Told | None) -> Told:
-    source = claude_source(Path(found.path))
+    source = source_of(found)
+    if foreign.existing(Path(found.path)) != Path(found.path):  # packed, and does not grow
+        responses = list(claude_responses_of(source))
+        return Told(responses[0].session if responses else found.name, None, BIT["transcript"], responses)
     known = before.responses if before and may_read_on(before.responses) else None
     rest = Rest(Path(found.path), before.position if before and known is not None else None)
     if rest.restarted:

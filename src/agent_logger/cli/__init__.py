@@ -26,6 +26,7 @@ IMPLIED = "start"  # what `agent-logger --port 9000` means
 SECTIONS = {
     "Record": {
         "start": "start recording (the same as no command)",
+        "run": "an agent with recording on, for this child only",
         "proxy": "the proxy alone",
         "demo": "a scripted conversation, recorded and shown; needs no key",
     },
@@ -33,21 +34,28 @@ SECTIONS = {
         "view": "the page alone: see what the agents did, in a browser",
         "ls": "sessions, the newest first",
         "show": "one session, readable",
-        "usage": "tokens and cost by day, week, month, session, model, project, agent",
+        "search": "words in all sessions",
+        "tree": "a session's forks and sub-agents",
+        "tail": "what all live sessions do now",
+        "usage": "tokens and cost by day, week, month, session, model, project, agent, tool",
         "find": "where the file of a session is",
         "export": "a session as one file, for others",
     },
     "Keep": {
+        "archive": "keep what agents delete; --restore puts it back",
         "hook": "what an agent's hooks call; --install sets them up",
     },
     "Check": {
         "status": "is it recording? what was lost?",
         "verify": "read every byte of the logs, report damage",
         "du": "what the logs take on the disk",
+        "rm": "delete what was recorded of a session",
+        "prune": "delete what was recorded of old or large sessions",
     },
     "Set up": {
         "init": "set a project folder up, so that its logs stay out of git",
         "env": "lines to eval in a shell, so that its agents are recorded",
+        "context": "which instructions and settings apply here",
         "config": "every setting, its value and where it came from",
         "completion": "print the completion script for bash, zsh or fish",
     },
@@ -56,6 +64,7 @@ COMMANDS = {name: line for section in SECTIONS.values() for name, line in sectio
 
 EXAMPLES = [
     ("agent-logger demo", "see what it does; needs no key"),
+    ("agent-logger run -- claude", "record this session"),
     ("agent-logger status", "is it recording?"),
     ("agent-logger ls", "which sessions are there?"),
     ("agent-logger usage", "what did my agents cost?"),

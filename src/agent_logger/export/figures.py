@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime
 
-from agent_logger.prices import price
 from agent_logger.redact import hidden
 from agent_logger.session import Cost, ToolCall, Turn, Usage
 
@@ -51,12 +50,6 @@ def tokens(usage: Usage) -> str:
     return f"{short(usage.input_tokens)} in, {short(usage.output_tokens)} out, {short(cached)} cached tokens"
 
 
-def turn_cost(turn: Turn) -> Cost | None:
-    if turn.cost or not turn.usage:
-        return turn.cost
-    return price(turn.usage, turn.model, turn.started or turn.ended, turn.service_tier)
-
-
 def turn_seconds(turn: Turn) -> float | None:
     """How long the model took. Files of agents have the time when a block was whole, which tells nothing of it."""
     return _between(turn.started, turn.ended) if "wire" in turn.witnesses else None
@@ -64,7 +57,7 @@ def turn_seconds(turn: Turn) -> float | None:
 
 def turn_figures(turn: Turn) -> str:
     """What stands in the margin: who answered, how long it took, what it cost."""
-    seconds, cost = turn_seconds(turn), turn_cost(turn)
+    seconds, cost = turn_seconds(turn), turn.cost
     took = "" if seconds is None else seconds_text(seconds)
     return " · ".join(filter(None, (hidden(turn.model or ""), took, money(cost) if cost else "")))
 

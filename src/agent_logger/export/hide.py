@@ -1,8 +1,9 @@
 """Keys taken out of what is shown, on the way from a session to its pieces: nothing reaches a view past this."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from agent_logger.redact import hidden
 from agent_logger.session import ToolCall

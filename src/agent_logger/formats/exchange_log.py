@@ -1,15 +1,17 @@
 """What the lines of an exchange log mean: exchanges in flight, and the session they make."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from agent_logger import session
+from agent_logger.formats.claude_code.records import MessageUsage
+from agent_logger.prices import priced
 from agent_logger.records import AnyRecord, Exchange, LiveMessage, LiveStart, Message, SessionStart
-from agent_logger.session import AGENT, MAIN, Block, BlockKind, Session, SubAgent, Turn, Usage, Witness
+from agent_logger.session import AGENT, MAIN, Block, BlockKind, Session, SubAgent, Turn, Witness
 
 # ---------------------------------------------------------------- live files
 
@@ -119,16 +121,17 @@ def _turns(messages: list[Message], model: str | None, witness: Witness) -> list
             if not key or message.source == "system":
                 continue
         turns[key] = _extended(turns.get(key) or _turn(message, model, witness), message)
-    return list(turns.values())
+    return [priced(turn) for turn in turns.values()]
 
 
 def _turn(message: Message, model: str | None, witness: Witness) -> Turn:
-    parent = message.parent_tool_use_id
+    parent, reported = message.parent_tool_use_id, _reported(message)
     return Turn(
         message_id=message.message_id,
         thread=f"{AGENT}{parent}" if parent else MAIN,
         model=message.model or model,
-        usage=_usage(message),
+        service_tier=reported.service_tier if reported else None,
+        usage=reported.usage() if reported else None,
         started=time_of(message.ts),
         witnesses=frozenset({witness}),
     )
@@ -161,26 +164,13 @@ def _block(message: Message) -> Block:
     )
 
 
-class _Usage(msgspec.Struct, frozen=True):
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_input_tokens: int = 0
-    cache_creation_input_tokens: int = 0
-
-
-def _usage(message: Message) -> Usage | None:
+def _reported(message: Message) -> MessageUsage | None:
     if not message.usage:
         return None
     try:
-        reported = msgspec.json.decode(message.usage, type=_Usage)
+        return msgspec.json.decode(message.usage, type=MessageUsage)
     except msgspec.MsgspecError:
         return None  # not known, rather than wrong
-    return Usage(
-        input_tokens=reported.input_tokens,
-        output_tokens=reported.output_tokens,
-        cache_read_tokens=reported.cache_read_input_tokens,
-        cache_write_tokens=reported.cache_creation_input_tokens,
-    )
 
 
 def _value(raw: msgspec.Raw | msgspec.UnsetType) -> Any:

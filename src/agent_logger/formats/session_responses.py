@@ -1,6 +1,7 @@
 """The model responses of a session, for the ledger: how wire logs and exchange logs enter it."""
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from agent_logger.formats.responses import ModelResponse
 from agent_logger.prices import canonical
@@ -25,7 +26,7 @@ def responses_of_session(session: Session) -> Iterator[ModelResponse]:
     """The responses that were billed. Attempts that came to nothing are turns too, but without usage: they are left
     out. So is what is not a model's, as a tool's result that nobody asked for."""
     for turn in session.turns:
-        if turn.usage or (turn.message_id and turn.complete):
+        if turn.is_billed:
             yield _response(session, turn)
 
 
@@ -44,14 +45,19 @@ def _response(session: Session, turn: Turn) -> ModelResponse:
         thread=turn.thread,
         final=turn.complete,
         reported_cost_usd=None,
-        witness=next((it for it in BEST_FIRST if it in turn.witnesses), "wire"),
+        witness=_best(turn.witnesses),
     )
+
+
+@lru_cache(maxsize=64)
+def _best(witnesses: frozenset[Witness]) -> Witness:
+    return next((it for it in BEST_FIRST if it in witnesses), "wire")
 
 
 def family_of(session: Session, turn: Turn) -> str:
     """Whose ids the turn's are."""
-    by_id = (family for start, family in FAMILY_OF_ID.items() if (turn.message_id or "").startswith(start))
+    for start, family in FAMILY_OF_ID.items():
+        if turn.message_id and turn.message_id.startswith(start):
+            return family
     vendor = (canonical(turn.model or "") or "").partition("/")[0]
-    return (
-        next(by_id, None) or FAMILY_OF_VENDOR.get(vendor) or FAMILY_OF_AGENT.get(session.agent or "", UNKNOWN)
-    )
+    return FAMILY_OF_VENDOR.get(vendor) or FAMILY_OF_AGENT.get(session.agent or "", UNKNOWN)

@@ -5,7 +5,9 @@ one before it, the time, the session, and where the agent was at work.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from agent_logger.formats.claude_code import session as claude_code
 from agent_logger.formats.claude_code.exchanges import prompt_of

@@ -96,8 +96,9 @@ def read_header(log: PartFile) -> SessionHeader | None:
 
 
 def _read_foreign(path: Path) -> Session:
-    """A session in a main file of another agent; of a database the newest."""
-    if not path.exists():
+    """A session in a main file of another agent, or in a copy of it that is sealed; of a database the newest."""
+    path = path.with_name(path.name.removesuffix(foreign.SEALED))
+    if foreign.existing(path) is None:
         raise SourceError(f"{path}: no such log")
     form = recognised(path.absolute().as_posix(), next(foreign.chunks(path), b"")[:FIRST_BYTES])
     if form is None:

@@ -1,13 +1,13 @@
 """From a session's file, wherever an agent keeps it, to what its reader is given."""
 
 import os
-import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache, partial
 from pathlib import Path, PurePosixPath
 
 from agent_logger.errors import SourceError
+from agent_logger.formats.claude_code.agents import agent_of
 from agent_logger.formats.claude_code.lines import session_of_line
 from agent_logger.formats.source import File, Source
 from agent_logger.store import foreign
@@ -19,19 +19,20 @@ MOST_AGENTS = 10_000  # files of sub-agents of one session
 MOST_SIDE_BYTES = 16 << 20  # of a tool's result in a file of its own
 FIRST_BYTES = 1 << 16  # of a file, to see whose it is
 
-_AGENT = re.compile(r"agent-[^/]+\.jsonl")
 
-
-def claude_source(path: Path) -> Source:
+def claude_source(path: Path, agents: Iterable[str] | None = None) -> Source:
     """A Claude Code session by its main file, with its sub-agents in every layout there was:
-    `<session>/subagents/`, and in older ones `subagents/` of the project or beside the session.
+    `<session>/subagents/`, and in older ones `subagents/` of the project or beside the session. `agents`: the names of
+    their files from the session's folder on, if somebody has found them already.
 
     Files are opened when they are read. Raises `SourceError` for what is no regular file, and `OSError`.
     """
-    if not stat.S_ISREG(os.lstat(path).st_mode):
+    if foreign.existing(path) is None:
+        os.lstat(path)
         raise SourceError(f"{path}: not a regular file")
     folder, stem = path.parent, path.name.removesuffix(".jsonl")
-    agents = [*_own_agents(folder, stem), *_others_agents(folder, stem)]
+    if agents is None:
+        agents = [*_own_agents(folder, stem), *_others_agents(folder, stem)]
     return Source(
         main=_file(folder, path.name),
         others=[_file(folder, name) for name in dict.fromkeys(agents)],
@@ -56,15 +57,17 @@ def _others_agents(folder: Path, stem: str) -> Iterator[str]:
 def _agents_in(folder: Path) -> list[str]:
     """In no folder that is a link: a project must not lead us out of it."""
     try:
-        if folder.is_symlink():
+        if not stat.S_ISDIR(os.lstat(folder).st_mode):
             return []
         with os.scandir(folder) as found:
-            names = [
-                it.name for it in found if _AGENT.fullmatch(it.name) and it.is_file(follow_symlinks=False)
-            ]
+            names = {
+                it.name.removesuffix(foreign.SEALED)
+                for it in found
+                if it.name[:6] == "agent-" and it.is_file(follow_symlinks=False)
+            }
     except OSError:
         return []
-    return sorted(names)[:MOST_AGENTS]
+    return sorted(filter(agent_of, names))[:MOST_AGENTS]
 
 
 @lru_cache(maxsize=20_000)  # each session of a project asks it of all agents there
@@ -80,7 +83,7 @@ def _file(folder: Path, name: str) -> File:
 
 def _modified(path: Path) -> float:
     try:
-        return os.lstat(path).st_mtime
+        return os.lstat(foreign.existing(path) or path).st_mtime
     except OSError:
         return 0.0
 

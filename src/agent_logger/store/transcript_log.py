@@ -75,10 +75,10 @@ def logs_in(folder: Path) -> list[PartFile]:
 
 
 def stamp_of(log: PartFile) -> str:
-    """What changes with the log: the names, sizes, times and identities of its files. Raises `OSError`."""
+    """What changes with the log: of its files the names, sizes, and times that nobody can set. Raises `OSError`."""
     paths = [part.existing_path() for part in parts_of(log.folder, log.name)]
     files = ((path.name, path.stat()) for path in paths)
-    return " ".join(f"{name}:{it.st_size}:{it.st_mtime_ns}:{it.st_ino}" for name, it in files)
+    return " ".join(f"{name}:{it.st_size}:{it.st_ctime_ns}:{it.st_ino}" for name, it in files)
 
 
 def modified_ms(log: PartFile) -> int:

@@ -1,7 +1,8 @@
 """From the logs of a transcript to its session: the main one, and those of its sub-agents beside it."""
 
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agent_logger.formats.claude_code.session import session_of
 from agent_logger.formats.json_text import encode

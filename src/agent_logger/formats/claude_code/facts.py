@@ -54,10 +54,12 @@ class Facts:
     def see(self, record: SessionRecord, at: datetime | None) -> None:
         """What every line may tell: where, when, by whom."""
         if at:
-            if self.began is None or at < self.began:
-                self.began = at
-            if self.ended is None or at > self.ended:
+            if self.began is None or self.ended is None:
+                self.began = self.ended = at
+            elif at > self.ended:  # as most are
                 self.ended = at
+            elif at < self.began:
+                self.began = at
         if self.cwd is None:
             self.cwd = record.cwd or None
         if self.session_id is None:

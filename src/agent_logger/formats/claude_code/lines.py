@@ -88,21 +88,20 @@ def records_of(file: File) -> Iterator[tuple[AnyRecord, bytes] | Damage | Torn]:
 
 
 _ROLE = b'"role":"'
-_BY_ROLE = {b"a": "assistant", b"u": "user"}
 ROLE_WITHIN = 1000  # bytes: in front of it stand ids, which are short
-
-
-def _guessed_type(data: bytes) -> str:
-    """By the role, which stands before the long texts where `type` may stand behind them. To be looked at again."""
-    at = data.find(_ROLE, 0, ROLE_WITHIN) + len(_ROLE)
-    return _BY_ROLE.get(data[at : at + 1], "") if at >= len(_ROLE) else ""
+_BY_ROLE = {b"a": ("assistant", _readers["assistant"]), b"u": ("user", _readers["user"])}
+_NOBODY: tuple[str, Reader[Any]] = ("", _other)
 
 
 def read(data: bytes) -> AnyRecord | None:
-    """The record of a line that is as it should be, and nearly all are."""
-    guess = _guessed_type(data)
-    if guess:
-        record: AnyRecord | None = reader_of(guess).exact(data) if is_utf8(data) else None
+    """The record of a line that is as it should be, and nearly all are.
+
+    Its type is guessed by the role, which stands before the long texts where `type` may stand behind them.
+    """
+    at = data.find(_ROLE, 0, ROLE_WITHIN) + len(_ROLE)
+    guess, reader = _BY_ROLE.get(data[at : at + 1], _NOBODY) if at >= len(_ROLE) else _NOBODY
+    if guess and is_utf8(data):
+        record: AnyRecord | None = reader.exact(data)
         if record and record.type == guess:
             return None if guess == "assistant" and _has_no_content(record) else record
     return _read_by_type(data)

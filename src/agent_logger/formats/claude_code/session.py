@@ -7,9 +7,10 @@ Order is that of the lines; the same line twice, as retries leave it, is read on
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from agent_logger.formats.claude_code.agents import AgentLines, Joins, agent_of, meta_of
 from agent_logger.formats.claude_code.exchanges import (
@@ -45,7 +46,7 @@ from agent_logger.formats.claude_code.turns import (
 from agent_logger.formats.human_input import is_interruption
 from agent_logger.formats.source import File, Source
 from agent_logger.session import MAIN, SIDE, Block, Session, Turn
-from agent_logger.wire.jsonl import Damage, Torn
+from agent_logger.wire.jsonl import Damage
 
 AGENT = "claude-code"
 MOST_DAMAGE = 1_000  # places that are kept; all are counted
@@ -117,7 +118,7 @@ class _Reading:
         self._uses: dict[str, TurnLines] = {}  # by the id of a tool call
         self._started_by: dict[str, str] = {}  # the call whose result names an agent
         self._latest: dict[str, TurnLines] = {}  # by thread
-        self._message_ids: dict[str, None] = {}
+        self._message_ids: list[str] = []  # of the main thread, each once
         self._now: datetime | None = None  # the time of the line that is being read
 
     def read_all(self) -> None:
@@ -132,39 +133,36 @@ class _Reading:
         if self._agent:
             self._agent.meta = meta_of(file.name, self._source.text)
         for found in records_of(file):
-            if isinstance(found, Damage):
-                self._damages.add(file.name, found)
-            elif not isinstance(found, Torn):
+            if isinstance(found, tuple):
                 self._record(found[0])
+            elif isinstance(found, Damage):
+                self._damages.add(file.name, found)
 
     def _record(self, record: AnyRecord) -> None:
         self._kinds[record.type] += 1
-        if not isinstance(record, SessionRecord):
-            return
-        uuid = record.uuid
-        if uuid in self._tree.parents:
+        if not isinstance(record, SessionRecord) or record.uuid in self._tree.parents:
             return  # a copy
-        self._now = time_of(record.timestamp)
-        self._facts.see(record, self._now)
-        if not isinstance(record, AssistantRecord | UserRecord):
-            self._facts.take(record, self._now)
+        now = self._now = time_of(record.timestamp)
+        self._facts.see(record, now)
+        take = TAKERS.get(type(record))
+        if take is not _Reading._assistant and take is not _Reading._user:
+            self._facts.take(record, now)
             self._titles.take(record)
         if record.forked_from is not None and self._forked_from is None:
             self._forked_from = _session_of(record.forked_from)
         agent = self._agent_of(record) if self._agent or record.is_sidechain else None
-        exchange = None if agent else self._tree.exchange_of.get(record.parent_uuid)
-        if exchange is None and not agent:
-            exchange = len(self._exchanges)
         begun = len(self._exchanges)
-        self._take(record, agent, exchange)
-        if len(self._exchanges) > begun and agent is None:
+        exchange = None if agent else self._tree.exchange_of.get(record.parent_uuid, begun)
+        if take:
+            take(self, record, agent, exchange)
+        if agent is None and len(self._exchanges) > begun:
             exchange = len(self._exchanges)
-            if uuid:
-                self._tree.begins(exchange, uuid)
-        if exchange and exchange <= len(self._exchanges):
-            self._exchanges[exchange - 1].see(self._now)
-        if uuid:
-            self._tree.add(uuid, record.parent_uuid, exchange)
+            if record.uuid:
+                self._tree.begins(exchange, record.uuid)
+        if exchange:
+            self._exchanges[exchange - 1].see(now)
+        if record.uuid:
+            self._tree.add(record.uuid, record.parent_uuid, exchange)
 
     def _agent_of(self, record: SessionRecord) -> AgentLines | None:
         """The sub-agent that a line is of. Older clients write their lines into the session's file, without a name."""
@@ -184,31 +182,16 @@ class _Reading:
 
     # ------------------------------------------------------------ lines
 
-    def _take(self, record: SessionRecord, agent: AgentLines | None, exchange: int | None) -> None:
-        match record:
-            case AssistantRecord():
-                self._assistant(record, agent, exchange)
-            case UserRecord():
-                self._user(record, agent, exchange)
-            case AttachmentRecord():
-                self._attachment(record, agent, exchange)
-            case ToolUseRecord():
-                self._tool_use(record, agent, exchange)
-            case ToolResultRecord():
-                self._tool_result(record, agent, exchange)
-
     def _user(self, record: UserRecord, agent: AgentLines | None, exchange: int | None) -> None:
         blocks = blocks_of(text_of_message(record.message).content, self._now)
+        others = 0
         for block in blocks:
             if block.kind == "tool_result":
                 self._result(with_side_file(block, record, self._source.text), agent, exchange)
-                if (
-                    isinstance(record.tool_use_result, ToolUseResult)
-                    and record.tool_use_result.agent_id
-                    and block.id
-                ):
-                    self._started_by.setdefault(record.tool_use_result.agent_id, block.id)
-        if blocks and all(block.kind == "tool_result" for block in blocks):
+                self._name_agent(record.tool_use_result, block)
+            else:
+                others += 1
+        if blocks and not others:
             return
         if agent:
             if agent.prompt is None:
@@ -224,6 +207,10 @@ class _Reading:
             self._begin(None, origin)
         else:
             self._command = command_of(record, blocks) or self._command
+
+    def _name_agent(self, told: ToolUseResult | str | list[Any] | None, result: Block) -> None:
+        if isinstance(told, ToolUseResult) and told.agent_id and result.id:
+            self._started_by.setdefault(told.agent_id, result.id)
 
     def _attachment(self, record: AttachmentRecord, agent: AgentLines | None, exchange: int | None) -> None:
         attachment = record.attachment
@@ -279,8 +266,8 @@ class _Reading:
         if agent:
             agent.turns.append(turn)
             return turn
-        if message_id:
-            self._message_ids[message_id] = None
+        if message_id and turn.is_unique:
+            self._message_ids.append(message_id)
         self._exchange(exchange).turns.append(turn)
         return turn
 
@@ -317,11 +304,15 @@ class _Reading:
     def transcript(self, summaries: Mapping[str, str]) -> Transcript:
         facts = self._facts
         session = self._session(summaries)
-        began = facts.began
-        ids = [it for it in self._message_ids if is_unique(it)]
+        descent = Lineage(
+            session=session.id,
+            message_ids=self._message_ids,
+            began=facts.began,
+            forked_from=self._forked_from,
+        )
         return Transcript(
             session=session,
-            lineage=Lineage(session=session.id, message_ids=ids, began=began, forked_from=self._forked_from),
+            lineage=descent,
             branches=self._tree.branches(),
             abandoned=self._tree.abandoned(),
             compactions=facts.compactions,
@@ -370,3 +361,12 @@ def _session_of(told: ForkedFrom | str) -> str | None:
 
 def _told(turns: Iterable[TurnLines]) -> list[Turn]:
     return [turn.told() for turn in turns]
+
+
+TAKERS: Mapping[type[SessionRecord], Callable[[_Reading, Any, AgentLines | None, int | None], None]] = {
+    AssistantRecord: _Reading._assistant,
+    UserRecord: _Reading._user,
+    AttachmentRecord: _Reading._attachment,
+    ToolUseRecord: _Reading._tool_use,
+    ToolResultRecord: _Reading._tool_result,
+}

@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from agent_logger.formats.claude_code.records import (
     AssistantRecord,
@@ -14,6 +16,7 @@ from agent_logger.formats.claude_code.records import (
     UserRecord,
 )
 from agent_logger.formats.wire_log.blocks import answer_blocks
+from agent_logger.prices import priced
 from agent_logger.session import SYNTHETIC, Block, Turn, Usage, Witness
 from agent_logger.wire.dialects import ANTHROPIC
 
@@ -37,9 +40,8 @@ def time_of(timestamp: str | None) -> datetime | None:
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
-@dataclass(slots=True, eq=False)
-class TurnLines:
-    """One response, as far as its lines were read."""
+class TurnLines(msgspec.Struct, eq=False, gc=False):
+    """One response, as far as its lines were read. A Struct, for it is made as often as a `Turn`."""
 
     message_id: str | None
     thread: str
@@ -55,9 +57,9 @@ class TurnLines:
     failed: bool = False  # the client tells of an error in the model's place
     started: datetime | None = None
     ended: datetime | None = None
-    blocks: list[Block] = field(default_factory=list)
-    results: list[Block] = field(default_factory=list)
-    known: set[object] = field(default_factory=set)  # blocks, for lines may repeat them
+    blocks: list[Block] = []
+    results: list[Block] = []
+    known: set[object] = set()  # blocks, for lines may repeat them
 
     def take(self, record: AssistantRecord, message: Message, at: datetime | None) -> list[Block]:
         """Returns the blocks that are new."""
@@ -79,10 +81,12 @@ class TurnLines:
     def see(self, at: datetime | None) -> None:
         if at is None:
             return
-        if self.started is None or at < self.started:
-            self.started = at
-        if self.ended is None or at > self.ended:
+        if self.started is None or self.ended is None:
+            self.started = self.ended = at
+        elif at > self.ended:
             self.ended = at
+        elif at < self.started:
+            self.started = at
 
     def _count(self, reported: MessageUsage, *, final: bool) -> None:
         if final == self.final and reported == self.reported:
@@ -107,7 +111,7 @@ class TurnLines:
         return any(block.kind == "tool_use" for block in self.blocks)
 
     def told(self) -> Turn:
-        return Turn(
+        turn = Turn(
             message_id=self.message_id,
             request_id=self.request_id,
             thread=self.thread,
@@ -121,6 +125,7 @@ class TurnLines:
             witnesses=TRANSCRIPT,
             complete=not self.aborted,
         )
+        return priced(turn)
 
 
 def more_final(usage: Usage, before: Usage, *, final: bool, was_final: bool) -> bool:
@@ -135,19 +140,17 @@ def more_final(usage: Usage, before: Usage, *, final: bool, was_final: bool) -> 
 
 def blocks_of(content: Any, at: datetime | None) -> list[Block]:
     """Of a message's content: a text, or a list. The common kinds are made here, with nothing between, for speed."""
-    if isinstance(content, str):
-        return [Block(kind="text", text=content, at=at)] if content else []
-    return (
-        [_block(part, at) for part in content if isinstance(part, dict)] if isinstance(content, list) else []
-    )
+    if isinstance(content, list):
+        return [_block(part, at) for part in content if isinstance(part, dict)]
+    return [Block(kind="text", text=content, at=at)] if content and isinstance(content, str) else []
 
 
 def _block(part: dict[str, Any], at: datetime | None) -> Block:
     kind = part.get("type")
-    if kind in ("text", "thinking"):
+    if kind == "text" or kind == "thinking":  # not `in`: mypy would not know which
         text = part.get(kind)
         if isinstance(text, str):
-            return Block(kind="text" if kind == "text" else "thinking", text=text, at=at)
+            return Block(kind=kind, text=text, at=at)
     elif kind == "tool_use":
         called, name = part.get("id"), part.get("name")
         if isinstance(called, str) and isinstance(name, str):

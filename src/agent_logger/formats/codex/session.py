@@ -11,8 +11,9 @@ screen. Three things make it more than a list:
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import datetime, timedelta
+
+from msgspec.structs import replace
 
 from agent_logger.formats.codex.lines import AnyLine, Compacted, Context, Event, Item, Record, lines_of
 from agent_logger.formats.codex.meta import Meta

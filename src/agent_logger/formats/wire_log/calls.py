@@ -1,8 +1,11 @@
 """The calls of a wire log while it is read: threads, exchanges, and what came of each call."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 
+from msgspec.structs import replace
+
+from agent_logger.prices import priced
 from agent_logger.session import MAIN, Block, Exchange, Turn
 from agent_logger.wire.dialects import Dialect
 
@@ -27,7 +30,7 @@ class Call:
         if turn is None:
             return None
         usage = None if self.retried and not turn.complete else turn.usage
-        return replace(turn, usage=usage, blocks=[*turn.blocks, *self.results])
+        return priced(replace(turn, usage=usage, blocks=[*turn.blocks, *self.results]))
 
 
 @dataclass(slots=True, eq=False)

@@ -6,11 +6,11 @@ answer is a turn of the exchange that was in flight when its request came.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import takewhile
 
 import msgspec
+from msgspec.structs import replace
 
 from agent_logger.formats.exchange_log import time_of
 from agent_logger.formats.human_input import is_interruption, typed
@@ -38,13 +38,15 @@ def session_of(records: Iterable[object], name: str = "") -> Session:
 
     `name` is the log's, for the session that has no other. Whatever is in the records, nothing is raised.
     """
-    reading = _Reading()
+    reading = Reading()
     for record in records:
         reading.take(record)
     return reading.session(name)
 
 
-class _Reading:
+class Reading:
+    """A wire log while it is read: give it all records in order, and ask for the session at any time."""
+
     def __init__(self) -> None:
         self._start: WireStart | None = None
         self._parent: str | None = None

@@ -1,0 +1,138 @@
+"""Running a command as if we were not there: its output passes on byte for byte, signals reach it, its end is ours.
+
+What passes is recorded on the way, after it was passed on.
+"""
+
+import os
+import select
+import signal
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+from agent_logger.capture.child import Child, in_foreground
+from agent_logger.capture.run_recording import Recording
+from agent_logger.formats.cli_output.events import Event
+from agent_logger.records import Exit
+
+FORWARDED = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+BY_TERMINAL = (
+    signal.SIGINT,
+    signal.SIGQUIT,
+    signal.SIGHUP,
+)  # which the terminal sends to all that run in its foreground
+
+
+def pass_on(
+    child: Child,
+    recording: Recording,
+    *,
+    show: Callable[[list[Event]], None] | None = None,
+    overheard: "Overheard | None" = None,
+) -> Exit:
+    """Until the child has ended. If there is a `show`, it is told of events, and the output is not passed on."""
+
+    def printed(chunk: bytes) -> None:
+        if show is None:
+            write(1, chunk)
+        if overheard:
+            overheard.settle()
+        events = recording.out(chunk)
+        if show:
+            show(events)
+
+    def complained(chunk: bytes) -> None:
+        write(2, chunk)
+        recording.err(chunk)
+
+    exited = child.pump(printed, complained)
+    events = recording.ended(exited)
+    if show:
+        show(events)
+    return exited
+
+
+def write(descriptor: int, data: bytes) -> None:
+    """All of it, however slowly the other side takes it. Raises `BrokenPipeError` if nobody does."""
+    rest = memoryview(data)
+    while rest:
+        try:
+            rest = rest[os.write(descriptor, rest) :]
+        except BlockingIOError:  # somebody we share it with made it so
+            select.select([], [descriptor], [])
+        except BrokenPipeError:
+            raise
+        except OSError as error:  # a full disk, a terminal that is gone: as the child would see it
+            raise BrokenPipeError(error.errno, error.strerror) from error
+
+
+class Overheard:
+    """What is said to the child on its way through us: its prompt, or a part of it; or messages, a line each."""
+
+    MOST_BYTES = 8 << 20
+
+    def __init__(self, prompt: str | None, *, is_messages: bool) -> None:
+        self.recording: Recording | None = None
+        self._prompt, self._is_messages = prompt, is_messages
+        self._held = bytearray()
+        self._is_settled = False
+
+    def hear(self, chunk: bytes) -> None:
+        """Nothing: that was the end."""
+        if self._is_settled and not self._is_messages:
+            return
+        self._held += chunk
+        if self._is_messages:
+            *lines, rest = bytes(self._held).split(b"\n")
+            self._held = bytearray(rest)
+            for line in filter(bytes.strip, lines):
+                self._note(line)
+        elif not chunk or len(self._held) > self.MOST_BYTES:
+            self.settle()
+
+    def settle(self) -> None:
+        """The child answers: this is what it was asked."""
+        if self._is_settled or self._is_messages or not self.recording:
+            return
+        self._is_settled = True
+        parts = [self._prompt, self._held[: self.MOST_BYTES].decode("utf-8", "replace").strip()]
+        if text := "\n".join(filter(None, parts)):
+            self.recording.prompt(text)
+        self._held.clear()
+
+    def _note(self, line: bytes) -> None:
+        if self.recording:
+            self.recording.note(line)
+
+
+class Signals:
+    """What we get within the `with` is for the child. What we were told to ignore stays ignored, by it and by us."""
+
+    def __init__(self) -> None:
+        self._child: Child | None = None
+        self._early: list[int] = []
+        self._before: dict[int, Any] = {}
+
+    def reach(self, child: Child) -> Child:
+        self._child = child
+        for number in self._early:
+            child.send(number)
+        return child
+
+    def _forward(self, number: int, _frame: FrameType | None) -> None:
+        if number in BY_TERMINAL and in_foreground():
+            return  # it has got it already
+        if self._child:
+            self._child.send(number)
+        else:
+            self._early.append(number)
+
+    def __enter__(self) -> Self:
+        for number in FORWARDED:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                self._before[number] = signal.signal(number, self._forward)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, _: object, __: TracebackType | None) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)

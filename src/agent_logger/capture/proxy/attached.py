@@ -1,0 +1,34 @@
+"""A proxy of our own beside us: a process that records for as long as we run, however we end."""
+
+import re
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from agent_logger.capture.attended import attended
+from agent_logger.config import child_environment
+from agent_logger.errors import StoreError
+
+STOP_SECONDS = 30.0
+
+
+@contextmanager
+def attached(log_dir: Path, allow: Sequence[str] = (), *, home: Path | None = None) -> Iterator[int]:
+    """Its port. On leaving, every call is in the log. Raises `StoreError` if it does not start."""
+    allowed = [word for origin in allow for word in ("--allow-upstream", origin)]
+    process = attended(
+        *("proxy", "--port", "0", "--log-dir", str(log_dir), *allowed),
+        environment=child_environment(**({"AGENT_LOGGER_HOME": str(home)} if home else {})),
+        stderr=subprocess.PIPE,
+    )
+    assert process.stderr
+    try:
+        said = process.stderr.readline()
+        found = re.search(r"http://127\.0\.0\.1:(\d+)", said)
+        if not found or process.poll() is not None:
+            raise StoreError(said.strip().removeprefix("agent-logger: ") or "the proxy did not start")
+        yield int(found[1])
+    finally:
+        process.terminate()
+        process.communicate(timeout=STOP_SECONDS)

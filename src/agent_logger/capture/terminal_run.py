@@ -1,0 +1,80 @@
+"""An agent that talks to the terminal, recorded without touching what it says there.
+
+A proxy that runs is used, else one is started for as long as the agent runs; only the agent's environment tells it so.
+Its start, its end and the session file it leaves are recorded beside what the proxy saw.
+"""
+
+import logging
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from agent_logger import config
+from agent_logger.capture.base_urls import chosen, proxied_environment
+from agent_logger.capture.proxy.attached import attached
+from agent_logger.capture.proxy.state import running
+from agent_logger.capture.run_recording import Recording
+from agent_logger.errors import AgentLoggerError
+from agent_logger.formats.json_text import encode
+from agent_logger.store.claude_files import is_id, project_folders
+from agent_logger.store.clock import CLOCK
+from agent_logger.store.layout import agent_files
+
+log = logging.getLogger("agent_logger")
+
+
+@contextmanager
+def proxy_for_child(home: Path, log_dir: Path) -> Iterator[tuple[dict[str, str], str | None]]:
+    """The child's environment, and why it is not sent through a proxy, if it is not."""
+    environment = config.child_environment()
+    with ExitStack() as stack:
+        try:
+            port = _port(stack, home, log_dir, environment)
+        except (AgentLoggerError, OSError) as error:
+            yield environment, str(error)
+            return
+        yield {**environment, **(proxied_environment(environment, port) if port else {})}, None
+
+
+def _port(stack: ExitStack, home: Path, log_dir: Path, environment: dict[str, str]) -> int | None:
+    """`None` if the environment leads to one of our proxies already."""
+    states = sorted(running(home), key=lambda state: state.started)
+    named = chosen(environment)
+    if any(
+        it.origin.host == "127.0.0.1" and it.origin.port == state.port for it in named for state in states
+    ):
+        return None
+    if states and not named:  # what somebody chose it may not be allowed to call
+        return states[-1].port
+    return stack.enter_context(attached(log_dir, [str(it.origin) for it in named]))
+
+
+class SessionFiles:
+    """The files of an agent that change while it runs in a folder."""
+
+    def __init__(self, agent: str, cwd: Path) -> None:
+        self._agent, self._folders = agent, project_folders(cwd)
+        self._since = CLOCK.wall() - 1  # file systems round
+
+    def changed(self) -> list[Path]:
+        found = [path for path in agent_files(self._agent) if self._is_of_this_folder(path)]
+        return sorted((it for it in found if _modified(it) >= self._since), key=_modified)
+
+    def _is_of_this_folder(self, path: Path) -> bool:
+        return self._agent != "claude-code" or path.parent.name in self._folders
+
+
+def _modified(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def note_session_files(recording: Recording, agent: str, paths: list[Path]) -> None:
+    """One alone also tells which session it was."""
+    for path in paths:
+        fact = {"type": "system", "subtype": "session_file", "path": str(path)}
+        if agent == "claude-code" and len(paths) == 1 and is_id(path.stem):
+            fact["session_id"] = path.stem
+        recording.note(encode(fact))

@@ -1,0 +1,269 @@
+"""`agent-logger run`: an agent with recording on, for this one child."""
+
+import logging
+import os
+import stat
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from agent_logger import config
+from agent_logger.cli import output
+from agent_logger.formats.cli_output.outcome import Failure, RunMetadata
+
+if TYPE_CHECKING:
+    from agent_logger.capture.run_recording import Recording, Start
+    from agent_logger.formats.cli_output.events import Event
+    from agent_logger.records import Exit
+
+NOT_FOUND, NOT_RUNNABLE = 127, 126  # what a shell says
+BEHIND = "agent_logger.run.behind"
+
+
+class Report(RunMetadata, frozen=True, kw_only=True):
+    """What `--json` prints: the metadata of the run, and whether it succeeded."""
+
+    success: bool
+    failure: Failure | None
+    error: str | None
+
+
+class _WithCommand(click.Command):
+    """What stands behind `--` is not ours to read."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if "--" in args:
+            at = args.index("--")
+            ctx.meta[BEHIND] = args[at + 1 :]
+            args = args[:at]
+        return super().parse_args(ctx, args)
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write_usage(ctx.command_path, "[OPTIONS] PROMPT")
+        formatter.write_usage(ctx.command_path, "[OPTIONS] -- COMMAND [ARGUMENTS]")
+
+
+@click.command(cls=_WithCommand)
+@click.argument("prompt", required=False)
+@click.option("--resume", metavar="ID", help="Go on with a session: its id, or its label.")
+@click.option("--continue", "continue_", is_flag=True, help="Go on with the last session of this folder.")
+@click.option("--fork", is_flag=True, help="Go on under a new id.")
+@click.option("--label", metavar="NAME", help="What you call the session.")
+@click.option("--model", metavar="NAME", help="The model to ask.")
+@click.option("--max-turns", type=click.IntRange(1), metavar="N", help="Stop after so many turns.")
+@click.option("--permission-mode", metavar="MODE", help="What the agent may do without asking.")
+@click.option("--timeout", type=float, metavar="SECONDS", help="End the agent after this time.")
+@click.option("--json", "as_json", is_flag=True, help="Print what came of the run, not its output.")
+@config.settings_options("sessions_dir", "log_dir")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    settings: config.Settings,
+    prompt: str | None,
+    timeout: float | None,
+    as_json: bool,
+    **options: Any,
+) -> int:
+    """Run an agent with recording on, for this one child.
+
+    \b
+      agent-logger run -- claude             in the terminal, as always
+      agent-logger run "Fix the timer"       one prompt for claude
+      agent-logger run -- codex exec --json "Fix the timer"
+
+    What the agent prints is passed on byte for byte, and its exit code is ours.
+    A line on stderr says what the run came to. Every line is in the log of its
+    session in the sessions folder before the next.
+
+    An agent that talks to the terminal keeps it: it is recorded by the proxy, by
+    one that runs or by one that is started for it. Nothing but its environment
+    is changed.
+    """
+    logging.getLogger("agent_logger").addHandler(_Notes())
+    behind: Sequence[str] | None = ctx.meta.get(BEHIND)
+    if behind is None and prompt is None:
+        ctx.fail("say what to run: a prompt, or a command behind --")
+    if behind is None:
+        return _run_prompt(settings, prompt or "", as_json=as_json, timeout=timeout, **options)
+    if not behind or prompt is not None:
+        ctx.fail("a command behind --, or a prompt: one of the two")
+    if given := [name for name, value in options.items() if value]:
+        ctx.fail(f"--{given[0].strip('_').replace('_', '-')} is for a prompt; tell it the command behind --")
+    from agent_logger.formats.cli_output import argv
+
+    if sys.stdout.isatty() and not argv.is_headless(behind):
+        return _run_in_terminal(settings, list(behind), as_json=as_json)
+    return _run_piped(settings, list(behind), as_json=as_json, timeout=timeout)
+
+
+class _Notes(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        output.note(f"agent-logger: {record.getMessage()}")
+
+
+# ---------------------------------------------------------------- three ways
+
+
+def _run_prompt(
+    settings: config.Settings, prompt: str, *, as_json: bool, timeout: float | None, **options: Any
+) -> int:
+    from agent_logger.capture.claude_command import command as command_of
+
+    try:
+        wanted = command_of(prompt, sessions_dir=settings.sessions_dir, **options)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    show = _show if sys.stdout.isatty() and not as_json else None
+    return _pass(settings, wanted.start, as_json=as_json, given=wanted.given, timeout=timeout, show=show)
+
+
+def _run_piped(settings: config.Settings, words: list[str], *, as_json: bool, timeout: float | None) -> int:
+    from agent_logger.capture.passed import Overheard
+    from agent_logger.formats.cli_output import argv
+
+    agent, prompt = argv.agent_of(words), argv.prompt_of(words)
+    overheard = None
+    if agent and argv.is_headless(words) and _is_sent_to(0):
+        overheard = Overheard(prompt, is_messages=argv.takes_messages(words))
+    start = _start(words, None if overheard else prompt)
+    return _pass(settings, start, as_json=as_json, given=None, timeout=timeout, overheard=overheard)
+
+
+def _run_in_terminal(settings: config.Settings, words: list[str], *, as_json: bool) -> int:
+    from agent_logger.capture.child import Child
+    from agent_logger.capture.passed import Signals
+    from agent_logger.capture.run_recording import Recording
+    from agent_logger.capture.terminal_run import SessionFiles, note_session_files, proxy_for_child
+
+    start = _start(words, None)
+    agent = start.began.agent or ""
+    with Signals() as signals, proxy_for_child(settings.home, settings.log_dir) as (environment, problem):
+        if problem:
+            output.note(f"agent-logger: {problem}; the agent runs without the proxy")
+        recording = Recording(start, settings.sessions_dir)
+        files = SessionFiles(agent, Path.cwd()) if agent else None
+        try:
+            child = signals.reach(Child(words, env=environment, given=None, piped=False))
+        except OSError as error:
+            recording.ended(None)
+            return _not_started(words, error)
+        with child:
+            exited = child.wait_in_terminal()
+        if files:
+            note_session_files(recording, agent, files.changed())
+        recording.ended(exited)
+    return _tell(recording, exited, as_json=as_json)
+
+
+def _pass(
+    settings: config.Settings,
+    start: "Start",
+    *,
+    as_json: bool,
+    given: bytes | None,
+    timeout: float | None,
+    show: "Callable[[list[Event]], None] | None" = None,
+    overheard: Any = None,
+) -> int:
+    from agent_logger.capture.child import Child
+    from agent_logger.capture.passed import Signals, pass_on
+    from agent_logger.capture.run_recording import Recording
+
+    recording = Recording(start, settings.sessions_dir)
+    hear = None
+    if overheard:
+        overheard.recording, hear = recording, overheard.hear
+    with Signals() as signals:
+        try:
+            child = signals.reach(Child(start.argv, given=given, overhear=hear, timeout=timeout))
+        except OSError as error:
+            recording.ended(None)
+            return _not_started(start.argv, error)
+        with child:
+            silent = (lambda _: None) if as_json else show
+            exited = pass_on(child, recording, show=silent, overheard=overheard)
+    return _tell(recording, exited, as_json=as_json, timed_out=child.timed_out)
+
+
+def _start(words: list[str], prompt: str | None) -> "Start":
+    from agent_logger.capture.run_recording import Start
+    from agent_logger.formats.cli_output import argv
+    from agent_logger.formats.exchanges import Began
+
+    agent = argv.agent_of(words)
+    return Start(
+        argv=words,
+        began=Began("run", agent.name if agent else None, cwd=os.getcwd()),
+        prompt=prompt,
+        resumed_from=argv.resumed_by(words),
+        goes_on=argv.goes_on(words),
+        owes_result=argv.is_headless(words),
+    )
+
+
+def _is_sent_to(descriptor: int) -> bool:
+    """A pipe or a file, which an agent without a terminal reads to its end."""
+    try:
+        mode = os.fstat(descriptor).st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)
+
+
+# ---------------------------------------------------------------- what is said
+
+
+def _show(events: "list[Event]") -> None:
+    """For a person who watches."""
+    for event in events:
+        if event.type == "content" and not event.parent_tool_use_id:
+            output.echo(output.hidden(event.text or ""))
+        elif event.type == "tool_use":
+            output.note(f"> {event.tool} {_brief(event.input)}")
+
+
+def _brief(given: Any) -> str:
+    texts = [it for it in given.values() if isinstance(it, str)] if isinstance(given, dict) else [str(given)]
+    line = " ".join(output.hidden(", ".join(texts)).split())
+    return line if len(line) <= 70 else f"{line[:67]}..."
+
+
+def _tell(recording: "Recording", exited: "Exit", *, as_json: bool, timed_out: bool = False) -> int:
+    from agent_logger.capture.child import end_as
+
+    found = recording.metadata()
+    failure = recording.failure(exited, timed_out=timed_out)
+    if as_json:
+        error = (recording.outcome.error or recording.errors.last or None) if failure else None
+        fields = {name: getattr(found, name) for name in found.__struct_fields__}
+        output.json(Report(success=failure is None, failure=failure, error=error, **fields))
+    output.note(f"agent-logger: {_summary(found, failure if recording.outcome.results else None)}")
+    sys.stdout.flush()
+    return end_as(exited)
+
+
+def _summary(found: RunMetadata, failure: Failure | None) -> str:
+    parts = [f"session {found.session_id[:8]}" if found.session_id else f"recorded in {found.log}"]
+    if found.turns is not None:
+        parts.append(f"{found.turns} turn{'' if found.turns == 1 else 's'}")
+    if found.tokens:
+        tokens = found.tokens
+        read = tokens.input + tokens.cache_creation + tokens.cache_read
+        parts.append(f"{read:,} in, {tokens.output:,} out tokens")
+        parts.append("cost unknown" if found.cost is None else f"${found.cost:.4f}")
+    if found.duration_ms is not None:
+        parts.append(f"{found.duration_ms / 1000:.1f} s")
+    if failure:
+        parts.append(failure.replace("_", " "))
+    if found.lost:
+        parts.append(f"{found.lost} records lost")
+    return " · ".join(parts)
+
+
+def _not_started(words: Sequence[str], error: OSError) -> int:
+    output.note(f"agent-logger: cannot run {words[0]}: {error.strerror}")
+    return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_RUNNABLE

@@ -1,0 +1,60 @@
+"""Calls stand under the turn that they were made for."""
+
+from pathlib import Path
+
+import pytest
+
+from agent_logger.catalog.calls import WireCall, calls_of
+from agent_logger.catalog.join import join
+from agent_logger.catalog.served import calls_by_turn
+from agent_logger.session import SIDE, Session
+from tests.catalog.witnesses import timed, told
+from tests.formats.claude_files import Fixture, fixture, fixtures
+from tests.formats.wire_records import talks
+from tests.store.wire_logs import write
+
+
+def of(it: Fixture, folder: Path) -> list[tuple[Session, list[WireCall]]]:
+    found = []
+    sessions = told(it, folder / "sdk")
+    for number, spoken in enumerate(talks()):
+        if spoken.name == it.name and spoken.client_id:
+            log = write(folder, f"log-{number}", timed(spoken))
+            found.append((join(sessions[spoken.client_id]), calls_of([log])))
+    return found
+
+
+@pytest.mark.parametrize("recorded", fixtures(), ids=lambda it: it.name)
+def test_every_call_is_under_a_turn_once(recorded: Fixture, tmp_path: Path) -> None:
+    for session, calls in of(recorded, tmp_path):
+        under = calls_by_turn(session, calls)
+        assert sorted(it.seq for them in under.values() for it in them) == [it.seq for it in calls]
+        for at, turn in enumerate(session.turns):
+            if "wire" in turn.witnesses and turn.thread != SIDE:
+                assert turn.message_id in {it.message_id for it in under[at]}
+
+
+def test_attempts_are_under_the_turn_that_they_became(tmp_path: Path) -> None:
+    [(session, calls)] = of(fixture("claude-cli/2.1.325/retry_then_ok"), tmp_path)
+    under = calls_by_turn(session, calls)
+    [turn] = [at for at, it in enumerate(session.turns) if it.complete]
+    assert [it.status for it in under[turn]] == [it.status for it in calls]
+    assert {it.status for it in calls} > {200}
+    assert under[turn][-1].message_id == session.turns[turn].message_id
+
+
+def test_what_is_aside_is_under_the_turn_of_its_time(tmp_path: Path) -> None:
+    found = [it for it in of(fixture("claude-cli/2.1.325/interactive_tui"), tmp_path) if it[0].exchanges]
+    [(session, calls)] = found
+    under = calls_by_turn(session, calls)
+    [title] = [it for it in calls if it.thread == SIDE]
+    assert title in under[0]
+    assert session.turns[0].thread != SIDE
+
+
+def test_calls_without_any_turn_are_under_none(tmp_path: Path) -> None:
+    [(session, calls)] = of(fixture("claude-cli/2.1.325/api_error_400"), tmp_path)
+    under = calls_by_turn(Session(id="s"), calls)
+    assert list(under) == [None]
+    assert session.turns
+    assert None not in calls_by_turn(session, calls)
