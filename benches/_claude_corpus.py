@@ -52,6 +52,17 @@ class Corpus:
             self.truth.files += 1
         return self.truth
 
+    def write_long(self, folder: Path, messages: int, project: str = "/home/user/dev/long") -> str:
+        """One session of at least so many lines, each a message or a block of one. Its id."""
+        session, lines = self._id(), list[str]()
+        while len(lines) < messages:
+            lines += [json.dumps(it, separators=(",", ":")) for it in self._session(project, session)]
+        path = folder / "projects" / project.replace("/", "-") / f"{session}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.truth.written_bytes += path.write_bytes(("\n".join(lines) + "\n").encode())
+        self.truth.files += 1
+        return session
+
     def _session(self, project: str, session: str) -> Iterator[dict[str, Any]]:
         base = {
             "isSidechain": False,

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from agent_logger.capture.context import context
     from agent_logger.capture.logger import SessionLogger
     from agent_logger.capture.runner import RunResult, run, run_async, stream
     from agent_logger.catalog.catalog import Catalog
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from agent_logger.records import ExchangeStats, Message, SessionEnd, SessionStart
     from agent_logger.session import Block, Cost, Exchange, Session, SubAgent, ToolCall, Turn, Usage
     from agent_logger.storage import FileStorage, InMemoryStorage, SessionStorage, StoredSession
+    from agent_logger.store.context import Context, Settings
     from agent_logger.store.read import read_session
 
 __version__ = "0.1.0"
@@ -38,6 +40,7 @@ _HOMES = {
     "AssistantRecord": "formats.claude_code.records",
     "Block": "session",
     "Catalog": "catalog.catalog",
+    "Context": "store.context",
     "Cost": "session",
     "Event": "formats.cli_output.events",
     "Exchange": "session",
@@ -47,8 +50,8 @@ _HOMES = {
     "FileStorage": "storage",
     "Filter": "catalog.summary",
     "Hit": "catalog.summary",
-    "InMemoryStorage": "storage",
     "HookInput": "formats.hooks",
+    "InMemoryStorage": "storage",
     "Message": "records",
     "ResultRecord": "formats.claude_code.records",
     "RunMetadata": "formats.cli_output.outcome",
@@ -59,6 +62,7 @@ _HOMES = {
     "SessionStart": "records",
     "SessionStorage": "storage",
     "SessionSummary": "catalog.summary",
+    "Settings": "store.context",
     "StoredSession": "storage",
     "SubAgent": "session",
     "SummaryRecord": "formats.claude_code.records",
@@ -70,6 +74,7 @@ _HOMES = {
     "Turn": "session",
     "Usage": "session",
     "UserRecord": "formats.claude_code.records",
+    "context": "capture.context",
     "discover": "catalog.sessions",
     "find_session": "catalog.sessions",
     "price": "prices",
@@ -83,6 +88,7 @@ __all__ = [
     "AssistantRecord",
     "Block",
     "Catalog",
+    "Context",
     "Cost",
     "Event",
     "Exchange",
@@ -104,6 +110,7 @@ __all__ = [
     "SessionStart",
     "SessionStorage",
     "SessionSummary",
+    "Settings",
     "StoredSession",
     "SubAgent",
     "SummaryRecord",
@@ -115,6 +122,7 @@ __all__ = [
     "Turn",
     "Usage",
     "UserRecord",
+    "context",
     "discover",
     "find_session",
     "price",

@@ -181,7 +181,8 @@ class SessionStart(Record, frozen=True, kw_only=True, tag="session_start"):
     tools_available: list[str] | None
     permission_mode: str | None
     witness: Literal["sdk", "run"] | None = None
-    context: Json = UNSET
+    init: Json = UNSET  # what the client said of itself at its start
+    context: Json = UNSET  # which instructions and settings applied
     agent: str | None = None  # claude-code, codex, ...
     argv: list[str] | None = None
     system_prompt: list[SystemPrompt] | None = None

@@ -9,7 +9,6 @@ from functools import cache
 from pathlib import Path
 
 from msgspec.structs import replace
-from msgspec.structs import replace as changed
 
 from agent_logger.capture.logger import SessionLogger
 from agent_logger.formats.claude_code.session import session_of as claude_session
@@ -65,9 +64,9 @@ def timed(spoken: Talk) -> Iterator[Record]:
         if isinstance(record, Request | Response):
             at = times[spoken.calls[record.seq - 1].truth["seq"]]
             answered = timedelta(milliseconds=4 if isinstance(record, Response) else 0)
-            yield changed(record, ts=(at + answered).isoformat())
+            yield replace(record, ts=(at + answered).isoformat())
         else:
-            yield changed(record, ts=min(times.values()).isoformat())
+            yield replace(record, ts=min(times.values()).isoformat())
 
 
 @cache

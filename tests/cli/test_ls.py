@@ -111,7 +111,8 @@ def test_a_key_in_a_transcript_is_not_shown_though_a_line_breaks_in_it(tmp_path:
 
 
 def test_a_name_that_several_have_is_asked_about_and_one_that_none_has_is_an_error(world: World) -> None:
-    several = run(world, "show", "0b1c2d3e")
+    day = json.loads(run(world, "ls", "--json").stdout)[0]["log"][:8]
+    several = run(world, "show", day)
     assert several.returncode == 2
     assert "may be any of" in several.stderr
     none = run(world, "show", "nobody")

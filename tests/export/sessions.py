@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from msgspec.structs import replace
 from tests.export.test_tools import CALLS
 
+from agent_logger.export.tools import RENDERERS
 from agent_logger.session import MAIN, Block, Exchange, Session, SubAgent, Turn, Usage
 
 START = datetime(2026, 11, 15, 8, 45, 32, tzinfo=UTC)
@@ -87,7 +89,7 @@ def with_agents() -> Session:
 
 def hostile(text: str) -> Session:
     """`text` in every field that comes from outside."""
-    tools = [name for name, *_ in CALLS if name] + [text]
+    tools = [*{render: name for name, render in RENDERERS.items()}.values(), text]  # each way to draw, once
     odd = {"type": text, text: [text], "source": {"media_type": text, "data": text}}
     blocks = [
         Block(kind="text", text=text),
@@ -97,7 +99,7 @@ def hostile(text: str) -> Session:
         Block(kind="tool_result", id="nobody", text=text),
     ]
     turns = [turn(0, blocks)]
-    for number, name in enumerate(dict.fromkeys(tools), 1):
+    for number, name in enumerate(tools, 1):
         given = dict.fromkeys(FIELDS, text) | {"edits": [{"old_string": text, "new_string": "x"}], text: text}
         given |= {
             "todos": [{"content": text, "status": text}],
@@ -135,3 +137,9 @@ FIELDS = [
     "old_str",
 ]
 FIELDS += ["old_string", "new_string", "new_source", "input", "subagent_type", "bash_id", "chars", "cell_id"]
+
+
+def all_hostile(texts: Sequence[str]) -> Session:
+    """All of them in every field of one session."""
+    exchanges = [it for text in texts for it in hostile(text).exchanges]
+    return replace(hostile(" ".join(texts)), exchanges=exchanges)

@@ -71,7 +71,7 @@ def without_mended(root: Path) -> list[str]:
         pytest.param(2_000, 20, id="up to 2 KB"),
         pytest.param(100_000, 20, id="up to 100 KB, so that some are in side files"),
         pytest.param(2_000, 300, id="many", marks=pytest.mark.long),
-        pytest.param(4 << 20, 100, id="up to 4 MB", marks=pytest.mark.long),
+        pytest.param(4 << 20, 40, id="up to 4 MB", marks=pytest.mark.long),
     ],
 )
 @pytest.mark.parametrize("together", [1, 2], ids=["one process", "two at once"])
@@ -264,3 +264,16 @@ def test_a_call_that_fails_loses_what_is_counted_and_no_more(
     print(f"{runs} faults")
     assert runs
     assert faults == []
+
+
+def test_a_message_whose_session_could_not_be_looked_for_is_counted_and_marked(tmp_path: Path) -> None:
+    storage = Transcripts(tmp_path, tmp_path)
+    projects = tmp_path / "projects"
+    projects.symlink_to(projects)  # a folder that cannot be looked into
+    assert not storage.append("s", {"type": "user"})
+    assert not storage.append("s", {"type": "user"})
+    assert storage.lost == 2
+    projects.unlink()
+    assert storage.append("s", {"type": "user"})
+    gaps = [item.found.lost for item in read_log(storage.folder, "s") if isinstance(item.found, Gap)]
+    assert (gaps, len(storage.load("s") or [])) == ([2], 1)

@@ -1,13 +1,28 @@
-"""What is done after a hook, in a process that nobody waits for: the transcript is kept."""
+"""What is done after a hook, in a process that nobody waits for: the transcript is kept, and of a session that begins,
+what it took along is noted."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from agent_logger.store import platform
 from agent_logger.store.archiving import keep_session
 
 
-def follow_up(home: Path, _record: Path, told: dict[str, Any]) -> None:
+def follow_up(home: Path, record: Path, told: dict[str, Any]) -> None:
     """`told` comes from outside: a name in it is taken for what it is only if it leads below an agent's folder."""
+    if told.get("hook_event_name") == "SessionStart" and isinstance(told.get("cwd"), str):
+        with suppress(OSError):
+            _add_context(record, told["cwd"])
     transcript = told.get("transcript_path")
     if isinstance(transcript, str) and transcript and "\0" not in transcript:
         keep_session(home, Path(transcript).expanduser())
+
+
+def _add_context(record: Path, cwd: str) -> None:
+    """The record is replaced as a whole; until then it is there without."""
+    from agent_logger.capture.context import noted_context  # most events do not need what this imports
+
+    if noted := noted_context(cwd):
+        line = record.read_bytes().removesuffix(b"}\n")
+        platform.replace_file(record, line + b',"context":' + bytes(noted) + b"}\n")

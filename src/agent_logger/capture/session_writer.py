@@ -8,6 +8,9 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from msgspec import UNSET
+
+from agent_logger.capture.context import noted_context
 from agent_logger.errors import AgentLoggerError
 from agent_logger.formats.counters import Counters
 from agent_logger.formats.exchanges import Began, Exchanges, LargeExchange, UserInput, Written
@@ -18,6 +21,7 @@ from agent_logger.records import (
     Exchange,
     ExchangeStats,
     Exit,
+    Json,
     LiveMessage,
     LiveStart,
     Redaction,
@@ -97,6 +101,10 @@ class SessionWriter:
     def continues(self) -> str | None:
         return self._log.exchanges.continues if self._log else None
 
+    def _context(self, cwd: str | None) -> Json:
+        """It is Claude Code's: of others it says nothing."""
+        return noted_context(cwd) if self._began.agent in (None, "claude-code") else UNSET
+
     # ------------------------------------------------------------ which log
 
     def _log_of(self, message: SdkMessage) -> "_Log":
@@ -112,7 +120,11 @@ class SessionWriter:
             stem = time.strftime("%Y%m%d_%H%M%S", time.gmtime(self._clock.wall()))
             journal = Journal(self.folder, f"{stem}_{PROVISIONAL}-{self._clock.uuid7()[-8:]}", "exchange")
             exchanges = Exchanges(
-                self._clock.uuid7, continues=continues, inherited=inherited, began=self._began
+                self._clock.uuid7,
+                continues=continues,
+                inherited=inherited,
+                began=self._began,
+                context=self._context,
             )
             self._log = _Log(journal, exchanges, stem)
             self.session_id, self.path = None, _path(journal)

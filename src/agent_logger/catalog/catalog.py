@@ -11,21 +11,28 @@ from datetime import tzinfo
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from agent_logger.catalog import questions
-from agent_logger.catalog.calls import CallDetail, WireCall, call_detail, calls_of
 from agent_logger.catalog.database import UnusableError, in_memory, is_same_file, opened, remove
-from agent_logger.catalog.details import behind, read_detail, session_from, sources_of
-from agent_logger.catalog.ledger import LedgerRow
 from agent_logger.catalog.questions import NEED_DETAILS, Order
 from agent_logger.catalog.scan import Progress, Refreshed, changes, refresh
-from agent_logger.catalog.schema import STEPS
+from agent_logger.catalog.schema import STEPS, TEXT_STEPS
 from agent_logger.catalog.summary import Filter, Hit, SessionSummary
-from agent_logger.catalog.totals import By, Total
-from agent_logger.session import Session
+
+# A question imports what it needs: most need little, and are asked by commands that end at once.
+if TYPE_CHECKING:
+    from agent_logger.catalog.calls import CallDetail, WireCall
+    from agent_logger.catalog.ledger import LedgerRow
+    from agent_logger.catalog.search import Coverage
+    from agent_logger.catalog.sessions import Place
+    from agent_logger.catalog.totals import By, Total
+    from agent_logger.catalog.tree import SessionNode
+    from agent_logger.session import Session
 
 FRESH_SECONDS = 1.0
+DETAILS_AT_ONCE = 8  # sessions
+INDEX_SECONDS = 1.0  # that a search spends on what is not in the index yet
 
 T = TypeVar("T")
 
@@ -34,15 +41,19 @@ class Catalog:
     """`with Catalog.open() as catalog: ...`
 
     For one thread; another one opens its own. Any number of them, in any number of processes, may be open at once.
-    `problem` says why the catalog is in memory alone, if it is.
+    `problem` says why the catalog is in memory alone, if it is. Who calls `refresh` in another thread, and does not
+    want to wait for it here, gives `fresh_seconds` without an end.
     """
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, fresh_seconds: float = FRESH_SECONDS) -> None:
         self.home = home
+        self._fresh_seconds = fresh_seconds
         self.problem: str | None = None
         self._path = home / "catalog.db"
+        self._text_path = home / "catalog-text.db"
         self._open: sqlite3.Connection | None = None
-        self._refreshed = float("-inf")
+        self._texts: sqlite3.Connection | None = None
+        self._refreshed = float("-inf") if fresh_seconds < float("inf") else 0.0
 
     @classmethod
     def open(cls, home: Path | None = None) -> Self:
@@ -58,9 +69,10 @@ class Catalog:
         self.close()
 
     def close(self) -> None:
-        if self._open:
-            self._open.close()
-        self._open = None
+        for database in (self._open, self._texts):
+            if database:
+                database.close()
+        self._open = self._texts = None
 
     # ------------------------------------------------------------ keeping up
 
@@ -79,13 +91,37 @@ class Catalog:
 
     def read_details(self, sessions: Iterable[str] | None = None, progress: Progress | None = None) -> None:
         """Titles, exchanges and tools, of all sessions or of these, where they are not known yet."""
-        left = self._asked(lambda database: behind(database, sessions))
+        left = self._asked(lambda database: questions.behind(database, sessions))
+        if not left:
+            return
+        from agent_logger.catalog.details import read_details
+
         total, done = sum(it.size for it in left), 0
-        for it in left:
-            self._safely(partial(read_detail, it=it))
-            done += it.size
+        for start in range(0, len(left), DETAILS_AT_ONCE):
+            batch = left[start : start + DETAILS_AT_ONCE]
+            self._safely(partial(read_details, batch=batch))
+            done += sum(it.size for it in batch)
             if progress:
                 progress(done, total)
+
+    def index(self, progress: Progress | None = None, *, seconds: float = float("inf")) -> bool:
+        """Take into the search index what is not in it yet, the one last active first; for no longer than this, if it
+        is given. Whether all is in it then. Where another process is at it, this one leaves it to that."""
+        from agent_logger.catalog.background import indexing
+        from agent_logger.catalog.search import index
+
+        self._asked(lambda _: None)
+        with indexing(self.home) as mine:
+            if not mine:
+                return self.coverage.is_whole
+            return self._with_texts(lambda database, texts: index(database, texts, progress, seconds))
+
+    @property
+    def coverage(self) -> "Coverage":
+        """How much of what there is the search index covers."""
+        from agent_logger.catalog.search import coverage
+
+        return self._with_texts(coverage)
 
     # ------------------------------------------------------------ questions
 
@@ -121,58 +157,98 @@ class Catalog:
         id or name begins so."""
         return self._asked(lambda database: questions.called(database, wanted))
 
-    def session(self, session_id: str) -> Session | None:
+    def session(self, session_id: str) -> "Session | None":
         """From all its witnesses. By the client's id, the name of a log, or a beginning that no other has."""
+        from agent_logger.catalog.details import session_from
+
         found = self.called(session_id)
         return self._asked(lambda database: session_from(database, found[0])) if len(found) == 1 else None
 
-    def calls(self, session_id: str) -> list[WireCall]:
+    def calls(self, session_id: str) -> "list[WireCall]":
         """Of the session, as the wire saw them, in the order of time; none if it did not."""
+        from agent_logger.catalog.calls import calls_of
+
+        return calls_of(self._logs(session_id))
+
+    def call(self, session_id: str, call: str) -> "CallDetail | None":
+        """One of them in full, by its id, or the beginning of it."""
+        from agent_logger.catalog.calls import call_detail
+
+        return call_detail(self.calls(session_id), call)
+
+    def calls_by_turn(self, session_id: str) -> "dict[int | None, list[WireCall]]":
+        """The same under the turns they were made for, by the place in `Session.turns`; `None`: there is no turn."""
+        from agent_logger.catalog.served import calls_by_turn
+
+        session = self.session(session_id)
+        return calls_by_turn(session, self.calls(session_id)) if session else {}
+
+    def tree(self, session_id: str) -> "SessionNode | None":
+        """Its sub-agents and branches, and the sessions it was forked from or that were forked from it."""
+        from agent_logger.catalog.tree import Details, branches_of, tree
+
+        found = self.called(session_id)
+        details = Details(self.summary, self.session, lambda name: branches_of(self._logs(name)))
+        return tree(found[0], self._asked(questions.parents), details) if len(found) == 1 else None
+
+    def places(self, session_id: str) -> "list[Place]":
+        """Where a session is told of, by each who saw it; nothing if it is not one that is meant."""
+        from agent_logger.catalog.sessions import place_of
+
         found = self.called(session_id)
         if len(found) != 1:
             return []
-        sources = self._asked(lambda database: sources_of(database, found[0]))
-        return calls_of(Path(it.path) for it in sources if it.agent is None)
+        return [place_of(it) for it in self._asked(partial(questions.sources_of, session=found[0]))]
 
-    def call(self, session_id: str, call: str) -> CallDetail | None:
-        """One of them in full, by its id, or the beginning of it."""
-        return call_detail(self.calls(session_id), call)
+    def _logs(self, session_id: str) -> list[Path]:
+        return [it.path for it in self.places(session_id) if it.agent is None]
 
-    def ledger(self, wanted: Filter | None = None, *, session: str | None = None) -> Iterator[LedgerRow]:
+    def ledger(self, wanted: Filter | None = None, *, session: str | None = None) -> "Iterator[LedgerRow]":
         """Every response of a model once, in the order of time; of one session only, if that is given."""
-        asked = wanted or Filter()
-        return iter(self._asked(lambda database: list(questions.ledger_rows(database, asked, session))))
+        from agent_logger.catalog.sums import ledger_rows
 
-    def counted_elsewhere(self, session: str) -> list[LedgerRow]:
+        asked = wanted or Filter()
+        return iter(self._asked(lambda database: list(ledger_rows(database, asked, session))))
+
+    def counted_elsewhere(self, session: str) -> "list[LedgerRow]":
         """What a session tells of, and does not count for it: another had it first, which it was forked from."""
-        return self._asked(lambda database: list(questions.counted_elsewhere(database, session)))
+        from agent_logger.catalog.sums import counted_elsewhere
+
+        return self._asked(lambda database: list(counted_elsewhere(database, session)))
 
     def usage(
-        self, by: By = "day", wanted: Filter | None = None, *, zone: tzinfo | None = None
-    ) -> dict[str | None, Total]:
+        self, by: "By" = "day", wanted: Filter | None = None, *, zone: tzinfo | None = None
+    ) -> "dict[str | None, Total]":
         """By day (`2026-11-15`), ISO week (`2026-W46`), month, session, model, project, agent or tool; sorted, and what
         is of none last, under `None`. Days are those of `zone`, or of this machine.
 
         By tool, what a response cost is shared out among the tools that it called.
         """
+        from agent_logger.catalog.sums import usage
+
         if by == "tool":
             self.read_details()
-        return self._asked(lambda database: questions.usage(database, by, wanted or Filter(), zone))
+        return self._asked(lambda database: usage(database, by, wanted or Filter(), zone))
 
-    def total(self, wanted: Filter | None = None) -> Total:
-        return self._asked(lambda database: questions.total_usage(database, wanted or Filter()))
+    def total(self, wanted: Filter | None = None) -> "Total":
+        from agent_logger.catalog.sums import total_usage
+
+        return self._asked(lambda database: total_usage(database, wanted or Filter()))
 
     def search(self, words: str, *, limit: int = 20) -> Sequence[Hit]:
-        """The best first."""
-        names = [it.id for it in self.sessions()]
-        sessions = (self._asked(partial(session_from, session=name)) for name in names)
-        hits = (hit for session in sessions if session for hit in _hits(session, words.lower()))
-        return [hit for hit, _ in zip(hits, range(limit), strict=False)]
+        """The best first. Words, `"phrases"`, `begin*`, `tool:Bash`, `file:login.py`, `is:error`, `project:`, `agent:`.
+
+        What the index does not cover yet is not found: `coverage` tells how much it does.
+        """
+        from agent_logger.catalog.search import search
+
+        self.index(seconds=INDEX_SECONDS)
+        return self._with_texts(lambda database, texts: search(database, texts, words, limit))
 
     # ------------------------------------------------------------ the database, whatever happens to it
 
     def _asked(self, question: Callable[[sqlite3.Connection], T]) -> T:
-        if time.monotonic() - self._refreshed > FRESH_SECONDS:
+        if time.monotonic() - self._refreshed > self._fresh_seconds:
             self.refresh()
         return self._safely(question)
 
@@ -185,6 +261,34 @@ class Catalog:
                 raise
             self._recover(error)
         return work(self._database())
+
+    def _with_texts(self, work: Callable[[sqlite3.Connection, sqlite3.Connection], T]) -> T:
+        """The same for what needs the search index too: that is begun anew before anything else is."""
+        try:
+            return self._safely(lambda database: work(database, self._text_database()))
+        except sqlite3.Error as error:
+            if self._texts is None or self.problem:
+                raise
+            self._texts.close()
+            if isinstance(error, sqlite3.OperationalError):
+                self._texts = in_memory(TEXT_STEPS)
+            else:
+                self._texts = None
+                remove(self._text_path)
+        return self._safely(lambda database: work(database, self._text_database()))
+
+    def _text_database(self) -> sqlite3.Connection:
+        if self._texts and not self.problem and not is_same_file(self._texts, self._text_path):
+            self._texts.close()
+            self._texts = None
+        if self._texts is None:
+            try:
+                if self.problem:
+                    raise UnusableError(self.problem)
+                self._texts = opened(self._text_path, TEXT_STEPS)
+            except UnusableError as error:
+                self._texts, self.problem = in_memory(TEXT_STEPS), str(error)
+        return self._texts
 
     def _database(self) -> sqlite3.Connection:
         if self._open is None:
@@ -203,28 +307,3 @@ class Catalog:
         else:
             remove(self._path)
         refresh(self._database(), self.home, lambda _: False)
-
-
-AROUND = 60  # characters of a snippet before and behind what was looked for
-
-
-def _hits(session: Session, words: str) -> Iterator[Hit]:
-    number = 0
-    for exchange in session.exchanges:
-        texts: list[tuple[int | None, str, str]] = [(None, "input", exchange.user_input or "")]
-        for turn in exchange.turns:
-            texts += [(number, block.kind, block.text) for block in turn.blocks]
-            number += 1
-        for place, kind, text in texts:
-            if (at := text.lower().find(words)) >= 0:
-                start = max(0, at - AROUND)
-                yield Hit(
-                    session=session.id,
-                    title=session.title,
-                    exchange=exchange.number,
-                    turn=place,
-                    kind=kind,
-                    at=exchange.started,
-                    snippet=text[start : at + len(words) + AROUND],
-                    marks=((at - start, at - start + len(words)),),
-                )

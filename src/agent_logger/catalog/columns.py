@@ -16,6 +16,10 @@ from agent_logger.session import MAIN, Usage, Witness
 
 WITNESSES: tuple[Witness, ...] = ("wire", "transcript", "sdk", "run", "hook")
 BIT = {witness: 1 << number for number, witness in enumerate(WITNESSES)}
+WITNESS_SETS = tuple(
+    frozenset(witness for number, witness in enumerate(WITNESSES) if bits >> number & 1)
+    for bits in range(1 << len(WITNESSES))
+)
 
 LATEST = 253_000_000_000_000_000  # microseconds, in 9987; near the end of time no zone can be computed
 NEVER = -1

@@ -7,10 +7,13 @@ the command runs: slower, and right.
 
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
+from zlib import crc32
+
+import msgspec
 
 from agent_logger.catalog.schema import Step
 from agent_logger.store import platform
@@ -70,6 +73,17 @@ def writing(database: sqlite3.Connection) -> Iterator[None]:
             database.execute("ROLLBACK")
         raise
     database.execute("COMMIT")
+
+
+def listed(values: Iterable[object]) -> str:
+    """For `IN (SELECT value FROM json_each(?))`: any number of values in one parameter."""
+    return msgspec.json.encode(list(values)).decode()
+
+
+def hashed(text: str) -> int:
+    """A number for a text, the same always. Where two texts have the same by chance, it costs a little time."""
+    data = text.encode("utf-8", "surrogatepass")
+    return crc32(data) << 31 ^ crc32(data[::-1])
 
 
 # ---------------------------------------------------------------- inside

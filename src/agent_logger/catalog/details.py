@@ -6,48 +6,18 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import NamedTuple
 
-import msgspec
-
 from agent_logger.catalog.columns import NEVER, micros_of
-from agent_logger.catalog.database import writing
-from agent_logger.catalog.found import Found
-from agent_logger.catalog.metrics import active_seconds, tool_calls
-from agent_logger.catalog.posting import listed
+from agent_logger.catalog.database import hashed, listed, writing
+from agent_logger.catalog.live import in_flight
+from agent_logger.catalog.metrics import active_seconds, count_tool_calls
+from agent_logger.catalog.questions import Behind, sources_of
 from agent_logger.catalog.scan import count_change
 from agent_logger.catalog.sessions import joined, place_of
 from agent_logger.redact import hidden
 from agent_logger.session import Session
+from agent_logger.store.projects import project_of
 
 LONGEST_TITLE = 500  # characters; a first prompt may be a book
-
-
-class Behind(NamedTuple):
-    """A session whose details are not of its files as they are now."""
-
-    id: str
-    stamp: str
-    size: int
-
-
-def behind(database: sqlite3.Connection, only: Iterable[str] | None = None) -> list[Behind]:
-    """The one last active first; of these only, if they are given."""
-    wanted = "" if only is None else "AND id IN (SELECT value FROM json_each(?))"
-    query = f"""
-        SELECT id, stamp, size FROM sessions WHERE detailed IS NOT stamp {wanted} ORDER BY active DESC, id
-    """
-    return [Behind(*row) for row in database.execute(query, () if only is None else (listed(only),))]
-
-
-def sources_of(database: sqlite3.Connection, session: str) -> list[Found]:
-    rows = database.execute(
-        """
-        SELECT key, agent, path, name, modified, size, stamp, others FROM sources
-        WHERE session = ? ORDER BY agent IS NULL, key
-        """,
-        (session,),
-    )
-    found = (Found(*row) for row in rows)
-    return [it._replace(others=tuple(msgspec.json.decode(str(it.others)))) for it in found]
 
 
 def session_from(database: sqlite3.Connection, session: str) -> Session | None:
@@ -55,19 +25,32 @@ def session_from(database: sqlite3.Connection, session: str) -> Session | None:
     return joined(map(place_of, sources_of(database, session)))
 
 
-def read_detail(database: sqlite3.Connection, it: Behind) -> None:
-    keep(database, it, session_from(database, it.id))
+class Details(NamedTuple):
+    """What a session tells of itself, to be kept."""
+
+    of: Behind
+    values: dict[str, object] | None  # none: it cannot be read any more
+    tools: list[tuple[int, str]]
 
 
-def keep(database: sqlite3.Connection, it: Behind, session: Session | None) -> None:
-    """What the session tells; nothing, if it cannot be read any more."""
+def details_of(it: Behind, session: Session | None) -> Details:
+    if session is None:
+        return Details(it, None, [])
+    return Details(it, _values(session), list(_tools(session)))
+
+
+def read_details(database: sqlite3.Connection, batch: Iterable[Behind]) -> None:
+    keep(database, [details_of(it, session_from(database, it.id)) for it in batch])
+
+
+def keep(database: sqlite3.Connection, details: Iterable[Details]) -> None:
     with writing(database):
-        if session is None:
-            database.execute("UPDATE sessions SET detailed = ? WHERE id = ?", (it.stamp, it.id))
-            return
-        database.execute(_DETAIL, {**_values(session), "id": it.id, "stamp": it.stamp})
-        database.execute("DELETE FROM tools WHERE session = ?", (it.id,))
-        database.executemany("INSERT OR REPLACE INTO tools VALUES (?, ?, ?, ?)", _tools(it.id, session))
+        for it, values, tools in details:
+            if values is None:
+                database.execute("UPDATE sessions SET detailed = ? WHERE id = ?", (it.stamp, it.id))
+            else:
+                database.execute(_DETAIL, {**values, "id": it.id, "stamp": it.stamp})
+                database.executemany("INSERT OR REPLACE INTO tools VALUES (?, ?)", tools)
         count_change(database)
 
 
@@ -75,24 +58,25 @@ _DETAIL = """
     UPDATE sessions SET detailed = :stamp, title = :title, project = coalesce(:project, project),
         started = coalesce(:started, started), ended = coalesce(:ended, ended), active = coalesce(:ended, active),
         exchanges = :exchanges, tool_calls = :tool_calls, errors = :errors, active_seconds = :active_seconds,
-        parent = coalesce(:parent, parent)
+        parent = coalesce(:parent, parent), in_flight = :in_flight
     WHERE id = :id
 """
 
 
 def _values(session: Session) -> dict[str, object]:
-    calls = list(tool_calls(session))
+    calls, errors = count_tool_calls(session)
     title = hidden(session.title)[:LONGEST_TITLE] if session.title else None
     return {
         "title": title,
-        "project": session.project,
+        "project": project_of(session.project) if session.project else None,
         "started": _micros(session.started),
         "ended": _micros(session.ended),
         "exchanges": len(session.exchanges),
-        "tool_calls": len(calls),
-        "errors": sum(call.is_error for call in calls),
+        "tool_calls": calls,
+        "errors": errors,
         "active_seconds": active_seconds(session),
         "parent": session.parent,
+        "in_flight": in_flight(session),
     }
 
 
@@ -101,8 +85,8 @@ def _micros(at: datetime | None) -> int | None:
     return None if micros == NEVER else micros
 
 
-def _tools(name: str, session: Session) -> Iterator[tuple[str, str, str, int]]:
+def _tools(session: Session) -> Iterator[tuple[int, str]]:
     for turn in session.turns:
-        if turn.message_id:
-            counts = Counter(call.name for call in turn.tool_calls if call.name)
-            yield from ((name, turn.message_id, tool, count) for tool, count in counts.items())
+        uses = [block.name for block in turn.blocks if block.kind == "tool_use" and block.name]
+        if uses and turn.message_id:
+            yield hashed(turn.message_id), listed(sorted(Counter(uses).items()))

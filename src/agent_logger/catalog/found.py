@@ -15,9 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from agent_logger.errors import SourceError
-from agent_logger.formats.claude_code.lines import session_of_line
-from agent_logger.store import foreign, histories, opencode
-from agent_logger.store.agent_sources import codex_meta
+from agent_logger.store import foreign, histories
 from agent_logger.store.claude_files import is_id
 from agent_logger.store.layout import agent_files, agent_folders, claude_roots, facts_path, place_of
 from agent_logger.store.parts import part_of
@@ -41,7 +39,7 @@ class Found(NamedTuple):
     modified: float
     size: int
     stamp: str
-    others: tuple[str, ...] = ()  # paths of what belongs to it, where only this says so
+    others: tuple[str, ...] | None = None  # paths of its sub-agents' files; none: the reader looks for them
 
     @property
     def prompts_only(self) -> bool:
@@ -68,7 +66,13 @@ class Remembered:
 def found(home: Path, remembered: Remembered) -> Iterator[Found]:
     for folder in log_folders(home):
         yield from own_logs(folder)
-    yield from agent_sessions(remembered)
+    of_agents = list(agent_sessions(remembered))
+    whole = [it for it in of_agents if not it.prompts_only]
+    archived = list(_archived_sessions(home, [(it.agent, it.name) for it in whole]))
+    yield from whole
+    yield from archived
+    known = {(it.agent, it.name) for it in archived}
+    yield from (it for it in of_agents if it.prompts_only and (it.agent, it.name) not in known)
 
 
 def agent_sessions(remembered: Remembered) -> Iterator[Found]:
@@ -136,14 +140,17 @@ _fact = msgspec.json.Decoder(_Fact)
 
 def log_folders(home: Path) -> list[Path]:
     """Where we have ever written logs to, and they are still there."""
+    facts = (_read_fact(line) for line in _fact_lines(home))
+    folders = dict.fromkeys(fact.path for fact in facts if fact.type == "log_folder" and fact.path)
+    kept = str(home / "projects")  # our transcripts, of which nobody needs to be told
+    return [Path(folder) for folder in [*folders, kept] if os.path.isdir(folder)]
+
+
+def _fact_lines(home: Path) -> list[bytes]:
     try:
-        lines = facts_path(home).read_bytes().split(b"\n")
+        return facts_path(home).read_bytes().split(b"\n")
     except OSError:
         return []
-    facts = (_read_fact(line) for line in lines)
-    folders = dict.fromkeys(fact.path for fact in facts if fact.type == "log_folder" and fact.path)
-    kept = home / "projects"  # our transcripts, of which nobody needs to be told
-    return [folder for folder in [*map(Path, folders), kept] if os.path.isdir(folder)]
 
 
 def _read_fact(line: bytes) -> _Fact:
@@ -219,10 +226,14 @@ def _claude_folder(entries: list[os.DirEntry[str]], remembered: Remembered) -> I
         if not files.add(entry):
             continue
         agents = _agents_below(folders[name]) if name in folders else []
+        others = []
         for agent in (*agents, *owned.get(name, ())):
-            files.stamp += agent.name
-            files.add(agent)
-        yield Found(entry.path, _CLAUDE, entry.path, name, files.modified, files.size, files.stamp)
+            if files.add(agent):
+                others.append(agent.path)
+                files.stamp += agent.name
+        yield Found(
+            entry.path, _CLAUDE, entry.path, name, files.modified, files.size, files.stamp, tuple(others)
+        )
 
 
 def _agents_below(folder: str) -> list[os.DirEntry[str]]:
@@ -242,6 +253,10 @@ def _owned(loose: list[os.DirEntry[str]], remembered: Remembered) -> dict[str | 
 
 
 def _owner(path: str) -> str | None:
+    from agent_logger.formats.claude_code.lines import (
+        session_of_line,
+    )  # readers are not needed to look around
+
     return session_of_line(next(foreign.chunks(Path(path)), b"")[:FIRST_BYTES].partition(b"\n")[0])
 
 
@@ -281,6 +296,8 @@ def _codex_sessions(remembered: Remembered) -> Iterator[Found]:
 
 
 def _codex_ids(path: str) -> list[str | None] | None:
+    from agent_logger.store.agent_sources import codex_meta
+
     meta = codex_meta(Path(path))
     return [meta.id, meta.spawned_by] if meta else None
 
@@ -340,10 +357,27 @@ def _opencode_sessions(remembered: Remembered) -> Iterator[Found]:
 
 
 def _opencode_stamps(path: Path) -> list[tuple[str, float, int, str]]:
+    from agent_logger.store import opencode
+
     try:
         return opencode.session_stamps(path)
     except (SourceError, OSError):
         return []
+
+
+def _archived_sessions(home: Path, present: Iterable[tuple[str | None, str]]) -> Iterator[Found]:
+    """What we have kept of agents, and they have no more."""
+    if not (home / "archive").is_dir():
+        return
+    from agent_logger.store.archived import gone
+
+    for it in gone(home, present):
+        files = _Files()
+        if stat := _stat(str(it.copy.path)):
+            files.add_stat(stat, "")
+        key = f"{it.file}#{it.id}" if it.agent == _OPENCODE else str(it.file)
+        others = tuple(map(str, it.others)) or None
+        yield Found(key, it.agent, str(it.file), it.id, it.modified, files.size, files.stamp, others)
 
 
 def _histories(remembered: Remembered) -> Iterator[Found]:

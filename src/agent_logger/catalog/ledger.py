@@ -26,7 +26,7 @@ import msgspec
 from agent_logger.catalog.columns import (
     NEVER,
     NOT_REPORTED,
-    WITNESSES,
+    WITNESS_SETS,
     Columns,
     Entry,
     Place,
@@ -271,9 +271,3 @@ def _row(entry: Entry, facts: _Facts) -> LedgerRow:
         joined_by=JOINED_BY[entry.joined],
         partial=not entry.final,
     )
-
-
-WITNESS_SETS = tuple(
-    frozenset(witness for number, witness in enumerate(WITNESSES) if bits >> number & 1)
-    for bits in range(1 << len(WITNESSES))
-)

@@ -105,6 +105,19 @@ def tool_calls(session: Session) -> Iterable[ToolCall]:
     return calls.values()
 
 
+def count_tool_calls(session: Session) -> tuple[int, int]:
+    """How many, and how many of them failed: as `tool_calls` has them, which takes longer."""
+    calls: dict[object, bool] = {}
+    for number, turn in enumerate(session.turns):
+        for place, block in enumerate(turn.blocks):
+            if block.kind in ("tool_use", "tool_result"):
+                key: object = (
+                    block.id if block.id and len(block.id) >= SHORT_ID else (number, block.id or place)
+                )
+                calls[key] = block.is_error if block.kind == "tool_result" else calls.get(key, False)
+    return len(calls), sum(calls.values())
+
+
 def _one(first: ToolCall, second: ToolCall) -> ToolCall:
     use, result = (first if first.name else second), (second if second.result is not None else first)
     return replace(use, result=result.result, is_error=result.is_error, ended=result.ended)

@@ -9,26 +9,19 @@ import hashlib
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from zlib import crc32
 
 import msgspec
 
-from agent_logger.catalog.columns import micros_of
+from agent_logger.catalog.columns import WITNESS_SETS, micros_of
+from agent_logger.catalog.database import hashed, listed
 from agent_logger.catalog.found import Found
-from agent_logger.catalog.ledger import NOBODY, WITNESS_SETS, Ledger, LedgerRow, shared_key
+from agent_logger.catalog.ledger import NOBODY, Ledger, LedgerRow, shared_key
 from agent_logger.catalog.totals import Sum, Total
 from agent_logger.catalog.witness import Told, packed, unpacked
 from agent_logger.formats.claude_code.tree import Lineage, parent_of
 from agent_logger.formats.claude_code.turns import is_unique
 from agent_logger.formats.responses import ModelResponse
 from agent_logger.session import MAIN, SYNTHETIC
-
-_json = msgspec.json.Encoder().encode
-
-
-def listed(values: Iterable[object]) -> str:
-    """For `IN (SELECT value FROM json_each(?))`: any number of values in one parameter."""
-    return _json(list(values)).decode()
 
 
 class Read(msgspec.Struct):
@@ -68,13 +61,7 @@ class _Responses:
 
     def __init__(self, told: list[ModelResponse]) -> None:
         self.told = told
-        self.keys = [_hashed(key) for it in told if (key := shared_key(it))]
-
-
-def _hashed(key: str) -> int:
-    """Two that are the same by chance join two families, and cost a little time."""
-    data = key.encode("utf-8", "surrogatepass")
-    return crc32(data) << 31 ^ crc32(data[::-1])
+        self.keys = [hashed(key) for it in told if (key := shared_key(it))]
 
 
 def _keep(database: sqlite3.Connection, it: Read, keys: list[int]) -> None:
@@ -84,14 +71,14 @@ def _keep(database: sqlite3.Connection, it: Read, keys: list[int]) -> None:
         found.path,
         found.agent,
         found.name,
-        listed(found.others),
+        None if found.others is None else listed(found.others),
         told.session,
         told.parent,
         told.witnesses,
         found.size,
         found.modified,
         found.stamp,
-        _json(told.position) if told.position else None,
+        msgspec.json.encode(told.position) if told.position else None,
         packed(told.responses),
         it.damage,
     )
@@ -179,7 +166,7 @@ def _derive(database: sqlite3.Connection, names: set[str], fresh: Mapping[str, _
         gathered[row.session].rows.append(row)
     _replace_rows(database, names, [row for it in gathered.values() for row in it.rows])
     gone = (listed(names - gathered.keys()),)
-    for table, column in (("sessions", "id"), ("tools", "session"), ("places", "session")):
+    for table, column in (("sessions", "id"), ("places", "session")):
         database.execute(f"DELETE FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))", gone)
     families = _parted(gathered)
     parents = _parents(gathered, families)
@@ -318,16 +305,16 @@ def _session_values(name: str, it: _Gathered, family: str, parent: str | None) -
     for row in it.rows:
         summed.add(row)
     total = summed.total()
-    times = [micros_of(row.at) for source in it.sources for row in source.responses if row.at]
+    times = [row.at for source in it.sources for row in source.responses if row.at]
     modified = max(source.modified for source in it.sources)
-    ended = max(times, default=None)
+    started, ended = (micros_of(min(times)), micros_of(max(times))) if times else (None, None)
     return (
         name,
         family,
         _agent(it),
         _project(it),
         listed(_models(it)),
-        min(times, default=None),
+        started,
         ended,
         ended if ended is not None else round(modified * 1e6),
         total.responses,

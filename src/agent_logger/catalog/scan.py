@@ -4,27 +4,16 @@ What is unchanged by its stamp is not opened; what has grown is read on where it
 """
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
-from agent_logger.catalog.columns import BIT
 from agent_logger.catalog.database import writing
 from agent_logger.catalog.found import Found, Remembered, found
-from agent_logger.catalog.posting import Read, post, post_again
-from agent_logger.catalog.witness import Told, told_by, unpacked
-from agent_logger.errors import SourceError
 from agent_logger.prices import price_date
 from agent_logger.store import foreign
-from agent_logger.store.follow import Position
-
-MOST_READ = 256  # sources that are taken in at once
-MOST_RESPONSES = 20_000  # of them
 
 Progress = Callable[[int, int], None]  # bytes that are done, and all there are to do
-_position = msgspec.json.Decoder(Position).decode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,16 +45,15 @@ def refresh(
     if gone or remembered.new:
         with writing(database):
             _remember(database, remembered)
-            post(database, [], gone)
+            if gone:
+                from agent_logger.catalog.posting import post
+
+                post(database, [], gone)
             count_change(database)
-    total, done = sum(it.size for it in changed), 0
-    for batch in _batches(_read(database, it) for it in changed):
-        with writing(database):
-            post(database, batch)
-            count_change(database)
-        done += sum(it.found.size for it in batch)
-        if progress:
-            progress(done, total)
+    if changed:
+        from agent_logger.catalog.intake import take_in  # the readers are not needed before
+
+        take_in(database, changed, progress)
     _price_again(database)
     return Refreshed(
         sources=len(there),
@@ -95,6 +83,8 @@ def _price_again(database: sqlite3.Connection) -> None:
         return
     with writing(database):
         if row:
+            from agent_logger.catalog.posting import post_again
+
             post_again(database)
         database.execute("INSERT OR REPLACE INTO facts VALUES ('prices', ?)", (price_date(),))
         count_change(database)
@@ -108,35 +98,3 @@ def _remembered(database: sqlite3.Connection) -> dict[str, tuple[str, str]]:
 def _remember(database: sqlite3.Connection, remembered: Remembered) -> None:
     rows = ((path, *told) for path, told in remembered.new.items())
     database.executemany("INSERT OR REPLACE INTO remembered VALUES (?, ?, ?)", rows)
-
-
-def _read(database: sqlite3.Connection, it: Found) -> Read:
-    try:
-        return Read(it, told_by(it, _before(database, it)))
-    except (SourceError, OSError) as error:
-        nothing = Told(it.name, None, BIT["transcript"] if it.agent else 0, [])
-        return Read(it, nothing, str(error))
-
-
-def _before(database: sqlite3.Connection, it: Found) -> Told | None:
-    row = database.execute(
-        "SELECT session, parent, witnesses, responses, position FROM sources WHERE key = ? AND position IS NOT NULL",
-        (it.key,),
-    ).fetchone()
-    if row is None:
-        return None
-    session, parent, witnesses, responses, position = row
-    return Told(session, parent, witnesses, unpacked(responses), _position(position))
-
-
-def _batches(read: Iterable[Read]) -> Iterator[list[Read]]:
-    batch: list[Read] = []
-    count = 0
-    for it in read:
-        batch.append(it)
-        count += len(it.told.responses)
-        if len(batch) >= MOST_READ or count >= MOST_RESPONSES:
-            yield batch
-            batch, count = [], 0
-    if batch:
-        yield batch

@@ -1,8 +1,8 @@
-"""The tables of `catalog.db`, and the named steps from one version of them to the next.
+"""The tables of `catalog.db` and `catalog-text.db`, and the named steps from one version of them to the next.
 
 Everything in it is derived and may be deleted at any time. Times are microseconds since 1970, UTC; texts were redacted
 before they were written. The views are for people, and for programs such as `datasette`. Search has a file of its own
-(`text_schema`), so that filling it keeps nobody from writing here.
+(`catalog-text.db`), so that filling it keeps nobody from writing here.
 """
 
 from typing import NamedTuple
@@ -31,7 +31,7 @@ CREATE TABLE sources (            -- a session as one witness has it: a log, a t
     path TEXT NOT NULL,
     agent TEXT,                   -- whose file it is; none for a log of ours
     name TEXT NOT NULL,           -- of the log, or the client's id
-    others TEXT NOT NULL,         -- JSON: paths of sub-agents' files, where they lie elsewhere
+    others TEXT,                  -- JSON: paths of its sub-agents' files; none: its reader looks for them
     session TEXT NOT NULL,        -- sessions.id
     parent TEXT,                  -- the session it says it was forked from
     witnesses INTEGER NOT NULL,   -- bits: wire 1, transcript 2, sdk 4, run 8, hook 16
@@ -125,12 +125,9 @@ CREATE TABLE ledger (             -- every response of a model once; every total
 CREATE INDEX ledger_place ON ledger (place);
 
 CREATE TABLE tools (              -- which tools a response called
-    session TEXT NOT NULL,
-    message_id TEXT NOT NULL,
-    tool TEXT NOT NULL,
-    calls INTEGER NOT NULL,
-    PRIMARY KEY (session, message_id, tool)
-) WITHOUT ROWID;
+    key INTEGER PRIMARY KEY,      -- 8 bytes of a hash of its message id
+    calls TEXT NOT NULL           -- JSON: names, and how often each
+);
 
 CREATE VIEW session_list AS
 SELECT id, agent, project, title, datetime(started / 1000000, 'unixepoch') AS started,
@@ -151,4 +148,40 @@ SELECT date(at) AS day, model, project, agent, count(*) AS responses, sum(input_
 FROM responses GROUP BY 1, 2, 3, 4;
 """
 
-STEPS = (Step("sessions and ledger", _SESSIONS_AND_LEDGER),)
+_IN_FLIGHT = """
+-- whether its last exchange has no end yet
+ALTER TABLE sessions ADD COLUMN in_flight INTEGER NOT NULL DEFAULT 0;
+UPDATE sessions SET detailed = NULL;
+"""
+
+_TEXTS = """
+CREATE TABLE indexed (            -- sessions that are in the index
+    id INTEGER PRIMARY KEY,
+    session TEXT NOT NULL UNIQUE,
+    stamp TEXT NOT NULL           -- sessions.stamp of the catalog, when it was indexed
+);
+
+CREATE TABLE shards (
+    id INTEGER PRIMARY KEY,       -- its index is the table words_<id>
+    rows INTEGER NOT NULL,
+    dead INTEGER NOT NULL,
+    text_bytes INTEGER NOT NULL,
+    next INTEGER NOT NULL         -- the number of its next row
+);
+
+CREATE TABLE texts (              -- where the text of a row of an index stands
+    id INTEGER PRIMARY KEY,       -- the shard, and 40 bits: the row's number in it
+    session INTEGER NOT NULL,     -- indexed.id
+    exchange INTEGER NOT NULL,    -- its number; 0 outside of all
+    turn INTEGER NOT NULL,        -- its place among the turns; -1 for what a person typed
+    kind INTEGER NOT NULL,        -- 0 input, 1 text, 2 thinking, 3 a tool's call and result
+    at INTEGER NOT NULL,          -- milliseconds since 1970; 0: not known
+    until INTEGER NOT NULL,       -- of the result
+    error INTEGER NOT NULL,
+    hash INTEGER NOT NULL         -- of the text
+);
+CREATE INDEX texts_session ON texts (session);
+"""
+
+STEPS = (Step("sessions and ledger", _SESSIONS_AND_LEDGER), Step("exchanges in flight", _IN_FLIGHT))
+TEXT_STEPS = (Step("texts and shards", _TEXTS),)

@@ -1,4 +1,5 @@
-"""Every session there is, found and not read yet: our own logs, and the files of other agents."""
+"""Every session there is, found and not read yet: our own logs, the files of other agents, and the copies of what these
+have deleted."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -18,7 +19,6 @@ from agent_logger.store.claude_files import find
 from agent_logger.store.find import client_id, session_id_of
 from agent_logger.store.layout import claude_roots
 from agent_logger.store.parts import PartFile, part_of
-from agent_logger.store.read import lineage_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,16 +100,6 @@ def called(home: Path, wanted: str) -> list[Place]:
     return _best(begun) if len({ids[it] for it in begun}) == 1 else begun
 
 
-def witnesses_of(home: Path, wanted: str) -> list[Place]:
-    """Every place of the one session that is meant; none if there is none, or it may be several. What is meant by its
-    path, and a branch by the name of its log, stands for itself."""
-    found = called(home, wanted)
-    ids = {_session_id(it) for it in found}
-    if len(ids) != 1 or part_of(Path(wanted)) or (found[0].name == wanted and _is_branch(found[0])):
-        return found[:1] if len(ids) == 1 else []
-    return [it for it in places(home) if _session_id(it) in ids]
-
-
 def joined(witnesses: Iterable[Place]) -> Session | None:
     """The session that these tell of together. One that cannot be read is left out; none if that is all."""
     told: list[Session] = []
@@ -124,10 +114,6 @@ def joined(witnesses: Iterable[Place]) -> Session | None:
     whole = join(told)
     # A branch is of the session that it branched off in, and names the log.
     return replace(whole, parent=None) if whole.parent in names else whole
-
-
-def _is_branch(place: Place) -> bool:
-    return place.agent is None and len(lineage_of(place.path.parent, place.name)) > 1
 
 
 def _session_id(place: Place) -> str:

@@ -1,6 +1,7 @@
 """Reading one witness of a session: what it tells of the model's responses, and the session it makes of itself."""
 
 import dataclasses
+import os
 from pathlib import Path
 from typing import NamedTuple
 
@@ -8,6 +9,7 @@ import msgspec
 
 from agent_logger.catalog.columns import BIT, micros_of, time_of, tokens_of
 from agent_logger.catalog.found import Found
+from agent_logger.catalog.unnamed import own_name
 from agent_logger.errors import SourceError
 from agent_logger.formats.claude_code.responses import may_read_on
 from agent_logger.formats.claude_code.responses import responses_of as claude_responses_of
@@ -17,10 +19,11 @@ from agent_logger.formats.source import Source
 from agent_logger.formats.table import format_of
 from agent_logger.prices import Tokens
 from agent_logger.session import Session, Usage, Witness
-from agent_logger.store import opencode
+from agent_logger.store import foreign, opencode
 from agent_logger.store.agent_sources import codex_sources, gemini_cli_source
 from agent_logger.store.follow import Position, Rest
 from agent_logger.store.histories import session_in
+from agent_logger.store.projects import project_of
 from agent_logger.store.read import read_session
 from agent_logger.store.sources import claude_source
 
@@ -48,9 +51,12 @@ def source_of(found: Found) -> Source:
     path = Path(found.path)
     match found.agent:
         case "claude-code":
-            return claude_source(path)
+            names = (
+                None if found.others is None else [os.path.relpath(it, path.parent) for it in found.others]
+            )
+            return claude_source(path, names)
         case "codex":
-            source = next(codex_sources([path, *map(Path, found.others)]), None)
+            source = next(codex_sources([path, *map(Path, found.others or ())]), None)
             if source is None:
                 raise SourceError(f"{path}: no session in it")
             return source
@@ -63,6 +69,16 @@ def source_of(found: Found) -> Source:
 
 def told_by(found: Found, before: Told | None = None) -> Told:
     """All that was billed; reading on from what was told before, where that can be done. Raises as `session_of`."""
+    told = _told_by(found, before)
+    return told._replace(responses=[_of_its_project(it) for it in told.responses])
+
+
+def _of_its_project(it: ModelResponse) -> ModelResponse:
+    project = project_of(it.project) if it.project else None
+    return it if project == it.project else msgspec.structs.replace(it, project=project)
+
+
+def _told_by(found: Found, before: Told | None) -> Told:
     if found.agent is None:
         return _told_by_log(Path(found.path))
     if found.prompts_only:
@@ -72,19 +88,23 @@ def told_by(found: Found, before: Told | None = None) -> Told:
     form = format_of(found.agent)
     assert form
     responses = list(form.responses_of(source_of(found)))
-    named = responses[0].session if responses else found.name
-    return Told(named, None, BIT["transcript"], responses)
+    return Told(_named(found, responses), None, BIT["transcript"], responses)
 
 
 def _told_by_log(path: Path) -> Told:
     session = read_session(path, alone=True)
+    session = msgspec.structs.replace(session, id=own_name(session, path.stem) or session.id)
     responses = list(responses_of_session(session))
     seen: set[Witness] = {it.witness for it in responses} | session.witnesses
     return Told(session.id, session.parent, sum(BIT[it] for it in seen), responses)
 
 
 def _told_by_claude(found: Found, before: Told | None) -> Told:
-    source = claude_source(Path(found.path))
+    path = Path(found.path)
+    source = source_of(found)
+    if foreign.existing(path) != path:  # a sealed copy in the archive, which does not grow
+        responses = list(claude_responses_of(source))
+        return Told(_named(found, responses), None, BIT["transcript"], responses)
     known = before.responses if before and may_read_on(before.responses) else None
     rest = Rest(Path(found.path), before.position if before and known is not None else None)
     if rest.restarted:
@@ -94,8 +114,11 @@ def _told_by_claude(found: Found, before: Told | None) -> Told:
     responses = list(claude_responses_of(read, known or ()))
     if known is not None and rest.position.offset and not may_read_on(responses):
         return _told_by_claude(found, None)
-    named = responses[0].session if responses else found.name
-    return Told(named, None, BIT["transcript"], responses, rest.position)
+    return Told(_named(found, responses), None, BIT["transcript"], responses, rest.position)
+
+
+def _named(found: Found, responses: list[ModelResponse]) -> str:
+    return responses[0].session if responses else found.name
 
 
 # ---------------------------------------------------------------- kept

@@ -2,40 +2,79 @@
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from agent_logger import config
 from agent_logger.cli import output
+from agent_logger.cli.named import MOST_CANDIDATES, session_called
 from agent_logger.errors import SourceError, StoreError
 
-MOST_CANDIDATES = 10
+if TYPE_CHECKING:
+    from agent_logger.session import Session
 
 
 @click.command()
 @click.argument("session", metavar="ID")
-@click.option("--to", "form", required=True, type=click.Choice(["wire"]), help="What to write.")
+@click.option(
+    "--to", "form", required=True, type=click.Choice(["html", "md", "json", "wire"]), help="What to write."
+)
 @click.option(
     "-o", "--output", "file", type=click.Path(path_type=Path), help="Write to this new file, not to stdout."
 )
 @config.settings_options("log_dir")
-def command(settings: config.Settings, session: str, form: str, file: Path | None) -> None:  # noqa: ARG001
+def command(settings: config.Settings, session: str, form: str, file: Path | None) -> None:
     """Write a session as one file that needs no other.
 
-    ID is the name of a wire log, the client's id of its session, the beginning of one of them
-    that no other has, or a path.
+    ID is the client's id of a session, the name of its log, the beginning of one of them that no other has, or a
+    path. What all who recorded it saw is written as one; what looks like a key is not written.
 
-    `--to wire` writes the records of the log, from all its parts, sealed or not. The log of a
-    branch holds only what is its own: before that come the records of its parent up to the fork.
+    \b
+    html  a page to read, print or send: no script, nothing loaded
+    md    Markdown, the same bytes for the same session
+    json  everything that was derived, as `show --json` prints it
+    wire  the records of a wire log in --log-dir, from all its parts, sealed or
+          not; of a branch with those of its parent up to the fork
 
     \b
     Examples:
+      agent-logger export 1f320356 --to html -o session.html
+      agent-logger export 1f320356 --to md | less
       agent-logger export 20261115-084532-a7f3_b1 --to wire > branch.jsonl
-      agent-logger export 1f320356 --to wire --output session.jsonl
     """
+    if form == "wire":
+        _write_wire(settings.log_dir, session, file)
+        return
+    texts = _texts(session_called(settings, session), form)
+    if file:
+        _write(file, (text.encode() for text in texts))
+    elif form == "json":
+        output.json_text("".join(texts).rstrip("\n"))
+    else:
+        output.texts(texts)
+
+
+def _texts(session: "Session", form: str) -> Iterable[str]:
+    match form:
+        case "html":
+            from agent_logger.export.html.session import session_html
+
+            return session_html(session)
+        case "md":
+            from agent_logger.export.markdown import session_markdown
+
+            return session_markdown(session)
+        case _:
+            from agent_logger.export.json import session_json
+
+            return [session_json(session), "\n"]
+
+
+def _write_wire(log_dir: Path, wanted: str, file: Path | None) -> None:
     from agent_logger.export.wire import wire_lines
 
-    log = _found(settings.log_dir, session)
+    log = _found(log_dir, wanted)
     damage: list[object] = []
     lines = wire_lines(log.parent, log.name, damage.append)
     if file:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from agent_logger.catalog.summary import Filter, SessionSummary
 
 WITNESSES = ("wire", "sdk", "run", "transcript", "hook")
-_LOG_NAME = re.compile(r"\d{8}-\d{6}-")  # its beginning is a date, and tells nothing
 
 
 class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -207,7 +206,7 @@ def _cells(row: "SessionSummary", depth: int) -> list[str | int]:
     title = output.printable(" ".join((row.title or (row.paths[0].stem if row.paths else "")).split()))
     return [
         told + ("*" if row.live else ""),
-        row.id if _LOG_NAME.match(row.id) else row.id[:8],
+        output.short_id(row.id),
         "  " * (depth - 1) + ("└ " if depth else "") + title,
         output.printable(Path(row.project).name) if row.project else "-",
         _model(row),

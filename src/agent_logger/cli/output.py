@@ -29,6 +29,19 @@ def echo(text: str = "") -> None:
     click.echo(printable(text, lines=True))
 
 
+def echo_marked(text: str, marks: Iterable[tuple[int, int]]) -> None:
+    """With the places that marks name (from, to) bold on a terminal."""
+    pieces, at = [], 0
+    for low, high in marks:
+        found = printable(text[low:high], lines=True)
+        pieces += [
+            printable(text[at:low], lines=True),
+            found if no_color() else click.style(found, bold=True),
+        ]
+        at = high
+    click.echo("".join([*pieces, printable(text[at:], lines=True)]))
+
+
 def note(text: str) -> None:
     """Progress, hints, warnings: what a pipe must not carry."""
     click.echo(printable(text, lines=True), err=True)
@@ -44,6 +57,13 @@ def json(value: object) -> None:
     json_text(json_of(value))
 
 
+def hidden_json(value: object) -> None:
+    """The same without what looks like a key."""
+    from agent_logger.export.json import json_of
+
+    json_text(hidden(json_of(value)))
+
+
 def json_text(text: str) -> None:
     """The same for what is JSON already."""
     click.echo(CONTROLS_IN_LINES.sub(_json_escape, text))
@@ -56,13 +76,27 @@ def _json_escape(match: re.Match[str]) -> str:
 
 def json_lines(lines: Iterable[bytes]) -> None:
     """Print lines of JSON as they are; on a terminal what that would act on is written as `\\uXXXX`."""
-    shown = sys.stdout is not None and sys.stdout.isatty()
+    shown = is_terminal()
     for line in lines:
         click.echo(_shown(line) if shown else line, nl=False)
 
 
 def _shown(line: bytes) -> bytes:
     return CONTROLS_IN_LINES.sub(_json_escape, line.decode("utf-8", "replace")).encode()
+
+
+def texts(pieces: Iterable[str]) -> None:
+    """Print pieces of one long text, which hold their own newlines."""
+    for piece in pieces:
+        click.echo(printable(piece, lines=True), nl=False)
+
+
+def raw_lines(lines: Iterable[bytes]) -> None:
+    """Print lines of a foreign file without keys; on a terminal what that would act on is shown as text."""
+    shown = is_terminal()
+    for line in lines:
+        text = hidden(line.decode("utf-8", "surrogateescape"))
+        click.echo(printable(text) if shown else text.encode("utf-8", "surrogateescape"))
 
 
 def table(
@@ -120,13 +154,31 @@ def width(text: str) -> int:
     return cell_len(text)
 
 
+_LOG_NAME = re.compile(r"\d{8}-\d{6}-")  # its beginning is a date, and tells nothing
+
+
+def short_id(session: str) -> str:
+    """Of a client's id the beginning; the name of a log as it is."""
+    return session if _LOG_NAME.match(session) else session[:8]
+
+
 def cut(text: str, room: int) -> str:
     """`text` in no more columns than these."""
     if width(text) <= room:
         return text
-    while text and width(text) >= room:
-        text = text[:-1]
-    return text + "…"
+    return f"{beginning(text, room - 1)}…" if room > 0 else ""
+
+
+def beginning(text: str, room: int) -> str:
+    """As much of it as takes no more columns than these."""
+    if text.isascii():
+        return text[: max(0, room)]
+    taken = 0
+    for number, character in enumerate(text):
+        taken += width(character)
+        if taken > room:
+            return text[:number]
+    return text
 
 
 def _print_plain(cells: list[list[str]], numeric: list[bool]) -> None:

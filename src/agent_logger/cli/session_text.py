@@ -1,85 +1,195 @@
-"""A session as text for a terminal."""
+"""A session as rows of a terminal: exchanges as chapters, turns with their number, cost and time in the margin."""
 
-from collections.abc import Iterator
-from textwrap import wrap
-from typing import Any
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
-from agent_logger.cli.output import hidden
-from agent_logger.formats.history import LOST
-from agent_logger.session import MAIN, Block, Exchange, Session, Usage
+from agent_logger.catalog.metrics import Metrics, exchange_total, metrics_of
+from agent_logger.cli.output import width
+from agent_logger.cli.pieces_text import piece_lines
+from agent_logger.cli.rows import Row, Segment, fitted, folded, noted, room, row_text
+from agent_logger.export.figures import (
+    call_seconds,
+    counted,
+    money,
+    seconds_text,
+    tokens,
+    turn_seconds,
+    utc,
+)
+from agent_logger.export.outline import (
+    AgentAtWork,
+    Chapter,
+    NumberedTurn,
+    Part,
+    Said,
+    Thought,
+    Used,
+    chapters,
+    side_turns,
+)
+from agent_logger.export.pieces import Prose, Shown, Terminal
+from agent_logger.redact import hidden
+from agent_logger.session import Session
 
-LONGEST_OUTPUT = 6  # lines of a tool's output; the log has the rest
-
-
-def session_lines(session: Session, width: int) -> Iterator[str]:
-    models = dict.fromkeys(turn.model for turn in session.turns if turn.model)
-    yield " · ".join(filter(None, [f"session {session.id[:8]}", *models, session.project]))
-    yield " · ".join(
-        [
-            _count(len(session.exchanges), "exchange"),
-            _count(len(session.turns), "turn"),
-            _count(len(session.tool_calls), "tool call"),
-            _tokens(session.usage),
-        ]
-    )
-    if session.prompts_only:
-        yield "The agent's file is gone; its history has what was typed, and nothing else."
-    for exchange in session.exchanges:
-        yield ""
-        yield from _exchange_lines(exchange, width)
-
-
-def _exchange_lines(exchange: Exchange, width: int) -> Iterator[str]:
-    yield from _hung(f"{exchange.number:>2}  ", exchange.user_input or "(no input)", width)
-    for turn in exchange.turns:
-        margin = "    " if turn.thread == MAIN else "      | "
-        for block in turn.blocks:
-            yield from _block_lines(block, margin, width)
-    if not exchange.complete and exchange.end_reason != LOST:
-        yield f"    ({exchange.end_reason or 'in flight'}: not complete)"
+SHORTEST = 0.1  # seconds of a tool call that are worth telling
+FEW_LINES = 10  # of what a tool was given or answered; `--turn` shows the rest
 
 
-def _block_lines(block: Block, margin: str, width: int) -> Iterator[str]:
-    match block.kind:
-        case "thinking":
-            yield from _hung(f"{margin}~ ", block.text, width)
-        case "tool_use":
-            yield from _hung(f"{margin}> {block.name} ", _summary(block.input), width)
-        case "tool_result":
-            yield from _output_lines(block, margin, width)
-        case "text":
-            yield from _hung(margin, block.text, width)
-        case _:
-            yield from _hung(f"{margin}· ", block.text or f"({block.kind})", width)
+class SessionText:
+    """`whole`: nothing is left out; `thinking`: thoughts are not folded to a line."""
+
+    def __init__(
+        self, session: Session, columns: int, *, thinking: bool = False, whole: bool = False
+    ) -> None:
+        self._session, self._columns = session, columns
+        self._thinking, self._whole = thinking or whole, whole
+
+    def rows(self) -> Iterator[Row]:
+        yield from self._head(metrics_of(self._session))
+        for chapter in chapters(self._session):
+            yield Row()
+            yield from self._chapter(chapter)
+        if side := side_turns(self._session):
+            yield from (Row(), Row.of("Beside the conversation", "strong"))
+            for turn in side:
+                yield from self._turn(turn, 0)
+
+    def turn(self, number: int) -> Iterator[Row] | None:
+        """One alone; of an agent's that it started, what these did too. None if there is no such turn."""
+        for it in _all_turns(self._session):
+            if it.number == number:
+                return self._turn(it, 0)
+        return None
+
+    # ------------------------------------------------------------ chapters
+
+    def _head(self, metrics: Metrics) -> Iterator[Row]:
+        session = self._session
+        calls = sum(tool.calls for tool in metrics.tools)
+        counts = (
+            counted(metrics.exchanges, "exchange"),
+            counted(metrics.turns, "turn"),
+            counted(calls, "tool call"),
+        )
+        started = f"{utc(session.started).astimezone():%Y-%m-%d %H:%M}" if session.started else ""
+        took = "" if metrics.wall_seconds is None else seconds_text(metrics.wall_seconds)
+        lines = (
+            (f"session {session.id[:8]}", session.agent, session.project),
+            (*metrics.models, started, took, money(metrics.cost)),
+            (", ".join(counts), tokens(metrics.usage)),
+            ("The agent's file is gone; its history has what was typed." if session.prompts_only else "",),
+        )
+        for line in lines:
+            text = " · ".join(filter(None, line))
+            yield from (Row.of(it) for it in folded(hidden(text), room(self._columns, 0)))
+
+    def _chapter(self, chapter: Chapter) -> Iterator[Row]:
+        exchange, total = chapter.exchange, exchange_total(self._session, chapter.exchange)
+        at = f"{utc(exchange.started).astimezone():%m-%d %H:%M} " if exchange.started else ""
+        note = noted(self._columns, 0, f"{at} {money(total.cost)}".strip())
+        number = f"{exchange.number}"
+        asked = chapter.user_input if chapter.user_input is not None else "(no input)"
+        asked = f"[{chapter.origin}] {asked}" if chapter.origin else asked
+        rows = (Row.of(line, "person") for line in folded(asked, room(self._columns, 0, note)))
+        yield from _marked(rows, number, note)
+        for turn in chapter.turns:
+            yield from self._turn(turn, 0)
+        for agent in chapter.agents:
+            yield from self._agent(agent, 0)
+        if chapter.unfinished:
+            yield Row.of(fitted(f"({chapter.unfinished}: not complete)", room(self._columns, 0)), "quiet")
+
+    def _turn(self, it: NumberedTurn, depth: int) -> Iterator[Row]:
+        seconds, cost = turn_seconds(it.turn), it.turn.cost
+        figures = (seconds_text(seconds) if seconds else "", money(cost) if cost else "")
+        note = noted(self._columns, depth, "  ".join(filter(None, figures)))
+        yield from _marked(self._parts(it, depth, note), f"#{it.number}", note)
+
+    def _parts(self, it: NumberedTurn, depth: int, note: str) -> Iterator[Row]:
+        beside = note  # the first row is as much shorter
+        for part in it.parts():
+            yield from self._part(part, depth, beside)
+            beside = ""
+        if not it.turn.complete:
+            yield Row((("(cut: not complete)", "quiet"),), depth)
+
+    # ------------------------------------------------------------ parts
+
+    def _part(self, part: Part, depth: int, beside: str) -> Iterator[Row]:
+        columns = room(self._columns, depth, beside)
+        match part:
+            case Thought(text):
+                lines = (
+                    folded(text, columns - 2)
+                    if self._thinking
+                    else [fitted(" ".join(text.split()), columns - 2)]
+                )
+                yield from (Row(((f"~ {line}", "quiet"),), depth) for line in lines)
+            case Said(Prose(text)):
+                yield from (Row(((line, ""),), depth) for line in folded(text, columns))
+            case Said(piece):
+                yield from self._piece(piece_lines(piece), depth)
+            case Used():
+                yield from self._used(part, depth, columns)
+
+    def _used(self, it: Used, depth: int, columns: int) -> Iterator[Row]:
+        seconds, state = call_seconds(it.call), _state(it.shown)
+        took = seconds_text(seconds) if seconds and seconds >= SHORTEST else ""
+        tool = fitted(it.shown.tool, columns // 2)
+        told = fitted("  ".join(filter(None, (took, state))), columns - width(tool) - 3)
+        summary = fitted(it.shown.summary, columns - width(tool) - width(told) - 3)
+        yield Row(
+            ((f"{tool} ", "strong"), (f"{summary}  ", ""), (told, "failed" if state else "quiet")), depth
+        )
+        for piece in it.shown.pieces:
+            yield from self._piece(piece_lines(piece), depth)
+        for agent in it.agents:
+            yield from self._agent(agent, depth)
+
+    def _piece(self, lines: Iterable[Segment], depth: int) -> Iterator[Row]:
+        columns, lines = room(self._columns, depth) - 2, list(lines)
+        few = lines if self._whole or len(lines) <= FEW_LINES + 1 else lines[:FEW_LINES]
+        for text, style in few:
+            fitting = list(folded(text, columns)) or [""] if self._whole else [fitted(text, columns)]
+            yield from (Row(((f"  {line}", style),), depth) for line in fitting)
+        if more := len(lines) - len(few):
+            yield Row(((f"  ({counted(more, 'more line')})", "quiet"),), depth)
+
+    def _agent(self, it: AgentAtWork, depth: int) -> Iterator[Row]:
+        turns = f"  {counted(len(it.turns), 'turn')}"
+        name = fitted(it.name, room(self._columns, depth + 1) - len(turns))
+        yield Row(((name, "strong"), (turns, "quiet")), depth + 1)
+        for turn in it.turns:
+            yield from self._turn(turn, depth + 1)
 
 
-def _output_lines(block: Block, margin: str, width: int) -> Iterator[str]:
-    lines = [line for line in hidden(block.text).split("\n") if line.strip()]
-    mark = "x" if block.is_error else "="
-    for number, line in enumerate(lines[:LONGEST_OUTPUT]):
-        text = f"{margin}{' ' if number else mark} {line}"
-        yield text if len(text) <= width else f"{text[: width - 3]}..."
-    if len(lines) > LONGEST_OUTPUT:
-        yield f"{margin}  ({len(lines) - LONGEST_OUTPUT} more lines)"
+def _state(shown: Shown) -> str:
+    """What is wrong with it; empty if nothing is."""
+    if code := next((piece.exit for piece in shown.pieces if isinstance(piece, Terminal)), None):
+        return f"exit code {code}"
+    return "failed" if shown.is_error else "" if shown.is_answered else "no answer"
 
 
-def _hung(first: str, text: str, width: int) -> list[str]:
-    """Folded at words, the lines after the first indented as far as its beginning is wide."""
-    lines = wrap(" ".join(hidden(text).split()), max(20, width - len(first)))
-    return [(" " * len(first) if number else first) + line for number, line in enumerate(lines)]
+def session_lines(session: Session, columns: int) -> Iterator[str]:
+    return (row_text(row, columns) for row in SessionText(session, columns).rows())
 
 
-def _summary(tool_input: Any) -> str:
-    """What a reader wants of a tool's input: its first texts."""
-    if not isinstance(tool_input, dict):
-        return str(tool_input)
-    return ", ".join(value for value in tool_input.values() if isinstance(value, str))
+def _marked(rows: Iterator[Row], number: str, note: str) -> Iterator[Row]:
+    """With a number and a note on the first; if there is none, one that has them."""
+    first = next(rows, Row())
+    yield replace(first, number=number, note=note)
+    yield from rows
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+def _all_turns(session: Session) -> Iterator[NumberedTurn]:
+    for chapter in chapters(session):
+        yield from _below(chapter.turns, chapter.agents)
+    yield from side_turns(session)
 
 
-def _tokens(usage: Usage) -> str:
-    cached = usage.cache_read_tokens + usage.cache_write_tokens
-    return f"{usage.input_tokens:,} in, {usage.output_tokens:,} out, {cached:,} cached tokens"
+def _below(turns: Iterable[NumberedTurn], agents: Iterable[AgentAtWork]) -> Iterator[NumberedTurn]:
+    for turn in turns:
+        yield turn
+        yield from _below((), (agent for started in turn.agents.values() for agent in started))
+    for agent in agents:
+        yield from _below(agent.turns, ())

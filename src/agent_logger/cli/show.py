@@ -3,51 +3,151 @@
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from agent_logger import config
 from agent_logger.cli import output
-from agent_logger.cli.session_text import session_lines
+from agent_logger.cli.named import calls_called, files_called, session_called
 from agent_logger.errors import SourceError
 
 if TYPE_CHECKING:
-    from agent_logger.catalog.sessions import Place
+    from agent_logger.catalog.metrics import Metrics
+    from agent_logger.session import Session
 
-MOST_CANDIDATES = 10
+
+class TouchedFiles(msgspec.Struct, frozen=True):
+    """What tools did to which files, in the order of first use."""
+
+    read: list[str]
+    written: list[str]
+    edited: list[str]
 
 
 @click.command()
 @click.argument("session", metavar="ID")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/show.json).")
+@click.option("--turn", type=click.IntRange(min=0), metavar="N", help="One turn, nothing left out.")
+@click.option("--thinking", is_flag=True, help="All of the thoughts, not a line of each.")
+@click.option("--tools", is_flag=True, help="A table of the tools: calls, errors, time.")
+@click.option("--files", is_flag=True, help="The files that were read, written, edited.")
+@click.option("--wire", is_flag=True, help="With --turn: the request and the response as the proxy saw them.")
+@click.option("--raw", is_flag=True, help="The lines as they are in the files.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/show*.json).")
 @config.settings_options()
-def command(settings: config.Settings, session: str, as_json: bool) -> None:
+def command(
+    settings: config.Settings,
+    session: str,
+    turn: int | None,
+    thinking: bool,
+    tools: bool,
+    files: bool,
+    wire: bool,
+    raw: bool,
+    as_json: bool,
+) -> None:
     """Print a session as a conversation.
 
     ID is the client's id of a session, the name of its log, the beginning of one of them that no other has, or a
-    path. Tools are shortened, sub-agents are indented, and what looks like a key is not shown.
+    path. What all who recorded it saw is shown as one; what looks like a key is not shown.
+
+    Each turn has its number to the left, its cost and time to the right. Tools are shortened, thoughts are a line,
+    sub-agents stand under the call that started them.
 
     \b
     Examples:
       agent-logger show 1f320356
-      agent-logger show logs/anthropic/20261115-084532-a7f3.jsonl
+      agent-logger show 1f320356 --turn 12
+      agent-logger show 1f320356 --turn 12 --wire
+      agent-logger show logs/anthropic/20261115-084532-a7f3.jsonl --tools
       agent-logger show 1f320356 --json | jq '.exchanges[0].user_input'
     """
+    if sum((tools, files, raw, turn is not None)) > 1:
+        raise click.UsageError("only one of --turn, --tools, --files, --raw can be shown at a time")
+    if wire and turn is None:
+        raise click.UsageError("--wire shows one turn: say which with --turn N")
+    if raw:
+        _print_raw(settings, session)
+    elif wire and turn is not None:
+        _print_wire(settings, session, turn, as_json=as_json)
+    elif turn is not None:
+        _print_turn(session_called(settings, session), turn, as_json=as_json)
+    elif tools or files:
+        _print_counts(session_called(settings, session), tools=tools, as_json=as_json)
+    else:
+        _print_session(session_called(settings, session), thinking=thinking, as_json=as_json)
+
+
+def _print_session(session: "Session", *, thinking: bool, as_json: bool) -> None:
+    from agent_logger.cli.rows import print_rows
+    from agent_logger.cli.session_text import SessionText
     from agent_logger.export.json import session_json
 
-    read = one_called(settings, session).read()
     if as_json:
-        output.json_text(session_json(read))
+        output.json_text(session_json(session))
         return
-    for line in session_lines(read, output.columns()):
-        output.echo(line)
+    columns = output.columns()
+    print_rows(SessionText(session, columns, thinking=thinking).rows(), columns)
 
 
-def one_called(settings: config.Settings, wanted: str) -> "Place":
-    from agent_logger.catalog.sessions import called
+def _print_turn(session: "Session", number: int, *, as_json: bool) -> None:
+    from agent_logger.cli.rows import print_rows
+    from agent_logger.cli.session_text import SessionText
 
-    found = called(settings.home, wanted)
-    if not found:
-        raise SourceError(f"no session {wanted!r}; 'agent-logger ls' lists them")
-    if len(found) > 1:
-        names = [it.name for it in found[:MOST_CANDIDATES]] + ["..."] * (len(found) > MOST_CANDIDATES)
-        raise click.UsageError(f"{wanted!r} may be any of {', '.join(names)}; say more of it, or the path")
-    return found[0]
+    columns = output.columns()
+    rows = SessionText(session, columns, whole=True).turn(number)
+    if rows is None:
+        raise SourceError(f"no turn {number}: the session has {len(session.turns)}, the first is 0")
+    if as_json:
+        output.hidden_json(session.turns[number])
+    else:
+        print_rows(rows, columns)
+
+
+def _print_counts(session: "Session", *, tools: bool, as_json: bool) -> None:
+    from agent_logger.catalog.metrics import metrics_of
+
+    metrics = metrics_of(session)
+    touched = TouchedFiles([*metrics.files_read], [*metrics.files_written], [*metrics.files_edited])
+    if as_json:
+        output.hidden_json(metrics.tools if tools else touched)
+    elif tools:
+        _print_tools(metrics)
+    else:
+        paths = (("read", touched.read), ("written", touched.written), ("edited", touched.edited))
+        output.table(("", "file"), [(name, output.hidden(path)) for name, found in paths for path in found])
+
+
+def _print_tools(metrics: "Metrics") -> None:
+    from agent_logger.export.figures import seconds_text
+
+    rows = []
+    for it in metrics.tools:
+        took = "-" if it.seconds is None else seconds_text(it.seconds)
+        rows.append((output.hidden(it.name or "-"), it.kind, it.calls, it.errors, took))
+    output.table(("tool", "kind", "calls", "errors", "time"), rows)
+
+
+def _print_raw(settings: config.Settings, wanted: str) -> None:
+    """Of every file that tells of the session. Which one it is, is said beside."""
+    from agent_logger.store.files import raw_lines
+
+    for file in files_called(settings, wanted):
+        output.note(f"{file}:")
+        output.raw_lines(raw_lines(file))
+
+
+def _print_wire(settings: config.Settings, wanted: str, turn: int, *, as_json: bool) -> None:
+    from agent_logger.catalog.calls import call_detail
+    from agent_logger.catalog.served import calls_by_turn
+    from agent_logger.cli.rows import print_rows
+    from agent_logger.cli.wire_text import WireText
+
+    calls = calls_called(settings, wanted)
+    served = calls_by_turn(session_called(settings, wanted), calls).get(turn, [])
+    details = [detail for it in served if (detail := call_detail(calls, it.call))]
+    if not details:
+        raise SourceError(f"the proxy saw no call of turn {turn}")
+    if as_json:
+        output.hidden_json(details)
+        return
+    columns = output.columns()
+    print_rows(WireText(columns).rows(details), columns)

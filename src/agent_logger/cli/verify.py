@@ -81,6 +81,8 @@ def _size(path: Path) -> int:
 def _trouble_lines(report: "FileReport") -> Iterable[str]:
     for bad in report.damage:
         yield f"{report.path}:{bad.line}: offset {bad.offset}, {_count(bad.length, 'byte')}: {bad.reason}"
+    if report.lost:
+        yield f"{report.path}: {_count(report.lost, 'record')} could not be written, as it says itself"
     if report.torn_bytes:
         yield f"{report.path}: torn end of {_count(report.torn_bytes, 'byte')}"
 

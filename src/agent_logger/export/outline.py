@@ -10,6 +10,7 @@ from agent_logger.export.hide import hidden_value
 from agent_logger.export.pictures import pictures_in
 from agent_logger.export.pieces import Json, Piece, Prose, Shown
 from agent_logger.export.tools import shown
+from agent_logger.formats.history import LOST
 from agent_logger.redact import hidden
 from agent_logger.session import MAIN, SIDE, Block, Exchange, Session, SubAgent, ToolCall, Turn
 
@@ -93,8 +94,9 @@ class Chapter:
 
     @property
     def unfinished(self) -> str:
-        """Why it did not come to its end; empty if it did."""
-        return "" if self.exchange.complete else hidden(self.exchange.end_reason or "in flight")
+        """Why it did not come to its end; empty if it did, or if nobody knows any more."""
+        known = self.exchange.complete or self.exchange.end_reason == LOST
+        return "" if known else hidden(self.exchange.end_reason or "in flight")
 
 
 def chapters(session: Session) -> Iterator[Chapter]:

@@ -146,7 +146,9 @@ class Exchanges:
         continues: str | None = None,
         inherited: counters.Counters | None = None,
         began: Began = Began(),  # noqa: B008 (it is frozen)
+        context: Callable[[str | None], Json] = lambda _: UNSET,
     ) -> None:
+        self._context = context  # of a session in that folder
         self.session_id: str | None = None
         self.continues = continues
         self.totals = Totals()
@@ -374,7 +376,8 @@ class Exchanges:
                 tools_available=init.tools,
                 permission_mode=init.permissionMode,
                 witness=self._began.witness,
-                context=self._init[1] if self._init else UNSET,
+                init=self._init[1] if self._init else UNSET,
+                context=self._context(init.cwd or self._began.cwd),
                 agent=self._began.agent,
                 argv=self._began.argv,
                 system_prompt=self._began.system_prompt,

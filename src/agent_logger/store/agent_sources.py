@@ -99,15 +99,15 @@ def gemini_cli_source(path: Path) -> Source:
 def _chats_below(chats: Path) -> list[Path]:
     try:
         folders = [it.path for it in os.scandir(chats) if it.is_dir(follow_symlinks=False)]
-        found = [
-            Path(it.path)
+        found = {
+            Path(it.path.removesuffix(foreign.SEALED))
             for folder in folders
             for it in os.scandir(folder)
-            if it.name.endswith((".jsonl", ".json")) and it.is_file(follow_symlinks=False)
-        ]
+            if it.is_file(follow_symlinks=False)
+        }
     except OSError:
         return []
-    return sorted(found)[:MOST_AGENTS]
+    return sorted(it for it in found if it.suffix in (".jsonl", ".json"))[:MOST_AGENTS]
 
 
 class _Chat(msgspec.Struct, gc=False):
@@ -148,7 +148,7 @@ def _opencode_sources(path: Path) -> Iterator[Source]:
 
 def _file(name: str, path: Path) -> File:
     try:
-        modified = os.lstat(path).st_mtime
+        modified = os.lstat(foreign.existing(path) or path).st_mtime
     except OSError:
         modified = 0.0
     return File(name, _Entries(path), modified, partial(foreign.chunks, path))

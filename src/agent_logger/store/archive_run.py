@@ -32,7 +32,7 @@ def archive_all(home: Path, quiet_seconds: float = 0.0) -> Report:
 def _keep_databases(place: Place, folder: Folder, quiet_seconds: float, report: Report) -> None:
     for path in main_files_in(place, folder.origin):
         with report.trying(path):
-            if time.time() - keep_database.modified(path) >= quiet_seconds:
+            if not 0 <= time.time() - keep_database.modified(path) < quiet_seconds:
                 prepare(folder)
                 report.add(keep_database.keep(path, folder.target(path.relative_to(folder.origin).parts)))
 

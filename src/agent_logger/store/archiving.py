@@ -74,7 +74,7 @@ def keep_session(home: Path, transcript: Path) -> Report:
     for place in AGENT_PLACES:
         for origin in agent_folders(place):
             parts = _parts_below(origin, transcript)
-            if parts and _is_main_file(place, parts):
+            if parts and is_main_file(place, parts):
                 folder = folder_of(home, place.agent, origin)
                 keep_files(folder, _session_files(place.agent, origin, parts), report)
                 return report
@@ -87,7 +87,7 @@ def _parts_below(origin: Path, path: Path) -> Parts | None:
     return real.relative_to(origin).parts if real.is_relative_to(origin) else None
 
 
-def _is_main_file(place: Place, parts: Parts) -> bool:
+def is_main_file(place: Place, parts: Parts) -> bool:
     patterns = [glob.split("/") for glob in place.globs]
     return any(len(it) == len(parts) and all(map(fnmatchcase, parts, it)) for it in patterns)
 

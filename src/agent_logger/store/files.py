@@ -11,7 +11,7 @@ from agent_logger.store.parts import PartFile
 from agent_logger.store.sealed import Frame, SealedFile
 from agent_logger.wire import jsonl
 from agent_logger.wire.jsonl import Damage, Entry, Torn
-from agent_logger.wire.lines import LineSplitter
+from agent_logger.wire.lines import Line, LineSplitter
 
 READ_BYTES = 1 << 20
 
@@ -30,6 +30,34 @@ def part_entries(part: PartFile) -> Iterator[Entry | Damage | Torn]:
         yield from entries(part.existing_path())
     except FileNotFoundError:
         yield from entries(part.sealed_path)
+
+
+def raw_lines(path: Path) -> Iterator[bytes]:
+    """The lines of a file as they are, without their newlines; last what follows the last newline.
+
+    Raises `SourceError` for what has no lines, and `OSError`.
+    """
+    splitter = LineSplitter()
+    for chunk in _chunks(path):
+        yield from (line.data if line.data is not None else _too_long(line) for line in splitter.feed(chunk))
+    if torn := splitter.torn():
+        yield torn.data if torn.data is not None else _too_long(torn)
+
+
+def _chunks(path: Path) -> Iterator[bytes]:
+    if path.suffix == ".zst":
+        with SealedFile(path) as sealed:
+            yield from (sealed.read_frame(frame) for frame in sealed.frames)
+        return
+    with foreign.opened(path) as fd:
+        while chunk := os.read(fd, READ_BYTES):
+            if chunk.startswith(b"SQLite format 3"):
+                raise SourceError(f"{path}: a database, which has no lines")
+            yield chunk
+
+
+def _too_long(line: Line) -> bytes:
+    return b"(a line of %d bytes)" % line.length
 
 
 def read_at(path: Path, offset: int, length: int) -> bytes:

@@ -111,11 +111,38 @@ def claude_roots() -> list[Path]:
     return [Path(unicodedata.normalize("NFC", os.path.realpath(folder))) for folder in folders]
 
 
+CLAUDE_VARIABLES = (
+    "CLAUDE_CONFIG_DIR",
+    "CLAUDE_PROJECT_DIR",
+    "CLAUDE_PLUGIN_ROOT",
+    "CLAUDE_ENV_FILE",
+    "CLAUDE_CODE_REMOTE",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_CODE_SESSION_ID",
+)
+
+
+def claude_variables() -> dict[str, str]:
+    """What Claude Code tells its children, and is told; no other variable, for those hold secrets."""
+    return {name: value for name in CLAUDE_VARIABLES if (value := os.environ.get(name))}
+
+
 def agent_folders(place: Place) -> list[Path]:
     """Where an agent keeps its sessions, as the environment says; links on the way are followed, for its owner made
     them."""
     folders = folders_of(place, os.environ, Path.home())
     return list(dict.fromkeys(Path(os.path.realpath(folder)) for folder in folders))
+
+
+def provider_root(provider: str) -> Path:
+    """Where an adapter for a provider keeps its sessions: `OPENAI_CONFIG_DIR`, or where Claude Code has its own."""
+    named = os.environ.get(f"{variable_prefix(provider)}_CONFIG_DIR")
+    return Path(named).expanduser().absolute() if named else claude_roots()[0]
+
+
+def variable_prefix(provider: str) -> str:
+    """`openai` has variables like `OPENAI_CONFIG_DIR`."""
+    return re.sub(r"[^A-Z0-9]", "_", provider.upper())
 
 
 def agent_files(agent: str) -> list[Path]:

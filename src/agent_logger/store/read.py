@@ -76,7 +76,15 @@ def read_session(path: Path, *, alone: bool = False) -> Session:
 
 def read_messages(log: PartFile) -> list[Message]:
     """The messages of a transcript in order, with what stands in files beside it. What cannot be read is left out."""
-    return [whole(it, log.folder / log.name) for it in read_lines(log)]
+    return read_transcript(log)[1]
+
+
+def read_transcript(log: PartFile) -> tuple[SessionHeader | None, list[Message]]:
+    """The same with the header."""
+    found = [item.found for item in read_log(log.folder, log.name)]
+    lines = (message_of(it) for it in found)
+    messages = [whole(it, log.folder / log.name) for it in lines if it is not None]
+    return next((it for it in found if isinstance(it, SessionHeader)), None), messages
 
 
 def read_lines(log: PartFile) -> list[Message]:
@@ -96,8 +104,9 @@ def read_header(log: PartFile) -> SessionHeader | None:
 
 
 def _read_foreign(path: Path) -> Session:
-    """A session in a main file of another agent; of a database the newest."""
-    if not path.exists():
+    """A session in a main file of another agent, or in a copy of it that is sealed; of a database the newest."""
+    path = path.with_name(path.name.removesuffix(foreign.SEALED))
+    if foreign.existing(path) is None:
         raise SourceError(f"{path}: no such log")
     form = recognised(path.absolute().as_posix(), next(foreign.chunks(path), b"")[:FIRST_BYTES])
     if form is None:

@@ -3,7 +3,7 @@
 import os
 import stat
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from pathlib import Path, PurePosixPath
 
@@ -24,16 +24,19 @@ SETTLED_SECONDS = (
 FIRST_BYTES = 1 << 16  # of a file, to see whose it is
 
 
-def claude_source(path: Path) -> Source:
+def claude_source(path: Path, agents: Iterable[str] | None = None) -> Source:
     """A Claude Code session by its main file, with its sub-agents in every layout there was:
-    `<session>/subagents/`, and in older ones `subagents/` of the project or beside the session.
+    `<session>/subagents/`, and in older ones `subagents/` of the project or beside the session. `agents`: the names of
+    their files from the session's folder on, if somebody has found them already.
 
     Files are opened when they are read. Raises `SourceError` for what is no regular file, and `OSError`.
     """
-    if not stat.S_ISREG(os.lstat(path).st_mode):
+    if foreign.existing(path) is None:
+        os.lstat(path)
         raise SourceError(f"{path}: not a regular file")
     folder, stem = path.parent, path.name.removesuffix(".jsonl")
-    agents = [*_own_agents(folder, stem), *_others_agents(folder, stem)]
+    if agents is None:
+        agents = [*_own_agents(folder, stem), *_others_agents(folder, stem)]
     return Source(
         main=_file(folder, path.name),
         others=[_file(folder, name) for name in dict.fromkeys(agents)],
@@ -75,12 +78,12 @@ def _known(folder: Path, *_stamp: int) -> Sequence[str]:
 
 def _listed(folder: Path) -> Sequence[str]:
     with os.scandir(folder) as found:
-        names = [
-            it.name
+        names = {
+            it.name.removesuffix(foreign.SEALED)
             for it in found
-            if it.name[:6] == "agent-" and agent_of(it.name) and it.is_file(follow_symlinks=False)
-        ]
-    return sorted(names)[:MOST_AGENTS]
+            if it.name[:6] == "agent-" and it.is_file(follow_symlinks=False)
+        }
+    return sorted(filter(agent_of, names))[:MOST_AGENTS]
 
 
 @lru_cache(maxsize=20_000)  # each session of a project asks it of all agents there
@@ -96,7 +99,7 @@ def _file(folder: Path, name: str) -> File:
 
 def _modified(path: Path) -> float:
     try:
-        return os.lstat(path).st_mtime
+        return os.lstat(foreign.existing(path) or path).st_mtime
     except OSError:
         return 0.0
 

@@ -3,9 +3,11 @@
 `part`, `gap`, `recovered` and `large` stand between them as in every log.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from agent_logger import records
 from agent_logger.formats.transcript_lines import Message, message_of, record_of
@@ -67,24 +69,28 @@ def latest_in(log: PartFile) -> list[Message]:
     return latest if any("uuid" in it for it in latest) else read_messages(log)
 
 
-def logs_in(folder: Path) -> list[PartFile]:
-    """Those of a folder, each by its first part. None in one that is a link: it would lead us elsewhere."""
-    if folder.is_symlink():
-        return []
-    return list(dict.fromkeys(PartFile(folder, part.name) for part in parts_in(folder)))
+def logs_in(folder: Path) -> dict[PartFile, list[PartFile]]:
+    """Those of a folder, each by its first part, with all. None in one that is a link: it would lead us elsewhere."""
+    logs: dict[PartFile, list[PartFile]] = {}
+    for part in [] if folder.is_symlink() else parts_in(folder):
+        logs.setdefault(PartFile(folder, part.name), []).append(part)
+    return logs
 
 
-def stamp_of(log: PartFile) -> str:
-    """What changes with the log: the names, sizes, times and identities of its files. Raises `OSError`."""
-    paths = [part.existing_path() for part in parts_of(log.folder, log.name)]
-    files = ((path.name, path.stat()) for path in paths)
-    return " ".join(f"{name}:{it.st_size}:{it.st_mtime_ns}:{it.st_ino}" for name, it in files)
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What changes with a log: of its files the names, sizes, and times that nobody can set."""
 
+    text: str
+    modified_ms: int  # of the epoch
 
-def modified_ms(log: PartFile) -> int:
-    """When it was last written to, of the epoch. Raises `OSError`."""
-    times = [part.existing_path().stat().st_mtime_ns for part in parts_of(log.folder, log.name)]
-    return max(times, default=0) // 1_000_000
+    @classmethod
+    def of(cls, parts: Iterable[PartFile]) -> Self:
+        """Raises `OSError`."""
+        paths = [part.existing_path() for part in parts]
+        files = [(path.name, path.stat()) for path in paths]
+        text = " ".join(f"{name}:{it.st_size}:{it.st_ctime_ns}:{it.st_ino}" for name, it in files)
+        return cls(text, max(it.st_mtime_ns for _, it in files) // 1_000_000)
 
 
 def folders_in(projects: Path) -> Iterator[Path]:

@@ -14,6 +14,7 @@ import threading
 import unicodedata
 import weakref
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 
 from agent_logger import __version__
@@ -22,7 +23,7 @@ from agent_logger.formats import transcript
 from agent_logger.formats.json_text import encode
 from agent_logger.formats.transcript import Context, StoredSession
 from agent_logger.formats.transcript_lines import Message
-from agent_logger.records import SessionHeader
+from agent_logger.records import Gap, SessionHeader
 from agent_logger.store import platform, side_files, summing_up
 from agent_logger.store.append import append_shared
 from agent_logger.store.claude_files import folder_name
@@ -31,7 +32,7 @@ from agent_logger.store.git import branch_of
 from agent_logger.store.journal import PART_BYTES
 from agent_logger.store.layout import session_name
 from agent_logger.store.parts import PartFile, live_files_of, parts_of
-from agent_logger.store.read import read_header, read_messages
+from agent_logger.store.read import read_header, read_messages, read_transcript
 from agent_logger.store.transcript_index import sessions_in
 from agent_logger.store.transcript_log import TranscriptLog, folders_in, latest_in
 
@@ -61,6 +62,7 @@ class Transcripts:
         self._clock, self._part_bytes = clock, part_bytes
         self._open: dict[str, _Session] = {}
         self._lost = 0  # in sessions that are closed
+        self._missed: dict[str, tuple[str, float, int]] = {}  # of sessions not found: since when, how many
         self._lock = threading.RLock()
         _storages.add(self)
 
@@ -84,12 +86,11 @@ class Transcripts:
         with self._lock:
             try:
                 session = self._opened(session_id, given)
-            except OSError as error:  # it cannot even be told where the session is
-                _log.warning("%s: a message is lost: %s", self.root, error)
-                self._lost += 1
-                return False
+            except OSError as error:
+                return self._miss(session_id, error)
             line = self._line(session, given)
             session.log.begin()  # its folder, before anything lies beside it
+            self._tell_what_is_missing(session)
             light = side_files.lightened(line, session.folder, session.log.journal.needs)
             if not session.log.append(light):
                 return False
@@ -206,6 +207,26 @@ class Transcripts:
         self._open[session_id] = _Session(opened, context)
         return self._open[session_id]
 
+    def _miss(self, session_id: str, error: OSError) -> bool:
+        """A message is lost, for it cannot even be told where its session is. Its log will say so."""
+        _log.warning("%s: a message is lost: %s", self.root, error)
+        since, began, count = self._missed.get(session_id, (self._clock.now(), self._clock.monotonic(), 0))
+        self._missed[session_id] = since, began, count + 1
+        self._lost += 1
+        return False
+
+    def _tell_what_is_missing(self, session: "_Session") -> None:
+        since, began, count = self._missed.pop(session.context.session, ("", 0.0, 0))
+        if count:
+            gap = Gap(
+                ts=self._clock.now(),
+                lost=count,
+                since=since,
+                seconds=round(self._clock.monotonic() - began, 3),
+                reason="the folder could not be read",
+            )
+            session.log.journal.append(gap)
+
     def _see_past(self, log: PartFile, context: Context) -> None:
         """Where the session stands. A log that cannot be read now may well be written to: that comes first."""
         try:
@@ -242,7 +263,7 @@ class Transcripts:
 
     def _find(self, session_id: str) -> PartFile | None:
         name = session_name(session_id)
-        for folder in (self.folder, *folders_in(self.root / "projects")):
+        for folder in chain([self.folder], folders_in(self.root / "projects")):
             log = PartFile(folder, name)
             if not folder.is_symlink() and (log.path.exists() or log.is_sealed()):
                 return log
@@ -280,7 +301,7 @@ def real(path: Path) -> str:
 
 
 def _described(log: PartFile) -> StoredSession | None:
-    messages, header = read_messages(log), read_header(log)
+    header, messages = read_transcript(log)
     if header is None and not messages:
         return None
     told = (it.get("sessionId") for it in messages)

@@ -13,14 +13,16 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Scope
 
 from agent_logger.errors import AgentLoggerError
-from agent_logger.web import live, session
-from agent_logger.web.archive import Archive
+from agent_logger.web import api, health, live, session, tree, why, wire
+from agent_logger.web.archive import Archive, StillReadingError
 from agent_logger.web.demo import demo
 from agent_logger.web.guard import Guard
 from agent_logger.web.home import home
+from agent_logger.web.openapi import openapi
 from agent_logger.web.passes import COOKIE_SECONDS, Passes
 from agent_logger.web.sessions import search, sessions
 from agent_logger.web.site import HERE, PIECES_CSS, STATIC, Site, site_of
+from agent_logger.web.timeline import timeline
 
 log = logging.getLogger("agent_logger.web")
 
@@ -54,6 +56,12 @@ OF_A_SESSION = {
     "/turns/{turn:int}/tools/{tool:int}": session.turn,
     "/turns/{turn:int}/way": session.way_to,
     "/find": session.find,
+    "/timeline": timeline,
+    "/wire": wire.wire,
+    "/wire/{call}": wire.call,
+    "/tree": tree.tree,
+    "/beside/{other}": tree.beside,
+    "/why": why.session_why,
 }
 
 
@@ -81,7 +89,12 @@ def page(archive: Archive, passes: Passes, port: int) -> ASGIApp:
         Route("/demo", demo, methods=["POST"]),
         Route("/live", live.live),
         Route("/events", live.events),
+        Route("/why", why.why),
+        Route("/health", health.health),
+        Route("/health/damage/{number:int}", health.damage),
         *(Route(f"/sessions/{{session_id}}{rest}", answer) for rest, answer in OF_A_SESSION.items()),
+        *api.routes(),
+        Route(f"{api.V1}/openapi.json", openapi),
         Route(f"{STATIC}/pieces.css", pieces_css),
         Mount(STATIC, Files(directory=HERE / "static")),
     ]
@@ -101,6 +114,8 @@ def page(archive: Archive, passes: Passes, port: int) -> ASGIApp:
 def failure(request: Request, status: int, reason: str) -> Response:
     phrase = HTTPStatus(status).phrase
     step = NEXT_STEPS.get(status, "")
+    if request.url.path.startswith(api.V1):
+        return api.json_answer({"status": status, "error": reason or phrase, "next_step": step}, status)
     return site_of(request).render(
         request, "error.html", status=status, reason=reason or phrase, step=step, code=status
     )
@@ -119,6 +134,13 @@ async def _busy(request: Request, error: Exception) -> Response:
     return failure(request, 503, f"This cannot be read right now: {error}")
 
 
+async def _reading(request: Request, error: Exception) -> Response:
+    assert isinstance(error, StillReadingError)
+    if request.url.path.startswith(api.V1):
+        return failure(request, 503, f"Not yet: {error}.")
+    return site_of(request).render(request, "reading.html", status=503, done=error.done, total=error.total)
+
+
 async def _broken(request: Request, error: Exception) -> Response:
     return failure(request, 500, f"{type(error).__name__}: this should not have happened.")
 
@@ -128,5 +150,6 @@ ERRORS = {
     OSError: _busy,
     sqlite3.Error: _busy,
     AgentLoggerError: _busy,
+    StillReadingError: _reading,
     500: _broken,
 }

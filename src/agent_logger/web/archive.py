@@ -5,7 +5,9 @@ by piece.
 """
 
 import asyncio
+import hashlib
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -13,15 +15,24 @@ from pathlib import Path
 from typing import TypeVar
 
 from agent_logger.catalog.catalog import Catalog
-from agent_logger.catalog.sessions import places
 from agent_logger.catalog.summary import SessionSummary
 from agent_logger.web.book import Book
+from agent_logger.web.keeper import Keeper
 
 THREADS = 4
 SESSIONS_KEPT = 4
+WAIT_SECONDS = 2.0  # for a catalog that is being made; then the page says so
 
 T = TypeVar("T")
 State = tuple[tuple[str, int, int], ...]  # of files: path, nanoseconds, bytes
+
+
+class StillReadingError(Exception):
+    """The catalog is being made. Both are bytes."""
+
+    def __init__(self, done: int, total: int) -> None:
+        super().__init__("everything on this machine is being read for the first time")
+        self.done, self.total = done, total
 
 
 class Archive:
@@ -33,8 +44,13 @@ class Archive:
         self._kept: OrderedDict[str, tuple[State, Book]] = OrderedDict()
         self._reading: dict[str, threading.Lock] = {}
         self._lock = threading.Lock()
+        self.keeper = Keeper(home)
 
     async def ask(self, question: Callable[[Catalog], T]) -> T:
+        """Raises `StillReadingError` while the catalog is made for the first time."""
+        self.keeper.wake()
+        if not self.keeper.ready.is_set():
+            await self._wait()
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, lambda: question(self._catalog()))
 
@@ -46,6 +62,9 @@ class Archive:
         return await self.ask(lambda catalog: self.read(catalog, session_id))
 
     def read(self, catalog: Catalog, session_id: str) -> Book | None:
+        kept = self._kept.get(session_id)
+        if kept and kept[0] == state_of(kept[1].summary.paths):
+            return kept[1]
         summary = catalog.summary(session_id)
         if summary is None:
             return None
@@ -54,21 +73,22 @@ class Archive:
         with reading:  # two pieces of a page that is opened are asked for at once, and read once
             return self._kept_or_read(catalog, summary)
 
-    async def version(self) -> int:
-        """Another one whenever a session is new or went on."""
-        return await self.do(self._version)
-
-    def _version(self) -> int:
-        return hash(tuple((it.path, it.modified, it.size) for it in places(self.home)))
+    async def _wait(self) -> None:
+        until = time.monotonic() + WAIT_SECONDS
+        while not self.keeper.ready.is_set():
+            if time.monotonic() > until:
+                raise StillReadingError(self.keeper.done, self.keeper.total)
+            await asyncio.sleep(0.02)
 
     def close(self) -> None:
+        self.keeper.close()
         self._threads.shutdown(cancel_futures=True)
         for catalog in self._opened:
             catalog.close()
 
     def _catalog(self) -> Catalog:
         if not hasattr(self._own, "catalog"):
-            self._own.catalog = Catalog.open(self.home)
+            self._own.catalog = Catalog(self.home, fresh_seconds=float("inf"))  # the keeper does that
             self._opened.append(self._own.catalog)
         found: Catalog = self._own.catalog
         return found
@@ -81,13 +101,17 @@ class Archive:
         session = catalog.session(summary.id)
         if session is None:
             return None
-        book = Book(summary, session)
+        book = Book(summary, session, digest(state))
         with self._lock:
             self._kept[summary.id] = (state, book)
             self._kept.move_to_end(summary.id)
             while len(self._kept) > SESSIONS_KEPT:
                 self._kept.popitem(last=False)
         return book
+
+
+def digest(state: State) -> str:
+    return hashlib.sha256(repr(state).encode()).hexdigest()[:16]
 
 
 def state_of(paths: Iterable[Path]) -> State:

@@ -10,7 +10,8 @@ from functools import cached_property
 
 from agent_logger.catalog.summary import SessionSummary
 from agent_logger.export.outline import AgentAtWork, Chapter, NumberedTurn, chapters, side_turns
-from agent_logger.session import MAIN, Session, Turn
+from agent_logger.prices import price
+from agent_logger.session import MAIN, Cost, Exchange, Session, Turn
 
 SEGMENT_TURNS = 30
 FALL = 0.6  # of what it was: a context that falls below this was compacted, cleared or rewound
@@ -39,13 +40,24 @@ class ContextFall:
 
 
 class Book:
-    def __init__(self, summary: SessionSummary, session: Session) -> None:
+    def __init__(self, summary: SessionSummary, session: Session, state: str = "") -> None:
         self.summary, self.session = summary, session
+        self.state = state  # of its files when they were read
         self.turns: list[Turn] = session.turns
+        self._costs = [_cost(turn) for turn in self.turns]
+        self._exchange_costs = dict(self._by_exchange())
         self.chapters = list(chapters(session))
         self.segments = [it for chapter in self.chapters for it in _cut(chapter)]
         self.beside = side_turns(session)
         self._by_key = {segment.key: number for number, segment in enumerate(self.segments)}
+
+    def cost(self, number: int) -> Cost | None:
+        """Of a turn."""
+        return self._costs[number]
+
+    def cost_of(self, exchange: Exchange) -> Cost:
+        """Of all its responses, each once."""
+        return self._exchange_costs[exchange.number]
 
     def segment(self, key: str) -> Segment | None:
         number = self._by_key.get(key)
@@ -66,6 +78,18 @@ class Book:
     def agent(self, first_turn: int) -> AgentAtWork | None:
         """By the number of its first turn."""
         return self._agents.get(first_turn)
+
+    def _by_exchange(self) -> Iterator[tuple[int, Cost]]:
+        first = 0
+        for exchange in self.session.exchanges:
+            costs = self._costs[first : first + len(exchange.turns)]
+            first += len(exchange.turns)
+            once = {
+                turn.message_id or id(turn): cost
+                for turn, cost in zip(exchange.turns, costs, strict=True)
+                if cost
+            }
+            yield exchange.number, Cost.total(once.values())
 
     @cached_property
     def context(self) -> list[tuple[int, int]]:
@@ -104,6 +128,12 @@ class Book:
             for agent in (*_agents_of(turns), *_with_inner(standing))
             if agent.turns
         }
+
+
+def _cost(turn: Turn) -> Cost | None:
+    if turn.cost or turn.usage is None:
+        return turn.cost
+    return price(turn.usage, turn.model, turn.started or turn.ended, turn.service_tier)
 
 
 def agent_id(agent: AgentAtWork) -> str:

@@ -169,6 +169,20 @@ def mini_map(ticks: Sequence[Tick]) -> Markup:
         for number, tick in enumerate(ticks)
     )
     return Markup(
-        '<svg class="map" viewBox="0 0 40 {}" preserveAspectRatio="none" role="group" '
-        'aria-label="Map of the session">{}</svg>'
+        '<svg class="map" viewBox="0 0 40 {0}" height="{0}" preserveAspectRatio="none" role="group" '
+        'aria-label="Map of the session">{1}</svg>'
     ).format(4 * max(1, len(ticks)), shapes)
+
+
+# ---------------------------------------------------------------- a bar of a timeline
+
+
+def span(begins: float, waits: float, lasts: float, kind: str) -> Markup:
+    """All in thousandths of the room; what lasted no time at all is still to be seen."""
+    lasts = max(lasts, 2.0)
+    begins = min(begins, 1000 - lasts) if lasts < 1000 else 0.0
+    return Markup(
+        '<svg class="span" viewBox="0 0 1000 12" preserveAspectRatio="none" aria-hidden="true">'
+        '<rect class="waits {kind}" x="{x:.1f}" y="1" width="{lasts:.1f}" height="10"/>'
+        '<rect class="runs {kind}" x="{then:.1f}" y="1" width="{runs:.1f}" height="10"/></svg>'
+    ).format(kind=kind, x=begins, lasts=lasts, then=begins + waits, runs=max(lasts - waits, 1.5))

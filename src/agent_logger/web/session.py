@@ -1,11 +1,12 @@
 """One session: the conversation, piece by piece."""
 
-from collections.abc import Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import AsyncIterator, Iterator, Mapping
 
 from markupsafe import Markup
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from agent_logger.export.html.pieces import html_of
 from agent_logger.export.outline import NumberedTurn, Part, Said, Thought, Used
@@ -16,10 +17,11 @@ from agent_logger.web.book import Book, ContextFall, Segment, agent_id
 from agent_logger.web.charts import Fall, Tick
 from agent_logger.web.site import session_url, site_of
 
-TURNS_AT_ONCE = 45  # drawn with the page; the others when they come near
+TURNS_AT_ONCE = 24  # drawn with the page; the others when they come near
 DRAWN_AT_ONCE = 1_500  # characters of a tool's input and result; more is drawn when it is opened
 TICKS = 240  # of the mini-map
 STEPS = 600  # of the line of the context
+MOST_FALLS = 40  # that are marked on it
 HITS = 100
 AROUND = 70
 KINDS: Mapping[type[Part], str] = {Thought: "thought", Said: "said", Used: "used"}
@@ -29,13 +31,33 @@ async def book_of(request: Request) -> Book:
     session_id = request.path_params["session_id"]
     book = await site_of(request).archive.book(session_id)
     if book is None:
-        raise HTTPException(404, f"There is no session {session_id}.")
+        raise no_session(session_id)
     return book
 
 
+def no_session(session_id: str) -> HTTPException:
+    return HTTPException(404, f"There is no session {session_id}.")
+
+
 async def session(request: Request) -> Response:
-    book = await book_of(request)
-    return await _drawn(request, book, "session.html", first=_first(book), data=_data(book))
+    """The head goes out at once; to read a long session and to draw its beginning takes longer."""
+    site, session_id = site_of(request), request.path_params["session_id"]
+    summary = await site.archive.ask(lambda catalog: catalog.summary(session_id))
+    if summary is None:
+        raise no_session(session_id)
+    data = f"/api/v1{session_url(summary.id)}"
+    before, behind = site.render_around(request, "session.html", it=summary, data=data)
+
+    async def told() -> AsyncIterator[bytes]:
+        yield before
+        book = await site.archive.book(summary.id)
+        if book is None:
+            yield b'<p class="nothing">Its files vanished just now.</p>'
+        else:
+            yield bytes((await _drawn(request, book, "_conversation.html", first=_first(book))).body)
+        yield behind
+
+    return StreamingResponse(told(), media_type="text/html; charset=utf-8")
 
 
 async def head(request: Request) -> Response:
@@ -115,6 +137,7 @@ class Drawing:
     def __init__(self, book: Book) -> None:
         self._book = book
         self.url = session_url(book.summary.id)
+        self.cost, self.cost_of = book.cost, book.cost_of
 
     def parts(self, numbered: NumberedTurn) -> Iterator[tuple[str, Part, int]]:
         """What each is, and which of the turn's tool calls."""
@@ -142,10 +165,10 @@ class Drawing:
         values = self._book.context
         step = max(1, len(values) // STEPS)
         kept = values[::step]
-        places = {number: at for at, (number, _) in enumerate(kept)}
+        numbers = [number for number, _ in kept]
         falls = [
-            Fall(at=_place(places, it.turn), told=_told(it), href=f"#turn-{it.turn + 1}")
-            for it in self._book.falls
+            Fall(at=bisect_left(numbers, it.turn), told=_told(it), href=f"#turn-{it.turn + 1}")
+            for it in self._book.falls[:MOST_FALLS]
         ]
         return charts.area([size for _, size in kept], falls, "Context by turn")
 
@@ -157,10 +180,6 @@ class Drawing:
 
     def estimated_lines(self, segment: Segment) -> int:
         return segment.size * 9
-
-
-def _place(places: dict[int, int], turn: int) -> int:
-    return places.get(turn) or sum(1 for number in places if number < turn)
 
 
 def _told(fall: ContextFall) -> str:

@@ -10,6 +10,7 @@ from agent_logger.export.printable import printable
 from agent_logger.redact import Redactor, hidden
 from agent_logger.session import Cost
 
+SHORTEST_KEY = 12  # characters; most of what a template writes is shorter, and there are thousands of them
 UNKNOWN = "unknown"
 
 
@@ -21,7 +22,7 @@ def shown(value: Any) -> Any:
 
 
 def plain(text: str) -> str:
-    return printable(hidden(text), lines=True)
+    return printable(hidden(text) if len(text) >= SHORTEST_KEY else text, lines=True)
 
 
 def hidden_bytes(data: bytes) -> bytes:

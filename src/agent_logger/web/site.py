@@ -14,8 +14,11 @@ from starlette.responses import HTMLResponse, Response
 
 from agent_logger import __version__
 from agent_logger.capture.proxy.status import ProxyReport, proxy_reports
+from agent_logger.catalog.summary import SessionSummary
+from agent_logger.session import Session
 from agent_logger.web import charts, shown
 from agent_logger.web.archive import Archive
+from agent_logger.web.checkups import Checkups
 
 HERE = Path(__file__).parent
 PIECES_CSS = HERE.parent / "export" / "html" / "style.css"
@@ -28,6 +31,7 @@ def _digest() -> str:
 
 
 STATIC = f"/static/{_digest()}"
+GAP = "<!-- the conversation -->"
 THEMES = ("light", "dark")
 THEME_COOKIE = (
     "agent_logger_theme"  # not a secret: without it, the page would be drawn once in the wrong colours
@@ -37,6 +41,7 @@ THEME_COOKIE = (
 class Site:
     def __init__(self, archive: Archive) -> None:
         self.archive = archive
+        self.checkups = Checkups(archive.home)
         self._templates = _environment()
 
     def render(self, request: Request, template: str, /, **values: Any) -> Response:
@@ -50,6 +55,12 @@ class Site:
             **{"data": None, "query": "", **values},
         )
         return HTMLResponse(text, values.get("status", 200))
+
+    def render_around(self, request: Request, template: str, /, **values: Any) -> tuple[bytes, bytes]:
+        """A page in two halves, for what is between them takes longer: it stands where `{{ conversation }}` does."""
+        text = self.render(request, template, conversation=Markup(GAP), **values).body
+        before, _, behind = bytes(text).partition(GAP.encode())
+        return before, behind
 
 
 def site_of(request: Request) -> Site:
@@ -92,8 +103,13 @@ def _environment() -> Environment:
         "share": shown.share,
         "session_url": session_url,
         "icon": _icon,
+        "resume": _resume,
     }
     return environment
+
+
+def _resume(summary: SessionSummary) -> list[str] | None:
+    return Session(id=summary.id, agent=summary.agent).resume_command()
 
 
 def _icon(name: str) -> Markup:

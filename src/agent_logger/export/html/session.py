@@ -59,6 +59,7 @@ def environment() -> Environment:
     found = Environment(
         loader=PackageLoader("agent_logger.export.html"),
         autoescape=True,
+        keep_trailing_newline=True,
         trim_blocks=True,
         lstrip_blocks=True,
     )

@@ -15,15 +15,45 @@ class Agent:
     prompt_after: tuple[str, ...] = ()  # options that the prompt follows; none: it is the last argument
     resume: tuple[str, ...] = ()
     go_on: tuple[str, ...] = ()  # with the last session, whichever it is
+    flags: tuple[str, ...] = ()  # options without a value
+    lists: tuple[str, ...] = ()  # options with many
 
 
 AGENTS: Mapping[str, Agent] = {
     "claude": Agent(
-        "claude-code", ("-p", "--print"), ("-p", "--print"), ("-r", "--resume"), ("-c", "--continue")
+        "claude-code",
+        headless=("-p", "--print"),
+        prompt_after=("-p", "--print"),
+        resume=("-r", "--resume"),
+        go_on=("-c", "--continue"),
+        flags=("--verbose", "--fork-session", "--include-partial-messages", "--dangerously-skip-permissions"),
+        lists=(
+            *("--allowedTools", "--allowed-tools", "--disallowedTools", "--disallowed-tools", "--tools"),
+            *("--add-dir", "--mcp-config", "--betas"),
+        ),
     ),
-    "codex": Agent("codex", ("exec", "e"), (), ("resume",), ("--last",)),
-    "gemini": Agent("gemini-cli", ("-p", "--prompt"), ("-p", "--prompt"), (), ("-r", "--resume")),
-    "opencode": Agent("opencode", ("run",), (), ("-s", "--session"), ("-c", "--continue")),
+    "codex": Agent(
+        "codex",
+        headless=("exec", "e"),
+        resume=("resume",),
+        go_on=("--last",),
+        flags=("--json", "--skip-git-repo-check", "--full-auto", "--oss", "--ephemeral", "--yolo"),
+        lists=("-i", "--image"),
+    ),
+    "gemini": Agent(
+        "gemini-cli",
+        headless=("-p", "--prompt"),
+        prompt_after=("-p", "--prompt"),
+        go_on=("-r", "--resume"),
+    ),
+    "opencode": Agent(
+        "opencode",
+        headless=("run",),
+        resume=("-s", "--session"),
+        go_on=("-c", "--continue"),
+        flags=("--fork", "--share", "--print-logs", "--thinking"),
+        lists=("-f", "--file"),
+    ),
 }
 
 
@@ -40,11 +70,19 @@ def prompt_of(argv: Sequence[str]) -> str | None:
     agent = agent_of(argv)
     if agent is None or not is_headless(argv):
         return None
-    if agent.prompt_after:
-        return _value(argv, agent.prompt_after)
-    before, last = argv[-2], argv[-1]
-    is_word = not last.startswith("-") and not before.startswith("-")
-    return last if is_word and last not in (*agent.headless, *agent.resume) else None
+    return _value(argv, agent.prompt_after) or _last_word(agent, argv)
+
+
+def _last_word(agent: Agent, argv: Sequence[str]) -> str | None:
+    """The last argument, unless it is, or may be, the value of an option before it."""
+    *before, last = argv[1:]
+    if last.startswith("-") or last in (*agent.headless, *agent.resume):
+        return None
+    options = [at for at, word in enumerate(before) if word.startswith("-")]
+    option, values = (before[options[-1]], len(before) - options[-1] - 1) if options else ("", 1)
+    if option in (*agent.flags, *agent.headless, *agent.go_on) or "=" in option:
+        return last
+    return last if values and option not in agent.lists else None
 
 
 def resumed_by(argv: Sequence[str]) -> str | None:

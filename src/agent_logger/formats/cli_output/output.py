@@ -4,7 +4,8 @@ Every byte ends up in a message. Lines that none can be made of are messages of 
 in one; they are also the run's `warnings`. Nothing here raises.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 import msgspec
@@ -19,6 +20,10 @@ from agent_logger.wire.lines import Line
 
 LINE_BYTES = 16 << 20  # a longer line is taken in pieces, as text
 MOST_WARNINGS, WARNING_CHARACTERS = 100, 1000
+
+
+# A newline of its own belongs to it.
+_MAY_BE_JSON = re.compile(rb"^[ \t\r]*(?:\xef\xbb\xbf)?[{\[][^\n]*\n?", re.MULTILINE)
 
 
 class Reader(Protocol):
@@ -58,31 +63,35 @@ class Output:
         if not newline:
             self._held += rest
             return self._pieces()
-        lines = bytes(self._held + before).split(b"\n")
+        text = bytes(self._held + before) + newline
         self._held = bytearray(rest)
-        found = [message for line in lines for message in self._line(line)]
-        return [*found, *self._strangers(), *self._pieces()]
+        return [*self._lines(text), *self._strangers(), *self._pieces()]
 
     def end(self) -> list[SdkMessage]:
         """What is left: a line without its end, and a JSON text that took several lines."""
         last, self._held = bytes(self._held), bytearray()
-        found = [*(self._line(last, newline=b"") if last else []), *self._strangers()]
+        found = [*self._lines(last), *self._strangers()]
         if self._more_warnings:
             self.warnings.append(f"({self._more_warnings} more)")
         document, self._document = bytes(self._document or b""), None
-        return [*found, *self._messages(document)] if document.count(b"\n") > 1 else found
+        return [*found, *self._messages(_in_one_line(document))]
 
     # ------------------------------------------------------------ lines
 
-    def _line(self, line: bytes, newline: bytes = b"\n") -> list[SdkMessage]:
-        if not line.strip():
-            return []
-        found = self._messages(line)
-        if found:
-            return [*self._strangers(), *found]
-        self._strange.append(line + newline)
-        self._warn(line)
-        return []
+    def _lines(self, text: bytes) -> Iterator[SdkMessage]:
+        """Only lines that may be JSON are looked at one by one: a run can print a GB of others."""
+        at = 0
+        for line in _MAY_BE_JSON.finditer(text):
+            if found := self._messages(line[0]):
+                self._note(text[at : line.start()])
+                at = line.end()
+                yield from [*self._strangers(), *found]
+        self._note(text[at:])
+
+    def _note(self, text: bytes) -> None:
+        if text.strip():
+            self._strange.append(text)
+            self._warn(text)
 
     def _messages(self, line: bytes) -> list[SdkMessage]:
         text = line.strip().removeprefix(jsonl.BOM)
@@ -121,12 +130,20 @@ class Output:
         if len(self._document) > LINE_BYTES or not self._document.lstrip().startswith((b"{", b"[")):
             self._document = None
 
-    def _warn(self, line: bytes) -> None:
-        if len(self.warnings) < MOST_WARNINGS:
-            shown = line[: 4 * WARNING_CHARACTERS].decode("utf-8", "replace")
-            self.warnings.append(shown[:WARNING_CHARACTERS].rstrip("\r"))
-        else:
-            self._more_warnings += 1
+    def _warn(self, text: bytes) -> None:
+        room = MOST_WARNINGS - len(self.warnings)
+        lines = [it for it in text.split(b"\n", room)[:room] if it.strip()]
+        shown = (it[: 4 * WARNING_CHARACTERS].decode("utf-8", "replace") for it in lines)
+        self.warnings += [it[:WARNING_CHARACTERS].rstrip("\r") for it in shown]
+        self._more_warnings += max(0, text.count(b"\n") - room)
+
+
+def _in_one_line(text: bytes) -> bytes:
+    """A JSON text that took several: a record takes one. Nothing if it is none, or took one already."""
+    try:
+        return msgspec.json.format(text.strip(), indent=-1) if text.strip().count(b"\n") else b""
+    except (msgspec.MsgspecError, RecursionError):
+        return b""
 
 
 def _elements(text: bytes) -> list[Raw]:

@@ -38,13 +38,15 @@ def session_of(records: Iterable[object], name: str = "") -> Session:
 
     `name` is the log's, for the session that has no other. Whatever is in the records, nothing is raised.
     """
-    reading = _Reading()
+    reading = Reading()
     for record in records:
         reading.take(record)
     return reading.session(name)
 
 
-class _Reading:
+class Reading:
+    """A wire log while it is read: give it all records in order, and ask for the session at any time."""
+
     def __init__(self) -> None:
         self._start: WireStart | None = None
         self._parent: str | None = None

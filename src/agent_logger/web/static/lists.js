@@ -32,7 +32,21 @@ async function renewRows(rows) {
 async function renewParts() {
   const answer = await fetch(location.href);
   if (!answer.ok) return;
+  if (document.querySelector("[data-whole]")) return location.reload();
   const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
   const parts = fresh.querySelectorAll("[data-live]");
   document.querySelectorAll("[data-live]").forEach((old, number) => { if (parts[number]) old.replaceWith(parts[number]); });
+}
+
+// ---- a part that is not ready yet
+export function startParts() {
+  if (document.querySelector("[data-reload]")) setTimeout(() => location.reload(), 1000);
+  const part = document.querySelector("[data-part][data-again]");
+  if (!part) return;
+  const timer = setInterval(async () => {
+    const answer = await fetch(part.dataset.part);
+    if (!answer.ok) return;
+    part.innerHTML = await answer.text(); // made and escaped by the server
+    if (!part.querySelector("[data-running]")) clearInterval(timer);
+  }, 1000);
 }

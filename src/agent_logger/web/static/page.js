@@ -1,7 +1,7 @@
 // What every page does: theme, keys, search as you type, copying, live lists. Without it the pages still work.
 import { startSearch } from "./search.js";
 import { startKeys } from "./keys.js";
-import { startLists } from "./lists.js";
+import { startLists, startParts } from "./lists.js";
 
 const root = document.documentElement;
 const themeCookie = "agent_logger_theme";
@@ -45,3 +45,4 @@ document.addEventListener("click", event => {
 startSearch();
 startKeys(switchTheme);
 startLists();
+startParts();

@@ -1,0 +1,305 @@
+"""A kit for agents on other providers: their sessions as Claude Code would write them, for the tools that read those.
+
+writer = TranscriptWriter("openai")
+writer.user("Why is it slow?")
+answer = answer_of("/v1/chat/completions", body)
+writer.assistant(answer)                      # one line per block
+writer.tool_result(call["id"], "it is not")
+print(json.dumps(writer.result()))            # what `--output-format json` prints
+"""
+
+import json
+import logging
+import os
+import subprocess
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agent_logger import __version__, config
+from agent_logger.errors import SourceError, StoreError
+from agent_logger.formats.json_text import encode
+from agent_logger.formats.wire_log.blocks import answer_blocks
+from agent_logger.prices import price
+from agent_logger.session import Block, Cost, Usage
+from agent_logger.store import platform
+from agent_logger.store.append import Appender
+from agent_logger.store.claude_files import folder_name
+from agent_logger.store.clock import CLOCK
+from agent_logger.store.git import branch_of
+from agent_logger.store.layout import provider_root, variable_prefix
+from agent_logger.store.transcripts import real
+from agent_logger.wire.dialects import dialect_of
+
+HOOK_SECONDS = 60
+STOPPED = {  # how each says that it stopped, in Anthropic's words
+    "stop": "end_turn", "STOP": "end_turn", "completed": "end_turn",
+    "tool_calls": "tool_use", "function_call": "tool_use",
+    "length": "max_tokens", "MAX_TOKENS": "max_tokens", "incomplete": "max_tokens",
+    "content_filter": "refusal", "SAFETY": "refusal",
+}  # fmt: skip
+
+Json = dict[str, Any]
+log = logging.getLogger("agent_logger")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelAnswer:
+    """What a model answered, in Anthropic's form."""
+
+    blocks: Sequence[Json]
+    model: str
+    message_id: str
+    usage: Usage
+    stop_reason: str
+
+    @property
+    def tool_uses(self) -> list[Json]:
+        return [block for block in self.blocks if block["type"] == "tool_use"]
+
+
+def answer_of(path: str, body: bytes) -> ModelAnswer:
+    """The answer of an endpoint, streamed or not, by its path: `/v1/chat/completions`, `/v1/responses`, Gemini's.
+
+    `SourceError`: it is none, or says that something went wrong.
+    """
+    dialect = dialect_of("", path)
+    answer = dialect.read(body) if dialect else None
+    if dialect is None or answer is None or answer.error or answer.message is None:
+        told = answer.error.message if answer and answer.error else "not an answer of a model"
+        raise SourceError(f"{path}: {told}")
+    blocks = [_block(it) for it in answer_blocks(dialect, answer.message)]
+    calls = any(it["type"] == "tool_use" for it in blocks)
+    stopped = answer.stop_reason or "stop"
+    return ModelAnswer(
+        blocks=blocks,
+        model=answer.model or "unknown",
+        message_id=answer.message_id or f"msg_{uuid.uuid4().hex}",
+        usage=answer.usage or Usage(),
+        stop_reason="tool_use" if calls else STOPPED.get(stopped, stopped),
+    )
+
+
+def _block(block: Block) -> Json:
+    match block.kind:
+        case "text":
+            return {"type": "text", "text": block.text}
+        case "thinking":
+            return {"type": "thinking", "thinking": block.text, "signature": ""}
+        case "tool_use":
+            name = block.id or f"call_{uuid.uuid4().hex}"
+            return {"type": "tool_use", "id": name, "name": block.name, "input": block.input or {}}
+    return (
+        block.raw
+        if isinstance(block.raw, dict) and "type" in block.raw
+        else {"type": "text", "text": block.text}
+    )
+
+
+class TranscriptWriter:
+    """One session, in a file where tools look for Claude Code's; under `OPENAI_CONFIG_DIR` if that is set.
+
+    Every line is written at once. A disk that fails stops nobody: `lost` counts. `session_id`, a UUID, goes on with a
+    session. `StoreError`: another process is at work on it.
+    """
+
+    def __init__(
+        self,
+        provider: str,
+        *,
+        cwd: str | os.PathLike[str] | None = None,
+        session_id: str | None = None,
+        version: str = __version__,
+        permission_mode: str = "default",
+    ) -> None:
+        self.provider, self.cwd = provider, real(Path(cwd or Path.cwd()))
+        self.session_id = str(uuid.UUID(session_id)) if session_id else str(uuid.uuid4())
+        self.path = provider_root(provider) / "projects" / folder_name(self.cwd) / f"{self.session_id}.jsonl"
+        self.lost = 0
+        self._version, self._permission_mode = version, permission_mode
+        self._began = time.monotonic()
+        self._last: str | None = None
+        self._printed: list[Json] = []
+        self._answers: list[ModelAnswer] = []
+        self._results = 0
+        self._file: Appender | None = None
+
+    # ------------------------------------------------------------ what happens
+
+    def user(self, content: str | Sequence[Json]) -> None:
+        """What a person said; call it before it is sent."""
+        self._append("user", {"role": "user", "content": content}, permissionMode=self._permission_mode)
+
+    def assistant(self, answer: ModelAnswer) -> None:
+        """What the model answered: a line for each block, with what the whole took."""
+        self._answers.append(answer)
+        for block in answer.blocks:
+            message = {
+                "id": answer.message_id,
+                "type": "message",
+                "role": "assistant",
+                "model": answer.model,
+                "content": [block],
+                "stop_reason": answer.stop_reason,
+                "stop_sequence": None,
+                "usage": usage_of(answer.usage),
+            }
+            self._print("assistant", message, self._append("assistant", message))
+
+    def tool_result(self, tool_use_id: str, content: str | Sequence[Json], *, is_error: bool = False) -> None:
+        self._results += 1
+        block = {"type": "tool_result", "tool_use_id": tool_use_id, "content": content, "is_error": is_error}
+        message = {"role": "user", "content": [block]}
+        self._print("user", message, self._append("user", message))
+
+    def summary(self, text: str) -> None:
+        self._write(
+            {"type": "summary", "summary": text, "leafUuid": self._last, "sessionId": self.session_id}
+        )
+
+    def close(self) -> None:
+        if self._file:
+            self._file.close()
+            self._file = None
+
+    # ------------------------------------------------------------ what is printed
+
+    def result(self, *, is_error: bool = False) -> list[Json]:
+        """What `--output-format json` prints: all messages, and how it ended. An unknown cost is `null`."""
+        usage = sum((it.usage for it in self._answers), Usage())
+        cost = Cost.total(price(it.usage, it.model) for it in self._answers)
+        texts = [it["text"] for answer in self._answers[-1:] for it in answer.blocks if it["type"] == "text"]
+        start = {
+            "type": "system",
+            "subtype": "init",
+            "cwd": self.cwd,
+            "session_id": self.session_id,
+            "model": self._answers[0].model if self._answers else None,
+            "permissionMode": self._permission_mode,
+        }
+        end = {
+            "type": "result",
+            "subtype": "error_during_execution" if is_error else "success",
+            "is_error": is_error,
+            "result": texts[-1] if texts else "",
+            "session_id": self.session_id,
+            "duration_ms": round((time.monotonic() - self._began) * 1000),
+            "num_turns": 1 + self._results,
+            "total_cost_usd": None if cost.unpriced else cost.usd,
+            "usage": usage_of(usage),
+            "uuid": str(uuid.uuid4()),
+        }
+        return [start, *self._printed, end]
+
+    def _print(self, kind: str, message: Json, name: str) -> None:
+        told = {"parent_tool_use_id": None, "session_id": self.session_id, "uuid": name}
+        self._printed.append({"type": kind, "message": message, **told})
+
+    # ------------------------------------------------------------ hooks
+
+    def hook_environment(self) -> dict[str, str]:
+        """What a hook finds in its environment, under this provider's name and under the one that most hooks know."""
+        return {f"{variable_prefix(self.provider)}_PROJECT_DIR": self.cwd, "CLAUDE_PROJECT_DIR": self.cwd}
+
+    def run_hook(self, command: str, event: str, **more: Any) -> int:
+        """As the client does it, in a shell with its input as JSON. Its exit status; 124 if it takes too long."""
+        told = {
+            "session_id": self.session_id,
+            "transcript_path": str(self.path),
+            "cwd": self.cwd,
+            "permission_mode": self._permission_mode,
+            "hook_event_name": event,
+            **more,
+        }
+        environment = config.child_environment(**self.hook_environment())
+        try:
+            return subprocess.run(
+                ["/bin/sh", "-c", command],
+                input=encode(told),
+                stdout=subprocess.DEVNULL,
+                env=environment,
+                cwd=self.cwd,
+                timeout=HOOK_SECONDS,
+                check=False,
+            ).returncode
+        except subprocess.TimeoutExpired:
+            return 124
+
+    # ------------------------------------------------------------ lines
+
+    def _append(self, kind: str, message: Json, **more: Any) -> str:
+        name = str(uuid.uuid4())
+        line = {
+            "parentUuid": self._parent(),
+            "isSidechain": False,
+            "type": kind,
+            "message": message,
+            "uuid": name,
+            "timestamp": CLOCK.now(),
+            **more,
+            "userType": "external",
+            "entrypoint": self.provider,
+            "cwd": self.cwd,
+            "sessionId": self.session_id,
+            "version": self._version,
+            "gitBranch": branch_of(Path(self.cwd)) or "HEAD",
+        }
+        self._write(line)
+        self._last = name
+        return name
+
+    def _parent(self) -> str | None:
+        """The line before: of a session that goes on, the last of its file."""
+        if self._last is None and self._file is None and self.path.is_file():
+            self._last = _last_of(self.path)
+        return self._last
+
+    def _write(self, line: Json) -> None:
+        try:
+            self._file = self._file or _opened(self.path)
+            self._file.append(encode(line))
+        except OSError as error:
+            self.lost += 1
+            if self.lost == 1:
+                log.warning("%s: the session is not written whole: %s", self.path, error)
+
+
+def usage_of(usage: Usage) -> Json:
+    """Tokens in Anthropic's spelling."""
+    return {
+        "input_tokens": usage.input_tokens,
+        "cache_creation_input_tokens": usage.cache_write_tokens,
+        "cache_read_input_tokens": usage.cache_read_tokens,
+        "output_tokens": usage.output_tokens,
+    }
+
+
+def _opened(path: Path) -> Appender:
+    platform.make_folder(path.parent)
+    try:
+        held = platform.open_file(path, create=True)
+    except FileExistsError:
+        held = platform.open_file(path)
+    try:
+        owned = platform.lock(held)
+    except platform.NoLocksError:
+        owned = True
+    if not owned:
+        held.close()
+        raise StoreError(f"{path}: another process writes to it")
+    appender = Appender(held)
+    appender.end_torn_line()
+    return appender
+
+
+def _last_of(path: Path) -> str | None:
+    for line in reversed(path.read_bytes().split(b"\n")):
+        try:
+            found: Mapping[str, Any] = json.loads(line)
+            return str(found["uuid"])
+        except (ValueError, LookupError, TypeError):
+            continue
+    return None

@@ -1,0 +1,56 @@
+"""The context of a session, as programs ask for it, and as it stands in the logs."""
+
+import logging
+import os
+from pathlib import Path
+
+import msgspec
+from msgspec import UNSET
+
+from agent_logger.capture.install import hmac_of, redactor
+from agent_logger.records import Json
+from agent_logger.store.context import Context, InstructionFile, read_context
+
+log = logging.getLogger("agent_logger")
+
+
+class NotedFile(msgspec.Struct, frozen=True):
+    path: str
+    hmac: str | None
+
+
+class Noted(msgspec.Struct, frozen=True, kw_only=True):
+    """What a log says of it: paths and HMACs, no text."""
+
+    cwd: str
+    git_root: str | None
+    instructions: list[InstructionFile]
+    settings: list[NotedFile]
+    variables: dict[str, str]
+
+
+def context(cwd: str | os.PathLike[str] = ".") -> Context:
+    """Which instructions, settings and variables apply to a session of Claude Code in this folder."""
+    return read_context(Path(cwd), hmac_of)
+
+
+def noted_context(cwd: str | os.PathLike[str] | None) -> Json:
+    """For a record; nothing if the folder is not known, or not on this machine, or it cannot be told: recording goes
+    on."""
+    if not cwd or not Path(cwd).is_dir():
+        return UNSET
+    try:
+        return msgspec.Raw(redactor().redact(msgspec.json.encode(_noted(context(cwd))), "context").data)
+    except Exception as error:  # it is read inside somebody else's program
+        log.warning("the context of %s is not recorded: %r", cwd, error)
+        return UNSET
+
+
+def _noted(found: Context) -> Noted:
+    return Noted(
+        cwd=found.cwd,
+        git_root=found.git_root,
+        instructions=found.instructions,
+        settings=[NotedFile(it.path, it.hmac) for it in found.settings_files if it.is_there and it.applies],
+        variables=found.variables,
+    )

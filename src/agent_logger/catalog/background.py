@@ -1,0 +1,60 @@
+"""Filling the search index aside: one process at a time, with the least claim to the machine, and in nobody's way."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from agent_logger.store import platform
+
+WORTH_A_PROCESS = 20_000_000  # bytes of files that are not in the index; less waits for the next search
+
+
+@contextmanager
+def indexing(home: Path) -> Iterator[bool]:
+    """Whether this process may fill the index; another one may be at it. Where there are no locks, all may."""
+    path = home / "catalog.lock"
+    held = None
+    mine = True
+    with suppress(OSError):
+        platform.make_folder(home)
+        with suppress(FileExistsError):
+            platform.open_file(path, create=True).close()
+        held = platform.open_file(path)
+        with suppress(platform.NoLocksError):
+            mine = platform.lock(held)
+    try:
+        yield mine
+    finally:
+        if held:
+            held.close()
+
+
+def start(home: Path) -> bool:
+    """Begin in a process of its own, which outlives this one. Whether one is at it now."""
+    with indexing(home) as free:
+        if not free:
+            return True
+    command = [sys.executable, "-m", "agent_logger.catalog.background", str(home)]
+    nothing = subprocess.DEVNULL
+    try:
+        subprocess.Popen(
+            command, stdin=nothing, stdout=nothing, stderr=nothing, cwd=home, start_new_session=True
+        )
+    except OSError:
+        return False
+    return True
+
+
+def _main(home: Path) -> None:
+    from agent_logger.catalog.catalog import Catalog
+
+    os.nice(19)
+    with Catalog.open(home) as catalog:
+        catalog.index()
+
+
+if __name__ == "__main__":
+    _main(Path(sys.argv[1]))

@@ -1,0 +1,63 @@
+"""What has changed is read for what was billed, and goes into the ledger, some files at a time."""
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from agent_logger.catalog.columns import BIT
+from agent_logger.catalog.database import writing
+from agent_logger.catalog.found import Found
+from agent_logger.catalog.posting import Read, post
+from agent_logger.catalog.scan import Progress, count_change
+from agent_logger.catalog.witness import Told, told_by, unpacked
+from agent_logger.errors import SourceError
+from agent_logger.store.follow import Position
+
+MOST_READ = 256  # sources that are taken in at once
+MOST_RESPONSES = 20_000  # of them
+
+_position = msgspec.json.Decoder(Position).decode
+
+
+def take_in(database: sqlite3.Connection, changed: Sequence[Found], progress: Progress | None) -> None:
+    total, done = sum(it.size for it in changed), 0
+    for batch in _batches(_read(database, it) for it in changed):
+        with writing(database):
+            post(database, batch)
+            count_change(database)
+        done += sum(it.found.size for it in batch)
+        if progress:
+            progress(done, total)
+
+
+def _read(database: sqlite3.Connection, it: Found) -> Read:
+    try:
+        return Read(it, told_by(it, _before(database, it)))
+    except (SourceError, OSError) as error:
+        nothing = Told(it.name, None, BIT["transcript"] if it.agent else 0, [])
+        return Read(it, nothing, str(error))
+
+
+def _before(database: sqlite3.Connection, it: Found) -> Told | None:
+    row = database.execute(
+        "SELECT session, parent, witnesses, responses, position FROM sources WHERE key = ? AND position IS NOT NULL",
+        (it.key,),
+    ).fetchone()
+    if row is None:
+        return None
+    session, parent, witnesses, responses, position = row
+    return Told(session, parent, witnesses, unpacked(responses), _position(position))
+
+
+def _batches(read: Iterable[Read]) -> Iterator[list[Read]]:
+    batch: list[Read] = []
+    count = 0
+    for it in read:
+        batch.append(it)
+        count += len(it.told.responses)
+        if len(batch) >= MOST_READ or count >= MOST_RESPONSES:
+            yield batch
+            batch, count = [], 0
+    if batch:
+        yield batch

@@ -1,0 +1,168 @@
+"""Searching all sessions, and keeping the index up with them."""
+
+import re
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from agent_logger.catalog import query, snippets, text_index
+from agent_logger.catalog.database import listed
+from agent_logger.catalog.details import Details, details_of, keep, session_from
+from agent_logger.catalog.found import Found
+from agent_logger.catalog.questions import Behind, sources_of
+from agent_logger.catalog.scan import Progress
+from agent_logger.catalog.summary import Hit
+from agent_logger.catalog.text_index import Entry, Indexed
+from agent_logger.catalog.texts import INPUT, NO_TURN, TEXT, THINKING, TOOL, texts_of
+from agent_logger.session import Session
+
+BATCH_BYTES = 24_000_000  # of texts that are taken in at once
+MONTHS = 30 * 86_400.0  # seconds: what was said a month ago counts half
+KIND = {INPUT: "input", TEXT: "text", THINKING: "thinking", TOOL: "tool_use"}
+
+
+class Coverage(NamedTuple):
+    """How much of what there is the index covers, in bytes of files."""
+
+    done: int
+    total: int
+
+    @property
+    def is_whole(self) -> bool:
+        return self.done >= self.total
+
+
+def behind(catalog: sqlite3.Connection, texts: sqlite3.Connection) -> list[Behind]:
+    """Sessions that are not in the index as they are now, the one last active first."""
+    known = text_index.stamps(texts)
+    rows = catalog.execute("SELECT id, stamp, size FROM sessions ORDER BY active DESC, id")
+    return [Behind(*row) for row in rows if known.get(row[0]) != row[1]]
+
+
+def coverage(catalog: sqlite3.Connection, texts: sqlite3.Connection) -> Coverage:
+    (total,) = catalog.execute("SELECT coalesce(sum(size), 0) FROM sessions").fetchone()
+    return Coverage(total - sum(it.size for it in behind(catalog, texts)), total)
+
+
+def index(
+    catalog: sqlite3.Connection,
+    texts: sqlite3.Connection,
+    progress: Progress | None = None,
+    seconds: float = float("inf"),
+) -> bool:
+    """Take in what is behind, and its details. Whether all of it could be done in that time."""
+    until = time.monotonic() + seconds
+    left = behind(catalog, texts)
+    total, done = sum(it.size for it in left), 0
+    gone = text_index.stamps(texts).keys() - {name for (name,) in catalog.execute("SELECT id FROM sessions")}
+    batch = _Batch(catalog, texts)
+    for number, it in enumerate(left, 1):
+        batch.add(it, session_from(catalog, it.id))
+        done += it.size
+        late = time.monotonic() > until
+        if batch.size > BATCH_BYTES or late or number == len(left):
+            batch.write()
+            if progress:
+                progress(done, total)
+        if late and number < len(left):
+            return False
+    if gone:
+        text_index.index(texts, [], gone)
+    return True
+
+
+class _Batch:
+    """Sessions that have been read, and are written together."""
+
+    def __init__(self, catalog: sqlite3.Connection, texts: sqlite3.Connection) -> None:
+        self._catalog, self._texts = catalog, texts
+        self._details: list[Details] = []
+        self._entries: list[Entry] = []
+        self.size = 0
+
+    def add(self, it: Behind, session: Session | None) -> None:
+        entry = Entry(it.id, it.stamp, list(texts_of(session)) if session else [])
+        self._details.append(details_of(it, session))
+        self._entries.append(entry)
+        self.size += sum(len(text.text) for text in entry.texts)
+
+    def write(self) -> None:
+        keep(self._catalog, self._details)
+        text_index.index(self._texts, self._entries)
+        self._details, self._entries, self.size = [], [], 0
+
+
+# ---------------------------------------------------------------- searching
+
+
+def search(catalog: sqlite3.Connection, texts: sqlite3.Connection, typed: str, limit: int) -> list[Hit]:
+    """The best first: by the words, and of equals the newer one."""
+    asked = query.read(typed)
+    sessions = _within(catalog, asked)
+    if asked.match:
+        match = " AND ".join(asked.match)
+        found = text_index.found(texts, match, error=asked.error, sessions=sessions, limit=50 * limit)
+    elif asked.error:
+        found = text_index.failed(texts, sessions=sessions, limit=limit)
+    else:
+        return []
+    now = time.time()
+    ranked = sorted(found, key=lambda it: (_score(it, now), -it.at, it.session, it.turn))
+    words = [re.compile(word, re.IGNORECASE) for word in asked.words]
+    return list(_hits(catalog, ranked[:limit], words))
+
+
+def _score(it: Indexed, now: float) -> float:
+    """Less is better."""
+    age = max(0.0, now - it.at / 1000) if it.at else 12 * MONTHS
+    return it.rank * (1 + 1 / (1 + age / MONTHS))
+
+
+def _within(catalog: sqlite3.Connection, asked: query.Query) -> str | None:
+    if asked.project is None and asked.agent is None:
+        return None
+    rows = catalog.execute(
+        "SELECT id FROM sessions WHERE instr(folded(project), ?) AND ? IN ('', folded(agent))",
+        ((asked.project or "").lower(), (asked.agent or "").lower()),
+    )
+    return listed(name for (name,) in rows)
+
+
+def _hits(
+    catalog: sqlite3.Connection, found: Sequence[Indexed], words: Sequence[re.Pattern[str]]
+) -> Iterator[Hit]:
+    names = listed({it.session for it in found})
+    titles = dict(
+        catalog.execute(
+            "SELECT id, title FROM sessions WHERE id IN (SELECT value FROM json_each(?))", (names,)
+        )
+    )
+    for it in found:
+        shown = _snippet(catalog, it, words)
+        yield Hit(
+            session=it.session,
+            title=titles.get(it.session),
+            exchange=it.exchange,
+            turn=None if it.turn == NO_TURN else it.turn,
+            kind=KIND[it.kind],
+            at=datetime.fromtimestamp(it.at / 1000, UTC) if it.at else None,
+            snippet=shown.text,
+            marks=shown.marks,
+        )
+
+
+def _snippet(catalog: sqlite3.Connection, it: Indexed, words: Sequence[re.Pattern[str]]) -> snippets.Snippet:
+    sources = sources_of(catalog, it.session)
+    files = [path for source in sources if source.agent for path in _files(source)]
+    if it.at and (shown := snippets.in_files(it, files, words)):
+        return shown
+    session = session_from(catalog, it.session)
+    return (session and snippets.in_session(it, session, words)) or snippets.Snippet("", ())
+
+
+def _files(source: Found) -> Iterator[Path]:
+    yield Path(source.path)
+    yield from map(Path, source.others or ())

@@ -1,0 +1,125 @@
+"""The text around words that were found: out of the files, by the time that stands in its lines.
+
+Where a line cannot be found so, the session is read.
+"""
+
+import mmap
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from agent_logger.catalog.text_index import Indexed
+from agent_logger.catalog.texts import texts_of
+from agent_logger.errors import SourceError
+from agent_logger.redact import hidden
+from agent_logger.session import Session
+from agent_logger.store import foreign
+
+AROUND = 60  # characters before the first word that was found
+LONGEST = 200  # characters of a snippet
+MOST_LINES = 20  # with the same time
+MOST_FILE_BYTES = 1 << 30
+
+
+class Snippet(NamedTuple):
+    text: str
+    marks: tuple[tuple[int, int], ...]
+
+
+def in_files(hit: Indexed, files: Iterable[Path], words: Sequence[re.Pattern[str]]) -> Snippet | None:
+    """From the lines of the time that the text is of; none if no such line has all the words."""
+    times = [_written(time) for time in (hit.at, hit.until) if time]
+    texts: list[str] = []
+    for path in files:
+        for line in _lines(path, times):
+            texts.extend(_strings(line))
+    best = max(texts, key=lambda text: sum(bool(word.search(text)) for word in words), default="")
+    if not words:
+        return snippet(best, words) if best else None
+    together = best if all(word.search(best) for word in words) else "\n".join(texts)
+    return snippet(together, words) if any(word.search(together) for word in words) else None
+
+
+def in_session(hit: Indexed, session: Session, words: Sequence[re.Pattern[str]]) -> Snippet | None:
+    for it in texts_of(session):
+        if (it.exchange, it.turn, it.kind, it.at) == (hit.exchange, hit.turn, hit.kind, hit.at) and (
+            not words or any(word.search(it.text) for word in words)
+        ):
+            return snippet(it.text, words)
+    return None
+
+
+def snippet(text: str, words: Sequence[re.Pattern[str]]) -> Snippet:
+    """Where most words are near each other, without keys, and in one line."""
+    shown = " ".join(hidden(text).split())
+    places = sorted(found.span() for word in words for found in word.finditer(shown))
+    start = max(0, _densest(places) - AROUND)
+    start = shown.find(" ", start, start + 20) + 1 or start if start else 0
+    cut = shown[start : start + LONGEST]
+    marks = [
+        (low - start, min(high - start, len(cut))) for low, high in places if start <= low < start + len(cut)
+    ]
+    lead, tail = "…" if start else "", "…" if start + LONGEST < len(shown) else ""
+    return Snippet(
+        lead + cut + tail, tuple((low + len(lead), high + len(lead)) for low, high in _apart(marks))
+    )
+
+
+def _densest(places: Sequence[tuple[int, int]]) -> int:
+    best, most = 0, 0
+    for number, (low, _) in enumerate(places[:1000]):
+        near = sum(it < low + LONGEST - AROUND for it, _ in places[number : number + 50])
+        if near > most:
+            best, most = low, near
+    return best
+
+
+def _apart(marks: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Without those that begin within another."""
+    end = 0
+    for low, high in marks:
+        if low >= end:
+            yield low, high
+            end = high
+
+
+# ---------------------------------------------------------------- lines
+
+
+def _written(milliseconds: int) -> bytes:
+    time = datetime.fromtimestamp(milliseconds / 1000, UTC)
+    return f'"{time:%Y-%m-%dT%H:%M:%S}.{milliseconds % 1000:03}Z"'.encode()
+
+
+def _lines(path: Path, times: Sequence[bytes]) -> Iterator[Any]:
+    with (
+        suppress(OSError, SourceError, ValueError),  # gone, or empty
+        foreign.opened(path) as fd,
+        mmap.mmap(fd, 0, access=mmap.ACCESS_READ) as data,
+    ):
+        for time in times if len(data) <= MOST_FILE_BYTES else ():
+            yield from _with(data, time)
+
+
+def _with(data: mmap.mmap, time: bytes) -> Iterator[Any]:
+    at, count = data.find(time), 0
+    while at >= 0 and count < MOST_LINES:
+        start, end = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at)
+        end = end if end >= 0 else len(data)
+        with suppress(msgspec.MsgspecError, RecursionError):
+            yield msgspec.json.decode(data[start:end])
+        at, count = data.find(time, end), count + 1
+
+
+def _strings(value: Any, depth: int = 0) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif depth < 50:
+        inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        for it in inner:
+            yield from _strings(it, depth + 1)

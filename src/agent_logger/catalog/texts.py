@@ -1,0 +1,122 @@
+"""What of a session can be searched: what was typed, said and thought, and each call of a tool with its result."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+from zlib import crc32
+
+from agent_logger.catalog.columns import NEVER, micros_of
+from agent_logger.redact import hidden
+from agent_logger.session import PATH_KEYS, Block, Session, Turn
+
+INPUT, TEXT, THINKING, TOOL = range(4)
+KINDS: Mapping[str, int] = {"text": TEXT, "thinking": THINKING}
+NO_TURN = -1
+
+MOST_CHARACTERS = 1 << 20  # of one text; what stands behind them in a longer one is not found
+DEEPEST = 50  # levels of a tool's input
+
+
+class Text(NamedTuple):
+    """Redacted. Times are milliseconds, and by them its lines are found again; 0 where they are not known."""
+
+    exchange: int
+    turn: int  # its place in `Session.turns`; -1 for what a person typed
+    kind: int
+    at: int
+    until: int = 0  # of a tool's result
+    error: bool = False
+    text: str = ""
+    tool: str = ""
+    file: str = ""
+
+    @property
+    def hash(self) -> int:
+        """The same for the same text."""
+        return crc32(self.text.encode(), self.kind) << 24 ^ len(self.text)
+
+
+def texts_of(session: Session) -> list[Text]:
+    found = list(_found(session))
+    pieces = [piece[:MOST_CHARACTERS] for it in found for piece in (it.text, it.file)]
+    shown = iter(_hidden(pieces))
+    return [
+        it._replace(text=_bindable(next(shown)), file=_bindable(next(shown)), tool=_bindable(it.tool))
+        for it in found
+    ]
+
+
+def _hidden(pieces: list[str]) -> list[str]:
+    """All at once, for most have nothing to hide; one by one, if what is hidden seems to reach over two of them."""
+    shown = hidden(BORDER.join(pieces)).split(BORDER)
+    return shown if len(shown) == len(pieces) else [hidden(it) for it in pieces]
+
+
+BORDER = "\n\x00\x1e\x00\n"
+
+
+def _found(session: Session) -> Iterator[Text]:
+    number = 0
+    for exchange in session.exchanges:
+        if exchange.user_input:
+            started = _milliseconds(exchange.started)
+            yield Text(exchange.number, NO_TURN, INPUT, started, text=exchange.user_input)
+        for turn in exchange.turns:
+            yield from _said(exchange.number, number, turn)
+            number += 1
+    for turn in session.side_turns:
+        yield from _said(0, number, turn)
+        number += 1
+
+
+def _said(exchange: int, number: int, turn: Turn) -> Iterator[Text]:
+    results = {block.id: block for block in turn.blocks if block.kind == "tool_result" and block.id}
+    for block in turn.blocks:
+        if block.kind == "tool_use":
+            yield _called(exchange, number, block, results.pop(block.id or "", None))
+        elif block.kind in KINDS and block.text:
+            at = _milliseconds(block.at or turn.started)
+            yield Text(exchange, number, KINDS[block.kind], at, text=block.text)
+    for result in results.values():
+        yield _called(exchange, number, None, result)
+
+
+def _called(exchange: int, number: int, use: Block | None, result: Block | None) -> Text:
+    given = use.input if use else None
+    said = [*_strings(given), result.text] if result else _strings(given)
+    start, end = (_milliseconds(it.at) if it else 0 for it in (use, result))
+    return Text(
+        exchange,
+        number,
+        TOOL,
+        start or end,
+        end,
+        bool(result and result.is_error),
+        "\n".join(said),
+        (use.name or "") if use else "",
+        " ".join(_paths(given)),
+    )
+
+
+def _milliseconds(at: datetime | None) -> int:
+    micros = micros_of(at)
+    return 0 if micros == NEVER else micros // 1000
+
+
+def _bindable(text: str) -> str:
+    """Halves of characters are in files of some, and in no database."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def _strings(value: Any, depth: int = 0) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif depth < DEEPEST:
+        inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+        for it in inner:
+            yield from _strings(it, depth + 1)
+
+
+def _paths(given: Any) -> Iterator[str]:
+    if isinstance(given, Mapping):
+        yield from (path for key in PATH_KEYS if isinstance(path := given.get(key), str))

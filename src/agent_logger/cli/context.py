@@ -1,0 +1,102 @@
+"""`agent-logger context`: which instructions and settings apply here."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from agent_logger import config
+from agent_logger.cli import output
+
+if TYPE_CHECKING:
+    from agent_logger.store.context import Context, Settings
+
+SCOPES = {
+    "folder": "this folder's",
+    "parent": "on the way to the git root",
+    "above": "above the git root",
+    "user": "yours",
+}
+
+
+@click.command()
+@click.argument("folder", default=".", type=click.Path(path_type=Path, file_okay=False))
+@click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/context.json).")
+@config.settings_options()
+def command(settings: config.Settings, folder: Path, as_json: bool) -> int:  # noqa: ARG001
+    """Which instructions and settings Claude Code takes along in FOLDER.
+
+    The CLAUDE.md files that apply, the settings files in their order, the variables that it reads. No text of
+    them is shown: their sizes, and with --json an HMAC each, by which two sessions can be compared.
+
+    \b
+      agent-logger context
+      agent-logger context ~/project --json
+    """
+    from agent_logger.capture.context import context
+
+    found = context(folder)
+    if as_json:
+        output.json(_without_secrets(found))
+        return 0
+    _print(found)
+    return 0
+
+
+def _without_secrets(found: "Context") -> "Context":
+    """What `env` in the settings sets may be a key of any form: only its names are shown."""
+    from msgspec.structs import replace
+
+    files = [replace(it, settings=it.settings and _names_only(it.settings)) for it in found.settings_files]
+    return replace(found, settings_files=files, settings=_names_only(found.settings))
+
+
+def _names_only(settings: "Settings") -> "Settings":
+    from msgspec.structs import replace
+
+    env = settings.rest.get("env")
+    if not isinstance(env, dict):
+        return settings
+    return replace(settings, rest={**settings.rest, "env": dict.fromkeys(env, "[redacted]")})
+
+
+def _print(found: "Context") -> None:
+    from agent_logger.store.context import DEFAULT_CLEANUP_DAYS
+
+    output.echo(f"folder    {found.cwd}")
+    output.echo(f"git root  {found.git_root or 'none: no repository'}")
+    output.echo("")
+    rows: list[tuple[str | int, ...]] = [(it.path, SCOPES[it.scope], it.bytes) for it in found.instructions]
+    _table(("instructions", "whose", "bytes"), rows, "no CLAUDE.md applies here")
+    files = [(it.path, _state(it.is_there, it.applies, it.problem)) for it in found.settings_files]
+    _table(("settings, the last one wins", ""), files, "")
+    merged = found.settings
+    days = merged.cleanup_period_days
+    cleanup = f"{DEFAULT_CLEANUP_DAYS} days (default)" if days is None else f"{days} days"
+    told: list[tuple[str | int, ...]] = [
+        ("hooks", ", ".join(merged.hooks) or "none"),
+        ("agent", merged.agent or "not set"),
+        ("permission mode", merged.permission_mode or "not set"),
+        ("sessions are deleted after", cleanup),
+        ("other settings", ", ".join(merged.rest) or "none"),
+    ]
+    _table(("together", ""), told, "")
+    _table(("variable", "value"), list(found.variables.items()), "no variable of Claude Code's is set")
+
+
+def _state(is_there: bool, applies: bool, problem: str | None) -> str:
+    if not is_there:
+        return "not there"
+    if problem:
+        return f"cannot be understood: {problem}"
+    return "applies" if applies else "does not apply: CLAUDE_CONFIG_DIR is set"
+
+
+def _table(
+    head: tuple[str, ...], rows: "list[tuple[str | int, ...]] | list[tuple[str, str]]", none: str
+) -> None:
+    if rows:
+        output.table(head, rows)
+    else:
+        output.echo(none)
+    output.echo("")

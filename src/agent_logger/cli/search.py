@@ -1,0 +1,95 @@
+"""`agent-logger search`: words in all sessions."""
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from agent_logger import config
+from agent_logger.cli import output
+from agent_logger.cli.scanning import bar, opened
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agent_logger.catalog.catalog import Catalog
+    from agent_logger.catalog.summary import Hit
+
+SECONDS = 3.0  # that a person waits for sessions that are not in the index yet
+
+
+class HitRow(msgspec.Struct, frozen=True, kw_only=True):
+    session: str
+    title: str | None
+    exchange: int
+    turn: int | None
+    kind: str
+    at: datetime | None
+    snippet: str
+    marks: tuple[tuple[int, int], ...]
+
+
+@click.command()
+@click.argument("words", nargs=-1, required=True)
+@click.option("-n", "--limit", type=click.IntRange(min=1), default=10, show_default=True, help="How many.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/search.json).")
+@config.settings_options()
+def command(settings: config.Settings, words: tuple[str, ...], limit: int, as_json: bool) -> None:
+    """Find words in all sessions: what was typed, said and thought, what tools were given and what they answered.
+
+    All words must be there. A phrase stands in quotes, word* is a beginning. tool:Bash, file:login.py, is:error,
+    project:NAME and agent:NAME narrow it down. Newer ones come first among equals.
+
+    \b
+    Examples:
+      agent-logger search timer
+      agent-logger search '"connection refused"' tool:Bash
+      agent-logger search 'migrat*' file:models.py project:shop
+      agent-logger search is:error agent:codex
+    """
+    with opened(settings) as catalog:
+        with bar("reading texts") as progress:
+            whole = catalog.index(progress, seconds=SECONDS)
+        hits = catalog.search(" ".join(words), limit=limit)
+        if as_json:
+            output.json([_told(it) for it in hits])
+        else:
+            _print(hits)
+        if not whole:
+            _say_how_far(settings, catalog)
+
+
+def _say_how_far(settings: config.Settings, catalog: "Catalog") -> None:
+    from agent_logger.catalog.background import start
+
+    done, total = catalog.coverage
+    going = start(settings.home)
+    rest = "the rest is being read in the background" if going else "the rest is read with the next searches"
+    output.note(f"searched {done / max(total, 1):.0%} of what there is so far, the newest first; {rest}")
+
+
+def _told(it: "Hit") -> HitRow:
+    return HitRow(
+        session=it.session,
+        title=it.title,
+        exchange=it.exchange,
+        turn=it.turn,
+        kind=it.kind,
+        at=it.at,
+        snippet=it.snippet,
+        marks=it.marks,
+    )
+
+
+def _print(hits: "Sequence[Hit]") -> None:
+    if not hits:
+        output.note("Nothing found.")
+    for hit in hits:
+        when = f"{hit.at.astimezone():%Y-%m-%d %H:%M}" if hit.at else "-"
+        title = " ".join((hit.title or "").split())
+        head = f"{when}  {hit.kind.replace('_', ' ')}  {title}"
+        output.echo(output.cut(output.printable(head), output.columns()))
+        output.echo_marked("  " + hit.snippet, ((low + 2, high + 2) for low, high in hit.marks))
+        turn = "" if hit.turn is None else f" --turn {hit.turn}"
+        output.echo(f"  agent-logger show {hit.session[:8]}{turn}")

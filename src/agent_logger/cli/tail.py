@@ -1,0 +1,84 @@
+"""`agent-logger tail`: what live sessions do now."""
+
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from agent_logger import config
+from agent_logger.cli import output
+
+if TYPE_CHECKING:
+    from agent_logger.formats.events import Event
+
+POLL_SECONDS = 0.5
+
+
+@click.command()
+@click.option("--session", metavar="ID", help="Only this session, live or not.")
+@click.option(
+    "-n",
+    "lines",
+    type=click.IntRange(min=0),
+    default=10,
+    show_default=True,
+    help="Begin with the last lines.",
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON, one object a line (docs/schemas/tail.json)."
+)
+@config.settings_options()
+def command(settings: config.Settings, session: str | None, lines: int, as_json: bool) -> None:
+    """Follow what all live sessions do, until Ctrl-C.
+
+    One line for each thing that happens: the time, the session, its thread, and what it is: input (a person typed),
+    text, thinking, tool (a call), result, error. Agents' own files are followed where there are any, else what the
+    proxy or an SDK recorded.
+
+    \b
+    Examples:
+      agent-logger tail
+      agent-logger tail --session 1f320356 -n 100
+      agent-logger tail --json | jq 'select(.what == "error")'
+    """
+    from agent_logger.catalog.tail import Tail
+
+    tail = Tail(settings.home, _meant(settings, session) if session else None)
+    events = tail.poll()
+    if not tail.sessions:
+        output.note("No session is live. What begins now is shown; Ctrl-C ends this.")
+    _print(events[len(events) - lines :] if lines < len(events) else events, as_json=as_json)
+    while True:
+        time.sleep(POLL_SECONDS)
+        _print(tail.poll(), as_json=as_json)
+
+
+def _meant(settings: config.Settings, wanted: str) -> str:
+    from agent_logger.catalog.catalog import Catalog
+    from agent_logger.errors import SourceError
+
+    with Catalog.open(settings.home) as catalog:
+        found = catalog.session(wanted)
+    if found is None:
+        raise SourceError(f"no session {wanted!r}; 'agent-logger ls' lists them")
+    return found.id
+
+
+def _print(events: "list[Event]", *, as_json: bool) -> None:
+    import msgspec
+
+    for event in events:
+        shown = msgspec.structs.replace(event, text=output.hidden(event.text))
+        if as_json:
+            output.json_lines([msgspec.json.encode(shown) + b"\n"])
+        else:
+            output.echo(_line(shown))
+
+
+def _line(event: "Event") -> str:
+    """On a terminal as long as that is wide; in a pipe all of it."""
+    at = f"{event.at.astimezone():%H:%M:%S}" if event.at else "        "
+    thread = event.thread.partition(":")[2][:8] or event.thread
+    text = output.printable(" ".join(event.text.split()))
+    line = f"{at}  {output.short_id(event.session)}  {thread:<8}  {event.what:<8}  {text}"
+    return output.cut(line, output.columns()) if output.is_terminal() else line

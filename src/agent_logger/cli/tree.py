@@ -1,0 +1,90 @@
+"""`agent-logger tree`: a session's forks and sub-agents."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from agent_logger import config
+from agent_logger.cli import output
+from agent_logger.errors import SourceError
+from agent_logger.export.json import json_of
+
+if TYPE_CHECKING:
+    from agent_logger.catalog.tree import AgentNode, BranchNode, SessionNode
+
+    Node = AgentNode | BranchNode | SessionNode
+
+
+@click.command()
+@click.argument("session", metavar="ID")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/tree.json).")
+@config.settings_options()
+def command(settings: config.Settings, session: str, as_json: bool) -> None:
+    """Print a session's sub-agents, and the sessions that were forked from it.
+
+    The tree begins with the session that all of them come from; a star marks the one that was asked for. Beside each
+    stand its turns and what they cost; of a session that is the total, with its sub-agents. A branch is where a
+    session was taken up again at an earlier point.
+
+    \b
+    Examples:
+      agent-logger tree 1f320356
+      agent-logger tree 1f320356 --json | jq '.forks[].id'
+    """
+    from agent_logger.catalog.catalog import Catalog
+
+    with Catalog.open(settings.home) as catalog:
+        root = catalog.tree(session)
+    if root is None:
+        raise SourceError(f"no session {session!r}; 'agent-logger ls' lists them")
+    if as_json:
+        output.json_text(output.hidden(json_of(root)))
+        return
+    for line in session_lines(root, output.columns()):
+        output.echo(line)
+
+
+def session_lines(node: "SessionNode", width: int, first: str = "", rest: str = "") -> Iterator[str]:
+    """`first` stands before its own line, `rest` before those under it."""
+    mark = " *" if node.asked else ""
+    live = " (live)" if node.live else ""
+    started = f"{node.started.astimezone():%m-%d %H:%M}" if node.started else ""
+    name = f"{first}{'fork ' if first else ''}{output.short_id(node.id)}{mark}{live}"
+    yield _line(name, node.title or "", [started, _turns(node.turns), _dollars(node.cost_usd)], width)
+    below: list[Node] = [*node.agents, *node.branches, *node.forks]
+    for number, it in enumerate(below, 1):
+        yield from _below(it, width, rest, last=number == len(below))
+
+
+def _below(node: "Node", width: int, before: str, *, last: bool) -> Iterator[str]:
+    from agent_logger.catalog.tree import BranchNode, SessionNode
+
+    first, rest = (f"{before}└─ ", f"{before}   ") if last else (f"{before}├─ ", f"{before}│  ")
+    if isinstance(node, SessionNode):
+        yield from session_lines(node, width, first, rest)
+    elif isinstance(node, BranchNode):
+        yield output.cut(f"{first}branch {node.log}  after call {node.from_call} of {node.parent}", width)
+    else:
+        name = f"{first}agent {node.thread.partition(':')[2][:12]}"
+        title = ": ".join(filter(None, (node.kind, node.description)))
+        yield _line(name, title, ["", _turns(node.turns), _dollars(node.cost_usd)], width)
+        for number, it in enumerate(node.agents, 1):
+            yield from _below(it, width, rest, last=number == len(node.agents))
+
+
+def _line(name: str, title: str, facts: Sequence[str], width: int) -> str:
+    """The facts in columns at the right, and of the title as much as there is room for."""
+    right = f"{facts[0]:>11}  {facts[1]:>9}  {facts[2]:>8}"
+    text = output.printable(" ".join(output.hidden(title).split()))
+    room = max(0, width - output.width(name) - 4 - len(right))
+    left = f"{name}  {output.cut(text, room)}"
+    return f"{left}{' ' * max(2, width - output.width(left) - len(right))}{right}".rstrip()
+
+
+def _turns(count: int) -> str:
+    return f"{count:,} turn{'' if count == 1 else 's'}"
+
+
+def _dollars(usd: float | None) -> str:
+    return "unknown" if usd is None else f"${usd:,.2f}"

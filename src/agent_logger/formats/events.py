@@ -1,0 +1,65 @@
+"""What happens in a session, one thing after the other: for whoever watches."""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import msgspec
+
+from agent_logger.session import MAIN, Block, BlockKind, Session, Turn
+
+What = Literal["input", "text", "thinking", "tool", "result", "error"]
+
+KINDS: Mapping[BlockKind, What] = {
+    "text": "text",
+    "thinking": "thinking",
+    "tool_use": "tool",
+    "tool_result": "result",
+}
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    at: datetime | None
+    session: str
+    agent: str | None
+    thread: str
+    what: What
+    text: str  # what was said, typed or given; of a tool its name and its first input
+
+
+def events_of(session: Session) -> Iterator[Event]:
+    """In the order of the conversation."""
+    for exchange in session.exchanges:
+        if exchange.user_input:
+            yield _event(session, MAIN, exchange.started, "input", exchange.user_input)
+        for turn in exchange.turns:
+            yield from _turn_events(session, turn)
+    for turn in session.side_turns:
+        yield from _turn_events(session, turn)
+
+
+def _turn_events(session: Session, turn: Turn) -> Iterator[Event]:
+    for block in turn.blocks:
+        what = KINDS.get(block.kind)
+        if what and (text := _text(block)).strip():
+            failed = block.is_error or (what == "text" and turn.is_synthetic)
+            at = block.at or turn.ended or turn.started
+            yield _event(session, turn.thread, at, "error" if failed else what, text)
+
+
+def _event(session: Session, thread: str, at: datetime | None, what: What, text: str) -> Event:
+    time = at.replace(tzinfo=UTC) if at and not at.tzinfo else at
+    return Event(at=time, session=session.id, agent=session.agent, thread=thread, what=what, text=text)
+
+
+def _text(block: Block) -> str:
+    if block.kind != "tool_use":
+        return block.text or ("(no output)" if block.kind == "tool_result" else "")
+    return f"{block.name or '?'} {_first(block.input)}".strip()
+
+
+def _first(given: Any) -> str:
+    """What a reader wants of a tool's input: its first text."""
+    if isinstance(given, Mapping):
+        return next((it for it in given.values() if isinstance(it, str) and it.strip()), "")
+    return given if isinstance(given, str) else ""

@@ -1,0 +1,95 @@
+"""The sessions in the archive: of what is there, main files, by agent and the client's id."""
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from agent_logger.formats.source import Source
+from agent_logger.store.agent_sources import sources_of
+from agent_logger.store.archive import Copy, Folder, copies, folders
+from agent_logger.store.archiving import is_main_file
+from agent_logger.store.claude_files import is_id
+from agent_logger.store.keep import generations
+from agent_logger.store.places import AGENT_PLACES, Place
+from agent_logger.store.sources import claude_source
+
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+
+class Archived(NamedTuple):
+    """A session of which there is a copy, whether its agent still has it or not."""
+
+    id: str
+    copy: Copy  # of its main file
+    file: Path  # the same under its plain name; of a database, the generation that it is in
+    source: "partial[Source]"  # what its reader is given
+    modified: float
+    others: tuple[Path, ...] = ()  # of its sub-agents, where only their content says so
+
+    @property
+    def agent(self) -> str:
+        return self.copy.folder.agent
+
+
+def archived_sessions(home: Path) -> Iterator[Archived]:
+    for folder in folders(home):
+        place = next((it for it in AGENT_PLACES if it.agent == folder.agent), None)
+        if place:
+            yield from _sessions(place, folder)
+
+
+def _sessions(place: Place, folder: Folder) -> Iterator[Archived]:
+    mains = {copy.target: copy for copy in copies(folder) if is_main_file(place, copy.parts)}
+    if place.agent == "claude-code":
+        for target, copy in mains.items():
+            if is_id(target.stem):
+                yield Archived(target.stem, copy, target, partial(claude_source, target), copy.modified)
+        return
+    if place.agent == "opencode":
+        for copy in mains.values():
+            yield from _in_database(copy)
+        return
+    by_name = {target.name: copy for target, copy in mains.items()}
+    for source in sources_of(place.agent, mains):
+        name = PurePosixPath(source.main.name).name
+        copy = by_name[name]
+        others = tuple(by_name[it.name].target for it in source.others if it.name in by_name)
+        yield Archived(id_in(name), copy, copy.target, partial(_same, source), source.main.modified, others)
+
+
+def _in_database(copy: Copy) -> Iterator[Archived]:
+    """What a newer copy does not hold any more is in an older one."""
+    seen: set[str] = set()
+    for path in (copy.target, *generations(copy.target)):
+        for source in sources_of("opencode", [path]):
+            name = id_in(source.main.name)
+            if name not in seen:
+                seen.add(name)
+                yield Archived(name, copy, path, partial(_same, source), source.main.modified)
+
+
+def _same(source: Source) -> Source:
+    return source
+
+
+def id_in(name: str) -> str:
+    """The client's id in the name of a file, else the name."""
+    found = _UUID.search(name)
+    return found[0] if found else PurePosixPath(name).stem
+
+
+def copies_of(home: Path, session: str) -> list[Path]:
+    """The copies of a session's main file, as they lie in the archive, the newest first."""
+    found = [it for it in archived_sessions(home) if it.id == session]
+    return [it.copy.path for it in sorted(found, key=lambda it: -it.modified)]
+
+
+def gone(home: Path, present: Iterable[tuple[str | None, str]]) -> Iterator[Archived]:
+    """Those that their agents do not have any more, each once; `present` are those that they have, by agent and id."""
+    seen = set(present)
+    for it in archived_sessions(home):
+        if (it.agent, it.id) not in seen:
+            seen.add((it.agent, it.id))
+            yield it

@@ -1,0 +1,154 @@
+"""Putting a session back from the archive to where its agent finds it: planned first, then written.
+
+Nothing that is there is changed. No link below the agent's folder is followed. A file gets its name when it is whole.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from agent_logger.errors import SourceError, StoreError
+from agent_logger.store import foreign, platform, restore_database
+from agent_logger.store.archive import Copy, copies
+from agent_logger.store.archived import Archived, archived_sessions
+from agent_logger.store.layout import agent_folders
+from agent_logger.store.places import AGENT_PLACES
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Step(NamedTuple):
+    copy: Path  # under its plain name
+    root: Path
+    parts: tuple[str, ...]
+    state: Literal["missing", "there", "other"]  # as the copy says; or something else is in its place
+
+    @property
+    def to(self) -> Path:
+        return self.root.joinpath(*self.parts)
+
+
+class Plan(NamedTuple):
+    session: Archived
+    steps: list[Step]
+    rows: "restore_database.Rows | None" = None  # to be added to a database that is there
+
+    @property
+    def missing(self) -> list[Step]:
+        return [it for it in self.steps if it.state == "missing"]
+
+
+def find(home: Path, wanted: str) -> Archived:
+    """By id, or a beginning that no other has. Raises `SourceError`."""
+    every = list(archived_sessions(home))
+    found = [it for it in every if it.id == wanted] or [it for it in every if it.id.startswith(wanted or "/")]
+    if not found:
+        raise SourceError(f"no session {wanted} in the archive; 'agent-logger ls' lists those there are")
+    if len({it.id for it in found}) > 1:
+        raise SourceError(f"{wanted} begins the ids of {len(found)} sessions in the archive; give more of it")
+    return max(found, key=lambda it: it.modified)
+
+
+def plan(session: Archived) -> Plan:
+    """Where the agent looks now: the folder the files came from if it is one of these, else the first of them."""
+    place = next(it for it in AGENT_PLACES if it.agent == session.agent)
+    roots = agent_folders(place)
+    origin = session.copy.folder.origin
+    root = origin if origin in roots else roots[0]
+    if session.agent == "opencode":
+        database = root.joinpath(*session.copy.parts)
+        if foreign.existing(database):
+            return Plan(session, [], restore_database.rows_of(session.file, session.id, database))
+        return Plan(session, [Step(session.file, root, session.copy.parts, "missing")])
+    return Plan(session, [_step(copy, root) for copy in _copies_of(session)])
+
+
+def _step(copy: Copy, root: Path) -> Step:
+    to = root.joinpath(*copy.parts)
+    if not os.path.lexists(to):
+        return Step(copy.target, root, copy.parts, "missing")
+    same = foreign.existing(to) == to and _digest(to) == _digest(copy.target)
+    return Step(copy.target, root, copy.parts, "there" if same else "other")
+
+
+def _digest(path: Path) -> str:
+    import hashlib
+
+    digest = hashlib.sha256()
+    for chunk in foreign.chunks(path):
+        digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _copies_of(session: Archived) -> Iterator[Copy]:
+    main = session.copy.target
+    source = session.source()
+    names = [it.name for it in (source.main, *source.others)]
+    match session.agent:
+        case "codex":
+            wanted = {copy.target for copy in copies(session.copy.folder) if copy.target.name in names}
+            below: list[Path] = []
+        case "gemini-cli":
+            project = main.parent.parent
+            wanted, below = {project / ".project_root", *(project / name for name in names)}, []
+        case _:
+            wanted = {main.parent / name for name in names}
+            below = [main.with_suffix(""), session.copy.folder.copies / "file-history" / session.id]
+    for copy in copies(session.copy.folder):
+        if copy.target in wanted or any(map(copy.target.is_relative_to, below)):
+            yield copy
+
+
+# ---------------------------------------------------------------- writing
+
+
+def carry_out(planned: Plan) -> None:
+    """Raises `StoreError`; what was written before stays, for each file is whole."""
+    for step in planned.missing:
+        try:
+            _write(step)
+        except FileExistsError as error:
+            raise StoreError(f"{step.to}: something came there meanwhile; it was not touched") from error
+        except (OSError, SourceError) as error:
+            raise StoreError(
+                f"cannot write {step.to}: {getattr(error, 'strerror', None) or error}"
+            ) from error
+    if planned.rows:
+        restore_database.add(planned.rows)
+
+
+def _write(step: Step) -> None:
+    """With the time of now: by its old one the agent might delete it again at once."""
+    name = step.parts[-1]
+    temporary = f".{name[:100]}.{os.getpid()}"
+    with _made_below(step.root, step.parts[:-1]) as folder:
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=folder)
+        held = platform.Held(fd, step.to)
+        try:
+            for chunk in foreign.chunks(step.copy):
+                held.write(chunk)
+            platform.sync(held.fd)
+            os.link(temporary, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+        finally:
+            held.close()
+            with suppress(OSError):
+                os.unlink(temporary, dir_fd=folder)
+        os.fsync(folder)
+
+
+@contextmanager
+def _made_below(root: Path, parts: Sequence[str]) -> Iterator[int]:
+    """A descriptor of the folder, made where it was not there."""
+    platform.make_folder(root)
+    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for part in parts:
+            with suppress(FileExistsError):
+                os.mkdir(part, platform.FOLDER_MODE, dir_fd=folder)
+            above, folder = folder, os.open(part, _FOLDER, dir_fd=folder)
+            os.close(above)
+        yield folder
+    finally:
+        os.close(folder)

@@ -1,0 +1,218 @@
+"""The same for programs: every view as JSON or CSV, below `/api/v1`."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, get_args
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from agent_logger.capture.proxy.status import proxy_reports
+from agent_logger.catalog.totals import By
+from agent_logger.formats.wire_log.answers import body_of
+from agent_logger.web import items
+from agent_logger.web.book import Book
+from agent_logger.web.call import ShownCall
+from agent_logger.web.filters import TEXTS, Wanted
+from agent_logger.web.session import book_of
+from agent_logger.web.sessions import HITS, LONGEST_QUERY
+from agent_logger.web.shown import hidden_bytes
+from agent_logger.web.site import site_of
+from agent_logger.web.tables import csv_of
+from agent_logger.web.tree import node_of
+
+V1 = "/api/v1"
+
+
+@dataclass(frozen=True)
+class Page:
+    """Some of the items that there are, and whether more follow."""
+
+    items: Sequence[items.Item]
+    more: bool = False
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    path: str
+    summary: str
+    item: type[items.Item]
+    answer: Callable[[Request, Wanted], Awaitable[Page]]
+    query: tuple[str, ...] = ()  # besides offset, limit and format
+    one: bool = False  # a single item, not a list
+
+
+def _page(found: Sequence[items.Item], wanted: Wanted) -> Page:
+    """Of all there are."""
+    rest = found[wanted.offset :]
+    return Page(rest[: wanted.limit], len(rest) > wanted.limit)
+
+
+# ---------------------------------------------------------------- answers
+
+
+async def _sessions(request: Request, wanted: Wanted) -> Page:
+    found = await site_of(request).archive.ask(
+        lambda catalog: catalog.sessions(wanted.filter(), limit=wanted.limit + 1, offset=wanted.offset)
+    )
+    return Page([items.SessionItem.of(it) for it in found[: wanted.limit]], len(found) > wanted.limit)
+
+
+async def _session(request: Request, _wanted: Wanted) -> Page:
+    return Page([items.SessionItem.of((await book_of(request)).summary)])
+
+
+async def _exchanges(request: Request, wanted: Wanted) -> Page:
+    book = await book_of(request)
+    return _page([items.ExchangeItem.of(book, it) for it in book.session.exchanges], wanted)
+
+
+async def _turns(request: Request, wanted: Wanted) -> Page:
+    book = await book_of(request)
+    numbers = range(len(book.turns))[wanted.offset :]
+    found = [_turn(book, number) for number in numbers[: wanted.limit]]
+    return Page(found, len(numbers) > wanted.limit)
+
+
+def _turn(book: Book, number: int) -> items.TurnItem:
+    return items.TurnItem.of(number, book.turns[number], book.cost(number))
+
+
+async def _session_ledger(request: Request, wanted: Wanted) -> Page:
+    book = await book_of(request)
+    found = await site_of(request).archive.ask(
+        lambda catalog: [items.LedgerItem.of(row) for row in catalog.ledger(session=book.summary.id)]
+    )
+    return _page(found, wanted)
+
+
+async def _ledger(request: Request, wanted: Wanted) -> Page:
+    found = await site_of(request).archive.ask(
+        lambda catalog: list(
+            islice(catalog.ledger(wanted.filter()), wanted.offset, wanted.offset + wanted.limit + 1)
+        )
+    )
+    return Page([items.LedgerItem.of(row) for row in found[: wanted.limit]], len(found) > wanted.limit)
+
+
+async def _calls(request: Request, wanted: Wanted) -> Page:
+    book = await book_of(request)
+    found = await site_of(request).archive.ask(lambda catalog: catalog.calls(book.summary.id))
+    return _page([items.CallItem.of(it) for it in found], wanted)
+
+
+async def _call(request: Request, _wanted: Wanted) -> Page:
+    book, name = await book_of(request), request.path_params["call"]
+    detail = await site_of(request).archive.ask(lambda catalog: catalog.call(book.summary.id, name))
+    if detail is None:
+        raise HTTPException(404, f"There is no call {name} in this session.")
+    shown, changes = ShownCall(detail, None, None), detail.changes
+    told = items.CallBody(
+        call=items.CallItem.of(detail.call),
+        request_headers=shown.request_headers,
+        request_body=body_of(detail.request).decode("utf-8", "replace"),
+        response_headers=shown.response_headers,
+        response_body=body_of(detail.response).decode("utf-8", "replace") if detail.response else None,
+        events=[items.EventItem(at_ms=it.at_ms, name=it.name, data=it.data) for it in shown.events],
+        new_messages=len(changes.messages) if changes else None,
+        kept_messages=changes.kept if changes else None,
+    )
+    return Page([told])
+
+
+async def _tree(request: Request, wanted: Wanted) -> Page:
+    book = await book_of(request)
+    root = await site_of(request).archive.ask(lambda catalog: node_of(catalog.sessions(), book.summary))
+    return _page(items.BranchItem.all_of(root), wanted)
+
+
+async def _usage(request: Request, wanted: Wanted) -> Page:
+    by: By = next((it for it in get_args(By) if it == request.query_params.get("by")), "day")
+    found = await site_of(request).archive.ask(lambda catalog: catalog.usage(by, wanted.filter()))
+    return _page([items.UsageItem.of(key, it) for key, it in found.items()], wanted)
+
+
+async def _search(request: Request, wanted: Wanted) -> Page:
+    words = request.query_params.get("q", "").strip()[:LONGEST_QUERY]
+    limit = min(wanted.limit, HITS)
+    if not words:
+        return Page([])
+    found = await site_of(request).archive.ask(lambda catalog: catalog.search(words, limit=limit))
+    return Page([items.HitItem.of(hit) for hit in found])
+
+
+async def _health(request: Request, wanted: Wanted) -> Page:
+    archive = site_of(request).archive
+    found = await archive.do(lambda: proxy_reports(archive.home))
+    return _page(
+        [
+            items.ProxyItem(**{name: getattr(it, name) for name in items.ProxyItem.__struct_fields__})
+            for it in found
+        ],
+        wanted,
+    )
+
+
+ENDPOINTS = (
+    Endpoint("/sessions", "Sessions, the one last active first", items.SessionItem, _sessions, TEXTS),
+    Endpoint("/sessions/{session_id}", "One session", items.SessionItem, _session, one=True),
+    Endpoint("/sessions/{session_id}/exchanges", "Its exchanges", items.ExchangeItem, _exchanges),
+    Endpoint("/sessions/{session_id}/turns", "Its turns, with all their blocks", items.TurnItem, _turns),
+    Endpoint("/sessions/{session_id}/ledger", "The rows behind its cost", items.LedgerItem, _session_ledger),
+    Endpoint("/sessions/{session_id}/calls", "Its calls, as the wire saw them", items.CallItem, _calls),
+    Endpoint("/sessions/{session_id}/calls/{call}", "One call in full", items.CallBody, _call, one=True),
+    Endpoint("/sessions/{session_id}/tree", "The forks it belongs to", items.BranchItem, _tree),
+    Endpoint("/usage", "Tokens and cost", items.UsageItem, _usage, ("by", *TEXTS)),
+    Endpoint("/ledger", "The rows behind every cost", items.LedgerItem, _ledger, TEXTS),
+    Endpoint("/search", "Words in all sessions", items.HitItem, _search, ("q",)),
+    Endpoint("/health", "The proxies that run", items.ProxyItem, _health),
+)
+
+
+# ---------------------------------------------------------------- as JSON, as CSV
+
+
+def routes() -> list[Route]:
+    return [Route(V1 + it.path, _route(it)) for it in ENDPOINTS]
+
+
+def _route(endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
+    async def route(request: Request) -> Response:
+        wanted = Wanted.of(request.query_params)
+        page = await endpoint.answer(request, wanted)
+        if request.query_params.get("format") == "csv":
+            name = endpoint.path.rpartition("/")[2].strip("{}")
+            headers = {"Content-Disposition": f'attachment; filename="agent-logger-{name}.csv"'}
+            return Response(csv_of(page.items, endpoint.item), media_type="text/csv", headers=headers)
+        told: object = page.items[0] if endpoint.one else _told(request, page, wanted)
+        return json_answer(told)
+
+    return route
+
+
+class _List(msgspec.Struct, frozen=True):
+    items: Sequence[Any]
+    next: str | None  # where more of them are
+
+
+def _told(request: Request, page: Page, wanted: Wanted) -> object:
+    more = request.url.include_query_params(offset=wanted.offset + wanted.limit)
+    return _List(page.items, f"{more.path}?{more.query}" if page.more else None)
+
+
+def json_answer(told: object, status: int = 200) -> Response:
+    """Redacted as a whole: JSON stays JSON."""
+    return Response(hidden_bytes(json_bytes(told)), status, media_type="application/json")
+
+
+def json_bytes(told: object) -> bytes:
+    try:
+        return msgspec.json.encode(told, enc_hook=str)
+    except (UnicodeEncodeError, RecursionError, OverflowError):  # half a character in an agent's file
+        import json
+
+        return json.dumps(msgspec.to_builtins(told, enc_hook=str)).encode()

@@ -1,0 +1,126 @@
+"""One call, made ready to be drawn: what was asked, what is new in it, what was answered, and when."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from agent_logger.catalog.calls import CallDetail, WireCall
+from agent_logger.export.diffs import diff_of
+from agent_logger.export.hide import hidden_value
+from agent_logger.export.pieces import Code, Diff, Json, Piece, Prose
+from agent_logger.formats.wire_log.answers import body_of
+from agent_logger.formats.wire_log.asked import Change, Message
+from agent_logger.formats.wire_log.blocks import value_of
+from agent_logger.records import Headers
+from agent_logger.redact import hidden
+from agent_logger.session import Block
+from agent_logger.web.stream import Event, events_of
+
+MOST_EVENTS = 2_000
+LONGEST_BODY = 200_000  # characters that are laid out as JSON
+
+
+@dataclass(frozen=True, slots=True)
+class ShownCall:
+    detail: CallDetail
+    before: WireCall | None  # the calls around it, to walk through
+    after: WireCall | None
+
+    @classmethod
+    def of(cls, detail: CallDetail, calls: Sequence[WireCall]) -> "ShownCall":
+        names = [it.call for it in calls]
+        at = names.index(detail.call.call) if detail.call.call in names else 0
+        return cls(detail, calls[at - 1] if at else None, calls[at + 1] if at + 1 < len(calls) else None)
+
+    @property
+    def call(self) -> WireCall:
+        return self.detail.call
+
+    @property
+    def request_headers(self) -> list[tuple[str, str]]:
+        return headers_of(self.detail.request.headers)
+
+    @property
+    def response_headers(self) -> list[tuple[str, str]]:
+        return headers_of(self.detail.response.headers if self.detail.response else None)
+
+    @property
+    def body(self) -> Piece:
+        return body_piece(body_of(self.detail.request))
+
+    @property
+    def answer(self) -> list[Piece]:
+        """The answer as text: what the recorder rejoined, else the body."""
+        response = self.detail.response
+        if response is None:
+            return []
+        message = value_of(response.message) if response.message else None
+        return [Json(hidden_value(message))] if message is not None else [body_piece(body_of(response))]
+
+    @property
+    def events(self) -> list[Event]:
+        response, websocket = self.detail.response, self.detail.request.transport == "websocket"
+        return list(islice(events_of(response, websocket=websocket), MOST_EVENTS)) if response else []
+
+    @property
+    def system(self) -> Piece | None:
+        asked = self.detail.asked
+        return Prose(hidden(asked.system)) if asked and asked.system else None
+
+    @property
+    def tools(self) -> list[tuple[str, Piece]]:
+        asked = self.detail.asked
+        return [(name, Json(hidden_value(it))) for name, it in asked.tools.items()] if asked else []
+
+    @property
+    def messages(self) -> list[tuple[str, list[Piece]]]:
+        asked = self.detail.asked
+        return [message_pieces(it) for it in asked.messages] if asked else []
+
+    @property
+    def new_messages(self) -> list[tuple[str, list[Piece]]]:
+        return [message_pieces(it) for it in self.detail.changes.messages] if self.detail.changes else []
+
+    @property
+    def system_diff(self) -> Diff | None:
+        changes = self.detail.changes
+        return change_diff(changes.system) if changes and changes.system else None
+
+
+def headers_of(headers: Headers | None) -> list[tuple[str, str]]:
+    told = []
+    for name, value in (headers or {}).items():
+        told += [(name, it) for it in ([value] if isinstance(value, str) else value)]
+    return told
+
+
+def body_piece(body: bytes) -> Piece:
+    text = hidden(body.decode("utf-8", "replace"))
+    is_json = text[:1] in ("{", "[") and len(text) <= LONGEST_BODY
+    return Json(_parsed(text)) if is_json else Code(text)
+
+
+def _parsed(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def message_pieces(message: Message) -> tuple[str, list[Piece]]:
+    return message.role, [_piece(block) for block in message.blocks]
+
+
+def _piece(block: Block) -> Piece:
+    if block.kind in ("text", "thinking"):
+        return Prose(hidden(block.text))
+    if block.kind == "tool_result":
+        return Code(hidden(block.text))
+    return Json(
+        hidden_value(block.raw if block.raw is not None else {"name": block.name, "input": block.input})
+    )
+
+
+def change_diff(change: Change) -> Diff:
+    return diff_of("system prompt", [(hidden(change.before or ""), hidden(change.after or ""))])

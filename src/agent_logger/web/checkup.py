@@ -1,0 +1,88 @@
+"""Reading every byte of what was recorded and of the agents' own files: what is damaged, and what was redacted.
+
+A process of its own, at low priority: it may take minutes, and the page must not wait for it.
+"""
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from agent_logger import records
+from agent_logger.catalog.found import log_folders
+from agent_logger.catalog.sessions import places
+from agent_logger.errors import SourceError
+from agent_logger.records import Gap, Kind, Request, Response
+from agent_logger.store.files import entries
+from agent_logger.store.verify import BadPlace, log_files, verify_file
+from agent_logger.wire.jsonl import Entry
+
+
+class DamagedPlace(msgspec.Struct, frozen=True, kw_only=True):
+    path: str
+    place: BadPlace
+
+
+class Checkup(msgspec.Struct, frozen=True, kw_only=True):
+    files: int
+    bytes: int
+    records: int
+    torn: int
+    damage: list[DamagedPlace]
+    lost: int  # records that the logs say are missing
+    redactions: dict[str, int]  # by rule
+
+
+def checkup(home: Path) -> Checkup:
+    files = list(dict.fromkeys(_files(home)))
+    reports = [verify_file(path) for path in files]
+    lost, rules = 0, Counter[str]()
+    for path in files:
+        for record in _records(path):
+            if isinstance(record, Gap):
+                lost += record.lost
+            elif isinstance(record, Request | Response):
+                rules.update(it.rule for it in record.redactions or ())
+    return Checkup(
+        files=len(files),
+        bytes=sum(it.bytes for it in reports),
+        records=sum(it.records for it in reports),
+        torn=sum(it.torn_bytes > 0 for it in reports),
+        damage=[DamagedPlace(path=it.path, place=bad) for it in reports for bad in it.damage],
+        lost=lost,
+        redactions=dict(rules.most_common()),
+    )
+
+
+def _files(home: Path) -> Iterator[Path]:
+    for folder in log_folders(home):
+        yield from log_files(folder)
+    for place in places(home):
+        if place.agent and place.path.suffix in (".jsonl", ".zst"):
+            yield place.path
+
+
+def _records(path: Path) -> Iterator[object]:
+    """Those of a log of ours, without the bodies in files beside it."""
+    kind: Kind | None = None
+    try:
+        for item in entries(path):
+            if isinstance(item, Entry):
+                kind = kind or records.kind_of(item.raw)
+                if kind is None:
+                    return  # not ours
+                yield records.decode(item.raw, kind)
+    except (SourceError, OSError, msgspec.MsgspecError):
+        return
+
+
+def main() -> None:
+    os.nice(19)
+    sys.stdout.buffer.write(msgspec.json.encode(checkup(Path(sys.argv[1]))))
+
+
+if __name__ == "__main__":
+    main()

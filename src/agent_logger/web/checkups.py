@@ -1,0 +1,51 @@
+"""Check-ups, one after the other, each in its own process."""
+
+import asyncio
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from agent_logger.web.checkup import Checkup
+
+GOOD_FOR_SECONDS = 300
+
+
+class Checkups:
+    """The last one, and one that is under way. Nothing is read twice within some minutes."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._running: asyncio.Task[None] | None = None
+        self.last: Checkup | None = None
+        self.at: datetime | None = None
+        self.problem: str | None = None
+
+    @property
+    def is_running(self) -> bool:
+        return self._running is not None and not self._running.done()
+
+    def begin(self, *, anew: bool = False) -> None:
+        is_old = self.at is None or (datetime.now(UTC) - self.at).total_seconds() > GOOD_FOR_SECONDS
+        if not self.is_running and (anew or is_old):
+            self._running = asyncio.create_task(self._run())
+
+    async def _run(self) -> None:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "agent_logger.web.checkup", str(self._home)),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        try:
+            told, error = await process.communicate()
+        finally:
+            if process.returncode is None:
+                process.kill()
+        try:
+            self.last = msgspec.json.decode(told, type=Checkup)
+            self.problem = None
+        except msgspec.MsgspecError:
+            self.problem = (error.decode("utf-8", "replace").strip().splitlines() or ["it told nothing"])[-1]
+        self.at = datetime.now(UTC)

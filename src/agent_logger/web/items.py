@@ -1,0 +1,368 @@
+"""What the API tells: one type for each kind of thing. Fields are added, never renamed or taken away."""
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from agent_logger.catalog.calls import WireCall
+from agent_logger.catalog.ledger import LedgerRow
+from agent_logger.catalog.summary import Hit, SessionSummary
+from agent_logger.catalog.totals import Total
+from agent_logger.session import Block, Cost, Exchange, Turn, Usage
+from agent_logger.web.book import Book
+from agent_logger.web.sessions import hit_url
+from agent_logger.web.site import session_url
+from agent_logger.web.tree import Node
+
+
+class Item(msgspec.Struct, frozen=True, kw_only=True):
+    pass
+
+
+class SessionItem(Item, frozen=True, kw_only=True):
+    id: str
+    agent: str | None
+    project: str | None
+    title: str | None
+    models: list[str]
+    started: datetime | None
+    ended: datetime | None
+    exchanges: int
+    turns: int
+    tool_calls: int
+    errors: int  # tool calls that failed
+    active_seconds: float | None
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    cost_usd: float | None  # of the responses that have a price
+    unpriced: int  # how many have none
+    reported_cost_usd: float | None  # what the client said
+    context_tokens: int | None
+    peak_context_tokens: int | None
+    witnesses: list[str]
+    parent: str | None
+    live: bool
+    url: str  # of its page
+
+    @classmethod
+    def of(cls, it: SessionSummary) -> "SessionItem":
+        return cls(
+            id=it.id,
+            agent=it.agent,
+            project=it.project,
+            title=it.title,
+            models=list(it.models),
+            started=it.started,
+            ended=it.ended,
+            exchanges=it.exchanges,
+            turns=it.turns,
+            tool_calls=it.tool_calls,
+            errors=it.errors,
+            active_seconds=it.active_seconds,
+            input_tokens=it.usage.input_tokens,
+            output_tokens=it.usage.output_tokens,
+            cache_read_tokens=it.usage.cache_read_tokens,
+            cache_write_tokens=it.usage.cache_write_tokens,
+            cost_usd=it.cost.usd,
+            unpriced=it.cost.unpriced,
+            reported_cost_usd=it.reported_cost_usd,
+            context_tokens=it.context_tokens,
+            peak_context_tokens=it.peak_context_tokens,
+            witnesses=sorted(it.witnesses),
+            parent=it.parent,
+            live=it.live,
+            url=session_url(it.id),
+        )
+
+
+class BlockItem(Item, frozen=True, kw_only=True):
+    kind: str
+    text: str
+    id: str | None = None
+    name: str | None = None
+    input: Any = None
+    is_error: bool = False
+    at: datetime | None = None
+
+    @classmethod
+    def of(cls, it: Block) -> "BlockItem":
+        return cls(
+            kind=it.kind, text=it.text, id=it.id, name=it.name, input=it.input, is_error=it.is_error, at=it.at
+        )
+
+
+class TurnItem(Item, frozen=True, kw_only=True):
+    number: int  # from 1; `#turn-1` on the page
+    message_id: str | None
+    request_id: str | None
+    thread: str
+    model: str | None
+    stop_reason: str | None
+    started: datetime | None
+    ended: datetime | None
+    complete: bool
+    witnesses: list[str]
+    input_tokens: int | None
+    output_tokens: int | None
+    cache_read_tokens: int | None
+    cache_write_tokens: int | None
+    cost_usd: float | None
+    blocks: list[BlockItem]
+
+    @classmethod
+    def of(cls, number: int, turn: Turn, cost: Cost | None) -> "TurnItem":
+        usage = turn.usage
+        return cls(
+            number=number + 1,
+            message_id=turn.message_id,
+            request_id=turn.request_id,
+            thread=turn.thread,
+            model=turn.model,
+            stop_reason=turn.stop_reason,
+            started=turn.started,
+            ended=turn.ended,
+            complete=turn.complete,
+            witnesses=sorted(turn.witnesses),
+            input_tokens=usage.input_tokens if usage else None,
+            output_tokens=usage.output_tokens if usage else None,
+            cache_read_tokens=usage.cache_read_tokens if usage else None,
+            cache_write_tokens=usage.cache_write_tokens if usage else None,
+            cost_usd=cost.usd if cost else None,
+            blocks=[BlockItem.of(block) for block in turn.blocks],
+        )
+
+
+class ExchangeItem(Item, frozen=True, kw_only=True):
+    number: int
+    started: datetime | None
+    ended: datetime | None
+    user_input: str | None
+    origin: str | None
+    turns: int
+    complete: bool
+    end_reason: str | None
+    cost_usd: float | None
+
+    @classmethod
+    def of(cls, book: Book, it: Exchange) -> "ExchangeItem":
+        return cls(
+            number=it.number,
+            started=it.started,
+            ended=it.ended,
+            user_input=it.user_input,
+            origin=it.origin,
+            turns=len(it.turns),
+            complete=it.complete,
+            end_reason=it.end_reason,
+            cost_usd=book.cost_of(it).usd,
+        )
+
+
+class LedgerItem(Item, frozen=True, kw_only=True):
+    at: datetime | None
+    session: str
+    thread: str
+    project: str | None
+    agent: str
+    model: str | None
+    tier: str | None
+    message_id: str | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cache_read_tokens: int | None
+    cache_write_tokens: int | None
+    cost_usd: float | None
+    unpriced: str | None  # why there is no price
+    reported_cost_usd: float | None
+    witnesses: list[str]
+    copies: int
+    why: str
+
+    @classmethod
+    def of(cls, row: LedgerRow) -> "LedgerItem":
+        usage = row.usage
+        return cls(
+            at=row.at,
+            session=row.session,
+            thread=row.thread,
+            project=row.project,
+            agent=row.agent,
+            model=row.model,
+            tier=row.tier,
+            message_id=row.message_id,
+            input_tokens=usage.input_tokens if usage else None,
+            output_tokens=usage.output_tokens if usage else None,
+            cache_read_tokens=usage.cache_read_tokens if usage else None,
+            cache_write_tokens=usage.cache_write_tokens if usage else None,
+            cost_usd=row.cost.usd,
+            unpriced=row.cost.reason,
+            reported_cost_usd=row.reported_cost_usd,
+            witnesses=sorted(row.witnesses),
+            copies=row.copies,
+            why=row.why,
+        )
+
+
+class UsageItem(Item, frozen=True, kw_only=True):
+    key: str | None  # the day, model, project, ...
+    responses: int
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    cost_usd: float | None
+    unpriced: int
+    reported_cost_usd: float | None
+
+    @classmethod
+    def of(cls, key: str | None, it: Total) -> "UsageItem":
+        usage: Usage = it.usage
+        return cls(
+            key=key,
+            responses=it.responses,
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            cache_read_tokens=usage.cache_read_tokens,
+            cache_write_tokens=usage.cache_write_tokens,
+            cost_usd=it.cost.usd,
+            unpriced=it.unpriced,
+            reported_cost_usd=it.reported_cost_usd,
+        )
+
+
+class HitItem(Item, frozen=True, kw_only=True):
+    session: str
+    title: str | None
+    exchange: int
+    turn: int | None  # from 1
+    kind: str
+    at: datetime | None
+    snippet: str
+    url: str
+
+    @classmethod
+    def of(cls, hit: Hit) -> "HitItem":
+        return cls(
+            session=hit.session,
+            title=hit.title,
+            exchange=hit.exchange,
+            turn=None if hit.turn is None else hit.turn + 1,
+            kind=hit.kind,
+            at=hit.at,
+            snippet=hit.snippet,
+            url=hit_url(hit),
+        )
+
+
+class CallItem(Item, frozen=True, kw_only=True):
+    call: str
+    seq: int
+    thread: str
+    kind: str | None
+    started: datetime | None
+    method: str
+    path: str
+    status: int | None
+    model: str | None
+    message_id: str | None
+    request_id: str | None
+    ttfb_ms: float | None
+    total_ms: float | None
+    tokens_per_second: float | None
+    request_bytes: int | None
+    response_bytes: int | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cache_read_tokens: int | None
+    cache_write_tokens: int | None
+    complete: bool | None
+    reason: str | None
+    retry_of: int | None
+
+    @classmethod
+    def of(cls, it: WireCall) -> "CallItem":
+        return cls(
+            call=it.call,
+            seq=it.seq,
+            thread=it.thread,
+            kind=it.kind,
+            started=it.started,
+            method=it.method,
+            path=it.path,
+            status=it.status,
+            model=it.model,
+            message_id=it.message_id,
+            request_id=it.request_id,
+            ttfb_ms=it.ttfb_ms,
+            total_ms=it.total_ms,
+            tokens_per_second=it.tokens_per_second,
+            request_bytes=it.request_bytes,
+            response_bytes=it.response_bytes,
+            input_tokens=it.usage.input_tokens if it.usage else None,
+            output_tokens=it.usage.output_tokens if it.usage else None,
+            cache_read_tokens=it.usage.cache_read_tokens if it.usage else None,
+            cache_write_tokens=it.usage.cache_write_tokens if it.usage else None,
+            complete=it.complete,
+            reason=it.reason,
+            retry_of=it.retry_of,
+        )
+
+
+class EventItem(Item, frozen=True, kw_only=True):
+    at_ms: float
+    name: str
+    data: str
+
+
+class CallBody(Item, frozen=True, kw_only=True):
+    """One call in full."""
+
+    call: CallItem
+    request_headers: list[tuple[str, str]]
+    request_body: str
+    response_headers: list[tuple[str, str]]
+    response_body: str | None
+    events: list[EventItem]
+    new_messages: int | None  # against the call before in its thread
+    kept_messages: int | None
+
+
+class BranchItem(Item, frozen=True, kw_only=True):
+    """A session and what it was forked from."""
+
+    id: str
+    parent: str | None
+    depth: int
+    title: str | None
+    turns: int | None
+    cost_usd: float | None
+
+    @classmethod
+    def all_of(cls, node: Node, depth: int = 0) -> "list[BranchItem]":
+        it = node.summary
+        own = cls(
+            id=node.id,
+            parent=it.parent if it else None,
+            depth=depth,
+            title=it.title if it else None,
+            turns=it.turns if it else None,
+            cost_usd=it.cost.usd if it else None,
+        )
+        return [own, *(branch for child in node.children for branch in cls.all_of(child, depth + 1))]
+
+
+class ProxyItem(Item, frozen=True, kw_only=True):
+    port: int
+    log_dir: str
+    started: str
+    recording: bool
+    problem: str | None
+    calls: int | None
+    sessions: int | None
+    written: int | None
+    lost: int | None
+    lag_ms: float | None
+    free_bytes: int

@@ -1,0 +1,89 @@
+"""Keeps the catalog up with the files, in a thread of its own, for as long as somebody looks.
+
+So no page waits for that: it is answered from what is known, and told when more is.
+"""
+
+import asyncio
+import logging
+import sqlite3
+import threading
+import time
+from pathlib import Path
+
+from agent_logger.catalog.catalog import Catalog
+from agent_logger.errors import AgentLoggerError
+
+SECONDS = 1.0  # between two looks at all files
+PATIENCE_SECONDS = 30.0  # without anybody looking, until it rests
+BREATH_SECONDS = 0.002  # after each file that is read, for those who look meanwhile
+
+log = logging.getLogger("agent_logger.web")
+
+
+class Keeper:
+    def __init__(self, home: Path) -> None:
+        self.version = 0
+        self.done, self.total = 0, 0  # bytes, while the catalog is made
+        self.problem: str | None = None
+        self.ready = threading.Event()  # everything was looked at once
+        self._home = home
+        self._last_wake = 0.0
+        self._looks = 0
+        self._wake = threading.Event()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._keep, name="agent-logger-keeper", daemon=True)
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Somebody looks."""
+        self._last_wake = time.monotonic()
+        self._wake.set()
+
+    async def seen(self) -> None:
+        """Until whatever is there now was looked at; not for ever."""
+        looks = self._looks
+        for _ in range(100):
+            if self._looks >= looks + 2:  # one may be under way that began before
+                return
+            self.wake()
+            await asyncio.sleep(0.05)
+
+    def close(self) -> None:
+        self._ended.set()
+        self._wake.set()
+        self._thread.join(5)
+
+    def _keep(self) -> None:
+        with Catalog.open(self._home) as catalog:
+            while not self._ended.is_set():
+                try:
+                    self._look(catalog)
+                    self.problem = catalog.problem
+                except (
+                    OSError,
+                    sqlite3.Error,
+                    AgentLoggerError,
+                ) as error:  # a disk that fails now may not tomorrow
+                    log.warning("the catalog: %s", error)
+                    self.problem = str(error)
+                self.ready.set()
+                self._looks += 1
+                self._rest()
+
+    def _look(self, catalog: Catalog) -> None:
+        catalog.refresh(self._progress)
+        self.version = catalog.version
+        self.ready.set()
+        catalog.read_details(progress=self._progress)
+        self.version = catalog.version
+
+    def _progress(self, done: int, total: int) -> None:
+        self.done, self.total = done, total
+        time.sleep(BREATH_SECONDS)
+
+    def _rest(self) -> None:
+        if time.monotonic() - self._last_wake > PATIENCE_SECONDS:
+            self._wake.clear()
+            self._wake.wait()
+        else:
+            self._ended.wait(SECONDS)

@@ -1,0 +1,44 @@
+"""The events of an answer that was streamed, each with the moment it came."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from agent_logger.records import Response, as_bytes
+from agent_logger.redact import hidden
+from agent_logger.wire.encodings import DecodeError, decoder
+from agent_logger.wire.sse import EventSplitter
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    at_ms: float  # since the first piece of the answer
+    name: str
+    data: str  # redacted
+
+
+def events_of(response: Response, *, websocket: bool = False) -> Iterator[Event]:
+    """None for an answer that was no stream, or whose stream was too large to be kept in its record."""
+    at, splitter = 0.0, EventSplitter()
+    undo = None if response.recoded else decoder(_encoding(response))
+    for number, chunk in enumerate(response.chunks or ()):
+        at += chunk.delta_ms if number else 0.0
+        try:
+            data = as_bytes(chunk.raw or "", chunk.raw_encoding)
+            data = undo.feed(data) if undo else data
+        except (DecodeError, ValueError):
+            return
+        if websocket:
+            yield Event(at, "message", _text(data))
+        else:
+            yield from (Event(at, _text(it.name) or "message", _text(it.data)) for it in splitter.feed(data))
+
+
+def _encoding(response: Response) -> str:
+    for name, value in (response.headers or {}).items():
+        if name.lower() == "content-encoding":
+            return value if isinstance(value, str) else ", ".join(value)
+    return ""
+
+
+def _text(data: bytes) -> str:
+    return hidden(data.decode("utf-8", "replace"))

@@ -1,0 +1,47 @@
+"""Items as CSV, for spreadsheets: what one of those would take for a formula is made a text."""
+
+import csv
+import io
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from agent_logger.export.printable import printable
+from agent_logger.redact import hidden
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def csv_of(items: Sequence[msgspec.Struct], kind: type[msgspec.Struct]) -> str:
+    """With a head, also if there are none. Numbers are numbers, whatever they begin with."""
+    names = kind.__struct_fields__
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(names)
+    writer.writerows([_cell(getattr(item, name)) for name in names] for item in items)
+    return text.getvalue()
+
+
+def _cell(value: object) -> str | int | float:
+    if value is None:
+        return ""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return harmless(value if isinstance(value, str) else _json(value))
+
+
+def harmless(text: str) -> str:
+    text = printable(hidden(text), lines=True)
+    return f"'{text}" if text.startswith(FORMULA) else text
+
+
+def _json(value: object) -> str:
+    if isinstance(value, list) and all(isinstance(it, str) for it in value):
+        return " ".join(value)
+    try:
+        return msgspec.json.encode(value, enc_hook=str).decode()
+    except (UnicodeEncodeError, RecursionError):
+        return str(value)

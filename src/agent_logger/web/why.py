@@ -1,0 +1,77 @@
+"""Why this number: the rows of the ledger behind it, each with who saw it, its price and the client's own figure."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from agent_logger.catalog.catalog import Catalog
+from agent_logger.catalog.ledger import LedgerRow
+from agent_logger.catalog.totals import Total, total
+from agent_logger.prices import price_date
+from agent_logger.web.book import Book
+from agent_logger.web.filters import Wanted
+from agent_logger.web.session import Drawing, book_of
+from agent_logger.web.site import session_url, site_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reasons:
+    total: Total
+    rows: list[LedgerRow]  # of one page
+    count: int
+
+
+async def why(request: Request) -> Response:
+    """Over all sessions that are asked for."""
+    site, wanted = site_of(request), Wanted.of(request.query_params)
+    found = await site.archive.ask(lambda catalog: _reasons(catalog.ledger(wanted.filter()), wanted))
+    return site.render(
+        request,
+        "why.html",
+        found=found,
+        wanted=wanted,
+        book=None,
+        base="/why",
+        price_date=price_date(),
+        data=f"/api/v1/ledger{wanted.query(offset=wanted.offset)}",
+    )
+
+
+async def session_why(request: Request) -> Response:
+    """Of one session, or of one exchange in it."""
+    site, book, wanted = site_of(request), await book_of(request), Wanted.of(request.query_params)
+    number = request.query_params.get("exchange", "")
+    ids = _ids(book, number)
+
+    def ask(catalog: Catalog) -> Reasons:
+        rows = catalog.ledger(session=book.summary.id)
+        return _reasons((row for row in rows if ids is None or row.message_id in ids), wanted)
+
+    url = session_url(book.summary.id)
+    return site.render(
+        request,
+        "why.html",
+        found=await site.archive.ask(ask),
+        wanted=wanted,
+        book=book,
+        it=book.summary,
+        drawing=Drawing(book),
+        exchange=number if ids is not None else "",
+        base=f"{url}/why",
+        price_date=price_date(),
+        data=f"/api/v1{url}/ledger",
+    )
+
+
+def _reasons(rows: Iterable[LedgerRow], wanted: Wanted) -> Reasons:
+    every = sorted(
+        rows, key=lambda row: (row.at is None, row.at.timestamp() if row.at else 0.0), reverse=True
+    )
+    return Reasons(total=total(every), rows=every[wanted.offset :][: wanted.limit], count=len(every))
+
+
+def _ids(book: Book, number: str) -> set[str | None] | None:
+    exchanges = [it for it in book.session.exchanges if str(it.number) == number]
+    return {turn.message_id for turn in exchanges[0].turns if turn.message_id} if exchanges else None

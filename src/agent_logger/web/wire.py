@@ -1,0 +1,44 @@
+"""What passed over the wire for a session: every call, and one of them exactly as it was sent and answered."""
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from agent_logger.catalog.catalog import Catalog
+from agent_logger.web.book import Book
+from agent_logger.web.call import ShownCall
+from agent_logger.web.session import Drawing, book_of
+from agent_logger.web.site import session_url, site_of
+
+
+async def wire(request: Request) -> Response:
+    """All calls. With `message`, the one that this answer came with."""
+    site, book = site_of(request), await book_of(request)
+    calls = await site.archive.ask(lambda catalog: catalog.calls(book.summary.id))
+    if message := request.query_params.get("message"):
+        found = next((it for it in calls if it.message_id == message), None)
+        if found is None:
+            raise HTTPException(404, "The call that this answer came with is not in the logs any more.")
+        return RedirectResponse(session_url(book.summary.id, f"/wire/{found.call}"), 303)
+    return _page(request, book, "wire.html", calls=calls, data=f"/api/v1{session_url(book.summary.id)}/calls")
+
+
+async def call(request: Request) -> Response:
+    site, book, name = site_of(request), await book_of(request), request.path_params["call"]
+
+    def look(catalog: Catalog) -> ShownCall | None:
+        calls = catalog.calls(book.summary.id)
+        detail = catalog.call(book.summary.id, name)
+        return ShownCall.of(detail, calls) if detail else None
+
+    found = await site.archive.ask(look)
+    if found is None:
+        raise HTTPException(404, f"There is no call {name} in this session.")
+    data = f"/api/v1{session_url(book.summary.id)}/calls/{found.call.call}"
+    return await site.archive.do(lambda: _page(request, book, "call.html", found=found, data=data))
+
+
+def _page(request: Request, book: Book, template: str, **values: object) -> Response:
+    return site_of(request).render(
+        request, template, book=book, it=book.summary, drawing=Drawing(book), whole=True, **values
+    )

@@ -1,0 +1,357 @@
+"""`agent-logger run` as a process: what goes through it, how it ends, who has the terminal."""
+
+import contextlib
+import json
+import os
+import pty
+import random
+import select
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.capture.played import script
+
+from agent_logger.records import Exchange, SessionStart
+from agent_logger.store.read import read_exchanges, read_log
+
+ROOT = Path(__file__).parents[2]
+RUN = [sys.executable, "-m", "agent_logger", "run"]
+SESSION = "7b320356-a178-418e-a692-69ce6e1e657c"
+RESULT = {"type": "result", "is_error": False, "session_id": SESSION, "result": "Done.", "num_turns": 2}
+RESULT |= {"total_cost_usd": 0.25, "duration_ms": 1500, "usage": {"input_tokens": 10, "output_tokens": 5}}
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> dict[str, str]:
+    (tmp_path / "bin").mkdir()
+    return {
+        "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}",
+        "HOME": str(tmp_path),
+        "AGENT_LOGGER_HOME": str(tmp_path / ".agent-logger"),
+        "TERM": "dumb",
+    }
+
+
+def run(
+    env: dict[str, str], *arguments: str, given: bytes | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [*RUN, *arguments],
+        env=env,
+        cwd=env["HOME"],
+        input=given,
+        capture_output=True,
+        start_new_session=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@contextlib.contextmanager
+def started(env: dict[str, str], *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    command = [*RUN, *arguments]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command, env=env, cwd=env["HOME"], stdout=pipe, stderr=pipe, start_new_session=True
+    ) as process:
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.kill()
+
+
+def logs(env: dict[str, str]) -> list[tuple[SessionStart | None, list[Exchange]]]:
+    found = []
+    for path in sorted(Path(env["HOME"]).glob("sessions/*.jsonl")):
+        starts = [it.found for it in read_log(path.parent, path.stem) if isinstance(it.found, SessionStart)]
+        found.append((starts[0] if starts else None, read_exchanges(path.parent, path.stem)))
+    return found
+
+
+def agent(env: dict[str, str], text: str, name: str = "claude") -> None:
+    script(Path(env["HOME"]) / "bin" / name, text)
+
+
+def printing(*messages: object) -> str:
+    return "\n".join(f"printf '%s\\n' {shlex.quote(json.dumps(it))}" for it in messages)
+
+
+# ---------------------------------------------------------------- byte for byte
+
+BYTES = bytes(range(256)) * 300 + b"no newline at the end"
+
+
+def test_output_passes_byte_for_byte_and_is_recorded(env: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "out").write_bytes(BYTES)
+    (tmp_path / "err").write_bytes(b"careful \xff\n")
+    done = run(env, "--", "sh", "-c", "cat out; cat err >&2; exit 7")
+    assert (done.returncode, done.stdout) == (7, BYTES)
+    assert done.stderr.startswith(b"careful \xff\n") and b"agent-logger: recorded in" in done.stderr
+    [(start, [exchange])] = logs(env)
+    assert start and start.argv == ["sh", "-c", "cat out; cat err >&2; exit 7"]
+    assert start.witness == "run" and start.cwd == str(tmp_path)
+    assert exchange.exit and exchange.exit.status == 7
+    assert {it.type for it in exchange.messages} == {"run_started", "unknown", "stderr"}
+
+
+def test_a_line_is_there_before_the_next_comes(env: dict[str, str], tmp_path: Path) -> None:
+    """And what we had passed on is recorded, though we are killed."""
+    first = {
+        "type": "assistant",
+        "session_id": SESSION,
+        "message": {"content": [{"type": "text", "text": "Hi"}]},
+    }
+    agent(env, f"{printing(first)}\nsleep 100")
+    with started(env, "--", "claude", "-p", "Fix the timer") as process:
+        assert process.stdout and b"Hi" in process.stdout.readline()
+        time.sleep(0.3)
+        process.kill()
+    [(_, [exchange])] = logs(env)
+    assert exchange.user_input == "Fix the timer" and not exchange.complete
+    assert [it.text for it in exchange.messages if it.source == "assistant"] == ["Hi"]
+
+
+def test_the_summary_tells_what_it_came_to(env: dict[str, str]) -> None:
+    agent(env, printing(RESULT))
+    done = run(env, "--", "claude", "-p", "Fix the timer", "--output-format", "json")
+    told = "agent-logger: session 7b320356 · 2 turns · 10 in, 5 out tokens · $0.2500 · 1.5 s\n"
+    assert done.stderr.decode() == told
+    assert json.loads(done.stdout) == RESULT
+
+
+def test_one_prompt_for_claude(env: dict[str, str], tmp_path: Path) -> None:
+    agent(env, f'printf "%s " "$@" > {tmp_path}/arguments\n{printing(RESULT)}\nexit 4')
+    done = run(env, "Fix the timer", "--max-turns", "3", "--model", "opus")
+    assert done.returncode == 4 and json.loads(done.stdout) == RESULT
+    wanted = "-p Fix the timer --output-format stream-json --verbose --max-turns=3 --model=opus "
+    assert (tmp_path / "arguments").read_text() == wanted
+
+
+def test_json_is_the_metadata_in_place_of_the_output(env: dict[str, str]) -> None:
+    agent(env, printing({**RESULT, "is_error": True, "terminal_reason": "max_turns"}))
+    told = json.loads(run(env, "--json", "Fix the timer").stdout)
+    schema = json.loads((ROOT / "docs/schemas/run.json").read_text())
+    pytest.importorskip("jsonschema").Draft202012Validator(schema).validate(told)
+    assert (told["session_id"], told["cost"], told["failure"]) == (SESSION, 0.25, "max_turns")
+    assert (told["success"], told["is_max_turns"]) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ([], 2),
+        (["--"], 2),
+        (["a prompt", "--", "claude"], 2),
+        (["--resume", "x", "--", "claude"], 2),
+        (["--resume=-x", "a prompt"], 2),
+        (["--", "no-such-command"], 127),
+        (["--", "/etc/passwd"], 126),
+    ],
+    ids=str,
+)
+def test_wrong_calls(arguments: list[str], code: int, env: dict[str, str]) -> None:
+    done = run(env, *arguments)
+    assert (done.returncode, done.stdout) == (code, b"") and done.stderr.count(b"\n") == 1
+
+
+# ---------------------------------------------------------------- input
+
+
+def test_what_is_piped_to_an_agent_is_passed_on_and_recorded(env: dict[str, str], tmp_path: Path) -> None:
+    agent(env, f"cat > {tmp_path}/input\n{printing(RESULT)}")
+    text = b"a long text\n" * 100_000
+    run(env, "--", "claude", "-p", "Sum it up", given=text)
+    assert (tmp_path / "input").read_bytes() == text
+    [(_, [exchange])] = logs(env)
+    assert exchange.user_input == "Sum it up\n" + text.decode().strip()
+
+
+def test_messages_that_are_piped_to_an_agent_are_inputs(env: dict[str, str], tmp_path: Path) -> None:
+    agent(env, f"cat > {tmp_path}/input\n{printing(RESULT)}")
+    said = {"type": "user", "message": {"role": "user", "content": "Fix the timer"}}
+    arguments = (
+        "claude",
+        "-p",
+        "--input-format",
+        "stream-json",
+        "--output-format",
+        "stream-json",
+        "--verbose",
+    )
+    run(env, "--", *arguments, given=json.dumps(said).encode() + b"\n")
+    [(_, [exchange])] = logs(env)
+    assert exchange.user_input == "Fix the timer"
+
+
+def test_the_input_of_other_commands_is_not_touched(env: dict[str, str], tmp_path: Path) -> None:
+    """What the first does not take is there for the next."""
+    (tmp_path / "input").write_text("one\ntwo\n")
+    line = f"{shlex.join(RUN)} -- sh -c 'read x; echo got $x'; cat"
+    with (tmp_path / "input").open() as source:
+        command = ["sh", "-c", line]
+        done = subprocess.run(command, stdin=source, capture_output=True, env=env, cwd=tmp_path, check=True)
+    assert done.stdout == b"got one\ntwo\n"
+
+
+# ---------------------------------------------------------------- ends
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV, signal.SIGPIPE])
+def test_a_signal_that_ends_the_agent_ends_us(number: int, env: dict[str, str]) -> None:
+    assert run(env, "--", "sh", "-c", f"kill -{int(number)} $$").returncode == -number
+    [(_, [exchange])] = logs(env)
+    assert exchange.exit and exchange.exit.signal == number
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
+def test_signals_reach_the_agent(number: int, env: dict[str, str]) -> None:
+    text = f"trap 'echo caught; exit 9' {int(number)}; echo ready; while :; do sleep 0.05; done"
+    with started(env, "--", "sh", "-c", text) as process:
+        assert process.stdout and process.stdout.readline() == b"ready\n"
+        process.send_signal(number)
+        assert process.stdout.read() == b"caught\n"
+        assert process.wait(20) == 9
+
+
+def test_a_reader_that_leaves_is_gone_for_the_agent_too(env: dict[str, str]) -> None:
+    with started(env, "--", "sh", "-c", "while echo y; do :; done") as process:
+        assert process.stdout and process.stdout.readline() == b"y\n"
+        process.stdout.close()
+        assert process.wait(20) != 0
+
+
+def test_a_folder_that_cannot_be_written_to_is_said_and_no_more(env: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "sessions").write_text("a file")
+    done = run(env, "--", "sh", "-c", "echo hi; exit 5")
+    assert (done.returncode, done.stdout) == (5, b"hi\n")
+    assert b"lost" in done.stderr
+
+
+def killed(env: dict[str, str], count: int) -> None:
+    seed = random.randrange(1 << 30)
+    command = [sys.executable, str(Path(__file__).with_name("killed_runs.py")), str(count), str(seed)]
+    done = subprocess.run(command, env=env, cwd=env["HOME"], capture_output=True, timeout=1200, check=False)
+    assert done.stdout.decode().split() == [str(count), "0"], (seed, done.stderr)
+
+
+def test_runs_that_are_killed_at_random_end_as_their_agent_did(env: dict[str, str]) -> None:
+    killed(env, 30)
+
+
+@pytest.mark.long
+def test_500_runs_that_are_killed_at_random(env: dict[str, str]) -> None:
+    killed(env, 500)
+
+
+# ---------------------------------------------------------------- the terminal
+
+
+class Terminal:
+    """`agent-logger run` in a terminal of its own."""
+
+    def __init__(self, env: dict[str, str], *arguments: str, cwd: Path | None = None) -> None:
+        self.seen = b""
+        self.pid, self._fd = pty.fork()
+        if self.pid == 0:
+            os.chdir(cwd or env["HOME"])
+            os.execve(sys.executable, [*RUN, *arguments], env)
+
+    def wait_for(self, text: bytes, seconds: float = 60) -> None:
+        give_up = time.monotonic() + seconds
+        while text not in self.seen:
+            assert time.monotonic() < give_up, self.seen
+            if select.select([self._fd], [], [], 0.2)[0]:
+                try:
+                    self.seen += os.read(self._fd, 4096)
+                except OSError:
+                    break
+        assert text in self.seen, self.seen
+
+    def type(self, text: bytes) -> None:
+        os.write(self._fd, text)
+
+    def end(self) -> int:
+        with contextlib.suppress(OSError):
+            while chunk := os.read(self._fd, 4096):
+                self.seen += chunk
+        _, status = os.waitpid(self.pid, 0)
+        os.close(self._fd)
+        return os.waitstatus_to_exitcode(status)
+
+
+INTERACTIVE = """
+[ -t 0 ] && [ -t 1 ] && [ -t 2 ] && echo "has a terminal"
+echo "base $ANTHROPIC_BASE_URL"
+read answer
+echo "heard $answer"
+trap 'echo interrupted; exit 6' INT
+echo ready
+while :; do sleep 0.05; done
+"""
+
+
+def test_an_agent_in_the_terminal_keeps_it(env: dict[str, str], tmp_path: Path) -> None:
+    agent(env, INTERACTIVE)
+    terminal = Terminal(env, "--", "claude")
+    terminal.wait_for(b"has a terminal")
+    terminal.wait_for(b"base http://127.0.0.1:")
+    terminal.type(b"hello\n")
+    terminal.wait_for(b"heard hello")
+    terminal.wait_for(b"ready")
+    terminal.type(b"\x03")
+    assert terminal.end() == 6
+    assert terminal.seen.count(b"interrupted") == 1
+    [(start, [exchange])] = logs(env)
+    assert start and start.argv == ["claude"] and start.agent == "claude-code"
+    assert exchange.exit and exchange.exit.status == 6
+    assert not list((tmp_path / ".agent-logger").glob("proxy-*.json"))  # it ended with the agent
+
+
+def test_the_session_file_that_the_agent_leaves_is_recorded(env: dict[str, str], tmp_path: Path) -> None:
+    from agent_logger.store.claude_files import folder_name
+
+    folder = tmp_path / ".claude/projects" / folder_name(os.path.realpath(tmp_path))
+    agent(env, f"mkdir -p {folder}\necho '{{}}' > {folder}/{SESSION}.jsonl")
+    assert Terminal(env, "--", "claude").end() == 0
+    [(start, [exchange])] = logs(env)
+    assert start and start.session_id == SESSION
+    [file] = [it for it in exchange.messages if it.type == "session_file"]
+    assert file.content and json.loads(bytes(file.content))["path"] == f"{folder}/{SESSION}.jsonl"
+
+
+def test_a_proxy_that_cannot_start_is_said_and_the_agent_runs(env: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "logs").write_text("a file")
+    agent(env, 'echo "base [$ANTHROPIC_BASE_URL]"; exit 3')
+    terminal = Terminal(env, "--", "claude")
+    assert terminal.end() == 3
+    assert b"base []" in terminal.seen and b"runs without the proxy" in terminal.seen
+
+
+def test_an_agent_that_stops_itself_can_be_continued(env: dict[str, str]) -> None:
+    """As under a shell with job control, which waits for us, not for the agent."""
+    agent(env, "echo ready; kill -STOP $$; echo again")
+    terminal = Terminal(env, "--", "claude")
+    terminal.wait_for(b"ready")
+    _, status = os.waitpid(terminal.pid, os.WUNTRACED)
+    assert os.WIFSTOPPED(status)
+    os.kill(terminal.pid, signal.SIGCONT)
+    terminal.wait_for(b"again")
+    assert terminal.end() == 0
+
+
+def test_a_prompt_in_the_terminal_shows_the_answer(env: dict[str, str]) -> None:
+    use = {"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": "ls \x1b[31m"}}
+    text = {"type": "text", "text": "It is \x1b]0;evil\x07 mended."}
+    message = {"type": "assistant", "session_id": SESSION, "message": {"content": [use, text]}}
+    agent(env, printing(message, RESULT))
+    terminal = Terminal(env, "Fix the timer")
+    assert terminal.end() == 0
+    assert b"> Bash ls \\x1b[31m" in terminal.seen and b"It is \\x1b]0;evil\\x07 mended." in terminal.seen
+    assert b"session 7b320356" in terminal.seen

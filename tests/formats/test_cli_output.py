@@ -1,0 +1,278 @@
+"""What command-line agents print, in every form, cut anywhere, with anything between."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_logger.formats.cli_output import argv
+from agent_logger.formats.cli_output.events import Event, Events
+from agent_logger.formats.cli_output.outcome import Failure, Outcome
+from agent_logger.formats.cli_output.output import LINE_BYTES, MOST_WARNINGS, ErrorOutput, Output
+from agent_logger.formats.exchanges import Began, Exchanges
+from agent_logger.formats.sdk_messages import SdkMessage
+from agent_logger.records import Exit
+
+DATA = Path(__file__).parents[1] / "data"
+RESULT = {"type": "result", "subtype": "success", "is_error": False, "result": "Done.", "session_id": "s1"}
+TEXT = {"type": "assistant", "session_id": "s1", "message": {"content": [{"type": "text", "text": "Hi."}]}}
+
+
+def dumped(*messages: dict[str, Any]) -> bytes:
+    return b"".join(json.dumps(it).encode() + b"\n" for it in messages)
+
+
+FORMS = [
+    pytest.param(dumped(TEXT, RESULT), 0, id="lines"),
+    pytest.param(json.dumps([TEXT, RESULT]).encode(), 0, id="array"),
+    pytest.param(dumped(TEXT, RESULT).rstrip(b"\n"), 0, id="no newline at the end"),
+    pytest.param(dumped(TEXT).rstrip() + dumped(RESULT), 0, id="two glued together"),
+    pytest.param(b"\xef\xbb\xbf" + dumped(TEXT, RESULT).replace(b"\n", b"\r\n"), 0, id="BOM and CRLF"),
+    pytest.param(b"hello\n" + dumped(TEXT) + b"[warn] low\n\n" + dumped(RESULT), 2, id="text between"),
+    pytest.param(dumped(TEXT, RESULT) + b'{"type":"assi', 1, id="torn"),
+]
+
+
+def read(data: bytes, size: int = 1 << 20, agent: str | None = None) -> tuple[list[SdkMessage], list[str]]:
+    output = Output(agent)
+    found = [it for at in range(0, len(data), size) for it in output.feed(data[at : at + size])]
+    return [*found, *output.end()], output.warnings
+
+
+@pytest.mark.parametrize(("data", "warnings"), FORMS)
+@pytest.mark.parametrize("size", [1, 7, 1 << 20])
+def test_every_form_gives_the_same_messages(data: bytes, warnings: int, size: int) -> None:
+    found, warned = read(data, size)
+    understood = [it for it in found if not it.is_text]
+    assert [it.type for it in understood] == ["assistant", "result"]
+    assert understood[-1].result and understood[-1].result.result == "Done."
+    assert len(warned) == warnings
+
+
+@given(
+    st.lists(st.one_of(st.binary(max_size=60), st.sampled_from([b"\n", b"{", b"[", b'{"type":"x"}', b"[1]"])))
+)
+def test_nothing_is_lost_and_nothing_raises(pieces: list[bytes]) -> None:
+    output, kept = Output(), []
+    for piece in pieces:
+        kept += output.feed(piece)
+    kept += output.end()
+    text = b"".join(pieces)
+    for line in text.split(b"\n"):
+        if line.strip() and not line.strip().startswith((b"{", b"[")):
+            assert any(line in it.raw for it in kept), line
+
+
+def test_a_line_without_end_is_taken_in_pieces() -> None:
+    output = Output()
+    chunk = b"x" * (1 << 20)
+    kept = [it for _ in range(20) for it in output.feed(chunk)]
+    assert max(len(it.raw) for it in kept) <= LINE_BYTES + len(chunk)
+    assert sum(len(it.raw) for it in [*kept, *output.end()]) == 20 << 20
+
+
+def test_warnings_are_bounded() -> None:
+    _, warnings = read(b"what?\n" * 1000)
+    assert (len(warnings), warnings[-1]) == (MOST_WARNINGS + 1, f"({1000 - MOST_WARNINGS} more)")
+
+
+def test_of_standard_error_the_end_is_kept() -> None:
+    errors = ErrorOutput()
+    kept = [it for _ in range(100) for it in errors.feed(b"y" * 500 + b"\n")] + errors.feed(b"why")
+    kept += errors.end()
+    assert errors.last.endswith("why") and len(errors.last) <= ErrorOutput.KEPT_BYTES
+    assert sum(len(it.raw) for it in kept) == 100 * 500 + 3
+
+
+# ---------------------------------------------------------------- events
+
+
+def events(data: bytes, agent: str | None = None) -> list[Event]:
+    found = Events()
+    return [event for it in read(data, agent=agent)[0] for event in found.of(it, 1000)]
+
+
+def shape(found: list[Event]) -> list[tuple[str, object]]:
+    return [(it.type, it.text if it.text is not None else it.tool) for it in found]
+
+
+def test_tools_as_lines_of_their_own_are_events_like_blocks() -> None:
+    """The form that the specification shows."""
+    lines = dumped(
+        {"type": "tool_use", "tool": "Read", "input": {"file": "src/index.ts"}},
+        {"type": "tool_result", "tool": "Read", "output": "file contents..."},
+    )
+    use, result = events(lines)
+    assert (use.type, use.tool, use.input) == ("tool_use", "Read", {"file": "src/index.ts"})
+    assert (result.type, result.tool, result.output) == ("tool_result", "Read", "file contents...")
+    assert result.is_error is False
+
+
+def test_events_are_the_same_in_an_array_and_in_lines() -> None:
+    lines = (DATA / "claude-cli/2.1.325/tools_stream/stream.stdout").read_bytes()
+    array = b"[" + b",".join(lines.split(b"\n")[:-1]) + b"]"
+    found = events(lines)
+    assert found == events(array)
+    assert [it.tool for it in found if it.type == "tool_result"] == ["Write", "Read", "Bash", "Bash"]
+    assert not {it.type for it in found} - {"content", "thinking", "tool_use", "tool_result"}
+
+
+def test_timestamps_never_fall() -> None:
+    found, message = Events(), read(dumped(TEXT))[0][0]
+    assert [found.of(message, at)[0].timestamp for at in (5, 3, 9)] == [5, 5, 9]
+
+
+# ---------------------------------------------------------------- other agents
+
+AGENT_RUNS = [
+    ("codex", "codex/0.166.0/exec_resume/01", "01a1de0e-1762-7272-9edc-e377de7a1047",
+     "Done: note.txt says hello-codex.", (130, 75, 0, 1060), ["command_execution"]),
+    ("gemini-cli", "gemini-cli/0.61.0/exec_resume/01", "252c5bc1-3ccd-4a99-8b32-b16c20006afe",
+     "The directory is empty.", (360, 62, 0, 1050), ["list_directory"]),
+    ("gemini-cli", "gemini-cli/0.61.0/exec_resume/02", "252c5bc1-3ccd-4a99-8b32-b16c20006afe",
+     "Second answer.", (270, 28, 0, 1060), []),
+    ("opencode", "opencode/1.18.33/run_anthropic/01", "ses_e21f16d6dffeU6tFgfD6T2t3cX",
+     "Wrote oc.txt.", (20, 40, 200, 2000), ["write"]),
+    ("opencode", "opencode/1.18.33/agents_fork/01", "ses_e2090ac44ffeRxh9TZzNatan0E",
+     "One file.", (66, 96, 660, 6600), ["task", "read"]),
+]  # fmt: skip
+
+
+def outcome(data: bytes, agent: str | None = None) -> Outcome:
+    exchanges, found = Exchanges(lambda: "id", began=Began("run")), Outcome()
+    for message in read(data, agent=agent)[0]:
+        list(exchanges.message(message, "2026-11-15T00:00:00.000Z"))
+        found.add(message, exchanges.last_stats)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("agent", "run", "session", "text", "tokens", "tools"), AGENT_RUNS, ids=[it[1] for it in AGENT_RUNS]
+)
+def test_the_output_of_other_agents(
+    agent: str, run: str, session: str, text: str, tokens: tuple[int, ...], tools: list[str]
+) -> None:
+    data = (DATA / f"{run}.stdout").read_bytes()
+    found = outcome(data, agent)
+    assert (found.session_id, found.data, found.failure(None, "")) == (session, text, None)
+    billed = found.metadata().tokens
+    assert billed and (billed.input, billed.output, billed.cache_creation, billed.cache_read) == tokens
+    assert [it.tool for it in events(data, agent) if it.type == "tool_use"] == tools
+
+
+def test_a_json_text_of_several_lines_is_one_line_of_the_log() -> None:
+    """For a log is read line by line."""
+    data = (DATA / "gemini-cli/0.61.0/exec_resume/02.stdout").read_bytes()
+    *texts, result = read(data, agent="gemini-cli")[0]
+    assert all(it.is_text for it in texts) and data.strip() == b"\n".join(it.raw for it in texts)
+    assert result.result and b"\n" not in result.raw and json.loads(result.raw) == json.loads(data)
+
+
+def test_what_opencode_fails_with_is_told() -> None:
+    found = outcome((DATA / "opencode/1.18.33/agents_fork/04.stdout").read_bytes(), "opencode")
+    assert (found.failure(None, ""), found.error) == (Failure.API_ERROR, "no such thing")
+
+
+def test_codex_counts_over_the_thread_so_the_difference_counts() -> None:
+    runs = [(DATA / f"codex/0.166.0/exec_resume/0{it}.stdout").read_bytes() for it in (1, 2, 3)]
+    found = outcome(b"".join(runs), "codex")
+    [first, second, third] = [it.model_usage for it in found.results]
+    assert b'"inputTokens":90' in bytes(second) and b'"outputTokens":9' in bytes(second)  # type: ignore[arg-type]
+    billed = found.metadata().tokens
+    assert billed and (billed.input + billed.cache_read, billed.output) == (2735, 91)
+    assert first and third
+
+
+# ---------------------------------------------------------------- failures
+
+ERRORS = [
+    ({"is_error": True, "terminal_reason": "max_turns"}, Failure.MAX_TURNS),
+    ({"is_error": True, "subtype": "error_max_turns"}, Failure.MAX_TURNS),
+    ({"is_error": True, "terminal_reason": "budget_exhausted"}, Failure.BUDGET),
+    ({"is_error": True, "api_error_status": 529}, Failure.API_ERROR),
+    ({"is_error": True, "terminal_reason": "api_error"}, Failure.API_ERROR),
+    ({"is_error": True, "terminal_reason": "aborted_tools"}, Failure.INTERRUPTED),
+    ({"is_error": True, "errors": ["No conversation found with session ID: x"]}, Failure.SESSION_NOT_FOUND),
+    ({"is_error": True, "errors": ["boom"]}, Failure.OTHER),
+    ({"is_error": False, "subtype": "error_max_turns"}, None),
+    ({"is_error": None, "errors": ["boom"]}, Failure.OTHER),
+]
+
+
+@pytest.mark.parametrize(("fields", "failure"), ERRORS, ids=[str(it[0]) for it in ERRORS])
+def test_failure_is_told_by_is_error_and_what_stands_beside_it(
+    fields: dict[str, Any], failure: Failure | None
+) -> None:
+    found = outcome(dumped({**RESULT, **fields}))
+    assert found.failure(Exit(status=0, signal=None), "") is failure
+    assert (found.data is None) == (failure is not None)
+    assert found.metadata().is_max_turns == (failure is Failure.MAX_TURNS)
+
+
+@pytest.mark.parametrize(
+    ("exited", "said", "failure"),
+    [
+        (Exit(status=1, signal=None), "", Failure.NO_RESULT),
+        (Exit(status=None, signal=9), "", Failure.NO_RESULT),
+        (Exit(status=143, signal=None), "", Failure.INTERRUPTED),
+        (Exit(status=None, signal=2), "", Failure.INTERRUPTED),
+        (Exit(status=1, signal=None), "No conversation found with session ID: x", Failure.SESSION_NOT_FOUND),
+    ],
+)
+def test_a_run_without_a_result_failed(exited: Exit, said: str, failure: Failure) -> None:
+    assert Outcome().failure(exited, said) is failure
+
+
+OLD = {"type": "result", "subtype": "success", "cost_usd": 0.05, "duration_ms": 5000, "duration_api_ms": 4500}
+
+
+@pytest.mark.parametrize("names", [{}, {"total_cost": 0.05}, {"total_cost_usd": 0.05}])
+def test_costs_have_had_several_names(names: dict[str, float]) -> None:
+    """The first is a line of the specification."""
+    told = outcome(
+        dumped({**OLD, "num_turns": 3, "result": "final", "session_id": "abc123", **names})
+    ).metadata()
+    assert (told.cost, told.total_cost, told.turns) == (0.05, 0.05, 3)
+    assert (told.duration_ms, told.api_duration_ms) == (5000, 4500)
+    assert (told.cost_from, told.total_cost_from) == ("own", "own")
+
+
+def test_what_nobody_said_is_none() -> None:
+    told = outcome(dumped(RESULT)).metadata()
+    assert (told.cost, told.total_cost, told.turns, told.tokens, told.api_duration_ms) == (None,) * 5
+
+
+# ---------------------------------------------------------------- command lines
+
+COMMANDS = [
+    (["claude"], False, None, None, False),
+    (["/opt/bin/claude", "-p", "Fix it", "--model", "x"], True, "Fix it", None, False),
+    (["claude", "-p", "--resume", "abc", "go on"], True, "go on", "abc", True),
+    (["claude", "-p", "--verbose", "Fix it"], True, "Fix it", None, False),
+    (["claude", "-p", "--allowedTools", "Bash", "Edit"], True, None, None, False),
+    (["claude", "-p", "--model", "x"], True, None, None, False),
+    (["claude", "--print", "--resume=abc"], True, None, "abc", True),
+    (["claude", "-p", "Fix it", "-c"], True, "Fix it", None, True),
+    (["codex", "exec", "--json", "Fix it"], True, "Fix it", None, False),
+    (["codex", "exec", "--json", "-m", "x"], True, None, None, False),
+    (["codex", "exec", "Fix it"], True, "Fix it", None, False),
+    (["codex", "exec", "resume", "abc", "Fix it"], True, "Fix it", "abc", True),
+    (["gemini", "-p", "Fix it", "--output-format", "json"], True, "Fix it", None, False),
+    (["opencode", "run", "--format", "json", "Fix it"], True, "Fix it", None, False),
+    (["opencode", "run", "-s", "ses_1", "Fix it"], True, "Fix it", "ses_1", True),
+    (["make", "-p"], False, None, None, False),
+]
+
+
+@pytest.mark.parametrize(
+    ("words", "headless", "prompt", "resumed", "goes_on"), COMMANDS, ids=lambda it: str(it)
+)
+def test_what_a_command_line_says(
+    words: list[str], headless: bool, prompt: str | None, resumed: str | None, goes_on: bool
+) -> None:
+    assert argv.is_headless(words) is headless
+    assert argv.prompt_of(words) == prompt
+    assert (argv.resumed_by(words), argv.goes_on(words)) == (resumed, goes_on)
