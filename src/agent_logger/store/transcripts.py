@@ -20,12 +20,10 @@ from pathlib import Path
 from agent_logger import __version__
 from agent_logger.errors import SourceError, StoreError
 from agent_logger.formats import transcript
-from agent_logger.formats.json_text import encode
 from agent_logger.formats.transcript import Context, StoredSession
 from agent_logger.formats.transcript_lines import Message
 from agent_logger.records import Gap, SessionHeader
-from agent_logger.store import platform, side_files, summing_up
-from agent_logger.store.append import append_shared
+from agent_logger.store import input_history, memory, side_files, summing_up
 from agent_logger.store.claude_files import folder_name
 from agent_logger.store.clock import CLOCK, Clock
 from agent_logger.store.git import branch_of
@@ -96,7 +94,7 @@ class Transcripts:
                 return False
             session.context.see(line)
             session.changed = True
-            self._remember(line)
+            input_history.remember(self.root, line, self._clock)
             return True
 
     def load(self, session_id: str) -> Messages | None:
@@ -172,24 +170,17 @@ class Transcripts:
     # ------------------------------------------------------------ memory
 
     def read_memory(self, project: str | os.PathLike[str] | None = None) -> str:
-        """What was written last for the project; empty if nothing was. Raises `OSError`."""
-        try:
-            return self._memory(project).read_text("utf-8", "replace")
-        except FileNotFoundError:
-            return ""
+        """What was written last for the project; empty if nothing was. Raises `StoreError` and `OSError`."""
+        return memory.read(self._folder_of(project))
 
     def write_memory(self, text: str, project: str | os.PathLike[str] | None = None) -> None:
-        """In the place of what was there, as a whole or not at all. Raises `OSError`."""
-        path = self._memory(project)
-        platform.make_folder(path.parent)
-        platform.replace_file(path, text.encode("utf-8", "replace"))
+        """In the place of what was there, as a whole or not at all. Raises `StoreError` and `OSError`."""
+        memory.write(self._folder_of(project), text)
 
-    def _memory(self, project: str | os.PathLike[str] | None) -> Path:
-        name = folder_name(real(Path(project))) if project is not None else self.folder.name
-        path = self.root / "projects" / name / "memory" / "MEMORY.md"
-        if any(it.is_symlink() for it in (path, path.parent, path.parent.parent)):
-            raise StoreError(f"{path}: a link; it would lead elsewhere")
-        return path
+    def _folder_of(self, project: str | os.PathLike[str] | None) -> Path:
+        if project is None:
+            return self.folder
+        return self.root / "projects" / folder_name(real(Path(project)))
 
     # ------------------------------------------------------------ one session
 
@@ -268,22 +259,6 @@ class Transcripts:
             if not folder.is_symlink() and is_there(log):
                 return log
         return None
-
-    def _remember(self, line: Message) -> None:
-        prompt = transcript.prompt_in(line)
-        if prompt is None:
-            return
-        said = {
-            "display": prompt,
-            "pastedContents": {},
-            "timestamp": int(self._clock.wall() * 1000),
-            "project": line["cwd"],
-            "sessionId": line["sessionId"],
-        }
-        try:
-            append_shared(self.root / "history.jsonl", encode(said))
-        except OSError as error:  # the message itself is safe
-            _log.warning("%s: %s", self.root / "history.jsonl", error)
 
 
 class _Session:
