@@ -64,7 +64,11 @@ def test_changes_that_come_close_together_are_seen(folder: Path) -> None:
         assert len(parts_of(folder, "one")) == number
 
 
-@pytest.mark.parametrize("name", ["/", "//", "", ".", "..", "../x", "a/b", "/tmp"])
+@pytest.mark.parametrize("name", ["{outside}", "", ".", "..", "../../outside", "a/../../../outside"])
 def test_nothing_but_a_folder_of_its_own_is_removed_with_a_log(tmp_path: Path, name: str) -> None:
+    folder, outside = tmp_path / "logs" / "anthropic", tmp_path / "outside"
+    (folder / "a").mkdir(parents=True)
+    outside.mkdir()
     with pytest.raises(ValueError, match="not the name of a folder"):
-        remove_folder(tmp_path / "logs" / "no-such-folder", name)
+        remove_folder(folder, name.format(outside=outside))
+    assert outside.is_dir() and folder.is_dir()
