@@ -20,7 +20,7 @@ from agent_logger.capture.proxy import status as proxy_status
 from agent_logger.catalog.calls import CallDetail
 from agent_logger.catalog.metrics import ToolUse
 from agent_logger.catalog.tree import SessionNode
-from agent_logger.cli import COMMANDS, archive, checks, config, find, ls, run, search, show, usage
+from agent_logger.cli import COMMANDS, archive, checks, config, find, ls, rm, run, search, show, usage
 from agent_logger.config import SETTINGS, Origins, Setting, Written
 from agent_logger.formats.claude_code import records as claude_records
 from agent_logger.formats.events import Event
@@ -204,6 +204,9 @@ GENERATED: dict[str, Callable[[], str]] = {
     "docs/schemas/tail.json": partial(report_schema, "a line of agent-logger tail --json", Event),
     "docs/schemas/find.json": partial(report_schema, "agent-logger find --json", list[find.FoundFile]),
     "docs/schemas/ls.json": partial(report_schema, "agent-logger ls --json", list[ls.SessionRow]),
+    "docs/schemas/rm.json": partial(
+        report_schema, "agent-logger rm --json and prune --json", list[rm.Removed]
+    ),
     "docs/schemas/run.json": partial(report_schema, "agent-logger run --json", run.Report),
     "docs/schemas/search.json": partial(report_schema, "agent-logger search --json", list[search.HitRow]),
     "docs/schemas/show.json": partial(report_schema, "agent-logger show --json", Session),

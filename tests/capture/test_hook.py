@@ -65,7 +65,7 @@ def transcript(home: Path, name: str = SESSION, text: str = '{"type":"user"}\n')
 
 def copies(home: Path) -> dict[str, bytes]:
     archive = home / ".agent-logger" / "archive"
-    files = [it for it in archive.rglob("*") if it.is_file() and it.name != ".folder"]
+    files = [it for it in archive.rglob("*") if it.is_file() and it.name[0] != "."]
     return {it.relative_to(archive).as_posix(): it.read_bytes() for it in files}
 
 

@@ -105,7 +105,7 @@ MESSAGES = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(messages=st.lists(MESSAGES, min_size=1, max_size=4))
 def test_any_message_comes_back_the_same_from_files_and_from_memory(
     tmp_path_factory: pytest.TempPathFactory, messages: list[dict[str, Any]]

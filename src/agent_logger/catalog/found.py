@@ -66,12 +66,13 @@ class Remembered:
 def found(home: Path, remembered: Remembered) -> Iterator[Found]:
     for folder in log_folders(home):
         yield from own_logs(folder)
-    present = set()
-    for it in agent_sessions(remembered):
-        if not it.prompts_only:
-            present.add((it.agent, it.name))
-        yield it
-    yield from _archived_sessions(home, present)
+    of_agents = list(agent_sessions(remembered))
+    whole = [it for it in of_agents if not it.prompts_only]
+    archived = list(_archived_sessions(home, [(it.agent, it.name) for it in whole]))
+    yield from whole
+    yield from archived
+    known = {(it.agent, it.name) for it in archived}
+    yield from (it for it in of_agents if it.prompts_only and (it.agent, it.name) not in known)
 
 
 def agent_sessions(remembered: Remembered) -> Iterator[Found]:

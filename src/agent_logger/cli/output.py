@@ -166,9 +166,19 @@ def cut(text: str, room: int) -> str:
     """`text` in no more columns than these."""
     if width(text) <= room:
         return text
-    while text and width(text) >= room:
-        text = text[:-1]
-    return text + "…"
+    return f"{beginning(text, room - 1)}…" if room > 0 else ""
+
+
+def beginning(text: str, room: int) -> str:
+    """As much of it as takes no more columns than these."""
+    if text.isascii():
+        return text[: max(0, room)]
+    taken = 0
+    for number, character in enumerate(text):
+        taken += width(character)
+        if taken > room:
+            return text[:number]
+    return text
 
 
 def _print_plain(cells: list[list[str]], numeric: list[bool]) -> None:
