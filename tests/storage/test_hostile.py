@@ -23,27 +23,42 @@ import asyncio, json, os, sys
 from agent_logger import FileStorage
 from agent_logger.sdk import AgentLoggerSessionStore
 root, project, ids = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+
+def inside(event, given):
+    # Whatever is wrong with the product, the machine that tests it must stay.
+    if event in ("shutil.rmtree", "os.remove", "os.rmdir") and not os.path.realpath(given[0]).startswith(root):
+        os.write(2, f"{event} of {given[0]!r}".encode())
+        os._exit(3)
+
+sys.addaudithook(inside)
 storage = FileStorage(root, project)
 store = AgentLoggerSessionStore(storage)
 block = [{"type": "tool_result", "tool_use_id": "../../../t", "content": "x" * 40000}]
-def tried(work):
+
+async def tried(work, *given):
     try:
-        work()
+        done = work(*given)
+        if asyncio.iscoroutine(done):
+            await done
     except Exception as error:
         print(type(error).__name__, error)
-for name in ids:
-    message = {"type": "user", "message": {"role": "user", "content": block}, "cwd": name.replace(chr(0), "")}
-    tried(lambda: storage.append(name, message))
-    for key in ({"project_key": name, "session_id": "s"}, {"project_key": "p", "session_id": name},
-                {"project_key": "p", "session_id": "s", "subpath": name}):
-        tried(lambda: asyncio.run(store.append(key, [{"type": "user"}])))
-        tried(lambda: asyncio.run(store.load(key)))
-        tried(lambda: asyncio.run(store.delete(key)))
-    tried(lambda: storage.load(name))
-tried(storage.list)
-storage.close()
-for name in ids:
-    tried(lambda: storage.delete(name))
+
+async def main():
+    for name in ids:
+        message = {"type": "user", "message": {"role": "user", "content": block}, "cwd": name.replace(chr(0), "")}
+        await tried(storage.append, name, message)
+        for key in ({"project_key": name, "session_id": "s"}, {"project_key": "p", "session_id": name},
+                    {"project_key": "p", "session_id": "s", "subpath": name}):
+            await tried(store.append, key, [{"type": "user"}])
+            await tried(store.load, key)
+            await tried(store.delete, key)
+        await tried(storage.load, name)
+    await tried(storage.list)
+    storage.close()
+    for name in ids:
+        await tried(storage.delete, name)
+
+asyncio.run(main())
 """
 
 CALLS = "openat,open,creat,mkdir,mkdirat,rename,renameat,renameat2,unlink,unlinkat,rmdir"
