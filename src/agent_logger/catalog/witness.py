@@ -70,12 +70,21 @@ def source_of(found: Found) -> Source:
 def told_by(found: Found, before: Told | None = None) -> Told:
     """All that was billed; reading on from what was told before, where that can be done. Raises as `session_of`."""
     told = _told_by(found, before)
-    return told._replace(responses=[_of_its_project(it) for it in told.responses])
+    responses = [_of_its_project(it) for it in told.responses]
+    return told._replace(session=_nameable(told.session), responses=responses)
 
 
 def _of_its_project(it: ModelResponse) -> ModelResponse:
     project = project_of(it.project) if it.project else None
-    return it if project == it.project else msgspec.structs.replace(it, project=project)
+    session = _nameable(it.session)
+    if (project, session) == (it.project, it.session):
+        return it
+    return msgspec.structs.replace(it, project=project, session=session)
+
+
+def _nameable(name: str) -> str:
+    """NUL ends a text in SQL's JSON, and no argument of a command can hold it."""
+    return name.replace("\0", "\ufffd")
 
 
 def _told_by(found: Found, before: Told | None) -> Told:
