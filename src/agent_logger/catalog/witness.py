@@ -74,12 +74,20 @@ def told_by(found: Found, before: Told | None = None) -> Told:
     responses = [_of_its_project(it) for it in told.responses]
     if not all(map(_is_whole, responses)):
         responses = [_made_whole(it) for it in responses]
-    return told._replace(responses=responses)
+    return told._replace(session=_nameable(told.session), responses=responses)
 
 
 def _of_its_project(it: ModelResponse) -> ModelResponse:
     project = project_of(it.project) if it.project else None
-    return it if project == it.project else msgspec.structs.replace(it, project=project)
+    session = _nameable(it.session)
+    if (project, session) == (it.project, it.session):
+        return it
+    return msgspec.structs.replace(it, project=project, session=session)
+
+
+def _nameable(name: str) -> str:
+    """NUL ends a text in SQL's JSON, and no argument of a command can hold it."""
+    return name.replace("\0", "\ufffd")
 
 
 TEXTS = ("message_id", "request_id", "model", "tier", "session", "project", "agent", "thread")

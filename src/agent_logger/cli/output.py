@@ -7,8 +7,9 @@ functions here show such characters as text; `printable` does so for what is pri
 
 import re
 import sys
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from shutil import get_terminal_size
 
 import click
@@ -16,6 +17,8 @@ import click
 from agent_logger.config import no_color
 from agent_logger.export.printable import CONTROLS_IN_LINES
 from agent_logger.export.printable import printable as printable
+
+WAIT_SECONDS = 0.5  # that nobody minds
 
 
 def hidden(text: str) -> str:
@@ -124,16 +127,36 @@ def table(
 
 @contextmanager
 def progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar on stderr, on a terminal only. Yields what to call with how much more was done."""
+    """A bar on stderr, on a terminal only, if it takes longer than `WAIT_SECONDS`; then it is taken away again.
+
+    Yields what to call with how much more was done.
+    """
     if sys.stderr is None or not sys.stderr.isatty():
         yield lambda _: None
         return
+    began, done = time.monotonic(), 0
+    move: Callable[[int], None] | None = None
+    with ExitStack() as shown:
+
+        def advance(more: int) -> None:
+            nonlocal done, move
+            done += more
+            if move is None and time.monotonic() - began >= WAIT_SECONDS:
+                move = shown.enter_context(_bar(label, total))
+            if move:
+                move(done)
+
+        yield advance
+
+
+@contextmanager
+def _bar(label: str, total: int) -> Iterator[Callable[[int], None]]:
     from rich.console import Console
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True, no_color=no_color()), transient=True) as bar:
         task = bar.add_task(printable(label), total=total)
-        yield lambda done: bar.advance(task, done)
+        yield lambda done: bar.update(task, completed=done)
 
 
 def is_terminal() -> bool:
