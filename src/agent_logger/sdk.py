@@ -101,7 +101,7 @@ class AgentLoggerSessionStore:
         return PartFile(folder / name / ELSEWHERE, session_name(f"/{subpath}"))
 
     def _is_linked(self, log: PartFile) -> bool:
-        above = (log.folder, *log.folder.parents)
+        above = (log.path, log.sealed_path, log.folder, *log.folder.parents)
         return any(it.is_symlink() for it in above if self._projects in it.parents)
 
     def _below(self, log: PartFile) -> Iterator[PartFile]:

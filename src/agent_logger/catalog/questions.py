@@ -207,6 +207,12 @@ def parents(database: sqlite3.Connection) -> dict[str, str | None]:
     return {name: parent if parent != name else None for name, parent in rows}
 
 
+def tell_forks_inside(database: sqlite3.Connection) -> list[str]:
+    """Sessions that only their details tell the parent of: those of agents whose forks copy nothing that was billed."""
+    rows = database.execute("SELECT id FROM sessions WHERE agent IN ('codex', 'opencode')")
+    return [name for (name,) in rows]
+
+
 def called(database: sqlite3.Connection, wanted: str) -> list[str]:
     """The sessions that are meant: by id, by the name of a log or its path; else all that begin so."""
     for where in ("id = ?1", "id IN (SELECT session FROM sources WHERE name = ?1 OR path = ?1)", _BEGINS):

@@ -105,7 +105,9 @@ def _told_by(found: Found, before: Told | None) -> Told:
     form = format_of(found.agent)
     assert form
     responses = list(form.responses_of(source_of(found)))
-    return Told(_named(found, responses), None, BIT["transcript"], responses)
+    # Without an answer too: the name of a file may not have the whole id, and a resumed session a second file.
+    named = responses[0].session if responses else session_of(found).id or found.name
+    return Told(named, None, BIT["transcript"], responses)
 
 
 def _told_by_log(path: Path) -> Told:

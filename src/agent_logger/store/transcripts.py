@@ -18,7 +18,7 @@ from itertools import chain
 from pathlib import Path
 
 from agent_logger import __version__
-from agent_logger.errors import StoreError
+from agent_logger.errors import SourceError, StoreError
 from agent_logger.formats import transcript
 from agent_logger.formats.json_text import encode
 from agent_logger.formats.transcript import Context, StoredSession
@@ -34,7 +34,7 @@ from agent_logger.store.layout import session_name
 from agent_logger.store.parts import PartFile, live_files_of, parts_of
 from agent_logger.store.read import read_header, read_messages, read_transcript
 from agent_logger.store.transcript_index import sessions_in
-from agent_logger.store.transcript_log import TranscriptLog, folders_in, latest_in
+from agent_logger.store.transcript_log import TranscriptLog, folders_in, is_there, latest_in
 
 Messages = list[Message]  # here, for `list` is a method below
 Sessions = list[StoredSession]
@@ -146,7 +146,7 @@ class Transcripts:
             return
         try:
             messages = read_messages(session.log.log)
-        except OSError as error:
+        except (OSError, SourceError) as error:
             _log.warning("%s: not summed up: %s", session.log.log.path, error)
             return
         before = next((it for it in messages[::-1] if transcript.is_own_summary(it)), {})
@@ -233,7 +233,7 @@ class Transcripts:
             header = read_header(log)
             for message in latest_in(log):
                 context.see(message)
-        except OSError as error:
+        except (OSError, SourceError) as error:
             _log.warning("%s: %s", log.path, error)
             return
         if header and header.id != context.session:  # a file system that does not tell A from a
@@ -265,7 +265,7 @@ class Transcripts:
         name = session_name(session_id)
         for folder in chain([self.folder], folders_in(self.root / "projects")):
             log = PartFile(folder, name)
-            if not folder.is_symlink() and (log.path.exists() or log.is_sealed()):
+            if not folder.is_symlink() and is_there(log):
                 return log
         return None
 

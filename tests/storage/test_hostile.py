@@ -1,0 +1,89 @@
+"""Forty hostile ids and a farm of links: nothing is opened to write, made, renamed or removed outside of the root."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agent_logger import FileStorage
+
+IDS = [
+    *(f"{'../' * depth}{name}" for depth in range(1, 6) for name in ("etc/x", "up", "")),
+    *("/etc/passwd", "/", "//", "/dev/null", "/proc/self/mem", "~", "~root/x", "$HOME/x", "`id`", "a;b", "a|b", "-rf"),
+    *("a\nb", "a\tb", "a\0b", ".", "..", "...", ".git", ".gitignore", "link", "link/x", "x" * 300, "é" * 200, "--"),
+    *("memory", "MEMORY", "tool-results", "subagents", "sessions-index.json", "a.jsonl", "a.p2", "a.jsonl.live"),
+    *("a.bodies", "\u202egpj"),
+]  # fmt: skip
+
+PROGRAM = """
+import asyncio, json, os, sys
+from agent_logger import FileStorage
+from agent_logger.sdk import AgentLoggerSessionStore
+root, project, ids = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+storage = FileStorage(root, project)
+store = AgentLoggerSessionStore(storage)
+block = [{"type": "tool_result", "tool_use_id": "../../../t", "content": "x" * 40000}]
+def tried(work):
+    try:
+        work()
+    except Exception as error:
+        print(type(error).__name__, error)
+for name in ids:
+    message = {"type": "user", "message": {"role": "user", "content": block}, "cwd": name.replace(chr(0), "")}
+    tried(lambda: storage.append(name, message))
+    for key in ({"project_key": name, "session_id": "s"}, {"project_key": "p", "session_id": name},
+                {"project_key": "p", "session_id": "s", "subpath": name}):
+        tried(lambda: asyncio.run(store.append(key, [{"type": "user"}])))
+        tried(lambda: asyncio.run(store.load(key)))
+        tried(lambda: asyncio.run(store.delete(key)))
+    tried(lambda: storage.load(name))
+tried(storage.list)
+storage.close()
+for name in ids:
+    tried(lambda: storage.delete(name))
+"""
+
+CALLS = "openat,open,creat,mkdir,mkdirat,rename,renameat,renameat2,unlink,unlinkat,rmdir"
+CALLS += ",link,linkat,symlink,symlinkat,chmod,fchmodat"
+WRITES = re.compile(r"O_WRONLY|O_RDWR|O_CREAT|O_TRUNC|O_APPEND")
+FREE = ("/dev/null", "/dev/tty")
+
+
+@pytest.mark.needs("strace")
+def test_nothing_is_written_outside_of_the_root(tmp_path: Path) -> None:
+    root, project, outside, home = (tmp_path / name for name in ("root", "project", "outside", "home"))
+    for folder in (project, outside):
+        folder.mkdir()
+    (outside / "kept").write_text("kept")
+    own = FileStorage(root, project).folder
+    own.mkdir(parents=True)
+    for link in (root / "projects" / "link", own / "link", own / "memory", own / "link.jsonl"):
+        link.symlink_to(outside)
+    trace = tmp_path / "trace"
+    command = [sys.executable, "-B", "-c", PROGRAM, str(root), str(project), json.dumps(IDS)]
+    strace = ["strace", "-f", "--seccomp-bpf", "-s", "4096", "-o", str(trace), "-e", f"trace={CALLS}"]
+    done = subprocess.run([*strace, *command], capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "TypeError" not in done.stdout
+    found = [line for line in trace.read_text(errors="replace").splitlines() if "= -1 " not in line]
+    written = [path for line in found for path in _written(line)]
+    assert len(written) > 200
+    assert {it for it in written if not _is_inside(it, root, home) and it not in FREE} == set()
+    assert [(it.name, it.read_text()) for it in outside.iterdir()] == [("kept", "kept")]
+    assert len(IDS) >= 40
+
+
+def _written(line: str) -> list[str]:
+    if re.search(r"\bopen(?:at)?\(", line) and not WRITES.search(line):
+        return []
+    return re.findall(r'"((?:/|\.\./)[^"]*)"', line)
+
+
+def _is_inside(path: str, *roots: Path) -> bool:
+    real = (
+        Path(path).parent.resolve() / Path(path).name
+    )  # a link itself may be named, what it leads to may not
+    return any(root == real or root in real.parents for root in roots)
