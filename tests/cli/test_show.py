@@ -101,6 +101,10 @@ def test_every_turn_can_be_shown_alone() -> None:
         assert row_text(next(rows), 80).lstrip().startswith(f"#{number} ")
 
 
+def test_a_turn_alone_says_who_saw_it(run: Run) -> None:
+    assert run("show", RECORDED, "--turn", 0).stdout.splitlines()[-1] == "      seen by transcript"
+
+
 def test_a_turn_that_is_not_there_is_exit_1(run: Run) -> None:
     done = run("show", RECORDED, "--turn", 6)
     assert (done.returncode, done.stdout) == (1, "")

@@ -19,10 +19,18 @@ IDS = [
 ]  # fmt: skip
 
 PROGRAM = """
-import asyncio, json, sys
+import asyncio, json, os, sys
 from agent_logger import FileStorage
 from agent_logger.sdk import AgentLoggerSessionStore
 root, project, ids = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+
+def inside(event, given):
+    # Whatever is wrong with the product, the machine that tests it must stay.
+    if event == "shutil.rmtree" and not os.path.realpath(given[0]).startswith(root):
+        os.write(2, f"{event} of {given[0]!r}".encode())
+        os._exit(3)
+
+sys.addaudithook(inside)
 storage = FileStorage(root, project)
 store = AgentLoggerSessionStore(storage)
 block = [{"type": "tool_result", "tool_use_id": "../../../t", "content": "x" * 40000}]

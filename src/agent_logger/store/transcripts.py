@@ -9,7 +9,6 @@
 
 import logging
 import os
-import shutil
 import threading
 import unicodedata
 import weakref
@@ -29,8 +28,9 @@ from agent_logger.store.clock import CLOCK, Clock
 from agent_logger.store.git import branch_of
 from agent_logger.store.journal import PART_BYTES
 from agent_logger.store.layout import session_name
-from agent_logger.store.parts import PartFile, live_files_of, parts_of
+from agent_logger.store.parts import PartFile
 from agent_logger.store.read import read_header, read_messages, read_transcript
+from agent_logger.store.remove import remove_session
 from agent_logger.store.transcript_index import sessions_in
 from agent_logger.store.transcript_log import TranscriptLog, folders_in, is_there, latest_in
 
@@ -293,26 +293,6 @@ def _is_of_another(session: StoredSession, project: str) -> bool:
     """Two projects may have one folder: a_b and a-b."""
     path = session.project_path
     return path is not None and path != project and folder_name(path) == folder_name(project)
-
-
-def remove_session(found: PartFile) -> None:
-    """Its log, and the folder of what lies beside it. Raises `OSError`."""
-    remove_log(found)
-    _remove_folder(found.folder / found.name)
-
-
-def remove_log(found: PartFile) -> None:
-    """The newest part first: as long as there is one, the log can be found to be removed again. Raises `OSError`."""
-    lives = [path for paths in live_files_of(found.folder, found.name).values() for path in paths]
-    parts = parts_of(found.folder, found.name)[::-1]
-    for path in [*lives, *(path for part in parts for path in (part.path, part.sealed_path))]:
-        path.unlink(missing_ok=True)
-    _remove_folder(found.bodies)
-
-
-def _remove_folder(folder: Path) -> None:
-    if folder.is_dir() and not folder.is_symlink():
-        shutil.rmtree(folder)
 
 
 _storages: "weakref.WeakSet[Transcripts]" = weakref.WeakSet()
