@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients import Sandbox, find_ccusage, find_claude, find_codex, find_gemini, find_opencode
+from tests.clients import ROOT, Sandbox, find_ccusage, find_claude, find_codex, find_gemini, find_opencode
 
 
 def _package(name: str) -> object:
@@ -30,9 +30,11 @@ COMPONENTS: Mapping[str, Callable[[], object]] = {
     "gemini": find_gemini,
     "openai": partial(_package, "openai"),
     "opencode": find_opencode,
+    "axe": (ROOT / ".components/node_modules/axe-core/axe.min.js").exists,
     "chromium": partial(_program, "chromium"),
     "fish": partial(_program, "fish"),
     "nginx": partial(_program, "nginx"),
+    "schemathesis": (ROOT / ".venv/bin/schemathesis").exists,
     "strace": partial(_program, "strace"),
     "zsh": partial(_program, "zsh"),
 }

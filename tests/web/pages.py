@@ -10,6 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent_logger.store.layout import install_key
+from agent_logger.web.passes import Passes
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -45,13 +48,16 @@ class Page:
         self.url = f"http://127.0.0.1:{self.port}"
 
     def link(self) -> str:
-        """A new one, from a second `agent-logger view`."""
+        """A new one, as `agent-logger view` makes it."""
+        return Passes(install_key(self.home / ".agent-logger"), self.port).link()
+
+    def second_view(self) -> str:
+        """What a second `agent-logger view` says."""
         line = [sys.executable, "-m", "agent_logger", "view", "--no-open"]
-        said = subprocess.run(
+        done = subprocess.run(
             line, env=self.environment, capture_output=True, text=True, check=True, timeout=30
         )
-        (link,) = re.findall(r"http://127\.0\.0\.1:\d+/open\?token=\S+", said.stderr)
-        return str(link)
+        return done.stderr
 
     def ask(self, path: str, *, method: str = "GET", **headers: str) -> Answer:
         """With these headers alone; `Host` is ours unless it is given."""

@@ -1,5 +1,6 @@
 """Who may look at the page: the browser that was let in, and no web page in it."""
 
+import re
 import signal
 import socket
 import time
@@ -75,6 +76,13 @@ def test_without_a_cookie_there_is_only_a_hint(page: Page, route: str) -> None:
         answer = page.ask(route, cookie=cookie)
         assert answer.status == 401
         assert "agent-logger view" in answer.text
+
+
+def test_a_second_view_gives_another_link_to_the_page_that_runs(page: Page) -> None:
+    said = page.second_view()
+    assert said.startswith("The page runs already.\n")
+    (link,) = re.findall(rf"{page.url}(/open\?token=\S+)", said)
+    assert page.ask(link).status == 303
 
 
 def test_a_link_works_once(page: Page) -> None:

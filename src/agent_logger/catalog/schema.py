@@ -136,8 +136,8 @@ CREATE TABLE tools (              -- which tools a response called
 CREATE VIEW session_list AS
 SELECT id, agent, coalesce(project, told_project) AS project, title,
     datetime(coalesce(started, first_at) / 1000000, 'unixepoch') AS started,
-    datetime(coalesce(ended, last_at) / 1000000, 'unixepoch') AS ended, exchanges, turns, tool_calls, errors, input_tokens,
-    output_tokens, cache_read_tokens, cache_write_tokens, nano_usd / 1e9 AS cost_usd, unpriced,
+    datetime(coalesce(ended, last_at) / 1000000, 'unixepoch') AS ended, exchanges, turns, tool_calls, errors,
+    input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, nano_usd / 1e9 AS cost_usd, unpriced,
     coalesce(own_parent, parent) AS parent
 FROM sessions ORDER BY active DESC;
 
@@ -152,6 +152,12 @@ SELECT date(at) AS day, model, project, agent, count(*) AS responses, sum(input_
     sum(output_tokens) AS output_tokens, sum(cache_read_tokens) AS cache_read_tokens,
     sum(cache_write_tokens) AS cache_write_tokens, sum(cost_usd) AS cost_usd
 FROM responses GROUP BY 1, 2, 3, 4;
+"""
+
+_IN_FLIGHT = """
+-- whether its last exchange has no end yet
+ALTER TABLE sessions ADD COLUMN in_flight INTEGER NOT NULL DEFAULT 0;
+UPDATE sessions SET detailed = NULL;
 """
 
 _TEXTS = """
@@ -183,5 +189,5 @@ CREATE TABLE texts (              -- where the text of a row of an index stands
 CREATE INDEX texts_session ON texts (session);
 """
 
-STEPS = (Step("sessions and ledger", _SESSIONS_AND_LEDGER),)
+STEPS = (Step("sessions and ledger", _SESSIONS_AND_LEDGER), Step("exchanges in flight", _IN_FLIGHT))
 TEXT_STEPS = (Step("texts and shards", _TEXTS),)

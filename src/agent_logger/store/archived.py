@@ -41,15 +41,15 @@ def archived_sessions(home: Path) -> Iterator[Archived]:
 
 
 def _sessions(place: Place, folder: Folder) -> Iterator[Archived]:
+    if place.agent == "opencode":
+        for copy in copies(folder):  # databases, whatever they are called
+            yield from _in_database(copy)
+        return
     mains = {copy.target: copy for copy in copies(folder) if is_main_file(place, copy.parts)}
     if place.agent == "claude-code":
         for target, copy in mains.items():
             if is_id(target.stem):
                 yield Archived(target.stem, copy, target, partial(claude_source, target), copy.modified)
-        return
-    if place.agent == "opencode":
-        for copy in mains.values():
-            yield from _in_database(copy)
         return
     by_name = {target.name: copy for target, copy in mains.items()}
     for source in sources_of(place.agent, mains):

@@ -5,6 +5,7 @@ by piece.
 """
 
 import asyncio
+import hashlib
 import threading
 import time
 from collections import OrderedDict
@@ -100,13 +101,17 @@ class Archive:
         session = catalog.session(summary.id)
         if session is None:
             return None
-        book = Book(summary, session)
+        book = Book(summary, session, digest(state))
         with self._lock:
             self._kept[summary.id] = (state, book)
             self._kept.move_to_end(summary.id)
             while len(self._kept) > SESSIONS_KEPT:
                 self._kept.popitem(last=False)
         return book
+
+
+def digest(state: State) -> str:
+    return hashlib.sha256(repr(state).encode()).hexdigest()[:16]
 
 
 def state_of(paths: Iterable[Path]) -> State:

@@ -40,8 +40,9 @@ class ContextFall:
 
 
 class Book:
-    def __init__(self, summary: SessionSummary, session: Session) -> None:
+    def __init__(self, summary: SessionSummary, session: Session, state: str = "") -> None:
         self.summary, self.session = summary, session
+        self.state = state  # of its files when they were read
         self.turns: list[Turn] = session.turns
         self._costs = [_cost(turn) for turn in self.turns]
         self._exchange_costs = dict(self._by_exchange())

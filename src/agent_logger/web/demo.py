@@ -22,5 +22,8 @@ async def demo(request: Request) -> Response:
         know_folder(home, folder / "logs")
         return log.stem
 
+    archive = site_of(request).archive
     async with _one_at_a_time:
-        return JSONResponse({"log": await site_of(request).archive.do(recorded)})
+        log = await archive.do(recorded)
+    await archive.keeper.seen()
+    return JSONResponse({"log": log})

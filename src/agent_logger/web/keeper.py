@@ -3,6 +3,7 @@
 So no page waits for that: it is answered from what is known, and told when more is.
 """
 
+import asyncio
 import logging
 import sqlite3
 import threading
@@ -14,6 +15,7 @@ from agent_logger.errors import AgentLoggerError
 
 SECONDS = 1.0  # between two looks at all files
 PATIENCE_SECONDS = 30.0  # without anybody looking, until it rests
+INDEX_SECONDS = 5.0  # of filling the search index, until the files are looked at again
 BREATH_SECONDS = 0.002  # after each file that is read, for those who look meanwhile
 
 log = logging.getLogger("agent_logger.web")
@@ -27,6 +29,7 @@ class Keeper:
         self.ready = threading.Event()  # everything was looked at once
         self._home = home
         self._last_wake = 0.0
+        self._looks = 0
         self._wake = threading.Event()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._keep, name="agent-logger-keeper", daemon=True)
@@ -36,6 +39,15 @@ class Keeper:
         """Somebody looks."""
         self._last_wake = time.monotonic()
         self._wake.set()
+
+    async def seen(self) -> None:
+        """Until whatever is there now was looked at; not for ever."""
+        looks = self._looks
+        for _ in range(100):
+            if self._looks >= looks + 2:  # one may be under way that began before
+                return
+            self.wake()
+            await asyncio.sleep(0.05)
 
     def close(self) -> None:
         self._ended.set()
@@ -56,6 +68,7 @@ class Keeper:
                     log.warning("the catalog: %s", error)
                     self.problem = str(error)
                 self.ready.set()
+                self._looks += 1
                 self._rest()
 
     def _look(self, catalog: Catalog) -> None:
@@ -64,6 +77,7 @@ class Keeper:
         self.ready.set()
         catalog.read_details(progress=self._progress)
         self.version = catalog.version
+        catalog.index(self._progress, seconds=INDEX_SECONDS)
 
     def _progress(self, done: int, total: int) -> None:
         self.done, self.total = done, total

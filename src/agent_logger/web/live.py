@@ -10,7 +10,7 @@ from starlette.responses import Response, StreamingResponse
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.summary import Filter, SessionSummary
 from agent_logger.export.outline import NumberedTurn
-from agent_logger.web.archive import Archive, state_of
+from agent_logger.web.archive import Archive, digest, state_of
 from agent_logger.web.book import Book
 from agent_logger.web.session import Drawing, book_of
 from agent_logger.web.site import site_of
@@ -45,15 +45,16 @@ async def events(request: Request) -> Response:
 
 
 async def session_events(request: Request) -> Response:
-    """`live` at first, for a session that is; `changed` whenever its files are."""
+    """`live` at first, for a session that is; `changed` whenever its files are, since `state` as the page had them."""
     archive, book = site_of(request).archive, await book_of(request)
+    known = request.query_params.get("state") or book.state
 
     async def told() -> AsyncIterator[str]:
-        state, quiet = state_of(book.summary.paths), 0.0
+        state, quiet = known, 0.0
         yield "event: live\ndata: {}\n\n" if book.summary.live else ": hello\n\n"
         while True:
             await asyncio.sleep(SESSION_SECONDS)
-            now = await archive.do(lambda: state_of(book.summary.paths))
+            now = await archive.do(lambda: digest(state_of(book.summary.paths)))
             quiet = 0.0 if now != state else quiet + SESSION_SECONDS
             if now != state:
                 state = now

@@ -32,6 +32,7 @@ async function renewRows(rows) {
 async function renewParts() {
   const answer = await fetch(location.href);
   if (!answer.ok) return;
+  if (document.querySelector("[data-whole]")) return location.reload();
   const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
   const parts = fresh.querySelectorAll("[data-live]");
   document.querySelectorAll("[data-live]").forEach((old, number) => { if (parts[number]) old.replaceWith(parts[number]); });

@@ -5,7 +5,16 @@ const reading = document.querySelector("[data-session]");
 const url = reading.dataset.session;
 const conversation = document.getElementById("conversation");
 
-const parse = html => document.createRange().createContextualFragment(html); // made and escaped by the server
+function parse(html) {
+  const fragment = document.createRange().createContextualFragment(html); // made and escaped by the server
+  reachable(fragment);
+  return fragment;
+}
+
+// What is wider than its room can be scrolled by keyboard too.
+function reachable(within) {
+  for (const it of within.querySelectorAll(".numbered .code")) it.tabIndex = 0;
+}
 
 async function get(address) {
   const answer = await fetch(address);
@@ -133,21 +142,30 @@ function setFollowing(on) {
   following = on;
   follow.classList.toggle("on", on);
   follow.textContent = on ? "Following" : "Follow";
-  if (on) scrollTo({ top: document.documentElement.scrollHeight });
+  if (on) toBottom();
 }
 follow.addEventListener("click", () => setFollowing(!following));
-for (const kind of ["wheel", "touchmove"]) addEventListener(kind, () => { if (following && !bottom()) setFollowing(false); }, { passive: true });
-addEventListener("keydown", event => {
-  if (["PageUp", "ArrowUp", "Home", "k", "K"].includes(event.key) && following) setFollowing(false);
-});
+
+// Whoever goes up wants to read: by wheel or key at once, by finger or scroll bar as soon as the page has moved.
+let own = 0; // when we scrolled ourselves
+let last = scrollY;
+const toBottom = () => { own = performance.now(); scrollTo({ top: document.documentElement.scrollHeight }); };
+const stop = () => { if (following) setFollowing(false); };
+addEventListener("wheel", event => { if (event.deltaY < 0) stop(); }, { passive: true });
+addEventListener("keydown", event => { if (["PageUp", "ArrowUp", "Home", "k", "K"].includes(event.key)) stop(); });
+addEventListener("scroll", () => {
+  if (scrollY < last - 5 && !bottom() && performance.now() - own > 300) stop();
+  last = scrollY;
+}, { passive: true });
 
 let renewing = Promise.resolve();
 async function renew() {
-  const all = [...conversation.querySelectorAll(":scope > .exchange")];
-  const last = all.at(-1);
-  if (!last) { location.reload(); return; }
+  const id = [...conversation.querySelectorAll(":scope > .exchange")].at(-1)?.id;
+  if (!id) { location.reload(); return; }
+  await loading.get(id); // else it would be put in the place of one that is gone
+  const last = document.getElementById(id);
   const opened = new Set([...last.querySelectorAll(".turn")].filter(it => it.querySelector("details[open]")).map(it => it.id));
-  const fresh = parse(await get(`${url}/rest/${last.id.replace("part-", "")}`));
+  const fresh = parse(await get(`${url}/rest/${id.replace("part-", "")}`));
   for (const id of opened) fresh.getElementById?.(id)?.querySelectorAll("details.tool:not([data-src]), details.thought").forEach(it => { it.open = true; });
   const before = conversation.querySelectorAll(".turn").length;
   last.replaceWith(fresh);
@@ -156,15 +174,16 @@ async function renew() {
   const head = new DOMParser().parseFromString(await get(`${url}/head`), "text/html").getElementById("session-head");
   if (head) document.getElementById("session-head").replaceWith(head);
   const more = conversation.querySelectorAll(".turn").length - before;
-  if (following) scrollTo({ top: document.documentElement.scrollHeight });
+  if (following) toBottom();
   else if (more > 0 && !bottom()) follow.textContent = `${more} new below`;
 }
 
-listen(`${url}/events`, {
+listen(`${url}/events?state=${reading.dataset.state}`, {
   live: () => { follow.hidden = false; },
   changed: () => { renewing = renewing.then(renew).catch(() => {}); },
 });
 
 watch(document);
 look();
+reachable(document);
 if (location.hash) show(location.hash);

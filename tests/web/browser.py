@@ -1,0 +1,100 @@
+"""A real browser on the page: Debian's Chromium, and an eye on all that it complains about or asks elsewhere."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from playwright.sync_api import Browser, BrowserContext, Response, sync_playwright
+from playwright.sync_api import Page as Tab
+
+from tests.clients import ROOT
+from tests.web.pages import Page
+
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+]
+FLAGS += ["--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"]
+AXE = ROOT / ".components" / "node_modules" / "axe-core" / "axe.min.js"
+ARTEFACTS = ROOT / "build" / "screenshots"
+
+
+@contextmanager
+def chromium(*flags: str) -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=[*FLAGS, *flags], timeout=60_000
+        )
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@dataclass
+class Watched:
+    """A tab, and what was wrong in it."""
+
+    tab: Tab
+    page: Page
+    complaints: list[str] = field(default_factory=list)
+    elsewhere: list[str] = field(default_factory=list)
+
+    def go(self, path: str) -> Response | None:
+        return self.tab.goto(self.page.url + path)
+
+    def axe(self, *rules: str) -> list[str]:
+        """Serious and critical findings, of these rules or of all. The debugger runs its script, which no policy
+        keeps out."""
+        # What is not drawn yet has no place, and would seem to lie on other things.
+        self.tab.evaluate(
+            "for (const it of document.querySelectorAll('.exchange')) it.style.contentVisibility = 'visible'"
+        )
+        self.tab.evaluate(AXE.read_text())
+        asked = {"resultTypes": ["violations"]} | ({"runOnly": list(rules)} if rules else {})
+        found: dict[str, Any] = self.tab.evaluate("asked => axe.run(document, asked)", asked)
+        return [
+            f"{it['id']} ({it['impact']}): {[node['html'][:120] for node in it['nodes'][:3]]}"
+            for it in found["violations"]
+            if it["impact"] in ("serious", "critical")
+        ]
+
+    def shot(self, name: str) -> None:
+        ARTEFACTS.mkdir(parents=True, exist_ok=True)
+        self.tab.screenshot(path=ARTEFACTS / f"{name}.png")
+
+
+@contextmanager
+def let_in(browser: Browser, page: Page, **options: Any) -> Iterator[Watched]:
+    """A browser of its own, that has opened the page's link."""
+    context = browser.new_context(**({"viewport": {"width": 1280, "height": 860}} | options))
+    context.set_default_timeout(20_000)
+    try:
+        watched = _watched(context, page)
+        watched.tab.goto(page.link())
+        yield watched
+    finally:
+        context.close()
+
+
+def _watched(context: BrowserContext, page: Page) -> Watched:
+    watched = Watched(context.new_page(), page)
+    tab = watched.tab
+    tab.on(
+        "console", lambda it: watched.complaints.append(it.text) if it.type in ("error", "warning") else None
+    )
+    tab.on("pageerror", lambda error: watched.complaints.append(str(error)))
+    tab.on("dialog", lambda dialog: watched.complaints.append(f"dialog: {dialog.message}"))
+    context.on("request", lambda it: watched.elsewhere.append(it.url) if _is_foreign(it.url, page) else None)
+    return watched
+
+
+def _is_foreign(url: str, page: Page) -> bool:
+    parts = urlsplit(url)
+    return parts.scheme != "data" and parts.netloc != f"127.0.0.1:{page.port}"
