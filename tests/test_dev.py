@@ -108,7 +108,10 @@ def test_all_tests_are_run_side_by_side_but_those_that_want_to_be_alone(checkout
 
 def test_arguments_go_to_one_pytest(checkout: Path) -> None:
     install(checkout)
-    assert dev(checkout, "test", "tests/a.py", "-k", "b c").stdout == "ran -m pytest -m not long tests/a.py -k b c\n"
+    assert (
+        dev(checkout, "test", "tests/a.py", "-k", "b c").stdout
+        == "ran -m pytest -m not long tests/a.py -k b c\n"
+    )
     assert dev(checkout, "test", "--long", "-x").stdout == "ran -m pytest -m long -x\n"
 
 
