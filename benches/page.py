@@ -2,8 +2,8 @@
 
     python benches/page.py [MEGABYTES]
 
-Answers are timed by a client on loopback, over a catalog that is made, the median of many; first paint and long tasks by
-Chromium itself. Everything runs on the same cores, the browser too.
+Answers are timed by a client on loopback, over a catalog that is made, the median of many; first paint and long tasks
+by Chromium itself. Everything runs on the same cores, the browser too.
 """
 
 import contextlib
