@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from agent_logger.catalog import questions
-from agent_logger.catalog.database import UnusableError, in_memory, is_same_file, opened, remove
+from agent_logger.catalog.database import UnusableError, in_memory, is_damage, is_same_file, opened, remove
 from agent_logger.catalog.questions import NEED_DETAILS, Order
 from agent_logger.catalog.scan import Progress, Refreshed, changes, refresh
 from agent_logger.catalog.schema import STEPS, TEXT_STEPS
@@ -292,7 +292,7 @@ class Catalog:
             if self._texts is None or self.problem:
                 raise
             self._texts.close()
-            if isinstance(error, sqlite3.OperationalError):
+            if isinstance(error, sqlite3.OperationalError) and not is_damage(error):
                 self._texts = in_memory(TEXT_STEPS)
             else:
                 self._texts = None
@@ -323,7 +323,9 @@ class Catalog:
 
     def _recover(self, error: sqlite3.Error) -> None:
         self.close()
-        if isinstance(error, sqlite3.OperationalError):  # full, locked, not to be written to
+        if isinstance(error, sqlite3.OperationalError) and not is_damage(
+            error
+        ):  # full, locked, not to be written to
             self._open, self.problem = in_memory(STEPS), f"{self._path}: {error}"
             questions.prepare(self._open)
         else:

@@ -365,23 +365,21 @@ def _session_values(name: str, it: _Gathered, family: str, parent: str | None) -
 
 
 _UPSERT_SESSION = f"""
-    INSERT INTO sessions (id, family, agent, project, models, started, ended, active, turns, input_tokens,
+    INSERT INTO sessions (id, family, agent, told_project, models, first_at, last_at, active, turns, input_tokens,
         output_tokens, cache_read_tokens, cache_write_tokens, cache_write_1h_tokens, nano_usd, unpriced,
         unpriced_reason, reported_cost_usd, context_tokens, peak_context_tokens, witnesses, parent, modified, size,
         stamp, exchanges, tool_calls, errors)
     VALUES ({", ".join("?" * 25)}, 0, 0, 0)
     ON CONFLICT (id) DO UPDATE SET family = excluded.family, agent = excluded.agent,
-        project = coalesce(project, excluded.project), models = excluded.models,
-        started = min(coalesce(started, excluded.started), coalesce(excluded.started, started)),
-        ended = max(coalesce(ended, excluded.ended), coalesce(excluded.ended, ended)),
-        active = max(active, excluded.active), turns = excluded.turns, input_tokens = excluded.input_tokens,
+        told_project = excluded.told_project, models = excluded.models, first_at = excluded.first_at,
+        last_at = excluded.last_at, active = max(coalesce(ended, excluded.active), excluded.active),
+        turns = excluded.turns, input_tokens = excluded.input_tokens,
         output_tokens = excluded.output_tokens, cache_read_tokens = excluded.cache_read_tokens,
         cache_write_tokens = excluded.cache_write_tokens, cache_write_1h_tokens = excluded.cache_write_1h_tokens,
         nano_usd = excluded.nano_usd, unpriced = excluded.unpriced, unpriced_reason = excluded.unpriced_reason,
-        reported_cost_usd = coalesce(excluded.reported_cost_usd, reported_cost_usd),
-        context_tokens = excluded.context_tokens, peak_context_tokens = excluded.peak_context_tokens,
-        witnesses = excluded.witnesses, parent = excluded.parent, modified = excluded.modified,
-        size = excluded.size, stamp = excluded.stamp
+        reported_cost_usd = excluded.reported_cost_usd, context_tokens = excluded.context_tokens,
+        peak_context_tokens = excluded.peak_context_tokens, witnesses = excluded.witnesses,
+        parent = excluded.parent, modified = excluded.modified, size = excluded.size, stamp = excluded.stamp
 """
 
 

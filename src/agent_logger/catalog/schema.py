@@ -78,7 +78,11 @@ CREATE TABLE sessions (           -- a conversation, from all its witnesses
     context_tokens INTEGER,
     peak_context_tokens INTEGER,
     witnesses INTEGER NOT NULL,   -- bits, as in sources
-    parent TEXT,                  -- the session it was forked from
+    parent TEXT,                  -- the session it was forked from, as its responses tell
+    own_parent TEXT,              -- the same, as itself says
+    told_project TEXT,            -- the next three: as its responses tell, where the session itself does not
+    first_at INTEGER,
+    last_at INTEGER,
     modified REAL NOT NULL,       -- when any of its files was last written to
     size INTEGER NOT NULL,
     stamp TEXT NOT NULL,          -- of its sources together
@@ -130,9 +134,11 @@ CREATE TABLE tools (              -- which tools a response called
 );
 
 CREATE VIEW session_list AS
-SELECT id, agent, project, title, datetime(started / 1000000, 'unixepoch') AS started,
-    datetime(ended / 1000000, 'unixepoch') AS ended, exchanges, turns, tool_calls, errors, input_tokens,
-    output_tokens, cache_read_tokens, cache_write_tokens, nano_usd / 1e9 AS cost_usd, unpriced, parent
+SELECT id, agent, coalesce(project, told_project) AS project, title,
+    datetime(coalesce(started, first_at) / 1000000, 'unixepoch') AS started,
+    datetime(coalesce(ended, last_at) / 1000000, 'unixepoch') AS ended, exchanges, turns, tool_calls, errors,
+    input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, nano_usd / 1e9 AS cost_usd, unpriced,
+    coalesce(own_parent, parent) AS parent
 FROM sessions ORDER BY active DESC;
 
 CREATE VIEW responses AS

@@ -35,11 +35,16 @@ class Coverage(NamedTuple):
         return self.done >= self.total
 
 
-def behind(catalog: sqlite3.Connection, texts: sqlite3.Connection) -> list[Behind]:
-    """Sessions that are not in the index as they are now, the one last active first."""
+def behind(catalog: sqlite3.Connection, texts: sqlite3.Connection, *, details: bool = False) -> list[Behind]:
+    """Sessions that are not in the index as they are now, the one last active first; and, if these are asked for too,
+    those whose details are not known."""
     known = text_index.stamps(texts)
-    rows = catalog.execute("SELECT id, stamp, size FROM sessions ORDER BY active DESC, id")
-    return [Behind(*row) for row in rows if known.get(row[0]) != row[1]]
+    rows = catalog.execute("SELECT id, stamp, size, detailed FROM sessions ORDER BY active DESC, id")
+    return [
+        Behind(name, stamp, size)
+        for name, stamp, size, detailed in rows
+        if known.get(name) != stamp or (details and detailed != stamp)
+    ]
 
 
 def coverage(catalog: sqlite3.Connection, texts: sqlite3.Connection) -> Coverage:
@@ -55,7 +60,7 @@ def index(
 ) -> bool:
     """Take in what is behind, and its details. Whether all of it could be done in that time."""
     until = time.monotonic() + seconds
-    left = behind(catalog, texts)
+    left = behind(catalog, texts, details=True)
     total, done = sum(it.size for it in left), 0
     gone = text_index.stamps(texts).keys() - {name for (name,) in catalog.execute("SELECT id FROM sessions")}
     batch = _Batch(catalog, texts)
@@ -125,7 +130,7 @@ def _within(catalog: sqlite3.Connection, asked: query.Query) -> str | None:
     if asked.project is None and asked.agent is None:
         return None
     rows = catalog.execute(
-        "SELECT id FROM sessions WHERE instr(folded(project), ?) AND ? IN ('', folded(agent))",
+        "SELECT id FROM sessions WHERE instr(folded(coalesce(project, told_project)), ?) AND ? IN ('', folded(agent))",
         (storable(asked.project or "").lower(), storable(asked.agent or "").lower()),
     )
     return listed(name for (name,) in rows)
