@@ -63,6 +63,10 @@ class Corpus:
         self.truth.files += 1
         return session
 
+    def words(self, count: int) -> list[str]:
+        """Some that sessions are made of."""
+        return self._words[:count]
+
     def _session(self, project: str, session: str) -> Iterator[dict[str, Any]]:
         base = {
             "isSidechain": False,

@@ -20,10 +20,10 @@ from agent_logger.capture.proxy import status as proxy_status
 from agent_logger.catalog.calls import CallDetail
 from agent_logger.catalog.metrics import ToolUse
 from agent_logger.catalog.tree import SessionNode
-from agent_logger.cli import COMMANDS, archive, checks, config, find, ls, run, search, show, usage
+from agent_logger.cli import COMMANDS, archive, checks, config, find, ls, rm, run, search, show, usage
 from agent_logger.config import SETTINGS, Origins, Setting, Written
 from agent_logger.formats.claude_code import records as claude_records
-from agent_logger.formats.events import Event
+from agent_logger.formats.moments import Moment
 from agent_logger.records import KINDS, Kind
 from agent_logger.session import Session, Turn
 from agent_logger.store import verify
@@ -201,9 +201,12 @@ GENERATED: dict[str, Callable[[], str]] = {
     "docs/schemas/doctor.json": partial(report_schema, "agent-logger doctor --json", checks.Examined),
     "docs/schemas/du.json": partial(report_schema, "agent-logger du --json", list[FolderUsage]),
     "docs/schemas/tree.json": partial(report_schema, "agent-logger tree --json", SessionNode),
-    "docs/schemas/tail.json": partial(report_schema, "a line of agent-logger tail --json", Event),
+    "docs/schemas/tail.json": partial(report_schema, "a line of agent-logger tail --json", Moment),
     "docs/schemas/find.json": partial(report_schema, "agent-logger find --json", list[find.FoundFile]),
     "docs/schemas/ls.json": partial(report_schema, "agent-logger ls --json", list[ls.SessionRow]),
+    "docs/schemas/rm.json": partial(
+        report_schema, "agent-logger rm --json and prune --json", list[rm.Removed]
+    ),
     "docs/schemas/run.json": partial(report_schema, "agent-logger run --json", run.Report),
     "docs/schemas/search.json": partial(report_schema, "agent-logger search --json", list[search.HitRow]),
     "docs/schemas/show.json": partial(report_schema, "agent-logger show --json", Session),

@@ -34,6 +34,7 @@ COMPONENTS: Mapping[str, Callable[[], object]] = {
     "chromium": partial(_program, "chromium"),
     "fish": partial(_program, "fish"),
     "nginx": partial(_program, "nginx"),
+    "schemathesis": (ROOT / ".venv/bin/schemathesis").exists,
     "strace": partial(_program, "strace"),
     "zsh": partial(_program, "zsh"),
 }

@@ -20,8 +20,9 @@ from agent_logger.store.clock import CLOCK
 from agent_logger.store.layout import is_hashed, project_folder, session_name
 from agent_logger.store.parts import PartFile
 from agent_logger.store.read import read_header, read_lines
+from agent_logger.store.remove import remove_log, remove_session
 from agent_logger.store.transcript_log import Stamp, TranscriptLog, logs_in
-from agent_logger.store.transcripts import Transcripts, remove_log, remove_session
+from agent_logger.store.transcripts import Transcripts
 
 AGENT = "claude-code"
 ELSEWHERE = "other"  # for what lies below a session under a name that could not be a path
@@ -101,7 +102,7 @@ class AgentLoggerSessionStore:
         return PartFile(folder / name / ELSEWHERE, session_name(f"/{subpath}"))
 
     def _is_linked(self, log: PartFile) -> bool:
-        above = (log.folder, *log.folder.parents)
+        above = (log.path, log.sealed_path, log.folder, *log.folder.parents)
         return any(it.is_symlink() for it in above if self._projects in it.parents)
 
     def _below(self, log: PartFile) -> Iterator[PartFile]:

@@ -88,7 +88,7 @@ def test_what_the_wire_saw_of_a_real_client_is_joined_to_its_files(
         sessions = [catalog.session(it.id) for it in catalog.sessions()]
         counted = catalog.total()
     turns = [turn for it in sessions if it for turn in it.turns]
-    assert len(sessions) == len({it.id for it in sessions if it})
+    assert len(sessions) == len({it.id for it in sessions if it}), sessions
     assert {it.client_id or it.name for it in read_logs(log_dir) if it.start} >= {
         it.id for it in sessions if it
     } or (scenario.client == "gemini-cli")

@@ -77,3 +77,15 @@ def test_the_log_and_the_chat_are_one_session_and_count_once(home: Path, chat: S
     assert {it.joined_by for it in session.turns if "transcript" in it.witnesses} == {"order"}
     assert summary.exchanges == 2
     assert wire.usage != Usage()
+
+
+def test_a_second_file_of_a_chat_is_no_second_session(home: Path, chat: Session) -> None:
+    """A chat that is resumed in another minute goes on in another file, which has no answer at first."""
+    [file] = FOLDER.joinpath("home").rglob("session-*.jsonl")
+    copy = home / file.relative_to(FOLDER / "home")
+    copy.parent.mkdir(parents=True)
+    copy.write_bytes(file.read_bytes())
+    again = copy.with_name(file.name.replace("T07-14", "T07-15"))
+    again.write_bytes(file.read_bytes().split(b"\n")[0] + b"\n")
+    with Catalog.open(home / ".agent-logger") as catalog:
+        assert [it.id for it in catalog.sessions()] == [chat.id]

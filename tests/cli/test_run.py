@@ -158,7 +158,7 @@ def test_json_is_the_metadata_in_place_of_the_output(env: dict[str, str]) -> Non
 )
 def test_wrong_calls(arguments: list[str], code: int, env: dict[str, str]) -> None:
     done = run(env, *arguments)
-    assert (done.returncode, done.stdout) == (code, b"") and done.stderr.count(b"\n") == 1
+    assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (code, b"", 1), done.stderr
 
 
 # ---------------------------------------------------------------- input

@@ -185,6 +185,13 @@ def test_lists_of_many_at_once_are_right(storage: FileStorage) -> None:
     ]
 
 
+def test_no_session_takes_its_place(storage: FileStorage) -> None:
+    block = {"type": "tool_result", "tool_use_id": "t", "content": "x" * 40_000}
+    storage.append("sessions-index.json", {"type": "user", "message": {"role": "user", "content": [block]}})
+    storage.close()
+    assert len(json.loads(index_of(storage).read_text())["entries"]) == 4
+
+
 def test_projects_whose_folders_have_one_name_are_told_apart(tmp_path: Path) -> None:
     root = tmp_path / "root"
     for name in ("a_b", "a-b"):

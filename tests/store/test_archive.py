@@ -142,6 +142,20 @@ def test_what_opencode_deletes_stays_and_one_copy_is_enough_until_then(home: Pat
     assert found[gone] == before[gone]
 
 
+def test_a_database_that_the_variable_names_is_kept_too(
+    home: Path, own: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = database(home).rename(tmp_path / "mine.db")
+    monkeypatch.setenv("OPENCODE_DB", str(path))
+    before = sessions(own)
+    assert len(before) > 1
+    run(own)
+    path.unlink()
+    assert sessions(own) == before
+    put_back(own, next(iter(before)))
+    assert path.exists()
+
+
 def test_a_database_in_use_is_copied_with_what_is_in_its_log(home: Path, own: Path) -> None:
     path = database(home)
     with closing(sqlite3.connect(path)) as writer:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Thread
 
 from agent_logger.store import platform
 
@@ -40,11 +41,12 @@ def start(home: Path) -> bool:
     command = [sys.executable, "-m", "agent_logger.catalog.background", str(home)]
     nothing = subprocess.DEVNULL
     try:
-        subprocess.Popen(
+        child = subprocess.Popen(
             command, stdin=nothing, stdout=nothing, stderr=nothing, cwd=home, start_new_session=True
         )
     except OSError:
         return False
+    Thread(target=child.wait, daemon=True).start()  # should we outlive it
     return True
 
 

@@ -24,6 +24,7 @@ from agent_logger.catalog.summary import Filter, Hit, SessionSummary
 if TYPE_CHECKING:
     from agent_logger.catalog.calls import CallDetail, WireCall
     from agent_logger.catalog.ledger import LedgerRow
+    from agent_logger.catalog.removal import OwnFiles
     from agent_logger.catalog.search import Coverage
     from agent_logger.catalog.sessions import Place
     from agent_logger.catalog.totals import By, Total
@@ -80,7 +81,7 @@ class Catalog:
         """Take in what has changed since the last time, whoever looked. Questions do so by themselves."""
         if self._open and not self.problem and not is_same_file(self._open, self._path):
             self.close()  # somebody deleted it
-        done = self._safely(lambda database: refresh(database, self.home, lambda _: False, progress))
+        done = self._safely(lambda database: refresh(database, self.home, progress))
         self._refreshed = time.monotonic()
         return done
 
@@ -187,6 +188,7 @@ class Catalog:
         """Its sub-agents and branches, and the sessions it was forked from or that were forked from it."""
         from agent_logger.catalog.tree import Details, branches_of, tree
 
+        self.read_details(self._asked(questions.tell_forks_inside))
         found = self.called(session_id)
         details = Details(self.summary, self.session, lambda name: branches_of(self._logs(name)))
         return tree(found[0], self._asked(questions.parents), details) if len(found) == 1 else None
@@ -244,6 +246,26 @@ class Catalog:
 
         self.index(seconds=INDEX_SECONDS)
         return self._with_texts(lambda database, texts: search(database, texts, words, limit))
+
+    # ------------------------------------------------------------ removing
+
+    def files_of_ours(self, session_id: str) -> "Sequence[OwnFiles]":
+        """What we have written of a session: its logs, and copies of an agent's files. Those of agents are not ours."""
+        from agent_logger.catalog.removal import own_files
+
+        return own_files(self.home, self._asked(lambda database: questions.sources_of(database, session_id)))
+
+    def remove(self, session_id: str) -> "Sequence[OwnFiles]":
+        """Delete what we have written of a session, and do not show it any more, also if its agent still has it. What
+        was deleted. Raises `StoreError` while it is being recorded, and `OSError`."""
+        from agent_logger.catalog.removal import remove_files
+        from agent_logger.catalog.text_index import erase
+
+        ours = self.files_of_ours(session_id)
+        remove_files(self.home, session_id, ours)
+        self._with_texts(lambda _, texts: erase(texts, [session_id]))
+        self.refresh()
+        return ours
 
     # ------------------------------------------------------------ the database, whatever happens to it
 
@@ -306,4 +328,4 @@ class Catalog:
             questions.prepare(self._open)
         else:
             remove(self._path)
-        refresh(self._database(), self.home, lambda _: False)
+        refresh(self._database(), self.home)

@@ -6,6 +6,7 @@ the command runs: slower, and right.
 """
 
 import os
+import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -77,7 +78,19 @@ def writing(database: sqlite3.Connection) -> Iterator[None]:
 
 def listed(values: Iterable[object]) -> str:
     """For `IN (SELECT value FROM json_each(?))`: any number of values in one parameter."""
-    return msgspec.json.encode(list(values)).decode()
+    return msgspec.json.encode([storable(it) if isinstance(it, str) else it for it in values]).decode()
+
+
+def storable(text: str) -> str:
+    """With halves of characters, which names of files and foreign texts may have and no database, spelled out."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
+def restored(path: str) -> str:
+    return _HALF.sub(lambda found: chr(int(found[1], 16)), path) if "\\ud" in path else path
+
+
+_HALF = re.compile(r"\\u(d[89a-f][0-9a-f]{2})")
 
 
 def hashed(text: str) -> int:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from agent_logger.catalog.columns import NEVER, micros_of
-from agent_logger.catalog.database import hashed, listed, writing
+from agent_logger.catalog.database import hashed, listed, storable, writing
 from agent_logger.catalog.live import in_flight
 from agent_logger.catalog.metrics import active_seconds, count_tool_calls
 from agent_logger.catalog.questions import Behind, sources_of
@@ -65,17 +65,17 @@ _DETAIL = """
 
 def _values(session: Session) -> dict[str, object]:
     calls, errors = count_tool_calls(session)
-    title = hidden(session.title)[:LONGEST_TITLE] if session.title else None
+    title = storable(hidden(session.title)[:LONGEST_TITLE]) if session.title else None
     return {
         "title": title,
-        "project": project_of(session.project) if session.project else None,
+        "project": storable(project_of(session.project)) if session.project else None,
         "started": _micros(session.started),
         "ended": _micros(session.ended),
         "exchanges": len(session.exchanges),
         "tool_calls": calls,
         "errors": errors,
         "active_seconds": active_seconds(session),
-        "parent": session.parent,
+        "parent": session.parent and storable(session.parent),
         "in_flight": in_flight(session),
     }
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from agent_logger.catalog.columns import BIT
-from agent_logger.catalog.database import writing
+from agent_logger.catalog.database import storable, writing
 from agent_logger.catalog.found import Found
 from agent_logger.catalog.posting import Read, post
-from agent_logger.catalog.scan import Progress, count_change
+from agent_logger.catalog.scan import REMOVED, Progress, count_change
 from agent_logger.catalog.witness import Told, told_by, unpacked
 from agent_logger.errors import SourceError
 from agent_logger.store.follow import Position
@@ -20,9 +20,14 @@ MOST_RESPONSES = 20_000  # of them
 _position = msgspec.json.Decoder(Position).decode
 
 
-def take_in(database: sqlite3.Connection, changed: Sequence[Found], progress: Progress | None) -> None:
+def take_in(
+    database: sqlite3.Connection,
+    changed: Sequence[Found],
+    removed: frozenset[str],
+    progress: Progress | None,
+) -> None:
     total, done = sum(it.size for it in changed), 0
-    for batch in _batches(_read(database, it) for it in changed):
+    for batch in _batches(_without(removed, _read(database, it)) for it in changed):
         with writing(database):
             post(database, batch)
             count_change(database)
@@ -39,10 +44,17 @@ def _read(database: sqlite3.Connection, it: Found) -> Read:
         return Read(it, nothing, str(error))
 
 
+def _without(removed: frozenset[str], it: Read) -> Read:
+    """Nothing, of a log that turns out to be of a session that was removed."""
+    if it.told.session not in removed:
+        return it
+    return Read(it.found, Told(it.told.session, None, 0, []), REMOVED)
+
+
 def _before(database: sqlite3.Connection, it: Found) -> Told | None:
     row = database.execute(
         "SELECT session, parent, witnesses, responses, position FROM sources WHERE key = ? AND position IS NOT NULL",
-        (it.key,),
+        (storable(it.key),),
     ).fetchone()
     if row is None:
         return None

@@ -11,11 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
+from msgspec.structs import replace
 
 from agent_logger.catalog.columns import WITNESS_SETS, micros_of
-from agent_logger.catalog.database import hashed, listed
+from agent_logger.catalog.database import hashed, listed, storable
 from agent_logger.catalog.found import Found
 from agent_logger.catalog.ledger import NOBODY, Ledger, LedgerRow, shared_key
+from agent_logger.catalog.scan import REMOVED
 from agent_logger.catalog.totals import Sum, Total
 from agent_logger.catalog.witness import Told, packed, unpacked
 from agent_logger.formats.claude_code.tree import Lineage, parent_of
@@ -67,13 +69,13 @@ class _Responses:
 def _keep(database: sqlite3.Connection, it: Read, keys: list[int]) -> None:
     found, told = it.found, it.told
     values = (
-        found.key,
-        found.path,
+        storable(found.key),
+        storable(found.path),
         found.agent,
-        found.name,
+        storable(found.name),
         None if found.others is None else listed(found.others),
-        told.session,
-        told.parent,
+        storable(told.session),
+        told.parent and storable(told.parent),
         told.witnesses,
         found.size,
         found.modified,
@@ -162,14 +164,16 @@ def _derive(database: sqlite3.Connection, names: set[str], fresh: Mapping[str, _
     for session, source in _sources(database, names, fresh):
         gathered.setdefault(session, _Gathered()).sources.append(source)
         ledger.add(source.responses)
+    families = _parted(gathered)
+    parents = _parents(gathered, families)
+    first = _First(gathered, parents)
     for row in ledger.rows():
-        gathered[row.session].rows.append(row)
+        placed = first.placed(row)
+        gathered[placed.session].rows.append(placed)
     _replace_rows(database, names, [row for it in gathered.values() for row in it.rows])
     gone = (listed(names - gathered.keys()),)
     for table, column in (("sessions", "id"), ("places", "session")):
         database.execute(f"DELETE FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))", gone)
-    families = _parted(gathered)
-    parents = _parents(gathered, families)
     sessions = (_session_values(name, it, families[name], parents.get(name)) for name, it in gathered.items())
     database.executemany(_UPSERT_SESSION, sessions)
 
@@ -180,9 +184,9 @@ def _sources(
     rows = database.execute(
         """
         SELECT session, key, agent, parent, witnesses, size, modified, stamp, responses FROM sources
-        WHERE session IN (SELECT value FROM json_each(?)) ORDER BY key
+        WHERE session IN (SELECT value FROM json_each(?)) AND damage IS NOT ? ORDER BY key
         """,
-        (listed(names),),
+        (listed(names), REMOVED),
     )
     for session, key, agent, parent, witnesses, size, modified, stamp, data in rows:
         told = fresh.get(key) or _Responses(unpacked(data))
@@ -222,8 +226,9 @@ def _numbers(
     into = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))}) RETURNING id"
     numbers: dict[tuple[str | None, ...], int] = {}
     for values in sorted(wanted, key=str):
-        row = database.execute(f"SELECT id FROM {table} WHERE {same}", values).fetchone()
-        numbers[values] = (row or database.execute(into, values).fetchone())[0]
+        told = [it and storable(it) for it in values]
+        row = database.execute(f"SELECT id FROM {table} WHERE {same}", told).fetchone()
+        numbers[values] = (row or database.execute(into, told).fetchone())[0]
     return numbers
 
 
@@ -264,6 +269,33 @@ def _parents(gathered: Mapping[str, _Gathered], families: Mapping[str, str]) -> 
     return found
 
 
+class _First:
+    """Where a response stood first: copies may keep its time, so that the ledger cannot tell, but a fork has what its
+    parent had."""
+
+    def __init__(self, gathered: Mapping[str, _Gathered], parents: Mapping[str, str]) -> None:
+        self._parents = parents
+        related = set(parents) | set(parents.values())
+        self._told = {name: _told(it) for name, it in gathered.items() if name in related}
+
+    def placed(self, row: LedgerRow) -> LedgerRow:
+        session = row.session
+        said, seen = (row.message_id, row.at if row.message_id is None else None), {session}
+        while (
+            (parent := self._parents.get(session))
+            and parent not in seen
+            and said in self._told.get(parent, ())
+        ):
+            session = parent
+            seen.add(session)
+        return row if session == row.session else replace(row, session=session)
+
+
+def _told(it: _Gathered) -> set[tuple[object, object]]:
+    responses = (row for source in it.sources for row in source.responses)
+    return {(row.message_id, row.at if row.message_id is None else None) for row in responses}
+
+
 def _lineage(name: str, it: _Gathered) -> Lineage:
     main = [row for row in it.best.responses if row.thread == MAIN]
     told = (source.parent for source in it.sources if source.parent and source.parent != name)
@@ -284,7 +316,7 @@ def _ledger_values(row: LedgerRow) -> tuple[object, ...]:
     unpriced = isinstance(row.nano_usd, str)
     return (
         None if row.at is None else micros_of(row.at),
-        row.message_id,
+        row.message_id and storable(row.message_id),
         *(row.tokens or NO_USAGE),
         None if unpriced else row.nano_usd,
         row.nano_usd if unpriced else None,
@@ -312,7 +344,7 @@ def _session_values(name: str, it: _Gathered, family: str, parent: str | None) -
         name,
         family,
         _agent(it),
-        _project(it),
+        storable(_project(it) or "") or None,
         listed(_models(it)),
         started,
         ended,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from agent_logger.catalog.columns import BIT, WITNESS_SETS, micros_of, time_of
-from agent_logger.catalog.database import hashed, listed
+from agent_logger.catalog.database import hashed, listed, restored, storable
 from agent_logger.catalog.found import Found
 from agent_logger.catalog.live import AT_WORK_SECONDS, LIVE_SECONDS, is_live
 from agent_logger.catalog.summary import Filter, SessionSummary
@@ -60,7 +60,11 @@ def _where(wanted: Filter) -> tuple[str, list[object]]:
         ("nano_usd >= ?", wanted.min_cost_usd and wanted.min_cost_usd * 1e9),
         ("witnesses & ?", wanted.witness and BIT.get(wanted.witness, 0)),
     ]
-    given = [(term, [value]) for term, value in terms if value is not None and value != ""]
+    given = [
+        (term, [storable(value) if isinstance(value, str) else value])
+        for term, value in terms
+        if value is not None and value != ""
+    ]
     if wanted.live:
         live = _Live()
         given.append((_LIVE, [live.now, listed(live.running)]))
@@ -103,7 +107,7 @@ def summaries(database: sqlite3.Connection, ids: Sequence[str]) -> list[SessionS
         WHERE session IN (SELECT value FROM json_each(?)) ORDER BY agent IS NULL, key
     """
     for session, *source in database.execute(query, given):
-        sources.setdefault(session, []).append(Found(*source))
+        sources.setdefault(session, []).append(Found(*map(_restored, source)))
     live = _Live()
     found = {
         row[0]: _summary(row, sources.get(row[0], []), live) for row in database.execute(_SUMMARY, given)
@@ -203,10 +207,18 @@ def parents(database: sqlite3.Connection) -> dict[str, str | None]:
     return {name: parent if parent != name else None for name, parent in rows}
 
 
+def tell_forks_inside(database: sqlite3.Connection) -> list[str]:
+    """Sessions that only their details tell the parent of: those of agents whose forks copy nothing that was billed."""
+    rows = database.execute("SELECT id FROM sessions WHERE agent IN ('codex', 'opencode')")
+    return [name for (name,) in rows]
+
+
 def called(database: sqlite3.Connection, wanted: str) -> list[str]:
     """The sessions that are meant: by id, by the name of a log or its path; else all that begin so."""
     for where in ("id = ?1", "id IN (SELECT session FROM sources WHERE name = ?1 OR path = ?1)", _BEGINS):
-        rows = database.execute(f"SELECT id FROM sessions WHERE {where} ORDER BY active DESC", (wanted,))
+        rows = database.execute(
+            f"SELECT id FROM sessions WHERE {where} ORDER BY active DESC", (storable(wanted),)
+        )
         if found := [name for (name,) in rows]:
             return found
     return []
@@ -246,5 +258,9 @@ def sources_of(database: sqlite3.Connection, session: str) -> list[Found]:
         """,
         (session,),
     )
-    found = (Found(*row) for row in rows)
+    found = (Found(*map(_restored, row)) for row in rows)
     return [it._replace(others=tuple(json.loads(str(it.others)))) if it.others else it for it in found]
+
+
+def _restored(value: Any) -> Any:
+    return restored(value) if isinstance(value, str) else value

@@ -8,10 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent_logger.catalog.database import writing
+from agent_logger.catalog.database import storable, writing
 from agent_logger.catalog.found import Found, Remembered, found
 from agent_logger.prices import price_date
 from agent_logger.store import foreign
+from agent_logger.store.facts import tombstones
+
+REMOVED = "removed"  # the damage of a log whose session was
 
 Progress = Callable[[int, int], None]  # bytes that are done, and all there are to do
 
@@ -27,21 +30,16 @@ class Refreshed:
     bytes_read: int
 
 
-def refresh(
-    database: sqlite3.Connection,
-    home: Path,
-    hidden: Callable[[Found], bool],
-    progress: Progress | None = None,
-) -> Refreshed:
-    """`hidden`: what was removed, and does not come back."""
+def refresh(database: sqlite3.Connection, home: Path, progress: Progress | None = None) -> Refreshed:
+    """What was removed does not come back, whoever still tells of it."""
     before = (foreign.work.files, foreign.work.bytes)
     remembered = Remembered(_remembered(database))
-    there = {it.key: it for it in found(home, remembered) if not hidden(it)}
-    known = dict(database.execute("SELECT key, stamp FROM sources WHERE damage IS NULL"))
-    every = {key for (key,) in database.execute("SELECT key FROM sources")}
-    changed = [it for it in there.values() if known.get(it.key) != it.stamp]
+    removed = frozenset(tombstones(home))
+    there = {storable(it.key): it for it in found(home, remembered) if it.name not in removed}
+    known = {key: told for key, *told in database.execute("SELECT key, stamp, damage, session FROM sources")}
+    changed = [it for key, it in there.items() if _is_changed(it, known.get(key), removed)]
     changed.sort(key=lambda it: -it.modified)
-    gone = [key for key in every if key not in there]
+    gone = [key for key in known if key not in there]
     if gone or remembered.new:
         with writing(database):
             _remember(database, remembered)
@@ -53,7 +51,7 @@ def refresh(
     if changed:
         from agent_logger.catalog.intake import take_in  # the readers are not needed before
 
-        take_in(database, changed, progress)
+        take_in(database, changed, removed, progress)
     _price_again(database)
     return Refreshed(
         sources=len(there),
@@ -62,6 +60,14 @@ def refresh(
         files_opened=foreign.work.files - before[0],
         bytes_read=foreign.work.bytes - before[1],
     )
+
+
+def _is_changed(it: Found, known: list[str] | None, removed: frozenset[str]) -> bool:
+    """What could not be read may be readable now; what was removed since is to be forgotten."""
+    if known is None:
+        return True
+    stamp, damage, session = known
+    return stamp != it.stamp or (damage != REMOVED if session in removed else damage is not None)
 
 
 def changes(database: sqlite3.Connection) -> int:
@@ -96,5 +102,5 @@ def _remembered(database: sqlite3.Connection) -> dict[str, tuple[str, str]]:
 
 
 def _remember(database: sqlite3.Connection, remembered: Remembered) -> None:
-    rows = ((path, *told) for path, told in remembered.new.items())
+    rows = ((storable(path), *told) for path, told in remembered.new.items())
     database.executemany("INSERT OR REPLACE INTO remembered VALUES (?, ?, ?)", rows)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agent_logger.catalog import query, snippets, text_index
-from agent_logger.catalog.database import listed
+from agent_logger.catalog.database import listed, storable
 from agent_logger.catalog.details import Details, details_of, keep, session_from
 from agent_logger.catalog.found import Found
 from agent_logger.catalog.questions import Behind, sources_of
@@ -126,7 +126,7 @@ def _within(catalog: sqlite3.Connection, asked: query.Query) -> str | None:
         return None
     rows = catalog.execute(
         "SELECT id FROM sessions WHERE instr(folded(project), ?) AND ? IN ('', folded(agent))",
-        ((asked.project or "").lower(), (asked.agent or "").lower()),
+        (storable(asked.project or "").lower(), storable(asked.agent or "").lower()),
     )
     return listed(name for (name,) in rows)
 

@@ -7,7 +7,7 @@ from datetime import tzinfo
 from typing import Any
 
 from agent_logger.catalog.columns import BIT, WITNESS_SETS
-from agent_logger.catalog.database import listed
+from agent_logger.catalog.database import listed, storable
 from agent_logger.catalog.ledger import LedgerRow
 from agent_logger.catalog.questions import moment, since
 from agent_logger.catalog.summary import Filter
@@ -26,7 +26,8 @@ def _where(wanted: Filter, session: str | None) -> tuple[str, list[object]]:
         ("witnesses & ?", wanted.witness and BIT.get(wanted.witness, 0)),
     ]
     given = [(term, value) for term, value in terms if value is not None and value != ""]
-    return " AND ".join(term for term, _ in given) or "1", [value for _, value in given]
+    values = [storable(value) if isinstance(value, str) else value for _, value in given]
+    return " AND ".join(term for term, _ in given) or "1", values
 
 
 _ROWS = "FROM ledger JOIN places ON places.id = place JOIN kinds ON kinds.id = kind"

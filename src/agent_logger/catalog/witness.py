@@ -8,6 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from agent_logger.catalog.columns import BIT, micros_of, time_of, tokens_of
+from agent_logger.catalog.database import storable
 from agent_logger.catalog.found import Found
 from agent_logger.catalog.unnamed import own_name
 from agent_logger.errors import SourceError
@@ -71,6 +72,8 @@ def told_by(found: Found, before: Told | None = None) -> Told:
     """All that was billed; reading on from what was told before, where that can be done. Raises as `session_of`."""
     told = _told_by(found, before)
     responses = [_of_its_project(it) for it in told.responses]
+    if not all(map(_is_whole, responses)):
+        responses = [_made_whole(it) for it in responses]
     return told._replace(session=_nameable(told.session), responses=responses)
 
 
@@ -87,6 +90,19 @@ def _nameable(name: str) -> str:
     return name.replace("\0", "\ufffd")
 
 
+TEXTS = ("message_id", "request_id", "model", "tier", "session", "project", "agent", "thread")
+
+
+def _is_whole(it: ModelResponse) -> bool:
+    """Most are plain ASCII."""
+    return f"{it.message_id}{it.request_id}{it.model}{it.tier}{it.session}{it.project}{it.agent}{it.thread}".isascii()
+
+
+def _made_whole(it: ModelResponse) -> ModelResponse:
+    texts = {name: value for name in TEXTS if (value := getattr(it, name))}
+    return msgspec.structs.replace(it, **{name: storable(value) for name, value in texts.items()})
+
+
 def _told_by(found: Found, before: Told | None) -> Told:
     if found.agent is None:
         return _told_by_log(Path(found.path))
@@ -97,7 +113,9 @@ def _told_by(found: Found, before: Told | None) -> Told:
     form = format_of(found.agent)
     assert form
     responses = list(form.responses_of(source_of(found)))
-    return Told(_named(found, responses), None, BIT["transcript"], responses)
+    # Without an answer too: the name of a file may not have the whole id, and a resumed session a second file.
+    named = responses[0].session if responses else session_of(found).id or found.name
+    return Told(named, None, BIT["transcript"], responses)
 
 
 def _told_by_log(path: Path) -> Told:

@@ -50,6 +50,8 @@ SECTIONS = {
         "doctor": "is all well? if not, what to do",
         "verify": "read every byte of the logs, report damage",
         "du": "what the logs take on the disk",
+        "rm": "delete what was recorded of a session",
+        "prune": "delete what was recorded of old or large sessions",
     },
     "Set up": {
         "init": "set a project folder up, so that its logs stay out of git",

@@ -25,7 +25,7 @@ def session_called(settings: config.Settings, wanted: str) -> "Session":
     if _is_there(wanted):
         return read_session(Path(wanted))
     with opened(settings) as catalog:
-        session = catalog.session(_one(catalog, wanted))
+        session = catalog.session(one_called(catalog, wanted))
     if session is None:
         raise SourceError(f"the files of session {wanted!r} cannot be read any more")
     return session
@@ -36,7 +36,7 @@ def files_called(settings: config.Settings, wanted: str) -> list[Path]:
     if _is_there(wanted):
         return _parts(Path(wanted))
     with opened(settings) as catalog:
-        summary = catalog.summary(_one(catalog, wanted))
+        summary = catalog.summary(one_called(catalog, wanted))
     return [file for path in (summary.paths if summary else ()) for file in _parts(path)]
 
 
@@ -46,7 +46,7 @@ def calls_called(settings: config.Settings, wanted: str) -> "list[WireCall]":
     if _is_there(wanted):
         return calls_of([Path(wanted)])
     with opened(settings) as catalog:
-        return catalog.calls(_one(catalog, wanted))
+        return catalog.calls(one_called(catalog, wanted))
 
 
 def _is_there(wanted: str) -> bool:
@@ -59,7 +59,8 @@ def _parts(path: Path) -> list[Path]:
     return [it.existing_path() for it in parts_of(part.folder, part.name)] if part else [path]
 
 
-def _one(catalog: "Catalog", wanted: str) -> str:
+def one_called(catalog: "Catalog", wanted: str) -> str:
+    """Its id."""
     found = catalog.called(wanted)
     if not found:
         raise SourceError(f"no session {wanted!r}; 'agent-logger ls' lists them")

@@ -8,9 +8,9 @@ import msgspec
 
 from agent_logger import config
 from agent_logger.cli import output
+from agent_logger.cli.named import one_called
 from agent_logger.cli.scanning import bar, opened
 from agent_logger.cli.when import When
-from agent_logger.errors import SourceError
 
 if TYPE_CHECKING:
     from agent_logger.catalog.catalog import Catalog
@@ -82,7 +82,7 @@ def command(
     wanted = Filter(since=since, until=until, agent=agent, model=model, project=project)
     with opened(settings) as catalog:
         if explain:
-            _explain(catalog, _meant(catalog, explain), wanted)
+            _explain(catalog, one_called(catalog, explain), wanted)
             return
         if by == "tool":
             with bar("reading tools") as progress:
@@ -97,15 +97,6 @@ def command(
         output.note(
             "No usage found. 'agent-logger' starts recording; 'agent-logger demo' shows how it looks."
         )
-
-
-def _meant(catalog: "Catalog", wanted: str) -> str:
-    found = catalog.called(wanted)
-    if not found:
-        raise SourceError(f"no session {wanted!r}; 'agent-logger ls' lists them")
-    if len(found) > 1:
-        raise click.UsageError(f"{wanted!r} may be any of {', '.join(found[:10])}; say more of it")
-    return found[0]
 
 
 def _told(key: str | None, it: "Total") -> UsageRow:

@@ -1,8 +1,9 @@
-"""What cannot be derived: which folders hold logs of ours, and what their owner calls a session."""
+"""What cannot be derived: which folders hold logs of ours, what their owner calls a session, and which are removed."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -63,12 +64,37 @@ def session_labelled(home: Path, label: str) -> str | None:
 
 
 def _labels(home: Path) -> Iterator[_Label]:
+    return _facts(home, _Label)
+
+
+class Tombstone(msgspec.Struct, frozen=True, tag_field="type", tag="tombstone"):
+    """A session that was removed. Whoever still tells of it, it does not come back."""
+
+    session: str
+    paths: tuple[str, ...]  # of what was to be deleted
+    ts: str
+
+
+def bury(home: Path, session: str, paths: Iterable[Path]) -> None:
+    """Raises `OSError`."""
+    stone = Tombstone(session, tuple(map(str, paths)), CLOCK.now())
+    append_shared(facts_path(home), msgspec.json.encode(stone))
+
+
+def tombstones(home: Path) -> dict[str, Tombstone]:
+    return {it.session: it for it in _facts(home, Tombstone)}
+
+
+F = TypeVar("F", _Label, Tombstone)
+
+
+def _facts(home: Path, kind: type[F]) -> Iterator[F]:
     try:
         lines = facts_path(home).read_bytes().split(b"\n")
     except OSError:
         return
     for line in lines:
         try:
-            yield msgspec.json.decode(line, type=_Label)
+            yield msgspec.json.decode(line, type=kind)
         except msgspec.MsgspecError:  # another fact
             continue

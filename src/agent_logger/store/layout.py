@@ -24,7 +24,9 @@ def safe_name(outside: str) -> str:
 
 
 _HASH = re.compile(r"[0-9a-f]{32}")
-_TAKEN = re.compile(r"memory|.*\.bodies", re.IGNORECASE)  # folders beside a transcript that are not its own
+_TAKEN = re.compile(
+    r"memory|sessions-index\.json|.*\.bodies", re.IGNORECASE
+)  # what lies beside transcripts and is not their own
 
 
 def session_name(session_id: str) -> str:

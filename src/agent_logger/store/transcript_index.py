@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from agent_logger.errors import SourceError
 from agent_logger.formats.transcript import StoredSession
 from agent_logger.store import platform
 from agent_logger.store.parts import PartFile
@@ -76,7 +77,7 @@ def _entry(log: PartFile, parts: list[PartFile], known: Entry | None, describe: 
         if known and (known.stamp, known.full_path) == (stamp.text, str(log.path)):
             return known
         session = describe(log)
-    except OSError:  # sealed or removed just now
+    except (OSError, SourceError):  # sealed or removed just now, or no log at all
         return None
     if session is None:
         return None

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Self
 
 from agent_logger import records
+from agent_logger.errors import SourceError
 from agent_logger.formats.transcript_lines import Message, message_of, record_of
 from agent_logger.records import SessionHeader, Unknown
 from agent_logger.store.bodies import SPILL_BYTES
@@ -50,7 +51,7 @@ class TranscriptLog:
     def begin(self) -> None:
         """As the first message does."""
         if not self._has_looked:
-            with suppress(OSError):  # then the next message looks again
+            with suppress(OSError, SourceError):  # then the next message looks again
                 self._header = None if read_header(self.log) else self._header
                 self._has_looked = True
         if self._header and self._has_looked and self.journal.offer(self._header):
@@ -69,11 +70,17 @@ def latest_in(log: PartFile) -> list[Message]:
     return latest if any("uuid" in it for it in latest) else read_messages(log)
 
 
+def is_there(log: PartFile) -> bool:
+    """Whether there is such a log: a link, or what is no file, is none."""
+    return any(it.is_file() and not it.is_symlink() for it in (log.path, log.sealed_path))
+
+
 def logs_in(folder: Path) -> dict[PartFile, list[PartFile]]:
     """Those of a folder, each by its first part, with all. None in one that is a link: it would lead us elsewhere."""
     logs: dict[PartFile, list[PartFile]] = {}
     for part in [] if folder.is_symlink() else parts_in(folder):
-        logs.setdefault(PartFile(folder, part.name), []).append(part)
+        if is_there(part):
+            logs.setdefault(PartFile(folder, part.name), []).append(part)
     return logs
 
 

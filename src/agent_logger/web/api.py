@@ -23,7 +23,6 @@ from agent_logger.web.sessions import HITS, LONGEST_QUERY
 from agent_logger.web.shown import hidden_bytes
 from agent_logger.web.site import site_of
 from agent_logger.web.tables import csv_of
-from agent_logger.web.tree import node_of
 
 V1 = "/api/v1"
 
@@ -126,8 +125,8 @@ async def _call(request: Request, _wanted: Wanted) -> Page:
 
 async def _tree(request: Request, wanted: Wanted) -> Page:
     book = await book_of(request)
-    root = await site_of(request).archive.ask(lambda catalog: node_of(catalog.sessions(), book.summary))
-    return _page(items.BranchItem.all_of(root), wanted)
+    root = await site_of(request).archive.ask(lambda catalog: catalog.tree(book.summary.id))
+    return _page(items.BranchItem.all_of(root) if root else [], wanted)
 
 
 async def _usage(request: Request, wanted: Wanted) -> Page:

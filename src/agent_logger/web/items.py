@@ -9,11 +9,11 @@ from agent_logger.catalog.calls import WireCall
 from agent_logger.catalog.ledger import LedgerRow
 from agent_logger.catalog.summary import Hit, SessionSummary
 from agent_logger.catalog.totals import Total
+from agent_logger.catalog.tree import SessionNode
 from agent_logger.session import Block, Cost, Exchange, Turn, Usage
 from agent_logger.web.book import Book
 from agent_logger.web.sessions import hit_url
 from agent_logger.web.site import session_url
-from agent_logger.web.tree import Node
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):
@@ -331,27 +331,32 @@ class CallBody(Item, frozen=True, kw_only=True):
 
 
 class BranchItem(Item, frozen=True, kw_only=True):
-    """A session and what it was forked from."""
+    """A session among its forks."""
 
     id: str
-    parent: str | None
-    depth: int
+    depth: int  # 0 for the one that all come from
     title: str | None
-    turns: int | None
+    agent: str | None
+    started: datetime | None
+    turns: int
+    agents: int  # that it started
     cost_usd: float | None
+    live: bool
 
     @classmethod
-    def all_of(cls, node: Node, depth: int = 0) -> "list[BranchItem]":
-        it = node.summary
+    def all_of(cls, node: SessionNode, depth: int = 0) -> "list[BranchItem]":
         own = cls(
             id=node.id,
-            parent=it.parent if it else None,
             depth=depth,
-            title=it.title if it else None,
-            turns=it.turns if it else None,
-            cost_usd=it.cost.usd if it else None,
+            title=node.title,
+            agent=node.agent,
+            started=node.started,
+            turns=node.turns,
+            agents=len(node.agents),
+            cost_usd=node.cost_usd,
+            live=node.live,
         )
-        return [own, *(branch for child in node.children for branch in cls.all_of(child, depth + 1))]
+        return [own, *(branch for fork in node.forks for branch in cls.all_of(fork, depth + 1))]
 
 
 class ProxyItem(Item, frozen=True, kw_only=True):

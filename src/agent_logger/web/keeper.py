@@ -15,6 +15,7 @@ from agent_logger.errors import AgentLoggerError
 
 SECONDS = 1.0  # between two looks at all files
 PATIENCE_SECONDS = 30.0  # without anybody looking, until it rests
+INDEX_SECONDS = 5.0  # of filling the search index, until the files are looked at again
 BREATH_SECONDS = 0.002  # after each file that is read, for those who look meanwhile
 
 log = logging.getLogger("agent_logger.web")
@@ -76,6 +77,7 @@ class Keeper:
         self.ready.set()
         catalog.read_details(progress=self._progress)
         self.version = catalog.version
+        catalog.index(self._progress, seconds=INDEX_SECONDS)
 
     def _progress(self, done: int, total: int) -> None:
         self.done, self.total = done, total

@@ -3,12 +3,14 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from urllib.parse import urlencode
 
 from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
 from agent_logger.catalog.catalog import Catalog
+from agent_logger.catalog.search import Coverage
 from agent_logger.catalog.summary import Hit, SessionSummary
 from agent_logger.store.places import AGENT_PLACES
 from agent_logger.web import shown
@@ -16,7 +18,7 @@ from agent_logger.web.filters import Wanted
 from agent_logger.web.site import session_url, site_of
 
 AGENTS = tuple(place.agent for place in AGENT_PLACES)
-HITS = 50
+HITS = 24
 LONGEST_QUERY = 200
 
 
@@ -55,7 +57,7 @@ class Found:
 async def search(request: Request) -> Response:
     site = site_of(request)
     words = request.query_params.get("q", "").strip()[:LONGEST_QUERY]
-    hits = await site.archive.ask(lambda catalog: catalog.search(words, limit=HITS)) if words else []
+    hits, coverage = await site.archive.ask(lambda catalog: _found(catalog, words))
     template = "_hits.html" if "part" in request.query_params else "search.html"
     return site.render(
         request,
@@ -64,8 +66,13 @@ async def search(request: Request) -> Response:
         found=by_session(hits),
         link=hit_url,
         marked=marked,
-        data=f"/api/v1/search?q={words}" if words else None,
+        coverage=coverage,
+        data=f"/api/v1/search?{urlencode({'q': words})}" if words else None,
     )
+
+
+def _found(catalog: Catalog, words: str) -> tuple[Sequence[Hit], Coverage]:
+    return (catalog.search(words, limit=HITS) if words else []), catalog.coverage
 
 
 def by_session(hits: Iterable[Hit]) -> list[Found]:

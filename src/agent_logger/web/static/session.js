@@ -160,11 +160,12 @@ addEventListener("scroll", () => {
 
 let renewing = Promise.resolve();
 async function renew() {
-  const all = [...conversation.querySelectorAll(":scope > .exchange")];
-  const last = all.at(-1);
-  if (!last) { location.reload(); return; }
+  const id = [...conversation.querySelectorAll(":scope > .exchange")].at(-1)?.id;
+  if (!id) { location.reload(); return; }
+  await loading.get(id); // else it would be put in the place of one that is gone
+  const last = document.getElementById(id);
   const opened = new Set([...last.querySelectorAll(".turn")].filter(it => it.querySelector("details[open]")).map(it => it.id));
-  const fresh = parse(await get(`${url}/rest/${last.id.replace("part-", "")}`));
+  const fresh = parse(await get(`${url}/rest/${id.replace("part-", "")}`));
   for (const id of opened) fresh.getElementById?.(id)?.querySelectorAll("details.tool:not([data-src]), details.thought").forEach(it => { it.open = true; });
   const before = conversation.querySelectorAll(".turn").length;
   last.replaceWith(fresh);

@@ -1,0 +1,85 @@
+"""Getting rid of a session: what we have written of it is deleted, and a tombstone says that it does not come back.
+
+Files of agents are only ever read. They stay, and are not shown.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_logger.catalog.found import Found
+from agent_logger.errors import StoreError
+from agent_logger.store import platform
+from agent_logger.store.archived import copies_of
+from agent_logger.store.facts import bury, tombstones
+from agent_logger.store.parts import PartFile, part_of, parts_of
+from agent_logger.store.remove import remove_folder, remove_session
+
+
+@dataclass(frozen=True, slots=True)
+class OwnFiles:
+    """A log of ours, or the copy of an agent's file."""
+
+    path: Path  # the first of a log
+    size: int
+    log: PartFile | None  # none for a copy
+
+
+def own_files(home: Path, sources: Iterable[Found]) -> list[OwnFiles]:
+    found: dict[Path, OwnFiles] = {}
+    for it in sources:
+        path = Path(it.path)
+        if it.agent is None:
+            found[path] = OwnFiles(path, it.size, PartFile(path.parent, it.name))
+        for copy in copies_of(home, it.name) if it.agent else ():
+            found[copy] = OwnFiles(copy, _size(copy), None)
+    return list(found.values())
+
+
+def remove_files(home: Path, session: str, ours: Sequence[OwnFiles]) -> None:
+    """The tombstone first, with what is to be deleted: after a crash the next removal goes on from it. Raises
+    `StoreError` if one of them is being written to, and `OSError`."""
+    for it in ours:
+        if it.log and _is_owned(it.log):
+            raise StoreError(f"{it.path} is being written to; stop the recording first")
+    bury(home, session, [it.path for it in ours])
+    for it in ours:
+        _remove(it.path, it.log)
+    for path, log in _left_behind(home):
+        _remove(path, log)
+
+
+def _left_behind(home: Path) -> Iterator[tuple[Path, PartFile | None]]:
+    for path in (Path(path) for stone in tombstones(home).values() for path in stone.paths):
+        log = None if home / "archive" in path.parents else part_of(path)
+        if path.exists() or (log and parts_of(log.folder, log.name)):
+            yield path, log
+
+
+def _remove(path: Path, log: PartFile | None) -> None:
+    if log:
+        remove_session(log)
+        return
+    path.unlink(missing_ok=True)
+    remove_folder(path.parent, path.name.partition(".jsonl")[0])  # of sub-agents
+
+
+def _is_owned(log: PartFile) -> bool:
+    """Whether a process has it open to append to."""
+    for part in parts_of(log.folder, log.name):
+        with suppress(OSError, platform.NoLocksError):
+            held = platform.open_file(part.path)
+            try:
+                if not platform.lock(held):
+                    return True
+            finally:
+                held.close()
+    return False
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

@@ -1,0 +1,83 @@
+"""`agent-logger prune`: get rid of what is old or large."""
+
+import re
+from datetime import datetime, timedelta
+
+import click
+
+from agent_logger import config
+from agent_logger.cli import output
+from agent_logger.cli.rm import tell, told_of
+from agent_logger.cli.scanning import opened
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT]?)B?", re.IGNORECASE)
+_UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
+_AGE = re.compile(r"(\d{1,5})\s*(d|day|w|week|m|month|y|year)s?")
+_DAYS = {"d": 1, "w": 7, "m": 30, "y": 365}
+
+
+class Age(click.ParamType[timedelta]):
+    name = "age"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        found = _AGE.fullmatch(str(value).strip().lower())
+        if found is None:
+            self.fail(f"{value!r} is no age: say 90d, 12w, 6m or 1y", param, ctx)
+        return timedelta(days=int(found[1]) * _DAYS[found[2][0]])
+
+
+class Size(click.ParamType[int]):
+    name = "size"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        found = _SIZE.fullmatch(str(value).strip())
+        if found is None:
+            self.fail(f"{value!r} is no size: say 500MB or 2GB", param, ctx)
+        return round(float(found[1]) * _UNITS[found[2].lower()])
+
+
+@click.command()
+@click.option("--older-than", type=Age(), help="Not active for this long: 90d, 12w, 6m, 1y.")
+@click.option("--larger-than", type=Size(), help="With more than this recorded: 500MB, 2GB.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be deleted.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/rm.json).")
+@config.settings_options()
+def command(
+    settings: config.Settings,
+    older_than: timedelta | None,
+    larger_than: int | None,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Delete what was recorded of sessions that are old or large, as `rm` does.
+
+    With both options, only what is old and large. Sessions of which nothing was recorded here, which only an
+    agent's own files tell of, are left alone; so are those that are being written to.
+
+    \b
+    Examples:
+      agent-logger prune --older-than 90d --dry-run
+      agent-logger prune --larger-than 1GB
+    """
+    from agent_logger.catalog.summary import Filter
+
+    if older_than is None and larger_than is None:
+        raise click.UsageError("say what is to go: --older-than, --larger-than")
+    before = datetime.now().astimezone() - older_than if older_than else None
+    with opened(settings) as catalog:
+        old = [
+            it
+            for it in catalog.sessions(Filter(until=before))
+            if not it.live and (before is None or (it.ended or it.started or before) < before)
+        ]
+        told = [
+            it
+            for session in old
+            if (it := told_of(catalog, session.id)).paths and it.bytes > (larger_than or 0)
+        ]
+        for it in told if not dry_run else ():
+            catalog.remove(it.session)
+    tell(told, dry_run=dry_run, as_json=as_json)
+    if not as_json:
+        word = "would be freed" if dry_run else "freed"
+        output.echo(f"{len(told)} sessions, {sum(it.bytes for it in told) / 1e6:,.1f} MB {word}")

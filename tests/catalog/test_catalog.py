@@ -1,0 +1,364 @@
+"""The catalog: right, whoever asks and whenever; and no more work than what has changed."""
+
+import json
+import os
+import random
+import shutil
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from _corpus import Session as Made
+from _corpus import fill, write
+from agent_logger import Catalog, Filter
+from agent_logger.catalog.metrics import count_tool_calls, tool_calls
+from agent_logger.catalog.questions import Order
+from agent_logger.catalog.totals import By, total, totals
+from agent_logger.session import Usage
+from agent_logger.store.facts import know_folder
+from agent_logger.store.parts import PartFile
+from agent_logger.store.seal import seal
+from tests.catalog.catalogs import ID, all_of, assistant, claude_file, made_anew, tool, user
+from tests.catalog.test_corpus import ccusage
+from tests.store.wire_logs import calls, own, start
+from tests.store.wire_logs import write as write_log
+
+ONE, TWO = ID.format(1), ID.format(2)
+
+
+@pytest.fixture
+def kept(home: Path) -> Path:
+    return home / ".agent-logger"
+
+
+@pytest.fixture
+def catalog(kept: Path) -> Catalog:
+    return Catalog.open(kept)
+
+
+def truth(sessions: list[Made]) -> Usage:
+    unique = {it.message_id: it.usage for session in sessions for it in session.responses if it.usage}
+    return sum(unique.values(), Usage())
+
+
+# ---------------------------------------------------------------- numbers
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_totals_are_the_truth_cold_warm_and_by_every_key(home: Path, catalog: Catalog, seed: int) -> None:
+    sessions = fill(home / ".claude", 2, seed)
+    for asked in (catalog, catalog, Catalog.open(catalog.home)):
+        assert asked.total().usage == truth(sessions)
+        rows = list(asked.ledger())
+        assert len(rows) == asked.total().responses == len({row.message_id for row in rows})
+        for by in get_args(By):
+            sums = asked.usage(by, zone=UTC)
+            assert sum((it.usage for it in sums.values()), Usage()) == truth(sessions), by
+            assert sum(it.cost.nano_usd or 0 for it in sums.values()) == asked.total().cost.nano_usd
+            if by != "tool":
+                assert sums == totals(rows, by, UTC)
+        assert sum((it.usage for it in asked.sessions()), Usage()) == truth(sessions)
+    assert total(rows) == catalog.total()
+
+
+@pytest.mark.needs("ccusage")
+def test_tokens_are_those_that_ccusage_tells(home: Path, catalog: Catalog) -> None:
+    fill(home / ".claude", 2, 3)
+    theirs = ccusage(home / ".claude")
+    for asked in (catalog, Catalog.open(catalog.home)):
+        ours = asked.usage("model")
+        for model in {model for _, model in theirs}:
+            tokens = [
+                sum(it)
+                for it in zip(*(told for (_, it), (told, _) in theirs.items() if it == model), strict=True)
+            ]
+            usage = ours[model].usage
+            assert tokens == [
+                usage.input_tokens,
+                usage.output_tokens,
+                usage.cache_read_tokens,
+                usage.cache_write_tokens,
+            ]
+
+
+@pytest.mark.parametrize(("original", "copy"), [(ONE, TWO), (TWO, ONE)])
+def test_a_fork_has_a_parent_and_pays_only_for_what_is_new(
+    home: Path, catalog: Catalog, original: str, copy: str
+) -> None:
+    """Whatever they are called: the copies have the times of what they were made of."""
+    lines = [user(1, "begin", "x"), assistant(2, "yes", "x"), user(3, "more", "x"), assistant(4, "no", "x")]
+    claude_file(home, original, [{**it, "sessionId": original} for it in lines])
+    claude_file(home, copy, [{**it, "sessionId": copy} for it in lines] + [assistant(9, "other", copy)])
+    fork, parent = catalog.sessions()
+    assert (fork.id, fork.parent, fork.turns, fork.usage.output_tokens) == (copy, original, 1, 109)
+    assert (parent.parent, parent.turns, parent.exchanges) == (None, 2, 2)
+    assert [row.session for row in catalog.counted_elsewhere(copy)] == [original, original]
+    (home / ".claude/projects/-p-shop" / f"{original}.jsonl").unlink()
+    catalog.refresh()
+    (left,) = catalog.sessions()
+    assert (left.id, left.parent, left.turns) == (copy, None, 3), "what it had copied is its own now"
+
+
+def test_a_session_that_the_wire_and_a_transcript_saw_is_one(
+    home: Path, kept: Path, catalog: Catalog
+) -> None:
+    from tests.formats.wire_records import talk
+
+    spoken = talk("claude-cli/2.1.325/multi_input_replay")
+    folder = home / "logs" / "anthropic"
+    write_log(folder, "log", spoken.records())
+    know_folder(kept, home / "logs")
+    (seen,) = catalog.sessions()
+    assert seen.witnesses == {"wire"}
+    assert seen.id == spoken.client_id
+    data = Path(__file__).parents[1] / "data/claude-cli/2.1.325/multi_input_replay"
+    (file,) = data.rglob(f"{spoken.client_id}.jsonl")
+    path = home / ".claude" / "projects" / "-p" / file.name
+    path.parent.mkdir(parents=True)
+    shutil.copy(file, path)
+    catalog.refresh()
+    (both,) = catalog.sessions()
+    assert both.witnesses == {"wire", "transcript"}
+    assert set(both.paths) == {path, folder / "log.jsonl"}
+    assert (both.usage, both.turns) == (seen.usage, seen.turns)
+    session = catalog.session(seen.id)
+    assert session and session.witnesses == {"wire", "transcript"}
+    assert catalog.calls(seen.id)
+
+
+def test_a_branch_without_a_clients_id_is_a_session_with_a_parent(
+    home: Path, kept: Path, catalog: Catalog
+) -> None:
+    folder = home / "logs" / "anthropic"
+    write_log(folder, "log_b1", own("log_b1", "log", 1, 3))
+    write_log(folder, "log", [start("log"), *calls(1, 2)])
+    know_folder(kept, home / "logs")
+    assert {it.id: (it.parent, it.turns) for it in catalog.sessions()} == {
+        "log": (None, 2),
+        "log_b1": ("log", 1),
+    }
+    before = all_of(catalog)
+    assert seal(PartFile(folder, "log"))
+    after = all_of(catalog)
+    assert after.ledger == before.ledger
+    assert [it.usage for it in after.sessions] == [it.usage for it in before.sessions]
+
+
+def test_tool_calls_are_counted_as_they_are_listed(home: Path, catalog: Catalog) -> None:
+    fill(home / ".claude", 1, 4)
+    claude_file(home, ONE, tool(1, ONE, "Bash", {"command": "ls"}, "no", failed=True))
+    for it in catalog.sessions():
+        session = catalog.session(it.id)
+        assert session
+        calls = list(tool_calls(session))
+        assert count_tool_calls(session) == (len(calls), sum(call.is_error for call in calls))
+        assert (it.tool_calls, it.errors) == count_tool_calls(session)
+    summary = catalog.summary(ONE)
+    assert summary and summary.errors == 1
+
+
+# ---------------------------------------------------------------- work
+
+
+def test_what_is_unchanged_is_not_opened(home: Path, catalog: Catalog) -> None:
+    fill(home / ".claude", 2)
+    first = catalog.refresh()
+    assert first.changed == first.sources > 10
+    assert first.bytes_read >= 2e6
+    catalog.index()
+    for asked in (catalog, Catalog.open(catalog.home)):
+        done = asked.refresh()
+        assert (done.changed, done.files_opened, done.bytes_read) == (0, 0, 0)
+        assert asked.index()
+        assert len(asked.sessions()) == first.sources
+        assert asked.refresh().files_opened == 0
+
+
+def test_a_line_more_is_read_on_with_a_few_bytes_however_long_the_file_is(
+    home: Path, catalog: Catalog
+) -> None:
+    long = [assistant(number, "word " * 400, ONE) for number in range(1, 800)]
+    path = claude_file(home, ONE, long)
+    fill(home / ".claude", 1)
+    catalog.refresh()
+    assert path.stat().st_size > 1_500_000
+    line = [assistant(800, "one more", ONE)]
+    claude_file(home, ONE, line)
+    done = catalog.refresh()
+    assert (done.changed, done.files_opened) == (1, 2)
+    assert done.bytes_read <= len(json.dumps(line)) + 10
+    summary = catalog.summary(ONE)
+    assert summary and summary.turns == 800
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_was_read_piece_by_piece_is_what_is_read_at_once(home: Path, tmp_path: Path, seed: int) -> None:
+    """Cut anywhere, also within a line, and read in between."""
+    rng = random.Random(seed)
+    made = tmp_path / "made"
+    fill(made, 0.3, seed)
+    whole = {path: path.read_bytes() for path in sorted(made.rglob("*.jsonl"))}
+    cuts = {
+        path: [*sorted(rng.randrange(len(data)) for _ in range(4)), len(data)] for path, data in whole.items()
+    }
+    catalog = Catalog.open(home / ".agent-logger")
+    for step in range(5):
+        for path, data in whole.items():
+            target = home / ".claude" / path.relative_to(made)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with target.open("ab") as file:
+                file.write(data[cuts[path][step - 1] if step else 0 : cuts[path][step]])
+        catalog.refresh()
+        if step % 2:
+            catalog.index()
+    assert all_of(catalog) == all_of(made_anew(catalog.home, tmp_path / "anew"))
+
+
+def test_a_file_that_was_written_anew_or_cut_is_read_anew(home: Path, catalog: Catalog) -> None:
+    path = claude_file(home, ONE, [assistant(number, "one", ONE) for number in range(1, 9)])
+    assert catalog.total().responses == 8
+    lines = path.read_bytes().split(b"\n")
+    path.write_bytes(b"\n".join(lines[:3]) + b"\n")
+    catalog.refresh()
+    assert catalog.total().responses == 3
+    path.write_bytes(b"")
+    claude_file(home, ONE, [assistant(number, "two", ONE) for number in range(20, 40)])
+    catalog.refresh()
+    assert {row.message_id for row in catalog.ledger()} == {
+        f"msg_01{number:022d}" for number in range(20, 40)
+    }
+
+
+def test_the_version_is_another_one_after_a_change_and_the_same_without(home: Path, catalog: Catalog) -> None:
+    claude_file(home, ONE, [assistant(1, "one", ONE)])
+    catalog.sessions()
+    version = catalog.version
+    catalog.refresh()
+    catalog.sessions()
+    assert catalog.version == version
+    claude_file(home, ONE, [assistant(2, "two", ONE)])
+    with Catalog.open(catalog.home) as other:
+        other.refresh()
+    assert catalog.version > version
+
+
+# ---------------------------------------------------------------- questions
+
+
+FILTERS: list[tuple[Filter, set[str]]] = [
+    (Filter(), {ONE, TWO}),
+    (Filter(project="SHOP"), {ONE}),
+    (Filter(model="haiku"), {ONE, TWO}),
+    (Filter(model="opus"), set()),
+    (Filter(title="timer"), {ONE}),
+    (Filter(agent="codex"), set()),
+    (Filter(since=datetime(2026, 11, 15, 0, 1, tzinfo=UTC)), {TWO}),
+    (Filter(until=datetime(2026, 11, 15, 0, 1, tzinfo=UTC)), {ONE}),
+    (Filter(min_cost_usd=0.0007), {TWO}),
+    (Filter(witness="wire"), set()),
+    (Filter(witness="transcript"), {ONE, TWO}),
+    (Filter(project="%"), set()),
+    (Filter(title="' OR 1=1 --"), set()),
+]
+
+
+@pytest.mark.parametrize(("wanted", "found"), FILTERS)
+def test_sessions_can_be_asked_for_by_what_they_are(
+    home: Path, catalog: Catalog, wanted: Filter, found: set[str]
+) -> None:
+    claude_file(home, ONE, [user(1, "Fix the Timer", ONE), assistant(2, "yes", ONE)])
+    claude_file(
+        home,
+        TWO,
+        [{**user(100, "Größe", TWO), "cwd": "/p/other"}, {**assistant(101, "no", TWO), "cwd": "/p/other"}],
+    )
+    assert {it.id for it in catalog.sessions(wanted)} == found
+    assert catalog.count(wanted) == len(found)
+
+
+def test_the_order_and_the_page_can_be_chosen(home: Path, catalog: Catalog) -> None:
+    fill(home / ".claude", 1)
+    keys: dict[Order, Callable[..., float]] = {
+        "cost": lambda it: it.cost.nano_usd or 0,
+        "turns": lambda it: it.turns,
+        "exchanges": lambda it: it.exchanges,
+        "started": lambda it: it.started.timestamp(),
+        "active": lambda it: it.ended.timestamp(),
+    }
+    for order, key in keys.items():
+        values = [key(it) for it in catalog.sessions(order=order)]
+        assert values == sorted(values, reverse=True), order
+    every = [it.id for it in catalog.sessions()]
+    assert [it.id for it in catalog.sessions(limit=3, offset=2)] == every[2:5]
+
+
+def test_a_session_is_called_by_its_id_a_beginning_of_it_or_its_path(home: Path, catalog: Catalog) -> None:
+    path = claude_file(home, ONE, [user(1, "one", ONE)])
+    claude_file(home, TWO, [user(1, "two", TWO)])
+    assert catalog.called(ONE) == catalog.called("00000001") == catalog.called(str(path)) == [ONE]
+    assert sorted(catalog.called("0000000")) == [ONE, TWO]
+    assert catalog.called("") == catalog.called("%") == catalog.called("nobody") == []
+    session = catalog.session("00000001")
+    assert session and session.id == ONE
+    assert catalog.session("0000000") is None
+
+
+def test_what_is_written_to_now_is_live(home: Path, catalog: Catalog) -> None:
+    old = claude_file(home, ONE, [user(1, "one", ONE)])
+    claude_file(home, TWO, [user(1, "two", TWO)])
+    before = (datetime.now(UTC) - timedelta(hours=1)).timestamp()
+    os.utime(old, (before, before))
+    assert [it.id for it in catalog.sessions(Filter(live=True))] == [TWO]
+
+
+def test_readers_are_not_blocked_by_whoever_writes(home: Path, catalog: Catalog) -> None:
+    fill(home / ".claude", 1)
+    catalog.index()
+    ended, failures = threading.Event(), []
+
+    def ask() -> None:
+        with Catalog.open(catalog.home) as other:
+            while not ended.is_set():
+                try:
+                    assert other.sessions(limit=3)
+                    other.search("and")
+                except Exception as error:
+                    failures.append(error)
+
+    readers = [threading.Thread(target=ask) for _ in range(2)]
+    for it in readers:
+        it.start()
+    for number in range(20):
+        claude_file(home, ONE, [assistant(number + 1, "word " * 50, ONE)])
+        catalog.refresh()
+        catalog.index()
+    ended.set()
+    for it in readers:
+        it.join()
+    assert not failures
+    assert catalog.problem is None
+
+
+def test_a_corpus_is_found_by_its_own_truth_after_every_file(home: Path, catalog: Catalog) -> None:
+    sessions = fill(home / "elsewhere", 0.5, 9)
+    for count, session in enumerate(sessions, 1):
+        write(session, home / ".claude")
+        catalog.refresh()
+        assert catalog.total().usage == truth(sessions[:count])
+
+
+def test_names_that_are_no_unicode_are_listed_too(home: Path, catalog: Catalog) -> None:
+    folder = os.fsencode(home / ".claude" / "projects") + b"/-p-\xff\xfe"
+    os.makedirs(folder)
+    path = folder + b"/" + ONE.encode() + b".jsonl"
+    Path(os.fsdecode(path)).write_text(json.dumps({**assistant(1, "one", ONE), "cwd": "/p/\ud800"}) + "\n")
+    (it,) = catalog.sessions()
+    assert [os.fsencode(found) for found in it.paths] == [path]
+    assert catalog.session(ONE)
+    assert catalog.refresh().files_opened == 0
+    assert catalog.called(os.fsdecode(path)) == [ONE]
+    assert [hit.session for hit in catalog.search("one")] == [ONE]

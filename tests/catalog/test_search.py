@@ -1,0 +1,223 @@
+"""Search: what is there is found, at its place; what is not there is not; whatever is typed."""
+
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_logger import Catalog, Filter, Hit
+from agent_logger.catalog import background, text_index
+from agent_logger.catalog.query import read
+from agent_logger.store.facts import know_folder
+from tests.catalog.catalogs import ID, assistant, claude_file, tool, user
+from tests.catalog.hostile import TYPED
+from tests.store.wire_logs import calls, start
+from tests.store.wire_logs import write as write_log
+
+ONE, TWO = ID.format(1), ID.format(2)
+KEY = "sk-ant-api03-" + "Qz7" * 20
+
+
+@pytest.fixture
+def catalog(home: Path) -> Catalog:
+    claude_file(
+        home,
+        ONE,
+        [
+            user(1, "Fix the login timer, please", ONE),
+            *tool(2, ONE, "Bash", {"command": "pytest -k timer"}, "connection refused by host", failed=True),
+            *tool(4, ONE, "Read", {"file_path": "/p/shop/src/login.py"}, "def login(user): pass"),
+            assistant(6, "The timer was never started. Größe café", ONE),
+        ],
+    )
+    claude_file(
+        home,
+        TWO,
+        [
+            {**user(50, f"host of the other shop, the key is {KEY}", TWO), "cwd": "/p/other"},
+            {**assistant(51, "refused: connection to host", TWO), "cwd": "/p/other"},
+        ],
+        "-p-other",
+    )
+    return Catalog.open(home / ".agent-logger")
+
+
+def found(catalog: Catalog, typed: str) -> list[tuple[str, int | None]]:
+    return sorted({(it.session[7], it.turn) for it in catalog.search(typed)}, key=str)
+
+
+QUERIES = [
+    ("timer", [("1", 0), ("1", 2), ("1", None)]),
+    ("TIMER", [("1", 0), ("1", 2), ("1", None)]),
+    ("timer login", [("1", None)]),
+    ('"connection refused"', [("1", 0)]),
+    ("connection refused", [("1", 0), ("2", 0)]),
+    ("start*", [("1", 2)]),
+    ("start", []),
+    ("timer tool:Bash", [("1", 0)]),
+    ("tool:bash", [("1", 0)]),
+    ("tool:Read timer", []),
+    ("file:login.py", [("1", 1)]),
+    ("file:src/login.py", [("1", 1)]),
+    ("file:logout.py", []),
+    ("is:error", [("1", 0)]),
+    ("is:error refused", [("1", 0)]),
+    ("is:error timer project:other", []),
+    ("host project:other", [("2", 0), ("2", None)]),
+    ("host agent:codex", []),
+    ("host agent:Claude-Code", [("1", 0), ("2", 0), ("2", None)]),
+    ("größe", [("1", 2)]),
+    ("cafe", [("1", 2)]),
+    ("nothing-of-this", []),
+    ("timer AND login", []),
+    ("", []),
+]
+
+
+@pytest.mark.parametrize(("typed", "places"), QUERIES)
+def test_words_are_found_where_they_stand(
+    catalog: Catalog, typed: str, places: list[tuple[str, int | None]]
+) -> None:
+    assert found(catalog, typed) == places
+
+
+def test_a_hit_is_the_place_to_open_and_the_text_around_the_words(catalog: Catalog) -> None:
+    (hit,) = catalog.search('"connection refused"')
+    assert (hit.session, hit.title, hit.exchange, hit.turn) == (ONE, "Fix the login timer, please", 1, 0)
+    session = catalog.session(hit.session)
+    assert session and hit.turn is not None
+    assert "connection refused by host" in [block.text for block in session.turns[hit.turn].blocks]
+    assert [hit.snippet[low:high] for low, high in hit.marks] == ["connection refused"]
+    typed = next(it for it in catalog.search("login timer") if it.turn is None)
+    assert (typed.kind, typed.snippet) == ("input", "Fix the login timer, please")
+    assert [typed.snippet[low:high] for low, high in typed.marks] == ["login", "timer"]
+
+
+def test_keys_are_neither_found_nor_shown(catalog: Catalog) -> None:
+    assert catalog.search("Qz7Qz7*") == catalog.search(KEY) == []
+    (hit,) = catalog.search('"the key is"')
+    assert "Qz7Qz7" not in hit.snippet
+    assert KEY.encode() not in (catalog.home / "catalog-text.db").read_bytes()
+    for path in catalog.home.glob("catalog*"):
+        assert b"qz7qz7" not in path.read_bytes().lower(), path
+
+
+def test_whatever_is_typed_is_words(catalog: Catalog) -> None:
+    assert len(set(TYPED)) >= 200
+    every = {(it.session, it.turn, it.kind) for it in _all(catalog)}
+    for typed in TYPED:
+        hits = catalog.search(typed, limit=1000)
+        assert {(it.session, it.turn, it.kind) for it in hits} <= every, typed
+        words = [it.strip('"*').lower() for it in read(typed).match if " : " not in it]
+        for hit in hits:  # no extra row: each has every word that was asked for
+            text = _text_of(catalog, hit).lower()
+            assert all(word.split(" ")[0] in text for word in words if word.isascii()), typed
+        for wanted in (Filter(title=typed), Filter(project=typed), Filter(model=typed), Filter(agent=typed)):
+            assert len(catalog.sessions(wanted)) <= 2
+        assert catalog.called(typed) == [] or typed == "0"
+    assert len(catalog.sessions()) == 2
+
+
+def _all(catalog: Catalog) -> list[Hit]:
+    return [hit for word in ("timer", "host", "refused", "login") for hit in catalog.search(word, limit=1000)]
+
+
+def _text_of(catalog: Catalog, hit: Hit) -> str:
+    session = catalog.session(hit.session)
+    assert session
+    if hit.turn is None:
+        return session.exchanges[hit.exchange - 1].user_input or ""
+    return " ".join(f"{it.text} {it.input}" for it in session.turns[hit.turn].blocks)
+
+
+@given(st.text())
+def test_a_query_is_always_one_that_the_index_understands(typed: str) -> None:
+    asked = read(typed)
+    assert all('"' in it for it in asked.match)
+    assert "\0" not in " ".join(asked.match)
+
+
+def test_a_text_that_is_new_is_added_and_the_others_stay(home: Path, catalog: Catalog) -> None:
+    catalog.index()
+    rows = catalog._text_database().execute("SELECT id, hash FROM texts ORDER BY id").fetchall()
+    claude_file(home, ONE, [assistant(9, "and a zebra", ONE)])
+    catalog.refresh()
+    assert found(catalog, "zebra") == [("1", 3)]
+    after = catalog._text_database().execute("SELECT id, hash FROM texts ORDER BY id").fetchall()
+    assert after[: len(rows)] == rows
+    assert len(after) == len(rows) + 1
+
+
+def test_what_is_gone_is_not_found_and_a_shard_that_is_dead_by_a_fifth_is_made_anew(
+    home: Path, catalog: Catalog
+) -> None:
+    assert found(catalog, "host")
+    (home / ".claude/projects/-p-other" / f"{TWO}.jsonl").unlink()
+    catalog.refresh()
+    assert found(catalog, "shop project:other") == found(catalog, '"other shop"') == []
+    assert found(catalog, "timer") == [("1", 0), ("1", 2), ("1", None)]
+    shards = catalog._text_database().execute("SELECT rows, dead FROM shards").fetchall()
+    assert shards == [(4, 0)]
+
+
+def test_many_shards_are_searched_as_one(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_index, "SHARD_TEXT_BYTES", 10)
+    monkeypatch.setattr("agent_logger.catalog.search.BATCH_BYTES", 1)
+    catalog.index()
+    assert len(catalog._text_database().execute("SELECT id FROM shards").fetchall()) == 2
+    for typed, places in QUERIES:
+        assert found(catalog, typed) == places, typed
+
+
+def test_the_newer_of_equals_comes_first(home: Path, catalog: Catalog) -> None:
+    lines = [assistant(number, "the same zebra", ID.format(9)) for number in (60, 7000, 3600)]
+    claude_file(home, ID.format(9), lines)
+    times = [hit.at for hit in catalog.search("zebra") if hit.at]
+    assert len(times) == 3
+    assert times == sorted(times, reverse=True)
+
+
+def test_what_only_the_wire_saw_is_found_too(home: Path, catalog: Catalog) -> None:
+    write_log(home / "logs" / "anthropic", "log", [start("log"), *calls(1, 2)])
+    know_folder(catalog.home, home / "logs")
+    (hit,) = [it for it in catalog.search("banana") if it.kind == "input"]
+    assert hit.session == "log"
+    assert "BANANA" in hit.snippet
+
+
+def test_a_search_says_how_far_it_has_come_and_leaves_what_another_process_does(
+    home: Path, catalog: Catalog
+) -> None:
+    catalog.refresh()
+    assert catalog.coverage.done == 0 < catalog.coverage.total
+    with background.indexing(catalog.home) as mine:
+        assert mine
+        assert not catalog.index()
+        assert catalog.search("timer") == []
+        assert catalog.coverage.done == 0
+    assert catalog.index()
+    assert catalog.coverage.is_whole
+    assert found(catalog, "timer")
+    claude_file(home, TWO, [assistant(60, "more", TWO)], "-p-other")
+    catalog.refresh()
+    assert catalog.coverage.done < catalog.coverage.total
+
+
+def test_the_index_is_filled_by_a_process_of_its_own(catalog: Catalog) -> None:
+    catalog.refresh()
+    assert background.start(catalog.home)
+    until = time.monotonic() + 60
+    while not catalog.coverage.is_whole and time.monotonic() < until:
+        time.sleep(0.05)
+    assert catalog.coverage.is_whole
+
+
+def test_a_lot_of_time_is_not_spent_at_once(home: Path, catalog: Catalog) -> None:
+    for number in range(20, 60):
+        claude_file(home, ID.format(number), [assistant(number, "word " * 1000, ID.format(number))])
+    catalog.refresh()
+    assert not catalog.index(seconds=0)
+    assert 0 < catalog.coverage.done < catalog.coverage.total
+    assert catalog.index()

@@ -1,0 +1,172 @@
+"""The same for programs: JSON that fits its own description, CSV that is harmless, pages that leave nothing out."""
+
+import csv
+import io
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_logger.web.filters import Wanted
+from agent_logger.web.tables import FORMULA, harmless
+from tests.clients import ROOT
+from tests.web import homes
+from tests.web.pages import Page, showing
+
+SCHEMATHESIS = ROOT / ".venv/bin/schemathesis"
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    home = tmp_path_factory.mktemp("home")
+    homes.real_sessions(home)
+    homes.demo(home)
+    with showing(home) as page:
+        yield page
+
+
+@pytest.fixture(scope="module")
+def cookie(page: Page) -> str:
+    return page.cookie()
+
+
+def told(page: Page, cookie: str, path: str) -> Any:
+    answer = page.ask(f"/api/v1{path}", cookie=cookie)
+    assert (answer.status, answer.headers["content-type"]) == (200, "application/json"), answer.text[:300]
+    return json.loads(answer.body)
+
+
+@pytest.fixture(scope="module")
+def document(page: Page, cookie: str) -> Any:
+    return told(page, cookie, "/openapi.json")
+
+
+@pytest.fixture(scope="module")
+def demo(page: Page, cookie: str) -> Any:
+    (session,) = told(page, cookie, "/sessions?project=tea-timer")["items"]
+    return session
+
+
+def test_every_answer_is_what_the_document_says(page: Page, cookie: str, document: Any, demo: Any) -> None:
+    call = told(page, cookie, f"/sessions/{demo['id']}/calls")["items"][1]["call"]
+    assert len(document["paths"]) == 12
+    for path, operations in document["paths"].items():
+        schema = operations["get"]["responses"]["200"]["content"]["application/json"]["schema"]
+        asked = path.removeprefix("/api/v1").format(session_id=demo["id"], call=call)
+        answer = told(page, cookie, f"{asked}?q=timer&since=2026-01-01")
+        validator = pytest.importorskip("jsonschema").Draft202012Validator
+        validator({**schema, "components": document["components"]}).validate(answer)
+        assert answer.get("items", answer) or path.endswith("health"), path
+
+
+def test_pages_follow_each_other_and_leave_nothing_out(page: Page, cookie: str) -> None:
+    everything = [it["id"] for it in told(page, cookie, "/sessions?limit=1000")["items"]]
+    found, address = [], "/sessions?limit=7"
+    while address:
+        answer = told(page, cookie, address)
+        found += [it["id"] for it in answer["items"]]
+        address = (answer["next"] or "").removeprefix("/api/v1")
+    assert found == everything
+    assert len(set(found)) == len(found) > 30
+
+
+def test_numbers_are_the_same_whoever_is_asked(page: Page, cookie: str, demo: Any) -> None:
+    rows = told(page, cookie, f"/sessions/{demo['id']}/ledger")["items"]
+    usage = told(page, cookie, "/usage?by=session")["items"]
+    (of_session,) = [it for it in usage if it["key"] == demo["id"]]
+    assert sum(it["cost_usd"] for it in rows) == pytest.approx(demo["cost_usd"])
+    assert of_session["cost_usd"] == pytest.approx(demo["cost_usd"])
+    exchanges = told(page, cookie, f"/sessions/{demo['id']}/exchanges")["items"]
+    assert sum(it["cost_usd"] for it in exchanges) == pytest.approx(demo["cost_usd"])
+    assert {it["witnesses"][0] for it in rows} == {"sdk"}
+    assert all("told 2 times" in it["why"] for it in rows)
+
+
+def test_filters_narrow_what_is_told(page: Page, cookie: str) -> None:
+    codex = told(page, cookie, "/sessions?agent=codex")["items"]
+    assert {it["agent"] for it in codex} == {"codex"}
+    assert told(page, cookie, "/sessions?until=2000-01-01")["items"] == []
+    assert told(page, cookie, "/sessions?witness=wire")["items"][0]["title"].startswith("My tea timer")
+    assert told(page, cookie, "/sessions?min_cost=1000")["items"] == []
+
+
+def test_a_call_is_told_with_what_was_sent_and_when_it_came(page: Page, cookie: str, demo: Any) -> None:
+    calls = told(page, cookie, f"/sessions/{demo['id']}/calls")["items"]
+    assert len(calls) == 8
+    detail = told(page, cookie, f"/sessions/{demo['id']}/calls/{calls[1]['call']}")
+    assert json.loads(detail["request_body"])["messages"][0]["content"].startswith("My tea timer")
+    assert [it["name"] for it in detail["events"]][0 :: len(detail["events"]) - 1] == [
+        "message_start",
+        "message_stop",
+    ]
+    times = [it["at_ms"] for it in detail["events"]]
+    assert times == sorted(times)
+    assert detail["new_messages"] == 2
+
+
+@pytest.mark.parametrize("path", ["/sessions", "/usage?by=model", "/ledger", "/search?q=timer", "/health"])
+def test_every_view_is_a_table_too(page: Page, cookie: str, path: str) -> None:
+    mark = "&" if "?" in path else "?"
+    answer = page.ask(f"/api/v1{path}{mark}format=csv", cookie=cookie)
+    head, *rows = csv.reader(io.StringIO(answer.text))
+    items = told(page, cookie, path)["items"]
+    assert len(rows) == len(items)
+    if items:
+        assert head == list(items[0])
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/sessions/no-such-session", 404),
+        ("/sessions/no-such-session/turns", 404),
+        ("/sessions/..%2F..%2Fetc%2Fpasswd", 404),
+        ("/nothing", 404),
+    ],
+)
+def test_an_error_says_what_to_do_next(page: Page, cookie: str, path: str, status: int) -> None:
+    answer = page.ask(f"/api/v1{path}", cookie=cookie)
+    assert answer.status == status
+    assert set(json.loads(answer.body)) == {"status", "error", "next_step"}
+
+
+@given(st.text())
+def test_no_cell_is_a_formula(text: str) -> None:
+    assert not harmless(text).startswith(FORMULA)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["since", "until", "min_cost", "offset", "limit", "live", "witness"]), st.text()
+    )
+)
+def test_a_query_that_makes_no_sense_asks_for_everything(query: dict[str, str]) -> None:
+    wanted = Wanted.of(query)
+    assert wanted.filter() is not None
+    assert Wanted.of(dict(_pairs(wanted.query(offset=wanted.offset)))) == wanted
+
+
+def _pairs(query: str) -> list[tuple[str, str]]:
+    from urllib.parse import parse_qsl
+
+    return parse_qsl(query.removeprefix("?"), keep_blank_values=True)
+
+
+@pytest.mark.long
+@pytest.mark.needs("schemathesis")
+@pytest.mark.timeout(600)
+def test_no_request_that_the_document_allows_or_not_breaks_it(
+    page: Page, cookie: str, tmp_path: Path
+) -> None:
+    line = [str(SCHEMATHESIS), "run", f"{page.url}/api/v1/openapi.json", "--header", f"Cookie: {cookie}"]
+    line += ["--checks", "not_a_server_error,response_schema_conformance,content_type_conformance"]
+    line += ["--max-examples", "60", "--seed", "1", "--generation-database", "none"]
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    done = subprocess.run(line, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False)
+    assert done.returncode == 0, done.stdout[-4000:]
