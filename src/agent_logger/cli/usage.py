@@ -93,6 +93,8 @@ def command(
         output.json(UsageReport(rows=told, totals=_told("total", whole), price_date=price_date()))
     elif sums:
         _print(by, sums, whole)
+    elif wanted != Filter():
+        output.note("No usage is like that.")
     else:
         output.note(
             "No usage found. 'agent-logger' starts recording; 'agent-logger demo' shows how it looks."
