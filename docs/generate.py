@@ -17,13 +17,15 @@ import compatibility
 import msgspec
 
 from agent_logger.capture.proxy import status as proxy_status
+from agent_logger.catalog.calls import CallDetail
+from agent_logger.catalog.metrics import ToolUse
 from agent_logger.catalog.tree import SessionNode
-from agent_logger.cli import COMMANDS, archive, config, find, ls, rm, run, search, usage
+from agent_logger.cli import COMMANDS, archive, checks, config, find, ls, rm, run, search, show, usage
 from agent_logger.config import SETTINGS, Origins, Setting, Written
 from agent_logger.formats.claude_code import records as claude_records
-from agent_logger.formats.events import Event
+from agent_logger.formats.moments import Moment
 from agent_logger.records import KINDS, Kind
-from agent_logger.session import Session
+from agent_logger.session import Session, Turn
 from agent_logger.store import verify
 from agent_logger.store.context import Context
 from agent_logger.store.usage import FolderUsage
@@ -116,7 +118,7 @@ def log_schema(kind: Kind) -> str:
 
 
 def report_schema(title: str, report: Any) -> str:
-    return _schema(title, msgspec.json.schema(report))
+    return _schema(title, msgspec.json.schema(report, schema_hook=lambda _: {"type": "string"}))  # paths
 
 
 def _schema(title: str, schema: dict[str, object]) -> str:
@@ -196,9 +198,10 @@ GENERATED: dict[str, Callable[[], str]] = {
     "docs/schemas/archive.json": partial(report_schema, "agent-logger archive --json", archive.ArchiveReport),
     "docs/schemas/context.json": partial(report_schema, "agent-logger context --json", Context),
     "docs/schemas/config.json": partial(report_schema, "agent-logger config --json", config.Report),
+    "docs/schemas/doctor.json": partial(report_schema, "agent-logger doctor --json", checks.Examined),
     "docs/schemas/du.json": partial(report_schema, "agent-logger du --json", list[FolderUsage]),
     "docs/schemas/tree.json": partial(report_schema, "agent-logger tree --json", SessionNode),
-    "docs/schemas/tail.json": partial(report_schema, "a line of agent-logger tail --json", Event),
+    "docs/schemas/tail.json": partial(report_schema, "a line of agent-logger tail --json", Moment),
     "docs/schemas/find.json": partial(report_schema, "agent-logger find --json", list[find.FoundFile]),
     "docs/schemas/ls.json": partial(report_schema, "agent-logger ls --json", list[ls.SessionRow]),
     "docs/schemas/rm.json": partial(
@@ -207,6 +210,14 @@ GENERATED: dict[str, Callable[[], str]] = {
     "docs/schemas/run.json": partial(report_schema, "agent-logger run --json", run.Report),
     "docs/schemas/search.json": partial(report_schema, "agent-logger search --json", list[search.HitRow]),
     "docs/schemas/show.json": partial(report_schema, "agent-logger show --json", Session),
+    "docs/schemas/show-turn.json": partial(report_schema, "agent-logger show --turn N --json", Turn),
+    "docs/schemas/show-wire.json": partial(
+        report_schema, "agent-logger show --turn N --wire --json", list[CallDetail]
+    ),
+    "docs/schemas/show-tools.json": partial(report_schema, "agent-logger show --tools --json", list[ToolUse]),
+    "docs/schemas/show-files.json": partial(
+        report_schema, "agent-logger show --files --json", show.TouchedFiles
+    ),
     "docs/schemas/status.json": partial(
         report_schema, "agent-logger status --json", list[proxy_status.ProxyReport]
     ),

@@ -71,8 +71,8 @@ def test_a_python_without_venv_is_named_with_the_package_that_is_missing(checkou
     assert done.stderr == "dev: python3 has no venv module (Debian: apt-get install python3-venv)\n"
 
 
-def test_what_is_installed_is_not_installed_again(checkout: Path) -> None:
-    """The stamp names what was installed and from which files."""
+def install(checkout: Path, python: str = 'echo "ran $@"') -> None:
+    """As if it had been, with a script for Python. The stamp names what was installed and from which files."""
     state = subprocess.run(
         ["sh", "-c", "cat pyproject.toml constraints.txt | cksum"],
         cwd=checkout,
@@ -82,10 +82,50 @@ def test_what_is_installed_is_not_installed_again(checkout: Path) -> None:
     ).stdout.strip()
     (checkout / ".venv" / "bin").mkdir(parents=True)
     for name in ("python", "agent-logger"):
-        (checkout / ".venv" / "bin" / name).write_text('#!/bin/sh\necho "ran $@"\n')
+        (checkout / ".venv" / "bin" / name).write_text(f"#!/bin/sh\n{python}\n")
         os.chmod(checkout / ".venv" / "bin" / name, 0o755)
     (checkout / ".venv" / "installed").write_text(f"dev {state}\n")
+
+
+def test_what_is_installed_is_not_installed_again(checkout: Path) -> None:
+    install(checkout)
     assert dev(checkout, "demo", "--once").stdout == "ran demo --once\n"
     with (checkout / "constraints.txt").open("a") as constraints:
         constraints.write("more==1\n")
     assert dev(checkout, "demo").returncode == 1, "it wants to install, and there is no Python"
+
+
+def test_all_tests_are_run_side_by_side_but_those_that_want_to_be_alone(checkout: Path) -> None:
+    install(checkout)
+    (checkout / "tests").mkdir()
+    (checkout / "tests" / "test_quick.py").write_text("")
+    (checkout / "tests" / "test_speed.py").write_text("@pytest.mark.alone\n")
+    assert dev(checkout, "test").stdout.splitlines() == [
+        "ran -m pytest -m not long and not alone -n auto --dist worksteal",
+        "ran -m pytest -m alone and not long tests/test_speed.py",
+    ]
+
+
+def test_arguments_go_to_one_pytest(checkout: Path) -> None:
+    install(checkout)
+    assert (
+        dev(checkout, "test", "tests/a.py", "-k", "b c").stdout
+        == "ran -m pytest -m not long tests/a.py -k b c\n"
+    )
+    assert dev(checkout, "test", "--long", "-x").stdout == "ran -m pytest -m long -x\n"
+
+
+@pytest.mark.parametrize("failing", ["not long and not alone", "alone and not long"])
+def test_tests_fail_if_any_do(checkout: Path, failing: str) -> None:
+    install(checkout, f'echo ran; [ "$4" != "{failing}" ]')
+    (checkout / "tests").mkdir()
+    done = dev(checkout, "test")
+    assert done.returncode == 1
+    assert done.stdout == "ran\nran\n"
+
+
+def test_tests_that_were_interrupted_are_not_gone_on_with(checkout: Path) -> None:
+    install(checkout, "echo ran; exit 2")
+    done = dev(checkout, "test")
+    assert done.returncode == 2
+    assert done.stdout == "ran\n"

@@ -837,3 +837,11 @@ def test_ten_kilobytes_of_news_in_480_take_less_than_a_millisecond() -> None:
     known = Known(len(earlier), redactor.redact(earlier, "x").redactions, head=head, tail=len(earlier) - head)
     assert len(text) > 470_000
     assert seconds(lambda: redactor.redact(text, "x", known), 20) < 0.001
+
+
+@pytest.mark.parametrize("before", ["Bea", "bea", "g", "%3", "gs", ""])
+@pytest.mark.parametrize("start", ["rk_live_", "sk_live_", "rerk_live_"])
+def test_a_key_that_begins_within_the_beginning_of_another_is_found(before: str, start: str) -> None:
+    secret = "A1b2C3d4E5f6G7h8J9k0" * 2
+    text = f"see {before}{start}{secret}."
+    assert secret.encode() not in REDACTOR.redact(text.encode(), "text").data

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from agent_logger.capture.context import context
     from agent_logger.capture.logger import SessionLogger
     from agent_logger.capture.runner import RunResult, run, run_async, stream
+    from agent_logger.catalog.calls import CallDetail, WireCall
     from agent_logger.catalog.catalog import Catalog
     from agent_logger.catalog.sessions import discover, find_session
     from agent_logger.catalog.summary import Filter, Hit, SessionSummary
@@ -29,7 +30,17 @@ if TYPE_CHECKING:
     from agent_logger.prices import price
     from agent_logger.records import Exchange as ExchangeRecord
     from agent_logger.records import ExchangeStats, Message, SessionEnd, SessionStart
-    from agent_logger.session import Block, Cost, Exchange, Session, SubAgent, ToolCall, Turn, Usage
+    from agent_logger.session import (
+        Block,
+        Cost,
+        Difference,
+        Exchange,
+        Session,
+        SubAgent,
+        ToolCall,
+        Turn,
+        Usage,
+    )
     from agent_logger.storage import FileStorage, InMemoryStorage, SessionStorage, StoredSession
     from agent_logger.store.context import Context, Settings
     from agent_logger.store.read import read_session
@@ -39,9 +50,11 @@ __version__ = "0.1.0"
 _HOMES = {
     "AssistantRecord": "formats.claude_code.records",
     "Block": "session",
+    "CallDetail": "catalog.calls",
     "Catalog": "catalog.catalog",
     "Context": "store.context",
     "Cost": "session",
+    "Difference": "session",
     "Event": "formats.cli_output.events",
     "Exchange": "session",
     "ExchangeRecord": "records:Exchange",  # the line of a log; `Exchange` is what all witnesses say together
@@ -74,6 +87,7 @@ _HOMES = {
     "Turn": "session",
     "Usage": "session",
     "UserRecord": "formats.claude_code.records",
+    "WireCall": "catalog.calls",
     "context": "capture.context",
     "discover": "catalog.sessions",
     "find_session": "catalog.sessions",
@@ -87,9 +101,11 @@ _HOMES = {
 __all__ = [
     "AssistantRecord",
     "Block",
+    "CallDetail",
     "Catalog",
     "Context",
     "Cost",
+    "Difference",
     "Event",
     "Exchange",
     "ExchangeRecord",
@@ -122,6 +138,7 @@ __all__ = [
     "Turn",
     "Usage",
     "UserRecord",
+    "WireCall",
     "context",
     "discover",
     "find_session",

@@ -408,6 +408,11 @@ def debug() -> bool:
     return os.environ.get(f"{PREFIX}DEBUG", "") not in ("", "0")
 
 
+def variable(name: str) -> str | None:
+    """Of those that send an agent through the proxy."""
+    return os.environ.get(name)
+
+
 def no_color() -> bool:
     return bool(os.environ.get("NO_COLOR"))
 

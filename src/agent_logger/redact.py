@@ -20,7 +20,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from ahocorasick_rs import BytesAhoCorasick
+from ahocorasick_rs import BytesAhoCorasick, MatchKind
 
 if TYPE_CHECKING:
     from agent_logger.records import Redaction
@@ -161,7 +161,20 @@ _PRIVATE_KEY_REACH = 1 << 16
 
 _STARTS = [(start, number) for number, shape in enumerate(_SHAPES) for start in shape.starts]
 _LONGEST_START = max(len(start) for start, _ in _STARTS)
-_find_starts = BytesAhoCorasick([start for start, _ in _STARTS]).find_matches_as_indexes
+_LITERALS = [start for start, _ in _STARTS]
+
+
+def _hides_another(literal: bytes) -> bool:
+    """Whether one of them can begin inside it, or where it does."""
+    tails = [literal[at:] for at in range(1, len(literal))]
+    begins = any(it.startswith(tail) or tail.startswith(it) for it in _LITERALS for tail in tails)
+    return begins or any(it != literal and it.startswith(literal) for it in _LITERALS)
+
+
+# The first that stands somewhere is found ten times as fast as all that do.
+_find_starts = BytesAhoCorasick(_LITERALS, matchkind=MatchKind.LeftmostFirst).find_matches_as_indexes
+_find_all = BytesAhoCorasick(_LITERALS).find_matches_as_indexes
+_HIDING = {number for number, literal in enumerate(_LITERALS) if _hides_another(literal)}
 _AT_ONCE, _DENSE = 64 << 10, 2000  # bytes that are looked at at once, and hits in them
 
 _CREDENTIAL = "credential"
@@ -418,13 +431,17 @@ def _first_hits(data: bytes, low: int, high: int) -> dict[int, int]:
     firsts: dict[int, int] = {}
     for base in range(low, high, _AT_ONCE):
         text = data[base : min(base + _AT_ONCE + _LONGEST_START, high)]
-        hits = _find_starts(text, overlapping=True)
+        hits = _find_starts(text)
         for start, at, _ in hits:
             firsts.setdefault(_STARTS[start][1], base + at)
         if (
             len(hits) > _DENSE
         ):  # a text of nothing but such literals: to list them all takes longer than to look
             return firsts | _first_hits_one_by_one(data, base, high, firsts)
+        for at in [at for start, at, _ in hits if start in _HIDING]:
+            for hidden, beyond, _ in _find_all(text[at : at + 2 * _LONGEST_START], overlapping=True):
+                number = _STARTS[hidden][1]
+                firsts[number] = min(firsts.get(number, high), base + at + beyond)
     return firsts
 
 

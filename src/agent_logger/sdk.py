@@ -20,8 +20,9 @@ from agent_logger.store.clock import CLOCK
 from agent_logger.store.layout import is_hashed, project_folder, session_name
 from agent_logger.store.parts import PartFile
 from agent_logger.store.read import read_header, read_lines
-from agent_logger.store.transcript_log import TranscriptLog, logs_in, modified_ms, stamp_of
-from agent_logger.store.transcripts import Transcripts, remove_log, remove_session
+from agent_logger.store.remove import remove_log, remove_session
+from agent_logger.store.transcript_log import Stamp, TranscriptLog, logs_in
+from agent_logger.store.transcripts import Transcripts
 
 AGENT = "claude-code"
 ELSEWHERE = "other"  # for what lies below a session under a name that could not be a path
@@ -55,14 +56,13 @@ class AgentLoggerSessionStore:
         return list(_unique(entries)) or None
 
     async def list_sessions(self, project_key: str) -> list[Any]:
-        logs = logs_in(self._projects / project_folder(project_key))
-        return [{"session_id": _session_of(log), "mtime": modified_ms(log)} for log in logs]
+        logs = logs_in(self._projects / project_folder(project_key)).items()
+        return [{"session_id": _session_of(log), "mtime": Stamp.of(parts).modified_ms} for log, parts in logs]
 
     async def list_session_summaries(self, project_key: str) -> list[Any]:
         """As the SDK itself sums a session up."""
-        return [
-            self._summary(project_key, log) for log in logs_in(self._projects / project_folder(project_key))
-        ]
+        logs = logs_in(self._projects / project_folder(project_key)).items()
+        return [self._summary(project_key, log, Stamp.of(parts)) for log, parts in logs]
 
     async def delete(self, key: Key) -> None:
         """A session goes with all that lies below it. Raises `OSError`."""
@@ -102,7 +102,7 @@ class AgentLoggerSessionStore:
         return PartFile(folder / name / ELSEWHERE, session_name(f"/{subpath}"))
 
     def _is_linked(self, log: PartFile) -> bool:
-        above = (log.folder, *log.folder.parents)
+        above = (log.path, log.sealed_path, log.folder, *log.folder.parents)
         return any(it.is_symlink() for it in above if self._projects in it.parents)
 
     def _below(self, log: PartFile) -> Iterator[PartFile]:
@@ -112,14 +112,14 @@ class AgentLoggerSessionStore:
         for path, _, _ in os.walk(folder):
             yield from logs_in(Path(path))
 
-    def _summary(self, project_key: str, log: PartFile) -> Any:
-        modified, stamp = modified_ms(log), stamp_of(log)  # before it is read, so never newer than what was
+    def _summary(self, project_key: str, log: PartFile, stamp: Stamp) -> Any:
+        """The stamp was taken before the log is read, so the summary is never older than it says."""
         known, summary = self._summaries.get(log, ("", None))
-        if known != stamp:
+        if known != stamp.text:
             key = {"project_key": project_key, "session_id": _session_of(log)}
             summary = _fold()(None, key, list(_unique(read_lines(log))))
-            self._summaries[log] = stamp, summary
-        return {**summary, "mtime": modified}
+            self._summaries[log] = stamp.text, summary
+        return {**summary, "mtime": stamp.modified_ms}
 
 
 def _fold() -> Any:

@@ -221,6 +221,7 @@ class Session(Model, frozen=True, kw_only=True, gc=False):
     side_turns: Sequence[Turn] = ()  # titles, classifiers, warm-ups: outside every exchange
     parent: str | None = None
     agents: Sequence[SubAgent] = ()
+    prompts_only: bool = False  # the agent's file is gone; its history has what was typed
 
     @property
     def turns(self) -> list[Turn]:

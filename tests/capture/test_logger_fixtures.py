@@ -33,11 +33,11 @@ class Log:
         return (it.input, it.output, it.cache_creation, it.cache_read) if it else None
 
 
-def logs(folder: Path, *, unnamed: int = 0) -> dict[str, Log]:
+def logs(folder: Path, *, unnamed: int | None = None) -> dict[str, Log]:
     """By session. The totals are the last ones, for a resumed session has several. Runs that never said which session
     they are of have logs of their own."""
     found = {}
-    assert len(list(folder.glob("*_unnamed-*.jsonl"))) == unnamed
+    assert unnamed is None or len(list(folder.glob("*_unnamed-*.jsonl"))) == unnamed
     for path in folder.glob("*.jsonl"):
         records = [item.found for item in read_log(folder, path.stem)]
         assert all(isinstance(it, Record) for it in records)
@@ -46,7 +46,7 @@ def logs(folder: Path, *, unnamed: int = 0) -> dict[str, Log]:
         ends = [it for it in records if isinstance(it, SessionEnd)]
         assert [it.exchange for it in exchanges] == list(range(1, len(exchanges) + 1))
         assert ("unnamed" if start.session_id is None else f"_{start.session_id[:8]}.jsonl") in path.name
-        if start.session_id or not unnamed:
+        if start.session_id or unnamed is None:
             found[start.session_id or ""] = Log(start, exchanges, ends[-1])
     return found
 

@@ -1,6 +1,8 @@
 """The real SDK and its client against the scripted API: what they say is in the logs."""
 
 import asyncio
+import os
+import signal
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -253,3 +255,79 @@ def test_partial_messages_and_streamed_prompts(sandbox: Sandbox, tmp_path: Path)
     assert [it.type for it in exchange.messages if it.source == "assistant"] == ["text"]
     usage = next(it.usage for it in exchange.messages if it.usage)
     assert b'"output_tokens":20' in bytes(usage)
+
+
+def background(*after: dict[str, Any]) -> dict[str, Any]:
+    """An agent that is started in the background and reports when its parent has yielded."""
+    task = {"description": "Look", "prompt": "SUBTASK: look around.", "subagent_type": "general-purpose"}
+    use = {"type": "tool_use", "name": "Agent", "input": {**task, "run_in_background": True}}
+    first = {"content": [use], "usage": answer(1)["usage"]}
+    return {
+        "lanes": [
+            {"name": "side", "match": {"no_tools": True}, "repeat": True, "turns": [answer(1)]},
+            {"name": "sub", "match": {"first_user_re": "SUBTASK"}, "turns": [{**answer(2), "wait_ms": 1500}]},
+            {"name": "main", "turns": [first, *after]},
+        ]
+    }
+
+
+def test_an_agent_in_the_background_reports(sandbox: Sandbox, tmp_path: Path) -> None:
+    from claude_agent_sdk import ClaudeSDKClient
+
+    logger = SessionLogger(tmp_path / "s")
+
+    async def main() -> None:
+        given = options(sandbox, api.url, allowed_tools=["Task", "Agent"])
+        async with logger, ClaudeSDKClient(given) as client:
+            logger.log_user_input("go")
+            await client.query("go")
+            results = 0
+            async for message in client.receive_messages():
+                logger.log(message)
+                results += type(message).__name__ == "ResultMessage"
+                if results == 2:
+                    break
+            await ask(client, logger, "thanks")
+
+    with FakeAPI(background(answer(1), answer(1), answer(3))) as api:
+        _run(main)
+    found = exchanges(logger)
+    assert [it.user_input for it in found] == ["go", None, "thanks"]
+    assert found[1].origin and b"task-notification" in bytes(found[1].origin)
+    assert sum(it or 0 for it in costs(logger)) == pytest.approx(3 * COSTS[0] + COSTS[1] + COSTS[2])
+    assert log(logger).billed == (80, 160, 800, 8000)
+
+
+def test_the_agent_is_killed(sandbox: Sandbox, tmp_path: Path) -> None:
+    """What it had said is there; the exchange has no result."""
+    from claude_agent_sdk import ClaudeSDKClient
+
+    logger = SessionLogger(tmp_path / "s")
+
+    async def main() -> None:
+        async with logger, ClaudeSDKClient(options(sandbox, api.url, allowed_tools=["Bash"])) as client:
+            logger.log_user_input("go")
+            await client.query("go")
+            async for message in client.receive_messages():
+                logger.log(message)
+                if type(message).__name__ == "UserMessage":  # a tool has run
+                    os.kill(_child_named("claude"), signal.SIGKILL)
+
+    with (
+        FakeAPI("maxturns", {"CWD": str(sandbox.project)}) as api,
+        pytest.raises(Exception, match=r"exit|closed|-9"),
+    ):
+        _run(main)
+    [exchange] = exchanges(logger)
+    assert (exchange.user_input, exchange.complete, exchange.end_reason) == ("go", False, "eof")
+    assert [it.type for it in exchange.messages if it.source in ("assistant", "tool")][:2] == [
+        "tool_use",
+        "result",
+    ]
+    assert log(logger).end.reason == "error"
+
+
+def _child_named(name: str) -> int:
+    tasks = Path(f"/proc/{os.getpid()}/task").iterdir()
+    found = [it for task in tasks for it in (task / "children").read_text().split()]
+    return next(int(it) for it in found if name in os.readlink(f"/proc/{it}/exe"))

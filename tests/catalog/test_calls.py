@@ -12,6 +12,7 @@ from agent_logger.catalog.catalog import Catalog
 from agent_logger.formats.wire_log.asked import Change, asked_of, changes
 from agent_logger.formats.wire_log.session import session_of
 from agent_logger.records import Request, WireStart
+from agent_logger.session import SIDE
 from agent_logger.store.facts import know_folder
 from agent_logger.store.parts import PartFile
 from agent_logger.store.seal import seal
@@ -74,6 +75,13 @@ def test_calls_of_another_thread_are_not_what_came_before(tmp_path: Path) -> Non
         same = [it.call for it in found[:number] if it.thread == call.thread]
         assert (told.changes.since if told.changes else None) == (same[-1] if same else None)
     assert len(set(threads.values())) == 3
+
+
+def test_what_is_aside_is_compared_with_nothing(tmp_path: Path) -> None:
+    found = calls_of([write(tmp_path, "log", talk("2.1.4/resume_chain").records())])
+    aside = [number for number, it in enumerate(found) if it.thread == SIDE]
+    assert len(aside) > 1
+    assert all(detail(found, number).changes is None for number in aside)
 
 
 def test_a_branch_goes_on_from_its_parents_calls(tmp_path: Path) -> None:

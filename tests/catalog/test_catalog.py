@@ -266,7 +266,7 @@ FILTERS: list[tuple[Filter, set[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("wanted", "found"), FILTERS, ids=lambda it: str(it)[:40])
+@pytest.mark.parametrize(("wanted", "found"), FILTERS)
 def test_sessions_can_be_asked_for_by_what_they_are(
     home: Path, catalog: Catalog, wanted: Filter, found: set[str]
 ) -> None:

@@ -19,7 +19,18 @@ from agent_logger.formats.gemini_cli import session_of as gemini_session
 from agent_logger.formats.session_responses import responses_of_session
 from agent_logger.formats.wire_log.session import session_of as wire_session
 from agent_logger.redact import Redactor
-from agent_logger.session import MAIN, Block, Difference, Exchange, Session, SubAgent, Turn, Usage, Witness
+from agent_logger.session import (
+    MAIN,
+    SYNTHETIC,
+    Block,
+    Difference,
+    Exchange,
+    Session,
+    SubAgent,
+    Turn,
+    Usage,
+    Witness,
+)
 from agent_logger.store.agent_sources import sources_of
 from tests.catalog.rows import unique
 from tests.catalog.witnesses import seen, timed, told
@@ -179,6 +190,28 @@ def test_an_exchange_that_nobody_answered_is_one_and_how_it_failed_is_known() ->
     wire = Session(id="s", exchanges=[replace(ASKED, complete=False, end_reason="failed", **times)])
     [exchange] = join([sdk, wire]).exchanges
     assert (exchange.user_input, exchange.complete, exchange.end_reason) == ("hello", False, "failed")
+
+
+def test_an_sdk_calls_a_failure_a_result_and_the_wire_does_not() -> None:
+    said = replace(_turn(1, MAIN, named=True), model=SYNTHETIC, usage=None)
+    answered = _turn(2, MAIN, named=True)
+    sdk = session("sdk", answered, said)
+    wire = session("wire", answered)
+    failed = replace(wire, exchanges=[replace(wire.exchanges[0], complete=False, end_reason="failed")])
+    ended = replace(sdk, exchanges=[replace(sdk.exchanges[0], complete=True, end_reason="result")])
+    [exchange] = join([ended, failed]).exchanges
+    assert (exchange.complete, exchange.end_reason) == (False, "failed")
+    done = replace(failed, exchanges=[replace(failed.exchanges[0], end_reason=None)])
+    assert join([ended, done]).exchanges[0].end_reason == "result"  # the wire has not seen its end
+
+
+@pytest.mark.parametrize(("one", "two", "hours"), [("wire", "wire", 0.01), ("sdk", "transcript", 2)])
+def test_the_same_words_at_another_time_are_said_again(one: Witness, two: Witness, hours: float) -> None:
+    """Without ids, of one witness at any other moment, and of two if it is long ago."""
+    first = _turn(1, MAIN, named=False)
+    again = replace(first, started=NOON + timedelta(hours=hours), ended=None)
+    assert len(join([session(one, first), session(two, again)]).turns) == 2
+    assert len(join([session(one, first), session(two, first)]).turns) == 1
 
 
 def test_nothing_cannot_be_joined() -> None:

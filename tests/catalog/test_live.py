@@ -1,6 +1,6 @@
 import pytest
 
-from agent_logger.catalog.live import is_live
+from agent_logger.catalog.live import in_flight, is_live
 from agent_logger.session import Exchange, Session
 
 ENDED = Exchange(number=1, complete=True, end_reason="result")
@@ -20,4 +20,5 @@ SESSIONS = [
 
 @pytest.mark.parametrize(("exchanges", "silent", "live"), SESSIONS)
 def test_live_is_what_has_grown_or_is_in_flight(exchanges: list[Exchange], silent: float, live: bool) -> None:
-    assert is_live(Session(id="s", exchanges=exchanges), 1_000.0, 1_000.0 + silent) is live
+    session = Session(id="s", exchanges=exchanges)
+    assert is_live(1_000.0, 1_000.0 + silent, in_flight=in_flight(session)) is live

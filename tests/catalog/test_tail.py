@@ -8,7 +8,7 @@ import pytest
 
 from agent_logger import SessionLogger
 from agent_logger.catalog.tail import Tail
-from agent_logger.formats.events import Event
+from agent_logger.formats.moments import Moment
 from agent_logger.records import Request, Response
 from agent_logger.store.facts import know_folder
 from agent_logger.store.journal import Journal
@@ -27,7 +27,7 @@ def tail(home: Path, monkeypatch: pytest.MonkeyPatch) -> Tail:
     return Tail(home / ".agent-logger")
 
 
-def told(events: list[Event]) -> list[Told]:
+def told(events: list[Moment]) -> list[Told]:
     return [(it.thread, it.what, it.text) for it in events]
 
 
@@ -61,7 +61,7 @@ def test_line_by_line_is_told_what_all_of_it_tells(
     assert any(what == "input" for _, what, _ in found)
 
 
-def _copied(home: Path, source: Path, files: list[Path], monkeypatch: pytest.MonkeyPatch) -> list[Event]:
+def _copied(home: Path, source: Path, files: list[Path], monkeypatch: pytest.MonkeyPatch) -> list[Moment]:
     for file in files:
         copy = home / source.name / file.relative_to(source)
         copy.parent.mkdir(parents=True, exist_ok=True)
@@ -75,7 +75,7 @@ def test_calls_are_told_as_they_are_recorded(home: Path, tail: Tail) -> None:
     know_folder(home / ".agent-logger", folder)
     spoken = talk("claude-cli/2.1.325/tools_stream")
     journal = Journal(folder / "anthropic", "20261115-080000-abcd", "wire")
-    found: list[Event] = []
+    found: list[Moment] = []
     for record in spoken.records():
         journal.append(record)
         found += tail.poll()
@@ -90,7 +90,7 @@ def test_calls_are_told_as_they_are_recorded(home: Path, tail: Tail) -> None:
 
 def test_messages_of_an_sdk_are_told_while_the_exchange_is_in_flight(home: Path, tail: Tail) -> None:
     logger = SessionLogger(home / "sessions")
-    found: list[Event] = []
+    found: list[Moment] = []
     logger.log_user_input("a poem, please")
     for message in lines(DATA / "claude-cli/2.1.325/tools_stream/stream.stdout"):
         logger.log(message)

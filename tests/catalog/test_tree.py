@@ -1,13 +1,18 @@
 """Forks and sub-agents as a tree."""
 
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
+
+from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.summary import SessionSummary
 from agent_logger.catalog.tree import AgentNode, Details, SessionNode, agents_of, branches_of, tree
 from agent_logger.formats.claude_code.session import session_of
 from agent_logger.session import Cost, Exchange, Session, SubAgent, Turn, Usage
 from tests.formats.claude_files import fixture
+from tests.formats.foreign import DATA
 from tests.store.wire_logs import calls, fork, own, start, write
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -118,6 +123,28 @@ def test_agents_that_nobody_tells_of_but_their_turns_are_there_and_none_twice() 
     session = Session(id="s", exchanges=[Exchange(number=1, turns=turns)], agents=told)
     found = str(names(agents_of(session)))
     assert [found.count(f"agent:{it}") for it in "abcd"] == [1, 1, 1, 1]
+
+
+FORKED = [
+    ("claude-cli/2.1.325/resume_chain", ".claude"),
+    ("codex/0.166.0/tools_fork_failure", ".codex"),
+    ("codex/0.166.0/app_server", ".codex"),
+]
+
+
+@pytest.mark.parametrize(("scenario", "folder"), FORKED)
+def test_forks_of_real_clients_are_under_their_session(home: Path, scenario: str, folder: str) -> None:
+    shutil.copytree(DATA / scenario / "home" / folder, home / folder)
+    with Catalog.open(home / ".agent-logger") as catalog:
+        ids = [it.id for it in catalog.sessions()]
+        told = {it: catalog.tree(it) for it in ids}
+    with Catalog.open(home / "another") as fresh:  # that nobody has asked anything yet
+        assert fresh.tree(ids[0]) == told[ids[0]]
+    roots = {it.id for it in told.values() if it}
+    below = {fork.id for it in told.values() if it for fork in it.forks}
+    assert below
+    assert not roots & below
+    assert roots | below == set(ids)
 
 
 def test_branches_of_a_session_are_named(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def test_each_shell_has_its_script(shell: str, mark: str, environment: dict[str,
 
 
 def test_commands_flags_and_choices_complete(environment: dict[str, str]) -> None:
-    assert complete(environment, "co") == ["config", "completion"]
+    assert complete(environment, "co") == ["context", "config", "completion"]
     assert complete(environment, "config", "--re") == ["--redact"]
     assert complete(environment, "config", "--redact", "") == ["all", "credentials"]
     assert complete(environment, "config", "--redact", "c") == ["credentials"]

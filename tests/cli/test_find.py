@@ -42,7 +42,7 @@ def test_the_clients_variable_may_be_a_list(tmp_path: Path) -> None:
 def test_none_found_is_one_line_and_exit_1(tmp_path: Path) -> None:
     done = run(tmp_path, SESSION)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith(f"no session {SESSION} on this machine")
+    assert done.stderr.startswith(f"no file of session {SESSION} on this machine")
 
 
 def test_other_agents_sessions_are_found_too(tmp_path: Path) -> None:

@@ -2,11 +2,13 @@
 
 import json
 import os
+import pty
 import re
 import subprocess
 import sys
 import unicodedata
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -196,3 +198,42 @@ def test_no_color_means_no_colour(tmp_path: Path) -> None:
     colour = r"\x1b\[(\d+;)*[34]\d"
     assert re.search(colour, _on_a_terminal(tmp_path))
     assert not re.search(colour, _on_a_terminal(tmp_path, NO_COLOR="1"))
+
+
+@contextmanager
+def a_terminal() -> Iterator[Callable[[], bytes]]:
+    """In place of stderr. What it yields tells what was written to it."""
+    ours, theirs = pty.openpty()
+    os.set_blocking(ours, False)
+
+    def written() -> bytes:
+        sys.stderr.flush()
+        try:
+            return os.read(ours, 1 << 20)
+        except BlockingIOError:
+            return b""
+
+    with os.fdopen(theirs, "w") as terminal, redirect_stderr(terminal):
+        yield written
+    os.close(ours)
+
+
+def test_a_bar_comes_when_it_takes_long_and_goes_when_it_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    with a_terminal() as written:
+        with output.progress("reading", 100) as advance:
+            advance(100)
+        assert (written(), output.WAIT_SECONDS) == (b"", 0.5)
+        monkeypatch.setattr(output, "WAIT_SECONDS", 0.0)
+        with output.progress("reading\x1b[2J", 100) as advance:
+            advance(40)
+        shown = written()
+    assert b"reading\\x1b[2J" in shown
+    assert shown.endswith(b"\x1b[1A\x1b[2K")  # the line is gone again
+
+
+def test_a_pipe_gets_no_bar(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output, "WAIT_SECONDS", 0.0)
+    with output.progress("reading", 100) as advance:
+        advance(40)
+    assert capsys.readouterr() == ("", "")

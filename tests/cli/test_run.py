@@ -158,7 +158,7 @@ def test_json_is_the_metadata_in_place_of_the_output(env: dict[str, str]) -> Non
 )
 def test_wrong_calls(arguments: list[str], code: int, env: dict[str, str]) -> None:
     done = run(env, *arguments)
-    assert (done.returncode, done.stdout) == (code, b"") and done.stderr.count(b"\n") == 1
+    assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (code, b"", 1), done.stderr
 
 
 # ---------------------------------------------------------------- input
@@ -256,11 +256,11 @@ def test_500_runs_that_are_killed_at_random(env: dict[str, str]) -> None:
 class Terminal:
     """`agent-logger run` in a terminal of its own."""
 
-    def __init__(self, env: dict[str, str], *arguments: str) -> None:
+    def __init__(self, env: dict[str, str], *arguments: str, cwd: Path | None = None) -> None:
         self.seen = b""
         self.pid, self._fd = pty.fork()
         if self.pid == 0:
-            os.chdir(env["HOME"])
+            os.chdir(cwd or env["HOME"])
             os.execve(sys.executable, [*RUN, *arguments], env)
 
     def wait_for(self, text: bytes, seconds: float = 60) -> None:

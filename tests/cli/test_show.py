@@ -17,7 +17,7 @@ from tests.export.hostile import HOSTILE
 from tests.export.sessions import all_tools, call, hostile, turn, with_agents
 
 from agent_logger.cli.output import width
-from agent_logger.cli.rows import fitted, folded, row_text
+from agent_logger.cli.rows import Row, fitted, folded, row_text
 from agent_logger.cli.session_text import SessionText, session_lines
 from agent_logger.export.printable import printable
 from agent_logger.session import Block, Exchange, Session
@@ -99,6 +99,10 @@ def test_every_turn_can_be_shown_alone() -> None:
         rows = SessionText(session, 80, whole=True).turn(number)
         assert rows is not None
         assert row_text(next(rows), 80).lstrip().startswith(f"#{number} ")
+
+
+def test_a_turn_alone_says_who_saw_it(run: Run) -> None:
+    assert run("show", RECORDED, "--turn", 0).stdout.splitlines()[-1] == "      seen by transcript"
 
 
 def test_a_turn_that_is_not_there_is_exit_1(run: Run) -> None:
@@ -260,6 +264,16 @@ def test_colours_are_only_for_terminals(run: Run, tmp_path: Path) -> None:
     assert "\x1b[" in on_terminal(["show", str(RECORDED)], tmp_path)
 
 
+def test_a_row_drives_no_terminal_whatever_it_is_made_of() -> None:
+    row = Row((("\x1b[2J", "strong"), ("\u202e", "")), number="\x07", note="\r")
+    assert row_text(row, 40).split() == ["\\x07", "\\x1b[2J\\u202e", "\\r"]
+
+
+def test_colours_that_a_command_printed_are_left_out() -> None:
+    session = of_one_turn(call(1, "Bash", {"command": "ls"}, "\x1b[31mred\x1b[0m\x1b]0;t\x07 and\r\nmore"))
+    assert "        red and\n        more" in text(session)
+
+
 texts = st.lists(st.sampled_from(HOSTILE) | st.characters(), max_size=30).map("".join)
 
 
@@ -271,10 +285,10 @@ def test_any_text_is_shown_within_the_terminal_and_drives_nothing(hostile_text: 
         assert columns < 40 or width(line) <= columns
 
 
-@given(st.text(st.characters() | st.sampled_from("日本 \n\t")), st.integers(2, 40))
+@given(st.text(st.characters() | st.sampled_from("日本 \n\t")), st.integers(8, 60))
 def test_folding_and_cutting_keep_to_the_columns(text_: str, columns: int) -> None:
     assert all(width(line) <= columns for line in folded(text_, columns))
-    assert columns < 5 or width(fitted(text_, columns)) <= columns
+    assert width(fitted(text_, columns)) <= columns
     assert _letters("".join(folded(text_, columns))) == _letters(printable(text_, lines=True))
 
 

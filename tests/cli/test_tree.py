@@ -117,7 +117,7 @@ def test_what_is_written_now_is_told_until_ctrl_c(tmp_path: Path, followed: Path
     assert "\x1b" not in last
 
 
-def test_events_are_json_lines_for_programs(tmp_path: Path, followed: Path) -> None:
+def test_moments_are_json_lines_for_programs(tmp_path: Path, followed: Path) -> None:
     tailing = Tailing(tmp_path, "--json", "-n", "1000", "--session", followed.stem[:8])
     try:
         found = [msgspec.json.decode(line) for line in tailing.lines(5)]

@@ -43,7 +43,7 @@ class Checked(HTMLParser):
     def __init__(self, html: str) -> None:
         super().__init__()
         self.open: list[str] = []
-        self.text = ""
+        self._data: list[str] = []
         self.links: list[str] = []
         self.classes: set[str] = set()
         self.feed(
@@ -51,6 +51,10 @@ class Checked(HTMLParser):
         )  # a plain text, no Markup
         self.close()
         assert self.open == []
+
+    @property
+    def text(self) -> str:
+        return "".join(self._data)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         assert tag in ALLOWED, tag
@@ -71,7 +75,7 @@ class Checked(HTMLParser):
         assert self.open and self.open.pop() == tag, tag
 
     def handle_data(self, data: str) -> None:
-        self.text += data
+        self._data.append(data)
 
     def handle_comment(self, data: str) -> None:
         raise AssertionError(data)

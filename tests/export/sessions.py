@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from msgspec.structs import replace
 from tests.export.test_tools import CALLS
 
 from agent_logger.export.tools import RENDERERS
@@ -136,3 +137,9 @@ FIELDS = [
     "old_str",
 ]
 FIELDS += ["old_string", "new_string", "new_source", "input", "subagent_type", "bash_id", "chars", "cell_id"]
+
+
+def all_hostile(texts: Sequence[str]) -> Session:
+    """All of them in every field of one session."""
+    exchanges = [it for text in texts for it in hostile(text).exchanges]
+    return replace(hostile(" ".join(texts)), exchanges=exchanges)

@@ -6,14 +6,13 @@ import shutil
 import subprocess
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from tests.export.hostile import HOSTILE
+from tests.export.hostile import MARKDOWN, TAGS
 from tests.export.html_check import Checked
-from tests.export.sessions import hostile
+from tests.export.sessions import all_hostile
 
 from agent_logger.export.html.session import session_html
 from agent_logger.session import Session
@@ -65,12 +64,11 @@ def opened(page: str, folder: Path) -> str:
 
 
 def attacks(canary: Canary) -> Session:
-    """All hostile texts in all fields of one session."""
-    texts = [text.replace("CANARY", canary.url).replace("alert(1)", RAN) for text in HOSTILE]
-    sessions = [hostile(text) for text in texts]
-    exchanges = [it for session in sessions for it in session.exchanges]
-    numbered = [replace(it, number=number) for number, it in enumerate(exchanges, 1)]
-    return replace(hostile(" ".join(texts)), exchanges=numbered)
+    return all_hostile([_armed(text, canary) for text in TAGS + MARKDOWN])
+
+
+def _armed(text: str, canary: Canary) -> str:
+    return text.replace("CANARY", canary.url).replace("alert(1)", RAN)
 
 
 @pytest.mark.needs("chromium")
@@ -92,8 +90,8 @@ def test_a_hostile_session_runs_nothing_and_loads_nothing(
 @pytest.mark.needs("chromium")
 def test_the_browser_would_have_told(tmp_path: Path, canary: Canary) -> None:
     """What the test above looks for is there when text is not escaped."""
-    texts = [text.replace("CANARY", canary.url).replace("alert(1)", RAN) for text in HOSTILE[:4]]
-    seen = opened(f'<!doctype html><html lang="en"><body>{" ".join(texts)}', tmp_path)
+    texts = " ".join(_armed(text, canary) for text in TAGS[:4])
+    seen = opened(f'<!doctype html><html lang="en"><body>{texts}', tmp_path)
     assert "/script" in canary.asked
     assert "/img" in canary.asked
     assert '<html lang="ran">' in seen

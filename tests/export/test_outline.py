@@ -6,7 +6,7 @@ from tests.export.sessions import all_tools, call, turn, with_agents
 
 from agent_logger.export.outline import AgentAtWork, NumberedTurn, Said, Thought, Used, chapters, side_turns
 from agent_logger.export.pieces import Json, Picture, Prose
-from agent_logger.session import Block, BlockKind, Exchange, Session, SubAgent
+from agent_logger.session import Block, BlockKind, Difference, Exchange, Session, SubAgent, Usage
 
 KEY = "sk-ant-api03-" + "Qz7" * 20
 
@@ -104,3 +104,17 @@ def test_no_key_is_in_any_part() -> None:
     ]
     assert len(told) == 8
     assert not any("Qz7Qz7" in str(it) for it in told)
+
+
+def test_what_witnesses_say_otherwise_is_told() -> None:
+    differences = [
+        Difference(field="usage", witness="sdk", value=Usage(input_tokens=5)),
+        Difference(field="text", witness="run", value=f"no, {KEY}"),
+    ]
+    seen = turn(0, [Block(kind="text", text="yes")], differences=differences, complete=False)
+    (chapter,) = chapters(Session(id="x", exchanges=[Exchange(number=1, turns=[seen])]))
+    cut, usage, text = chapter.turns[0].remarks()
+    assert cut == "cut: not complete"
+    assert usage == "the sdk witness has another usage: 5 in, 0 out, 0 cached tokens"
+    assert text.startswith("the run witness has another text: no, sk-ant-")
+    assert "Qz7Qz7" not in text

@@ -163,6 +163,14 @@ def test_the_output_of_other_agents(
     assert [it.tool for it in events(data, agent) if it.type == "tool_use"] == tools
 
 
+def test_a_json_text_of_several_lines_is_one_line_of_the_log() -> None:
+    """For a log is read line by line."""
+    data = (DATA / "gemini-cli/0.61.0/exec_resume/02.stdout").read_bytes()
+    *texts, result = read(data, agent="gemini-cli")[0]
+    assert all(it.is_text for it in texts) and data.strip() == b"\n".join(it.raw for it in texts)
+    assert result.result and b"\n" not in result.raw and json.loads(result.raw) == json.loads(data)
+
+
 def test_what_opencode_fails_with_is_told() -> None:
     found = outcome((DATA / "opencode/1.18.33/agents_fork/04.stdout").read_bytes(), "opencode")
     assert (found.failure(None, ""), found.error) == (Failure.API_ERROR, "no such thing")

@@ -172,8 +172,8 @@ class Ran:
         )
 
 
-def run(scenario: Scenario, root: Path, api: FakeAPI, url: str) -> Ran:
-    """All steps, one after the other, in one home."""
+def run(scenario: Scenario, root: Path, api: FakeAPI, url: str, before: Sequence[str] = ()) -> Ran:
+    """All steps, one after the other, in one home, each command with these words before it."""
     shutil.rmtree(root, ignore_errors=True)
     sandbox, start = Sandbox(root), CLIENTS[scenario.client]
     (sandbox.project / "seed.txt").write_text("hello\n")
@@ -185,7 +185,7 @@ def run(scenario: Scenario, root: Path, api: FakeAPI, url: str) -> Ran:
         arguments = [_filled(it, ids) for it in step.arguments]
         ran.commands[step.label] = arguments
         finished = sandbox.run(
-            [*start.command(), *arguments], environment, stdin=scenario.stdin, seconds=SECONDS
+            [*before, *start.command(), *arguments], environment, stdin=scenario.stdin, seconds=SECONDS
         )
         ran.finished[step.label] = finished
         ids[step.label] = printed_id(finished.stdout) or ""

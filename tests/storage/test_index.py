@@ -104,7 +104,7 @@ def test_a_list_is_right_whatever_is_in_it_and_mends_it(
 def test_a_list_is_right_whatever_bytes_have_changed(storage: FileStorage) -> None:
     good = index_of(storage).read_bytes()
     rng = random.Random(7)
-    for _ in range(150):
+    for _ in range(50):
         bad = bytearray(good)
         bad[rng.randrange(len(bad))] ^= 1 << rng.randrange(8)
         index_of(storage).write_bytes(bad)
@@ -183,6 +183,13 @@ def test_lists_of_many_at_once_are_right(storage: FileStorage) -> None:
         10,
         10,
     ]
+
+
+def test_no_session_takes_its_place(storage: FileStorage) -> None:
+    block = {"type": "tool_result", "tool_use_id": "t", "content": "x" * 40_000}
+    storage.append("sessions-index.json", {"type": "user", "message": {"role": "user", "content": [block]}})
+    storage.close()
+    assert len(json.loads(index_of(storage).read_text())["entries"]) == 4
 
 
 def test_projects_whose_folders_have_one_name_are_told_apart(tmp_path: Path) -> None:

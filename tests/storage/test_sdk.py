@@ -71,7 +71,7 @@ ENTRIES = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(batches=st.lists(st.lists(ENTRIES, max_size=4), min_size=1, max_size=3))
 def test_any_entry_comes_back_equal(
     tmp_path_factory: pytest.TempPathFactory, batches: list[list[dict[str, Any]]]

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 import agent_logger
 from agent_logger import FileStorage, InMemoryStorage, SessionStorage, read_session
 from agent_logger.errors import StoreError
+from agent_logger.store import platform
 from agent_logger.store.claude_files import project_folders
 from agent_logger.store.parts import parts_of
 from agent_logger.store.seal import seal
@@ -103,7 +105,7 @@ MESSAGES = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(messages=st.lists(MESSAGES, min_size=1, max_size=4))
 def test_any_message_comes_back_the_same_from_files_and_from_memory(
     tmp_path_factory: pytest.TempPathFactory, messages: list[dict[str, Any]]
@@ -240,7 +242,8 @@ def test_ls_and_show_know_it(tmp_path: Path, elsewhere: bool) -> None:
 from agent_logger import FileStorage
 with FileStorage({root}, agent="mine") as storage:
     storage.append("a-session", {{"type": "user", "message": {{"role": "user", "content": "Make tea"}}}})
-    storage.append("a-session", {{"type": "assistant", "message": {{"role": "assistant", "content": "Done"}}}})
+    said = {{"role": "assistant", "content": "Done", "model": "m-1", "usage": {{"output_tokens": 3}}}}
+    storage.append("a-session", {{"type": "assistant", "message": said}})
 """
     subprocess.run([sys.executable, "-c", program], check=True, env=environment, cwd=tmp_path)
     said = [
@@ -271,6 +274,16 @@ def test_a_sealed_session_is_loaded_listed_and_gone_on_with(storage: FileStorage
     assert second["parentUuid"] == first["uuid"]
 
 
+def test_what_two_wrote_at_once_is_loaded_in_the_order_of_time(storage: FileStorage) -> None:
+    both = [storage, FileStorage(storage.root, storage.cwd)]
+    for number in range(6):
+        both[number % 2].append("s", user(f"{number}"))
+        time.sleep(0.002)
+    assert len(parts_of(storage.folder, "s")) == 2
+    assert [it["message"]["content"] for it in storage.load("s") or []] == list("012345")
+    assert [it.user_input for it in read_session(storage.folder / "s.jsonl").exchanges] == list("012345")
+
+
 # ---------------------------------------------------------------- long results
 
 
@@ -287,6 +300,21 @@ def test_a_long_result_is_whole_in_a_file_and_begins_in_the_line(storage: FileSt
     assert len(shown) < 2_500
     assert line["persistedOutputs"][0]["characters"] == 40_000
     assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_side_file_is_synced_before_the_line_that_names_it(
+    storage: FileStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage.append("s", user("one"))
+    UPKEEP.finish()
+    synced: list[str] = []
+    monkeypatch.setattr(
+        platform, "sync", lambda fd: synced.append(Path(os.readlink(f"/proc/self/fd/{fd}")).name)
+    )
+    with UPKEEP._working:  # the upkeep's own thread waits
+        storage.append("s", result("x" * 40_000))
+    UPKEEP.finish()
+    assert synced == ["t1.txt", "s.jsonl"]
 
 
 @pytest.mark.parametrize("size", [29_999, 30_000, 30_001])
@@ -357,8 +385,17 @@ def test_memory_is_a_project_s(storage: FileStorage, tmp_path: Path) -> None:
     assert storage.read_memory() == "- tea, not coffee\n"
     assert (storage.folder / "memory" / "MEMORY.md").read_text() == "- tea, not coffee\n"
     assert storage.read_memory(tmp_path) == ""
-    storage.delete("memory")
+    for session in ("memory", "Memory", "a.bodies"):
+        storage.append(session, result("x" * 40_000))
+        storage.delete(session)
     assert storage.read_memory() == "- tea, not coffee\n"
+
+
+def test_the_name_that_an_id_is_kept_under_is_no_way_to_it(storage: FileStorage) -> None:
+    storage.append("../up", user("one"))
+    (path,) = storage.folder.glob("*.jsonl")
+    storage.append(path.stem, user("two"))
+    assert [len(storage.load(it) or []) for it in ("../up", path.stem)] == [1, 1]
 
 
 def test_memory_is_not_written_through_a_link(storage: FileStorage, tmp_path: Path) -> None:

@@ -139,13 +139,14 @@ def attempt(folder: Path, number: int, fail: Callable[[], None]) -> bool:
 
 def main(folder: Path) -> int:
     steps = 0
-    for fail in (killed, disk_full):
+    for fail, stride in ((killed, 1), (disk_full, 2)):
         number = 1
         missed = 0  # a step whose failure harms nothing, as that of a sweep
         while missed < 5:
             missed = 0 if attempt(folder, number, fail) else missed + 1
-            number += 1
-        steps += number - missed
+            number += stride
+            steps += 1
+        steps -= missed
     print(steps)
     return 0
 

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -91,6 +92,25 @@ def _is_kept(path: Path, own: Path) -> bool:
     return path.is_relative_to(archive_path(own))
 
 
+def test_a_copy_tells_more_than_what_was_typed(home: Path, own: Path) -> None:
+    """The client's history of prompts outlives its sessions: it is asked only where there is no copy."""
+    shutil.copytree(DATA / "claude-cli/2.1.325/interactive_tui/home", home, dirs_exist_ok=True)
+    before = sessions(own)
+    run(own)
+    shutil.rmtree(home / ".claude" / "projects")
+    assert sessions(own) == before
+
+
+def test_keys_that_the_client_keeps_beside_its_sessions_are_not_copied(home: Path, own: Path) -> None:
+    claude(home, "{}", "sessions/4711.json")
+    claude(home, "secret", "sessions/key.pem")
+    claude(home, "secret", ".credentials.json")
+    claude(home, "{}", "settings.json")
+    claude(home, "old\n", f"sessions/{SESSION}.jsonl")
+    run(own)
+    assert list(kept(own)) == [f"sessions/{SESSION}.jsonl"]
+
+
 def database(home: Path) -> Path:
     path = home / ".local" / "share" / "opencode" / "opencode.db"
     path.parent.mkdir(parents=True)
@@ -120,6 +140,20 @@ def test_what_opencode_deletes_stays_and_one_copy_is_enough_until_then(home: Pat
     found = sessions(own)
     assert found.keys() == before.keys()
     assert found[gone] == before[gone]
+
+
+def test_a_database_that_the_variable_names_is_kept_too(
+    home: Path, own: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = database(home).rename(tmp_path / "mine.db")
+    monkeypatch.setenv("OPENCODE_DB", str(path))
+    before = sessions(own)
+    assert len(before) > 1
+    run(own)
+    path.unlink()
+    assert sessions(own) == before
+    put_back(own, next(iter(before)))
+    assert path.exists()
 
 
 def test_a_database_in_use_is_copied_with_what_is_in_its_log(home: Path, own: Path) -> None:
@@ -363,3 +397,26 @@ def test_restore_shows_what_it_will_write_and_asks(home: Path, own: Path) -> Non
     assert time.time() - path.stat().st_mtime < 100
     again = subprocess.run([*command, "--yes"], capture_output=True, text=True, check=False)
     assert (again.returncode, again.stderr.split(":")[0]) == (0, "nothing to do")
+
+
+# ---------------------------------------------------------------- going on
+
+
+def test_watching_keeps_what_comes_until_it_is_stopped(home: Path, own: Path) -> None:
+    claude(home, "one\n")
+    command = [sys.executable, "-m", "agent_logger", "archive", "--watch"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout
+            assert process.stdout.readline().startswith(
+                "1 files: 1 new, 0 grown, 0 rewritten; 4 bytes copied"
+            )
+            claude(home, "one\ntwo\n")
+            assert process.stdout.readline().startswith(
+                "1 files: 0 new, 1 grown, 0 rewritten; 4 bytes copied"
+            )
+            process.send_signal(signal.SIGINT)
+            assert process.wait(30) == 130
+        finally:
+            process.kill()
+    assert kept(own)[f"projects/-p/{SESSION}.jsonl"] == b"one\ntwo\n"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent_logger.store.parts import PartFile, live_files_of, parts_in, parts_of
+from agent_logger.store.remove import remove_folder
 
 
 @pytest.fixture
@@ -61,3 +62,13 @@ def test_changes_that_come_close_together_are_seen(folder: Path) -> None:
     for number in range(3, 200):
         (folder / f"one.p{number}.jsonl").touch()
         assert len(parts_of(folder, "one")) == number
+
+
+@pytest.mark.parametrize("name", ["{outside}", "", ".", "..", "../../outside", "a/../../../outside"])
+def test_nothing_but_a_folder_of_its_own_is_removed_with_a_log(tmp_path: Path, name: str) -> None:
+    folder, outside = tmp_path / "logs" / "anthropic", tmp_path / "outside"
+    (folder / "a").mkdir(parents=True)
+    outside.mkdir()
+    with pytest.raises(ValueError, match="not the name of a folder"):
+        remove_folder(folder, name.format(outside=outside))
+    assert outside.is_dir() and folder.is_dir()

@@ -71,7 +71,7 @@ def without_mended(root: Path) -> list[str]:
         pytest.param(2_000, 20, id="up to 2 KB"),
         pytest.param(100_000, 20, id="up to 100 KB, so that some are in side files"),
         pytest.param(2_000, 300, id="many", marks=pytest.mark.long),
-        pytest.param(4 << 20, 100, id="up to 4 MB", marks=pytest.mark.long),
+        pytest.param(4 << 20, 40, id="up to 4 MB", marks=pytest.mark.long),
     ],
 )
 @pytest.mark.parametrize("together", [1, 2], ids=["one process", "two at once"])

@@ -35,8 +35,9 @@ def context(cwd: str | os.PathLike[str] = ".") -> Context:
 
 
 def noted_context(cwd: str | os.PathLike[str] | None) -> Json:
-    """For a record; nothing if the folder is not known, or it cannot be told: recording goes on."""
-    if not cwd:
+    """For a record; nothing if the folder is not known, or not on this machine, or it cannot be told: recording goes
+    on."""
+    if not cwd or not Path(cwd).is_dir():
         return UNSET
     try:
         return msgspec.Raw(redactor().redact(msgspec.json.encode(_noted(context(cwd))), "context").data)

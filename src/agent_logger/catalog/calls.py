@@ -70,8 +70,9 @@ def call_detail(calls: Sequence[WireCall], wanted: str) -> CallDetail | None:
     call = next((it for it in calls if it.call == wanted), None) or _begun(calls, wanted)
     if call is None:
         return None
-    found = _records(call)
     before = _before(calls, call)
+    records = _records([it for it in (before, call) if it])
+    found = records[call.log, call.seq]
     if found.request is None:
         return None
     asked = asked_of(found.request, found.provider)
@@ -80,7 +81,7 @@ def call_detail(calls: Sequence[WireCall], wanted: str) -> CallDetail | None:
         request=found.request,
         response=found.response,
         asked=asked,
-        changes=_changes(before, asked) if before and asked else None,
+        changes=_changes(before, records[before.log, before.seq], asked) if before and asked else None,
     )
 
 
@@ -149,18 +150,29 @@ class _Records:
     response: Response | None = None
 
 
-def _records(call: WireCall) -> _Records:
-    found, log = _Records(), part_of(call.log)
+def _records(calls: Sequence[WireCall]) -> dict[tuple[Path, int], _Records]:
+    """Each log is read once, as far as the last of its calls."""
+    wanted: dict[Path, dict[int, _Records]] = {}
+    for call in calls:
+        wanted.setdefault(call.log, {})[call.seq] = _Records()
+    for path, found in wanted.items():
+        _read(path, found)
+    return {(path, seq): it for path, found in wanted.items() for seq, it in found.items()}
+
+
+def _read(path: Path, found: dict[int, _Records]) -> None:
+    log, last = part_of(path), max(found)
     for item in read_log(log.folder, log.name) if log else ():
         match item.found:
             case WireStart() as start:
-                found.provider = start.provider
-            case Request(seq=call.seq) as request:
-                found.request = request
-            case Response(seq=call.seq) as response:
-                found.response = response
-                break
-    return found
+                for it in found.values():
+                    it.provider = start.provider
+            case Request() as request if request.seq in found:
+                found[request.seq].request = request
+            case Response() as response if response.seq in found:
+                found[response.seq].response = response
+                if response.seq == last:
+                    return
 
 
 def _begun(calls: Sequence[WireCall], wanted: str) -> WireCall | None:
@@ -185,8 +197,7 @@ def _before(calls: Sequence[WireCall], call: WireCall) -> WireCall | None:
     return max(earlier, key=lambda it: (order[it.log], it.seq), default=None)
 
 
-def _changes(before: WireCall, asked: Asked) -> Changes | None:
-    found = _records(before)
+def _changes(before: WireCall, found: _Records, asked: Asked) -> Changes | None:
     earlier = asked_of(found.request, found.provider) if found.request else None
     try:
         return changes(earlier, asked, before.call) if earlier else None

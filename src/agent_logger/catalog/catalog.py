@@ -20,7 +20,8 @@ from agent_logger.catalog.scan import Progress, Refreshed, changes, refresh
 from agent_logger.catalog.schema import STEPS, TEXT_STEPS
 from agent_logger.catalog.summary import Filter, Hit, SessionSummary
 
-if TYPE_CHECKING:  # a question imports what it needs: most need little, and are of commands that end at once
+# A question imports what it needs: most need little, and are asked by commands that end at once.
+if TYPE_CHECKING:
     from agent_logger.catalog.calls import CallDetail, WireCall
     from agent_logger.catalog.ledger import LedgerRow
     from agent_logger.catalog.removal import OwnFiles
@@ -187,6 +188,7 @@ class Catalog:
         """Its sub-agents and branches, and the sessions it was forked from or that were forked from it."""
         from agent_logger.catalog.tree import Details, branches_of, tree
 
+        self.read_details(self._asked(questions.tell_forks_inside))
         found = self.called(session_id)
         details = Details(self.summary, self.session, lambda name: branches_of(self._logs(name)))
         return tree(found[0], self._asked(questions.parents), details) if len(found) == 1 else None
@@ -198,7 +200,7 @@ class Catalog:
         found = self.called(session_id)
         if len(found) != 1:
             return []
-        return [place_of(it) for it in self._asked(lambda database: questions.sources_of(database, found[0]))]
+        return [place_of(it) for it in self._asked(partial(questions.sources_of, session=found[0]))]
 
     def _logs(self, session_id: str) -> list[Path]:
         return [it.path for it in self.places(session_id) if it.agent is None]

@@ -8,12 +8,14 @@ from typing import NamedTuple
 
 from agent_logger.catalog.columns import NEVER, micros_of
 from agent_logger.catalog.database import hashed, listed, storable, writing
+from agent_logger.catalog.live import in_flight
 from agent_logger.catalog.metrics import active_seconds, count_tool_calls
 from agent_logger.catalog.questions import Behind, sources_of
 from agent_logger.catalog.scan import count_change
 from agent_logger.catalog.sessions import joined, place_of
 from agent_logger.redact import hidden
 from agent_logger.session import Session
+from agent_logger.store.projects import project_of
 
 LONGEST_TITLE = 500  # characters; a first prompt may be a book
 
@@ -56,7 +58,7 @@ _DETAIL = """
     UPDATE sessions SET detailed = :stamp, title = :title, project = coalesce(:project, project),
         started = coalesce(:started, started), ended = coalesce(:ended, ended), active = coalesce(:ended, active),
         exchanges = :exchanges, tool_calls = :tool_calls, errors = :errors, active_seconds = :active_seconds,
-        parent = coalesce(:parent, parent)
+        parent = coalesce(:parent, parent), in_flight = :in_flight
     WHERE id = :id
 """
 
@@ -66,7 +68,7 @@ def _values(session: Session) -> dict[str, object]:
     title = storable(hidden(session.title)[:LONGEST_TITLE]) if session.title else None
     return {
         "title": title,
-        "project": session.project and storable(session.project),
+        "project": storable(project_of(session.project)) if session.project else None,
         "started": _micros(session.started),
         "ended": _micros(session.ended),
         "exchanges": len(session.exchanges),
@@ -74,6 +76,7 @@ def _values(session: Session) -> dict[str, object]:
         "errors": errors,
         "active_seconds": active_seconds(session),
         "parent": session.parent and storable(session.parent),
+        "in_flight": in_flight(session),
     }
 
 

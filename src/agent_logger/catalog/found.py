@@ -15,10 +15,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from agent_logger.errors import SourceError
-from agent_logger.store import foreign
-from agent_logger.store.archived import gone
+from agent_logger.store import foreign, histories
 from agent_logger.store.claude_files import is_id
-from agent_logger.store.layout import agent_files, claude_roots, facts_path
+from agent_logger.store.layout import agent_files, agent_folders, claude_roots, facts_path, place_of
 from agent_logger.store.parts import part_of
 
 NO_SESSIONS = ("unattributed", "refused")
@@ -27,6 +26,7 @@ FIRST_BYTES = 1 << 16  # of a file, to see whose it is
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _AGENT = re.compile(r"agent-[^/]+\.jsonl")
 _CLAUDE, _CODEX, _GEMINI, _OPENCODE = "claude-code", "codex", "gemini-cli", "opencode"
+HAVE_HISTORIES = (_CLAUDE, _CODEX)
 
 
 class Found(NamedTuple):
@@ -40,6 +40,11 @@ class Found(NamedTuple):
     size: int
     stamp: str
     others: tuple[str, ...] | None = None  # paths of its sub-agents' files; none: the reader looks for them
+
+    @property
+    def prompts_only(self) -> bool:
+        """The path is that of the agent's history, for the session's own file is gone."""
+        return self.agent in HAVE_HISTORIES and self.key != self.path
 
 
 class Remembered:
@@ -61,15 +66,27 @@ class Remembered:
 def found(home: Path, remembered: Remembered) -> Iterator[Found]:
     for folder in log_folders(home):
         yield from own_logs(folder)
-    present = set()
-    for it in agent_sessions(remembered):
-        present.add((it.agent, it.name))
-        yield it
-    yield from _archived_sessions(home, present)
+    of_agents = list(agent_sessions(remembered))
+    whole = [it for it in of_agents if not it.prompts_only]
+    archived = list(_archived_sessions(home, [(it.agent, it.name) for it in whole]))
+    yield from whole
+    yield from archived
+    known = {(it.agent, it.name) for it in archived}
+    yield from (it for it in of_agents if it.prompts_only and (it.agent, it.name) not in known)
 
 
 def agent_sessions(remembered: Remembered) -> Iterator[Found]:
     """What other agents have on this machine."""
+    there = set()
+    for it in _files_of_agents(remembered):
+        there.add((it.agent, it.name))
+        yield it
+    for it in _histories(remembered):
+        if (it.agent, it.name) not in there:
+            yield it
+
+
+def _files_of_agents(remembered: Remembered) -> Iterator[Found]:
     for root in claude_roots():
         yield from _claude_sessions(str(root), remembered)
     yield from _codex_sessions(remembered)
@@ -350,6 +367,10 @@ def _opencode_stamps(path: Path) -> list[tuple[str, float, int, str]]:
 
 def _archived_sessions(home: Path, present: Iterable[tuple[str | None, str]]) -> Iterator[Found]:
     """What we have kept of agents, and they have no more."""
+    if not (home / "archive").is_dir():
+        return
+    from agent_logger.store.archived import gone
+
     for it in gone(home, present):
         files = _Files()
         if stat := _stat(str(it.copy.path)):
@@ -357,6 +378,31 @@ def _archived_sessions(home: Path, present: Iterable[tuple[str | None, str]]) ->
         key = f"{it.file}#{it.id}" if it.agent == _OPENCODE else str(it.file)
         others = tuple(map(str, it.others)) or None
         yield Found(key, it.agent, str(it.file), it.id, it.modified, files.size, files.stamp, others)
+
+
+def _histories(remembered: Remembered) -> Iterator[Found]:
+    """What was ever typed, also in sessions whose file is there."""
+    for agent in HAVE_HISTORIES:
+        for folder in agent_folders(place_of(agent)):
+            path = f"{folder}/{histories.FILE}"
+            if stat := _stat(path):
+                files = _Files()
+                files.add_stat(stat, "")
+                for told in remembered.told(path, files.stamp, partial(_typed, path)):
+                    name, modified, size = told
+                    yield Found(f"{path}#{name}", agent, path, name, modified, size, f"{modified}:{size}")
+
+
+def _typed(path: str) -> list[tuple[str, float, int]]:
+    found = histories.prompts_in(Path(path))
+    return [
+        (
+            name,
+            max((it.at.timestamp() for it in told if it.at), default=0.0),
+            sum(len(it.text) for it in told),
+        )
+        for name, told in found.items()
+    ]
 
 
 def _stat(path: str) -> os.stat_result | None:

@@ -80,21 +80,20 @@ class _Joining:
         self._exchanges: list[_Exchange] = []
         self._aside: list[Joined] = []
         self._home: dict[Joined, list[Joined]] = {}  # the list that a turn stands in
+        self._host: dict[int, _Exchange] = {}  # whose list that is
 
     def take(self, source: int, session: Session) -> None:
         copies = list(_copies(source, session))
         responses = self._same.take(copies)
         rank = rank_of(session.witnesses)
+        own: dict[int | None, list[Joined]] = {}
+        for joined, copy in zip(responses, copies, strict=True):
+            own.setdefault(copy.exchange, []).append(joined)
         previous = -1  # the place of the exchange that the session's last one is
         for number, exchange in enumerate(session.exchanges):
-            own = [
-                (joined, copy)
-                for joined, copy in zip(responses, copies, strict=True)
-                if copy.exchange == number
-            ]
-            previous = self._take_exchange(source, rank, exchange, [joined for joined, _ in own], previous)
-        for joined, copy in zip(responses, copies, strict=True):
-            if copy.exchange is None and joined not in self._home:
+            previous = self._take_exchange(source, rank, exchange, own.get(number, ()), previous)
+        for joined in own.get(None, ()):
+            if joined not in self._home:
                 self._put(joined, self._aside, len(self._aside))
 
     def _take_exchange(
@@ -103,7 +102,8 @@ class _Joining:
         at = self._known(source, exchange, turns, previous)
         if at is None:
             at = self._place(source, exchange, previous)
-            self._exchanges.insert(at, _Exchange([]))
+            self._exchanges.insert(at, new := _Exchange([]))
+            self._host[id(new.turns)] = new
         self._exchanges[at].told.append((source, rank, exchange))
         for number, joined in enumerate(turns):
             if joined not in self._home:
@@ -114,10 +114,9 @@ class _Joining:
 
     def _known(self, source: int, exchange: Exchange, turns: Sequence[Joined], previous: int) -> int | None:
         """The one that has a turn of it; else one behind the last that has the same input, or none, at the time."""
-        homes = [self._home[joined] for joined in turns if joined in self._home]
-        for at, known in enumerate(self._exchanges):
-            if any(home is known.turns for home in homes):
-                return at
+        hosts = (self._host.get(id(self._home[joined])) for joined in turns if joined in self._home)
+        if host := next(filter(None, hosts), None):
+            return self._exchanges.index(host)
         for at, known in enumerate(self._exchanges):
             if at > previous and not known.tells(source) and _is_same(known, exchange):
                 return at

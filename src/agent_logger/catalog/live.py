@@ -6,10 +6,9 @@ LIVE_SECONDS = 300.0
 AT_WORK_SECONDS = 3600.0  # that a call or a tool may take without a word; longer, and the agent was killed
 
 
-def is_live(session: Session, modified: float, now: float) -> bool:
+def is_live(modified: float, now: float, *, in_flight: bool) -> bool:
     """`modified`: when any of its files was last written to; both in seconds since 1970."""
-    silent = now - modified
-    return silent < LIVE_SECONDS or (silent < AT_WORK_SECONDS and in_flight(session))
+    return now - modified < (AT_WORK_SECONDS if in_flight else LIVE_SECONDS)
 
 
 def in_flight(session: Session) -> bool:

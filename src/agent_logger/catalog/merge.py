@@ -124,13 +124,18 @@ def _said_otherwise(joined: Turn, turn: Turn, witness: Witness) -> Iterator[Diff
         yield Difference(field="usage", witness=witness, value=turn.usage)
     if turn.model and turn.model != joined.model:
         yield Difference(field="model", witness=witness, value=turn.model)
-    said = "\n".join(block.text for block in turn.blocks if block.kind == "text")
-    if said.strip() and _words(turn) != _words(joined):
+    if said_in(turn)[0] and _differ(turn, joined):
+        said = "\n".join(block.text for block in turn.blocks if block.kind == "text")
         yield Difference(field="text", witness=witness, value=said)
 
 
-def _words(turn: Turn) -> str:
-    return said_in(turn, hidden=True)[0]
+def _differ(one: Turn, two: Turn) -> bool:
+    """In words; that some witnesses hide keys is no difference."""
+    return (
+        one.blocks is not two.blocks
+        and said_in(one)[0] != said_in(two)[0]
+        and said_in(one, hidden=True)[0] != said_in(two, hidden=True)[0]
+    )
 
 
 def _countable(usage: Usage, joined: Usage) -> Usage:

@@ -3,7 +3,6 @@
 Files of agents are only ever read. They stay, and are not shown.
 """
 
-import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from agent_logger.store import platform
 from agent_logger.store.archived import copies_of
 from agent_logger.store.facts import bury, tombstones
 from agent_logger.store.parts import PartFile, part_of, parts_of
-from agent_logger.store.transcripts import remove_session
+from agent_logger.store.remove import remove_folder, remove_session
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +62,7 @@ def _remove(path: Path, log: PartFile | None) -> None:
         remove_session(log)
         return
     path.unlink(missing_ok=True)
-    below = path.with_suffix("")  # of sub-agents
-    if below.is_dir() and not below.is_symlink():
-        shutil.rmtree(below)
+    remove_folder(path.parent, path.name.partition(".jsonl")[0])  # of sub-agents
 
 
 def _is_owned(log: PartFile) -> bool:

@@ -113,18 +113,17 @@ class Same:
     def _pair(
         self, copies: Sequence[Copy], found: dict[int, Joined], key: Callable[[Copy], Hashable]
     ) -> None:
-        left = [at for at, copy in enumerate(copies) if at not in found and key(copy) is not None]
-        wanted = {key(copies[at]) for at in left}
-        known: dict[Hashable, list[Joined]] = {}
-        for joined in self._all if left else ():
-            for name in {key(it) for it in joined.copies} & wanted:
-                known.setdefault(name, []).append(joined)
-        for at in left:
-            copy = copies[at]
-            fitting = [it for it in known.get(key(copy), ()) if _fits(it, copy)]
+        left = [at for at in range(len(copies)) if at not in found] if self._all else []
+        keys = {at: name for at in left if (name := key(copies[at])) is not None}
+        known: dict[Hashable, list[Joined]] = {name: [] for name in keys.values()}
+        for joined in self._all if keys else ():
+            for name in {key(it) for it in joined.copies} & known.keys():
+                known[name].append(joined)
+        for at, name in keys.items():
+            fitting = [it for it in known[name] if _fits(it, copies[at])]
             if fitting:
-                found[at] = _nearest(fitting, copy)
-                found[at].take(copy, "order")
+                found[at] = _nearest(fitting, copies[at])
+                found[at].take(copies[at], "order")
 
 
 def _nearest(fitting: Sequence[Joined], copy: Copy) -> Joined:

@@ -148,6 +148,12 @@ SELECT date(at) AS day, model, project, agent, count(*) AS responses, sum(input_
 FROM responses GROUP BY 1, 2, 3, 4;
 """
 
+_IN_FLIGHT = """
+-- whether its last exchange has no end yet
+ALTER TABLE sessions ADD COLUMN in_flight INTEGER NOT NULL DEFAULT 0;
+UPDATE sessions SET detailed = NULL;
+"""
+
 _TEXTS = """
 CREATE TABLE indexed (            -- sessions that are in the index
     id INTEGER PRIMARY KEY,
@@ -177,5 +183,5 @@ CREATE TABLE texts (              -- where the text of a row of an index stands
 CREATE INDEX texts_session ON texts (session);
 """
 
-STEPS = (Step("sessions and ledger", _SESSIONS_AND_LEDGER),)
+STEPS = (Step("sessions and ledger", _SESSIONS_AND_LEDGER), Step("exchanges in flight", _IN_FLIGHT))
 TEXT_STEPS = (Step("texts and shards", _TEXTS),)

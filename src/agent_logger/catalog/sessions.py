@@ -32,6 +32,7 @@ class Place:
     size: int
     read: Callable[[], Session]
     responses: Callable[[], Iterator[ModelResponse]]  # what was billed, without the rest where that is faster
+    prompts_only: bool = False  # the path is that of the agent's history: the session's own file is gone
 
 
 def place_of(it: Found) -> Place:
@@ -43,6 +44,7 @@ def place_of(it: Found) -> Place:
         it.size,
         partial(session_of, it),
         lambda: iter(told_by(it).responses),
+        it.prompts_only,
     )
 
 
@@ -73,7 +75,11 @@ def find_session(session_id: str, repo_root: Path | None = None) -> Path | None:
 def files_of(session_id: str, repo_root: Path | None = None) -> list[Path]:
     """All that have this id, the best first. `ValueError`: that is no id."""
     of_claude = [file.path for file in find(claude_roots(), session_id, repo_root)]
-    others = [place.path for place in discover() if place.agent != "claude-code" and place.name == session_id]
+    others = [
+        place.path
+        for place in discover()
+        if place.name == session_id and place.agent != "claude-code" and not place.prompts_only
+    ]
     return of_claude + others
 
 
@@ -87,13 +93,11 @@ def called(home: Path, wanted: str) -> list[Place]:
             return [place_of(log)]
     if logs := [it for it in everything if it.agent is None and it.name == wanted]:
         return logs
-    ids = {it.path: _session_id(it) for it in everything}
-    if same := [it for it in everything if ids[it.path] == wanted]:
+    ids = {it: _session_id(it) for it in everything}
+    if same := [it for it in everything if ids[it] == wanted]:
         return _best(same)
-    begun = [
-        it for it in everything if wanted and (it.name.startswith(wanted) or ids[it.path].startswith(wanted))
-    ]
-    return _best(begun) if len({ids[it.path] for it in begun}) == 1 else begun
+    begun = [it for it in everything if wanted and (it.name.startswith(wanted) or ids[it].startswith(wanted))]
+    return _best(begun) if len({ids[it] for it in begun}) == 1 else begun
 
 
 def joined(witnesses: Iterable[Place]) -> Session | None:
@@ -106,6 +110,7 @@ def joined(witnesses: Iterable[Place]) -> Session | None:
             names.add(place.name)
     if not told:
         return None
+    told = [it for it in told if not it.prompts_only] or told  # who saw the session knows what was typed, too
     whole = join(told)
     # A branch is of the session that it branched off in, and names the log.
     return replace(whole, parent=None) if whole.parent in names else whole

@@ -30,6 +30,7 @@ class SessionSummary:
     parent: str | None  # the session it was forked from
     live: bool
     paths: tuple[Path, ...]  # of the files it was derived from
+    prompts_only: bool = False  # the agent's file is gone; its history has what was typed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

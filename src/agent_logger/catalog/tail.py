@@ -1,7 +1,7 @@
 """What live sessions do now: the files that grow are followed, and each line is told once.
 
 Of a session that several witnesses see, the one that knows it best is followed: the agent's own file, else an SDK's or
-a run's log, else the wire. New lines go to the reader of their format; it makes a session of them, of which the events
+a run's log, else the wire. New lines go to the reader of their format; it makes a session of them, of which the moments
 are told. So a session may grow for days, and a look costs what is new.
 """
 
@@ -16,9 +16,9 @@ from agent_logger.catalog.found import Found, Remembered, found
 from agent_logger.catalog.live import LIVE_SECONDS
 from agent_logger.catalog.witness import session_of
 from agent_logger.errors import SourceError
-from agent_logger.formats.events import Event, events_of
 from agent_logger.formats.exchange_log import from_live
 from agent_logger.formats.exchange_log import session_of as exchange_session
+from agent_logger.formats.moments import Moment, moments_of
 from agent_logger.formats.source import File, Source
 from agent_logger.formats.table import format_of
 from agent_logger.formats.wire_log.session import Reading
@@ -56,13 +56,13 @@ class Tail:
         """That are followed now."""
         return list(self._watched)
 
-    def poll(self) -> list[Event]:
+    def poll(self) -> list[Moment]:
         """What happened since the last time, by the clock; at first what the ends of the files tell."""
         now = self._clock()
         if now - self._looked >= LOOK_SECONDS or now < self._looked:
             self._look(now)
-        events = [event for it in self._watched.values() for event in it.events()]
-        return sorted(events, key=lambda it: (it.at is None, it.at.timestamp() if it.at else 0.0))
+        moments = [moment for it in self._watched.values() for moment in it.moments()]
+        return sorted(moments, key=lambda it: (it.at is None, it.at.timestamp() if it.at else 0.0))
 
     def _look(self, now: float) -> None:
         self._looked = now
@@ -108,7 +108,7 @@ class _Watched:
 
     def __init__(self, name: str, found: Found, before: "_Watched | None") -> None:
         self.found = found
-        self.told: Counter[int] = before.told if before else Counter()  # by the hash of an event
+        self.told: Counter[int] = before.told if before else Counter()  # by the hash of a moment
         self._name = name
         self._after = before is not None  # another witness told the beginning; its times are others
         self._stamp = ""
@@ -121,25 +121,25 @@ class _Watched:
             if path not in self._files:
                 self._files[path] = _File(path)
 
-    def events(self) -> Iterator[Event]:
+    def moments(self) -> Iterator[Moment]:
         for session, is_whole in self._sessions():
             again: Counter[int] = Counter()
-            for event in events_of(session):
-                if self._is_new(event, again if is_whole else None):
-                    agent = event.agent or self.found.agent
-                    yield msgspec.structs.replace(event, session=self._name, agent=agent)
+            for it in moments_of(session):
+                if self._is_new(it, again if is_whole else None):
+                    agent = it.agent or self.found.agent
+                    yield msgspec.structs.replace(it, session=self._name, agent=agent)
         self._after = False
 
-    def _is_new(self, event: Event, again: "Counter[int] | None") -> bool:
-        """Of a session that is told as a whole, by how often it says the same; else by the moment."""
-        words = hash((event.thread, event.what, event.text))
+    def _is_new(self, it: Moment, again: "Counter[int] | None") -> bool:
+        """Of a session that is told as a whole, by how often it says the same; else by the time."""
+        words = hash((it.thread, it.what, it.text))
         if again is not None:
             again[words] += 1
             new = again[words] > self.told[words]
         else:
-            moment = hash((event.at, words))
-            new = not self.told[moment] and not (self._after and self.told[words])
-            self.told[moment] += 1
+            key = hash((it.at, words))
+            new = not self.told[key] and not (self._after and self.told[words])
+            self.told[key] += 1
         self.told[words] += new
         return new
 

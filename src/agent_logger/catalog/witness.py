@@ -10,6 +10,7 @@ import msgspec
 from agent_logger.catalog.columns import BIT, micros_of, time_of, tokens_of
 from agent_logger.catalog.database import storable
 from agent_logger.catalog.found import Found
+from agent_logger.catalog.unnamed import own_name
 from agent_logger.errors import SourceError
 from agent_logger.formats.claude_code.responses import may_read_on
 from agent_logger.formats.claude_code.responses import responses_of as claude_responses_of
@@ -22,6 +23,8 @@ from agent_logger.session import Session, Usage, Witness
 from agent_logger.store import foreign, opencode
 from agent_logger.store.agent_sources import codex_sources, gemini_cli_source
 from agent_logger.store.follow import Position, Rest
+from agent_logger.store.histories import session_in
+from agent_logger.store.projects import project_of
 from agent_logger.store.read import read_session
 from agent_logger.store.sources import claude_source
 
@@ -38,6 +41,8 @@ class Told(NamedTuple):
 
 def session_of(found: Found) -> Session:
     """Raises `SourceError`, `OSError`."""
+    if found.agent and found.prompts_only:
+        return session_in(Path(found.path), found.agent, found.name)
     form = format_of(found.agent) if found.agent else None
     return form.session_of(source_of(found)) if form else read_session(Path(found.path))
 
@@ -66,9 +71,23 @@ def source_of(found: Found) -> Source:
 def told_by(found: Found, before: Told | None = None) -> Told:
     """All that was billed; reading on from what was told before, where that can be done. Raises as `session_of`."""
     told = _told_by(found, before)
-    if all(map(_is_whole, told.responses)):
-        return told
-    return told._replace(responses=[_made_whole(it) for it in told.responses])
+    responses = [_of_its_project(it) for it in told.responses]
+    if not all(map(_is_whole, responses)):
+        responses = [_made_whole(it) for it in responses]
+    return told._replace(session=_nameable(told.session), responses=responses)
+
+
+def _of_its_project(it: ModelResponse) -> ModelResponse:
+    project = project_of(it.project) if it.project else None
+    session = _nameable(it.session)
+    if (project, session) == (it.project, it.session):
+        return it
+    return msgspec.structs.replace(it, project=project, session=session)
+
+
+def _nameable(name: str) -> str:
+    """NUL ends a text in SQL's JSON, and no argument of a command can hold it."""
+    return name.replace("\0", "\ufffd")
 
 
 TEXTS = ("message_id", "request_id", "model", "tier", "session", "project", "agent", "thread")
@@ -87,27 +106,32 @@ def _made_whole(it: ModelResponse) -> ModelResponse:
 def _told_by(found: Found, before: Told | None) -> Told:
     if found.agent is None:
         return _told_by_log(Path(found.path))
+    if found.prompts_only:
+        return Told(found.name, None, 0, [])
     if found.agent == "claude-code":
         return _told_by_claude(found, before)
     form = format_of(found.agent)
     assert form
     responses = list(form.responses_of(source_of(found)))
-    named = responses[0].session if responses else found.name
+    # Without an answer too: the name of a file may not have the whole id, and a resumed session a second file.
+    named = responses[0].session if responses else session_of(found).id or found.name
     return Told(named, None, BIT["transcript"], responses)
 
 
 def _told_by_log(path: Path) -> Told:
     session = read_session(path, alone=True)
+    session = msgspec.structs.replace(session, id=own_name(session, path.stem) or session.id)
     responses = list(responses_of_session(session))
     seen: set[Witness] = {it.witness for it in responses} | session.witnesses
     return Told(session.id, session.parent, sum(BIT[it] for it in seen), responses)
 
 
 def _told_by_claude(found: Found, before: Told | None) -> Told:
+    path = Path(found.path)
     source = source_of(found)
-    if foreign.existing(Path(found.path)) != Path(found.path):  # packed, and does not grow
+    if foreign.existing(path) != path:  # a sealed copy in the archive, which does not grow
         responses = list(claude_responses_of(source))
-        return Told(responses[0].session if responses else found.name, None, BIT["transcript"], responses)
+        return Told(_named(found, responses), None, BIT["transcript"], responses)
     known = before.responses if before and may_read_on(before.responses) else None
     rest = Rest(Path(found.path), before.position if before and known is not None else None)
     if rest.restarted:
@@ -117,8 +141,11 @@ def _told_by_claude(found: Found, before: Told | None) -> Told:
     responses = list(claude_responses_of(read, known or ()))
     if known is not None and rest.position.offset and not may_read_on(responses):
         return _told_by_claude(found, None)
-    named = responses[0].session if responses else found.name
-    return Told(named, None, BIT["transcript"], responses, rest.position)
+    return Told(_named(found, responses), None, BIT["transcript"], responses, rest.position)
+
+
+def _named(found: Found, responses: list[ModelResponse]) -> str:
+    return responses[0].session if responses else found.name
 
 
 # ---------------------------------------------------------------- kept

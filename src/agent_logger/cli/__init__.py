@@ -47,6 +47,7 @@ SECTIONS = {
     },
     "Check": {
         "status": "is it recording? what was lost?",
+        "doctor": "is all well? if not, what to do",
         "verify": "read every byte of the logs, report damage",
         "du": "what the logs take on the disk",
         "rm": "delete what was recorded of a session",

@@ -47,7 +47,7 @@ def command(settings: config.Settings, session: str, repo: Path | None, as_json:
         for other in found[1:]:
             output.note(f"also: {other}")
     else:
-        output.note(f"no session {session} on this machine; 'agent-logger ls' lists those there are")
+        output.note(f"no file of session {session} on this machine; 'agent-logger ls' lists sessions")
     return 0 if found else 1
 
 

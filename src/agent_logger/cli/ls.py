@@ -37,6 +37,7 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     witnesses: list[str]
     parent: str | None
     live: bool
+    prompts_only: bool  # the agent's file is gone; its history has what was typed
     cost_usd: float | None
     unpriced: int
     reported_cost_usd: float | None
@@ -61,7 +62,7 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
 @click.option("--until", type=When(), help="Only those that began before.")
 @click.option("--min-cost", type=float, metavar="USD", help="Only those that cost at least this.")
 @click.option("--witness", type=click.Choice(WITNESSES), help="Only those that this one saw.")
-@click.option("--live", is_flag=True, help="Only those that are being written to.")
+@click.option("--live", is_flag=True, help="Only those that somebody is at.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/ls.json).")
 @config.settings_options()
 def command(
@@ -74,8 +75,9 @@ def command(
     """List sessions, the one last active first.
 
     A session is one conversation, whoever saw it: the agent's own file (t), the proxy's log (w), an SDK's (s) or a
-    run's (r). Forks stand under what they were forked from. Tokens are all that were billed; what a fork copied is
-    its parent's. A star marks a session that is being written to.
+    run's (r); where the agent's file is gone, its history may still have what was typed (p). Forks stand under what
+    they were forked from. Tokens are all that were billed; what a fork copied is its parent's. A star marks a
+    session that somebody is at.
 
     \b
     Examples:
@@ -131,6 +133,7 @@ def _told(it: "SessionSummary") -> SessionRow:
         witnesses=sorted(it.witnesses),
         parent=it.parent,
         live=it.live,
+        prompts_only=it.prompts_only,
         cost_usd=it.cost.usd,
         unpriced=it.cost.unpriced,
         reported_cost_usd=it.reported_cost_usd,
@@ -211,7 +214,7 @@ def _cells(row: "SessionSummary", depth: int) -> list[str | int]:
         _duration(row.active_seconds),
         _thousands(row.usage.context_tokens + row.usage.output_tokens),
         _money(row),
-        "".join(it[0] for it in sorted(row.witnesses)),
+        "p" if row.prompts_only else "".join(it[0] for it in sorted(row.witnesses)),
     ]
 
 

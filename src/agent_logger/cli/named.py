@@ -1,48 +1,70 @@
-"""The session that is meant by an ID."""
+"""The session that is meant by an ID, and what there is of it. A path stands for the one file; else all are joined
+that tell of the same session."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from agent_logger import config
+from agent_logger.cli.scanning import opened
 from agent_logger.errors import SourceError
+from agent_logger.store.parts import part_of, parts_of
 
 if TYPE_CHECKING:
+    from agent_logger.catalog.calls import WireCall
     from agent_logger.catalog.catalog import Catalog
-    from agent_logger.catalog.sessions import Place
     from agent_logger.session import Session
 
 MOST_CANDIDATES = 10
 
 
 def session_called(settings: config.Settings, wanted: str) -> "Session":
-    """From all who saw it."""
-    from agent_logger.catalog.sessions import joined
+    from agent_logger.store.read import read_session
 
-    places = places_called(settings, wanted)
-    return joined(places) or places[0].read()  # what cannot be read says why
+    if _is_there(wanted):
+        return read_session(Path(wanted))
+    with opened(settings) as catalog:
+        session = catalog.session(one_called(catalog, wanted))
+    if session is None:
+        raise SourceError(f"the files of session {wanted!r} cannot be read any more")
+    return session
 
 
-def places_called(settings: config.Settings, wanted: str) -> "list[Place]":
-    """Where it is; there is one at the least."""
-    from agent_logger.catalog.catalog import Catalog
-    from agent_logger.catalog.sessions import called
+def files_called(settings: config.Settings, wanted: str) -> list[Path]:
+    """Of every witness; of a log of ours all its parts."""
+    if _is_there(wanted):
+        return _parts(Path(wanted))
+    with opened(settings) as catalog:
+        summary = catalog.summary(one_called(catalog, wanted))
+    return [file for path in (summary.paths if summary else ()) for file in _parts(path)]
 
-    with Catalog.open(settings.home) as catalog:
-        if found := catalog.places(wanted):
-            return found
-        # Or it is the path of a log that nobody was told of.
-        if not catalog.called(wanted) and (found := called(settings.home, wanted)):
-            return found
-        return catalog.places(one_called(catalog, wanted))
+
+def calls_called(settings: config.Settings, wanted: str) -> "list[WireCall]":
+    from agent_logger.catalog.calls import calls_of
+
+    if _is_there(wanted):
+        return calls_of([Path(wanted)])
+    with opened(settings) as catalog:
+        return catalog.calls(one_called(catalog, wanted))
+
+
+def _is_there(wanted: str) -> bool:
+    path = Path(wanted)
+    return path.is_file() or bool((part := part_of(path)) and parts_of(part.folder, part.name))
+
+
+def _parts(path: Path) -> list[Path]:
+    part = part_of(path)
+    return [it.existing_path() for it in parts_of(part.folder, part.name)] if part else [path]
 
 
 def one_called(catalog: "Catalog", wanted: str) -> str:
     """Its id."""
-    names = catalog.called(wanted)
-    if not names:
+    found = catalog.called(wanted)
+    if not found:
         raise SourceError(f"no session {wanted!r}; 'agent-logger ls' lists them")
-    if len(names) > 1:
-        told = names[:MOST_CANDIDATES] + ["..."] * (len(names) > MOST_CANDIDATES)
-        raise click.UsageError(f"{wanted!r} may be any of {', '.join(told)}; say more of it, or the path")
-    return names[0]
+    if len(found) > 1:
+        names = [*found[:MOST_CANDIDATES], *["..."] * (len(found) > MOST_CANDIDATES)]
+        raise click.UsageError(f"{wanted!r} may be any of {', '.join(names)}; say more of it, or the path")
+    return found[0]

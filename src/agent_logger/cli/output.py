@@ -7,8 +7,9 @@ functions here show such characters as text; `printable` does so for what is pri
 
 import re
 import sys
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from shutil import get_terminal_size
 
 import click
@@ -16,6 +17,8 @@ import click
 from agent_logger.config import no_color
 from agent_logger.export.printable import CONTROLS_IN_LINES
 from agent_logger.export.printable import printable as printable
+
+WAIT_SECONDS = 0.5  # that nobody minds
 
 
 def hidden(text: str) -> str:
@@ -76,7 +79,7 @@ def _json_escape(match: re.Match[str]) -> str:
 
 def json_lines(lines: Iterable[bytes]) -> None:
     """Print lines of JSON as they are; on a terminal what that would act on is written as `\\uXXXX`."""
-    shown = sys.stdout is not None and sys.stdout.isatty()
+    shown = is_terminal()
     for line in lines:
         click.echo(_shown(line) if shown else line, nl=False)
 
@@ -124,16 +127,36 @@ def table(
 
 @contextmanager
 def progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar on stderr, on a terminal only. Yields what to call with how much more was done."""
+    """A bar on stderr, on a terminal only, if it takes longer than `WAIT_SECONDS`; then it is taken away again.
+
+    Yields what to call with how much more was done.
+    """
     if sys.stderr is None or not sys.stderr.isatty():
         yield lambda _: None
         return
+    began, done = time.monotonic(), 0
+    move: Callable[[int], None] | None = None
+    with ExitStack() as shown:
+
+        def advance(more: int) -> None:
+            nonlocal done, move
+            done += more
+            if move is None and time.monotonic() - began >= WAIT_SECONDS:
+                move = shown.enter_context(_bar(label, total))
+            if move:
+                move(done)
+
+        yield advance
+
+
+@contextmanager
+def _bar(label: str, total: int) -> Iterator[Callable[[int], None]]:
     from rich.console import Console
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True, no_color=no_color()), transient=True) as bar:
         task = bar.add_task(printable(label), total=total)
-        yield lambda done: bar.advance(task, done)
+        yield lambda done: bar.update(task, completed=done)
 
 
 def is_terminal() -> bool:
@@ -166,9 +189,19 @@ def cut(text: str, room: int) -> str:
     """`text` in no more columns than these."""
     if width(text) <= room:
         return text
-    while text and width(text) >= room:
-        text = text[:-1]
-    return text + "…"
+    return f"{beginning(text, room - 1)}…" if room > 0 else ""
+
+
+def beginning(text: str, room: int) -> str:
+    """As much of it as takes no more columns than these."""
+    if text.isascii():
+        return text[: max(0, room)]
+    taken = 0
+    for number, character in enumerate(text):
+        taken += width(character)
+        if taken > room:
+            return text[:number]
+    return text
 
 
 def _print_plain(cells: list[list[str]], numeric: list[bool]) -> None:

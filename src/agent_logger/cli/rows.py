@@ -3,7 +3,6 @@
 #12 │ Bash  Run the tests                                   3.0 s  $0.0066
 """
 
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -12,7 +11,7 @@ from typing import Any, Literal
 
 import click
 
-from agent_logger.cli.output import width
+from agent_logger.cli.output import beginning, cut, is_terminal, width
 from agent_logger.config import no_color
 from agent_logger.export.printable import printable
 
@@ -61,7 +60,7 @@ def _left_by(columns: int, depth: int, note: str) -> int:
 
 
 def print_rows(rows: Iterable[Row], columns: int) -> None:
-    coloured = sys.stdout is not None and sys.stdout.isatty() and not no_color()
+    coloured = is_terminal() and not no_color()
     lines = (_line(row, columns, coloured=coloured) for row in rows)
     while batch := list(islice(lines, BATCH)):
         click.echo("\n".join(batch), color=coloured)
@@ -88,10 +87,7 @@ def _line(row: Row, columns: int, *, coloured: bool) -> str:
 
 def fitted(text: str, columns: int) -> str:
     """One line, cut where it does not fit."""
-    text = printable(text.expandtabs(4))
-    if width(text) <= columns:
-        return text
-    return f"{_head(text, columns - 3)}..." if columns > 3 else "." * max(0, columns)
+    return cut(printable(text.expandtabs(4)), columns)
 
 
 def folded(text: str, columns: int) -> Iterator[str]:
@@ -124,17 +120,7 @@ def _wide(text: str, columns: int) -> Iterator[str]:
             yield line
         line = word
         while width(line) > columns:
-            head = _head(line, columns)
+            head = beginning(line, columns) or line[0]
             yield head
             line = line[len(head) :]
     yield line
-
-
-def _head(text: str, columns: int) -> str:
-    """As much of the beginning as fits, and a character at the least."""
-    used = 0
-    for number, character in enumerate(text):
-        used += width(character)
-        if used > columns:
-            return text[: max(1, number)]
-    return text

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from agent_logger.catalog.catalog import Catalog
     from agent_logger.catalog.scan import Progress
 
-WORTH_A_BAR = 20_000_000  # bytes; less is read before one could see it
-
 
 @contextmanager
 def opened(settings: config.Settings) -> "Iterator[Catalog]":
@@ -36,10 +34,9 @@ def bar(label: str) -> "Iterator[Progress]":
 
         def progress(now: int, total: int) -> None:
             nonlocal done, advance
-            if advance is None and total >= WORTH_A_BAR:
+            if advance is None:
                 advance = shown.enter_context(output.progress(label, total))
-            if advance:
-                advance(now - done)
+            advance(now - done)
             done = now
 
         yield progress

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 
 from agent_logger.catalog.metrics import Metrics, exchange_total, metrics_of
 from agent_logger.cli.output import width
@@ -29,7 +30,7 @@ from agent_logger.export.outline import (
 )
 from agent_logger.export.pieces import Prose, Shown, Terminal
 from agent_logger.redact import hidden
-from agent_logger.session import Session
+from agent_logger.session import Session, Turn
 
 SHORTEST = 0.1  # seconds of a tool call that are worth telling
 FEW_LINES = 10  # of what a tool was given or answered; `--turn` shows the rest
@@ -58,7 +59,7 @@ class SessionText:
         """One alone; of an agent's that it started, what these did too. None if there is no such turn."""
         for it in _all_turns(self._session):
             if it.number == number:
-                return self._turn(it, 0)
+                return chain(self._turn(it, 0), [Row.of(_seen_by(it.turn), "quiet")])
         return None
 
     # ------------------------------------------------------------ chapters
@@ -77,6 +78,7 @@ class SessionText:
             (f"session {session.id[:8]}", session.agent, session.project),
             (*metrics.models, started, took, money(metrics.cost)),
             (", ".join(counts), tokens(metrics.usage)),
+            ("The agent's file is gone; its history has what was typed." if session.prompts_only else "",),
         )
         for line in lines:
             text = " · ".join(filter(None, line))
@@ -109,8 +111,9 @@ class SessionText:
         for part in it.parts():
             yield from self._part(part, depth, beside)
             beside = ""
-        if not it.turn.complete:
-            yield Row((("(cut: not complete)", "quiet"),), depth)
+        for remark in it.remarks():
+            for line in folded(f"({remark})", room(self._columns, depth)):
+                yield Row(((line, "quiet"),), depth)
 
     # ------------------------------------------------------------ parts
 
@@ -160,6 +163,11 @@ class SessionText:
         yield Row(((name, "strong"), (turns, "quiet")), depth + 1)
         for turn in it.turns:
             yield from self._turn(turn, depth + 1)
+
+
+def _seen_by(turn: Turn) -> str:
+    joined = f", known to be the same by {turn.joined_by}" if turn.joined_by else ""
+    return f"seen by {', '.join(sorted(turn.witnesses)) or 'nobody'}{joined}"
 
 
 def _state(shown: Shown) -> str:

@@ -7,7 +7,7 @@ import msgspec
 
 from agent_logger import config
 from agent_logger.cli import output
-from agent_logger.cli.named import places_called, session_called
+from agent_logger.cli.named import calls_called, files_called, session_called
 from agent_logger.errors import SourceError
 
 if TYPE_CHECKING:
@@ -129,24 +129,19 @@ def _print_tools(metrics: "Metrics") -> None:
 def _print_raw(settings: config.Settings, wanted: str) -> None:
     """Of every file that tells of the session. Which one it is, is said beside."""
     from agent_logger.store.files import raw_lines
-    from agent_logger.store.parts import part_of, parts_of
 
-    for place in places_called(settings, wanted):
-        log = part_of(place.path) if place.agent is None else None
-        files = [part.existing_path() for part in parts_of(log.folder, log.name)] if log else [place.path]
-        for file in files:
-            output.note(f"{file}:")
-            output.raw_lines(raw_lines(file))
+    for file in files_called(settings, wanted):
+        output.note(f"{file}:")
+        output.raw_lines(raw_lines(file))
 
 
 def _print_wire(settings: config.Settings, wanted: str, turn: int, *, as_json: bool) -> None:
-    from agent_logger.catalog.calls import call_detail, calls_of
+    from agent_logger.catalog.calls import call_detail
     from agent_logger.catalog.served import calls_by_turn
     from agent_logger.cli.rows import print_rows
     from agent_logger.cli.wire_text import WireText
 
-    logs = [place.path for place in places_called(settings, wanted) if place.agent is None]
-    calls = calls_of(logs)
+    calls = calls_called(settings, wanted)
     served = calls_by_turn(session_called(settings, wanted), calls).get(turn, [])
     details = [detail for it in served if (detail := call_detail(calls, it.call))]
     if not details:

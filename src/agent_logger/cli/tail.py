@@ -9,7 +9,7 @@ from agent_logger import config
 from agent_logger.cli import output
 
 if TYPE_CHECKING:
-    from agent_logger.formats.events import Event
+    from agent_logger.formats.moments import Moment
 
 POLL_SECONDS = 0.5
 
@@ -44,10 +44,10 @@ def command(settings: config.Settings, session: str | None, lines: int, as_json:
     from agent_logger.catalog.tail import Tail
 
     tail = Tail(settings.home, _meant(settings, session) if session else None)
-    events = tail.poll()
+    moments = tail.poll()
     if not tail.sessions:
         output.note("No session is live. What begins now is shown; Ctrl-C ends this.")
-    _print(events[len(events) - lines :] if lines < len(events) else events, as_json=as_json)
+    _print(moments[len(moments) - lines :] if lines < len(moments) else moments, as_json=as_json)
     while True:
         time.sleep(POLL_SECONDS)
         _print(tail.poll(), as_json=as_json)
@@ -64,21 +64,21 @@ def _meant(settings: config.Settings, wanted: str) -> str:
     return found.id
 
 
-def _print(events: "list[Event]", *, as_json: bool) -> None:
+def _print(moments: "list[Moment]", *, as_json: bool) -> None:
     import msgspec
 
-    for event in events:
-        shown = msgspec.structs.replace(event, text=output.hidden(event.text))
+    for moment in moments:
+        shown = msgspec.structs.replace(moment, text=output.hidden(moment.text))
         if as_json:
             output.json_lines([msgspec.json.encode(shown) + b"\n"])
         else:
             output.echo(_line(shown))
 
 
-def _line(event: "Event") -> str:
+def _line(moment: "Moment") -> str:
     """On a terminal as long as that is wide; in a pipe all of it."""
-    at = f"{event.at.astimezone():%H:%M:%S}" if event.at else "        "
-    thread = event.thread.partition(":")[2][:8] or event.thread
-    text = output.printable(" ".join(event.text.split()))
-    line = f"{at}  {output.short_id(event.session)}  {thread:<8}  {event.what:<8}  {text}"
+    at = f"{moment.at.astimezone():%H:%M:%S}" if moment.at else "        "
+    thread = moment.thread.partition(":")[2][:8] or moment.thread
+    text = output.printable(" ".join(moment.text.split()))
+    line = f"{at}  {output.short_id(moment.session)}  {thread:<8}  {moment.what:<8}  {text}"
     return output.cut(line, output.columns()) if output.is_terminal() else line

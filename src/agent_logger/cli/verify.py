@@ -64,16 +64,25 @@ def _existing(path: Path) -> Path:
 def _with_progress(files: list[Path]) -> Iterator["FileReport"]:
     from agent_logger.store.verify import verify_file
 
-    sizes = [path.lstat().st_size for path in files]
+    sizes = [_size(path) for path in files]
     with output.progress("reading", sum(sizes)) as advance:
         for path, size in zip(files, sizes, strict=True):
             yield verify_file(path)
             advance(size)
 
 
+def _size(path: Path) -> int:
+    try:
+        return path.lstat().st_size
+    except OSError:  # it has just been removed
+        return 0
+
+
 def _trouble_lines(report: "FileReport") -> Iterable[str]:
     for bad in report.damage:
         yield f"{report.path}:{bad.line}: offset {bad.offset}, {_count(bad.length, 'byte')}: {bad.reason}"
+    if report.lost:
+        yield f"{report.path}: {_count(report.lost, 'record')} could not be written, as it says itself"
     if report.torn_bytes:
         yield f"{report.path}: torn end of {_count(report.torn_bytes, 'byte')}"
 

@@ -13,8 +13,8 @@ def session_json(session: Session) -> str:
 
 
 def json_of(value: object) -> str:
-    """Of whatever msgspec can encode, indented."""
+    """Of whatever msgspec can encode, indented; paths are texts."""
     try:
-        return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+        return msgspec.json.format(msgspec.json.encode(value, enc_hook=str), indent=2).decode()
     except UnicodeEncodeError:  # a lone surrogate: a path or a text that is not Unicode
-        return json.dumps(msgspec.to_builtins(value), indent=2)
+        return json.dumps(msgspec.to_builtins(value, enc_hook=str), indent=2)

@@ -93,8 +93,8 @@ def _turn(it: NumberedTurn) -> Iterator[str]:
     for part in it.parts():
         yield ""
         yield from _part(part)
-    if not it.turn.complete:
-        yield from ("", "(cut: not complete)")
+    for remark in it.remarks():
+        yield from ("", f"({_plain(remark)})")
 
 
 def _part(part: Part) -> Iterator[str]:

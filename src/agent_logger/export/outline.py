@@ -5,14 +5,18 @@ Everything is made when it is asked for, turn by turn: the first page of a long 
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from textwrap import shorten
 
+from agent_logger.export.figures import tokens
 from agent_logger.export.hide import hidden_value
 from agent_logger.export.pictures import pictures_in
 from agent_logger.export.pieces import Json, Piece, Prose, Shown
 from agent_logger.export.tools import shown
+from agent_logger.formats.history import LOST
 from agent_logger.redact import hidden
-from agent_logger.session import MAIN, SIDE, Block, Exchange, Session, SubAgent, ToolCall, Turn
+from agent_logger.session import MAIN, SIDE, Block, Exchange, Session, SubAgent, ToolCall, Turn, Usage
 
+LONGEST_REMARK = 200  # characters
 DEEPEST = 8  # agents that agents started; those further down stand beside the others
 
 
@@ -56,6 +60,16 @@ class NumberedTurn:
                 yield from _said(block)
         yield from map(self._used, calls)
 
+    def remarks(self) -> Iterator[str]:
+        """What a reader should know beside what it says: that it was cut, and what a witness says otherwise."""
+        if not self.turn.complete:
+            yield "cut: not complete"
+        for it in self.turn.differences:
+            said = (
+                tokens(it.value) if isinstance(it.value, Usage) else shorten(hidden(it.value), LONGEST_REMARK)
+            )
+            yield f"the {it.witness} witness has another {it.field}: {said}"
+
     def _used(self, call: ToolCall) -> Used:
         return Used(call, shown(call), self.agents.get(call.id or "", ()))
 
@@ -93,8 +107,9 @@ class Chapter:
 
     @property
     def unfinished(self) -> str:
-        """Why it did not come to its end; empty if it did."""
-        return "" if self.exchange.complete else hidden(self.exchange.end_reason or "in flight")
+        """Why it did not come to its end; empty if it did, or if nobody knows any more."""
+        known = self.exchange.complete or self.exchange.end_reason == LOST
+        return "" if known else hidden(self.exchange.end_reason or "in flight")
 
 
 def chapters(session: Session) -> Iterator[Chapter]:

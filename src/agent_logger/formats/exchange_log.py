@@ -64,7 +64,7 @@ def session_of(records: Iterable[AnyRecord], exchanges: Iterable[Exchange]) -> S
     ids = [start.session_id if start else None, *(it.session_id for it in exchanges)]
     return Session(
         id=next((it for it in ids if it), ""),
-        agent="claude-code" if witness == "sdk" else None,
+        agent=start.agent if start and start.agent else "claude-code" if witness == "sdk" else None,
         title=next((it.user_input for it in found if it.user_input), None),
         project=start.cwd if start else None,
         started=min(times, default=None),

@@ -17,8 +17,9 @@ from agent_logger.store.foreign import SEALED
 from agent_logger.store.keep import OLDER
 
 FOLDER_FILE = ".folder"
+DATABASES = ("opencode",)  # agents whose main files are databases, which must not be copied as they lie there
 MOST_NAME = 60  # characters of the path that are in a folder's name, for people
-MAKING = re.compile(rf"\..+\.\d+{OLDER}(?:-journal)?")  # what a killed copier left
+MAKING = re.compile(rf"\..+\.\d+{OLDER}(?:-journal)?|\.{FOLDER_FILE}\.\d+")  # what a killed copier left
 
 
 class Folder(NamedTuple):
@@ -84,10 +85,12 @@ def copies(folder: Folder) -> Iterator[Copy]:
     """The newest generation of every file, in the order of their names."""
     for inside, inner, names in os.walk(folder.copies):
         inner.sort()
-        present = set(names)
+        present = {it for it in names if OLDER not in it}
+        if Path(inside) == folder.copies:
+            present = {it for it in present if it != FOLDER_FILE and not MAKING.fullmatch(it)}
         for name in sorted(present):
             plain = name.removesuffix(SEALED)
-            if OLDER in name or name == FOLDER_FILE or (plain != name and plain in present):
+            if plain != name and plain in present:
                 continue
             path = Path(inside, name)
             try:

@@ -6,15 +6,23 @@ from pathlib import Path
 
 from agent_logger.errors import SourceError
 from agent_logger.store import keep_database
-from agent_logger.store.archive import MAKING, Folder, archive_path, copies, folder_of, folders, prepare
+from agent_logger.store.archive import (
+    DATABASES,
+    MAKING,
+    Folder,
+    archive_path,
+    copies,
+    folder_of,
+    folders,
+    prepare,
+)
 from agent_logger.store.archiving import Report, Trouble, keep_files
-from agent_logger.store.layout import agent_folders
+from agent_logger.store.layout import agent_files, agent_folders
 from agent_logger.store.parts import part_of
-from agent_logger.store.places import AGENT_PLACES, Place, kept_files, main_files_in
+from agent_logger.store.places import AGENT_PLACES, kept_files
 from agent_logger.store.seal import seal
 
 MAKING_SECONDS = 86_400.0  # after which nobody is making that copy any more
-DATABASES = ("opencode",)  # whose main files are databases, which must not be copied as they lie there
 
 
 def archive_all(home: Path, quiet_seconds: float = 0.0) -> Report:
@@ -22,19 +30,18 @@ def archive_all(home: Path, quiet_seconds: float = 0.0) -> Report:
     report = Report()
     for place in AGENT_PLACES:
         for origin in agent_folders(place):
-            folder = folder_of(home, place.agent, origin)
-            keep_files(folder, kept_files(place, origin), report)
-            if place.agent in DATABASES:
-                _keep_databases(place, folder, quiet_seconds, report)
+            keep_files(home, folder_of(home, place.agent, origin), kept_files(place, origin), report)
+    for agent in DATABASES:
+        for path in agent_files(agent):
+            _keep_database(folder_of(home, agent, path.parent), path, quiet_seconds, report)
     return report
 
 
-def _keep_databases(place: Place, folder: Folder, quiet_seconds: float, report: Report) -> None:
-    for path in main_files_in(place, folder.origin):
-        with report.trying(path):
-            if not 0 <= time.time() - keep_database.modified(path) < quiet_seconds:
-                prepare(folder)
-                report.add(keep_database.keep(path, folder.target(path.relative_to(folder.origin).parts)))
+def _keep_database(folder: Folder, path: Path, quiet_seconds: float, report: Report) -> None:
+    with report.trying(path):
+        if not 0 <= time.time() - keep_database.modified(path) < quiet_seconds:
+            prepare(folder)
+            report.add(keep_database.keep(path, folder.target((path.name,))))
 
 
 def seal_archive(home: Path, after_seconds: float | None, report: Report) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from agent_logger.formats.source import Source
+from agent_logger.store import foreign
 from agent_logger.store.agent_sources import sources_of
-from agent_logger.store.archive import Copy, Folder, copies, folders
+from agent_logger.store.archive import DATABASES, Copy, Folder, copies, folders
 from agent_logger.store.archiving import is_main_file
 from agent_logger.store.claude_files import is_id
 from agent_logger.store.keep import generations
@@ -41,15 +42,15 @@ def archived_sessions(home: Path) -> Iterator[Archived]:
 
 
 def _sessions(place: Place, folder: Folder) -> Iterator[Archived]:
+    if place.agent == "opencode":
+        for copy in copies(folder):  # databases, whatever they are called
+            yield from _in_database(copy)
+        return
     mains = {copy.target: copy for copy in copies(folder) if is_main_file(place, copy.parts)}
     if place.agent == "claude-code":
         for target, copy in mains.items():
             if is_id(target.stem):
                 yield Archived(target.stem, copy, target, partial(claude_source, target), copy.modified)
-        return
-    if place.agent == "opencode":
-        for copy in mains.values():
-            yield from _in_database(copy)
         return
     by_name = {target.name: copy for target, copy in mains.items()}
     for source in sources_of(place.agent, mains):
@@ -81,9 +82,12 @@ def id_in(name: str) -> str:
 
 
 def copies_of(home: Path, session: str) -> list[Path]:
-    """The copies of a session's main file, as they lie in the archive, the newest first."""
-    found = [it for it in archived_sessions(home) if it.id == session]
-    return [it.copy.path for it in sorted(found, key=lambda it: -it.modified)]
+    """The copies of a session's main file, as they lie in the archive, the newest first; none of a database, for it
+    holds the sessions of others too."""
+    kept = [it for it in archived_sessions(home) if it.id == session and it.agent not in DATABASES]
+    newest_first = sorted(kept, key=lambda it: -it.modified)
+    copies = [path for it in newest_first for path in (it.copy.target, *generations(it.copy.target))]
+    return [found for path in copies if (found := foreign.existing(path))]
 
 
 def gone(home: Path, present: Iterable[tuple[str | None, str]]) -> Iterator[Archived]:

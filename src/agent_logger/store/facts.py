@@ -25,6 +25,28 @@ def know_folder(home: Path, folder: Path) -> None:
         log.warning("%s: %s", path, error)
 
 
+class _Fact(msgspec.Struct):
+    type: str = ""
+    path: str = ""
+
+
+def known_folders(home: Path) -> list[Path]:
+    """Where logs were ever written to, whether it is still there or not."""
+    try:
+        lines = facts_path(home).read_bytes().split(b"\n")
+    except OSError:
+        return []
+    facts = [_decoded(line) for line in lines]
+    return [Path(it) for it in dict.fromkeys(it.path for it in facts if it.type == "log_folder" and it.path)]
+
+
+def _decoded(line: bytes) -> _Fact:
+    try:
+        return msgspec.json.decode(line, type=_Fact)
+    except msgspec.MsgspecError:
+        return _Fact()
+
+
 class _Label(msgspec.Struct, frozen=True, tag_field="type", tag="label"):
     session: str
     label: str

@@ -1,6 +1,7 @@
-"""The branch a folder is on, from git's own files: no process is started."""
+"""What git's own files say of a folder: no process is started."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 MOST_BYTES = 4096  # of a file that says where something is
@@ -11,25 +12,35 @@ _FOLDER = re.compile(r"gitdir: (.+?)\s*\Z")
 
 def branch_of(folder: Path) -> str | None:
     """`HEAD` where none is checked out; none outside of a repository. Nothing is raised."""
-    for above in (folder, *folder.parents):
-        said = _said(above / ".git", above)
-        if said is not None:
-            found = _BRANCH.match(said)
-            return found[1] if found else "HEAD"
+    for _, git in git_folders(folder):
+        try:
+            found = _BRANCH.match(read(git / "HEAD"))
+        except (OSError, ValueError):
+            continue
+        return found[1] if found else "HEAD"
     return None
 
 
-def _said(git: Path, above: Path) -> str | None:
-    """What `HEAD` says. In a work tree, and in a submodule, `.git` is a file that tells where the folder is."""
+def git_folders(folder: Path) -> Iterator[tuple[Path, Path]]:
+    """From the folder upwards, those that git knows, each with where git keeps what belongs to it."""
+    for above in (folder, *folder.parents):
+        if git := _git_folder(above):
+            yield above, git
+
+
+def _git_folder(folder: Path) -> Path | None:
+    """In a work tree, and in a submodule, `.git` is a file that tells where the folder is."""
+    git = folder / ".git"
     try:
         if git.is_dir():
-            return _read(git / "HEAD")
-        found = _FOLDER.match(_read(git)) if git.is_file() else None
-        return _read(above / found[1] / "HEAD") if found else None
+            return git
+        found = _FOLDER.match(read(git)) if git.is_file() else None
     except (OSError, ValueError):
         return None
+    return folder / found[1] if found else None
 
 
-def _read(path: Path) -> str:
+def read(path: Path) -> str:
+    """Raises `OSError`; `ValueError`, if it is no text or no path."""
     with path.open("rb") as file:
         return file.read(MOST_BYTES).decode("utf-8")

@@ -43,7 +43,7 @@ def keep(source: int, target: Path) -> Kept:
     Raises `OSError`, and `StoreError` if another process holds on to the copy; what was copied so far stays.
     """
     status = os.fstat(source)
-    if _has_caught_up(status, target):
+    if has_caught_up(status, target):
         return Kept("same", 0)
     platform.make_folder(target.parent)
     with _held(target) as (copy, is_new):
@@ -72,7 +72,8 @@ def generations(target: Path) -> list[Path]:
 # ---------------------------------------------------------------- getting hold of the copy
 
 
-def _has_caught_up(status: os.stat_result, target: Path) -> bool:
+def has_caught_up(status: os.stat_result, target: Path) -> bool:
+    """Whether the copy is what a file with this status holds."""
     with contextlib.suppress(FileNotFoundError):
         copy = os.lstat(target)
         return (copy.st_size, copy.st_mtime_ns) == (status.st_size, status.st_mtime_ns)

@@ -24,7 +24,9 @@ def safe_name(outside: str) -> str:
 
 
 _HASH = re.compile(r"[0-9a-f]{32}")
-_TAKEN = re.compile(r"memory|.*\.bodies", re.IGNORECASE)  # folders beside a transcript that are not its own
+_TAKEN = re.compile(
+    r"memory|sessions-index\.json|.*\.bodies", re.IGNORECASE
+)  # what lies beside transcripts and is not their own
 
 
 def session_name(session_id: str) -> str:
@@ -107,7 +109,7 @@ def facts_path(home: Path) -> Path:
 
 def claude_roots() -> list[Path]:
     """Configuration folders of Claude Code: those of `CLAUDE_CONFIG_DIR`, which may be a list, else the usual ones."""
-    folders = folders_of(_place("claude-code"), os.environ, Path.home())
+    folders = folders_of(place_of("claude-code"), os.environ, Path.home())
     return [Path(unicodedata.normalize("NFC", os.path.realpath(folder))) for folder in folders]
 
 
@@ -147,8 +149,8 @@ def variable_prefix(provider: str) -> str:
 
 def agent_files(agent: str) -> list[Path]:
     """The main files of an agent on this machine, where the environment says they are."""
-    return main_files(_place(agent), os.environ, Path.home())
+    return main_files(place_of(agent), os.environ, Path.home())
 
 
-def _place(agent: str) -> Place:
+def place_of(agent: str) -> Place:
     return next(place for place in AGENT_PLACES if place.agent == agent)

@@ -35,7 +35,7 @@ AGENT_PLACES = (
         default=(".claude", ".config/claude"),
         variable="CLAUDE_CONFIG_DIR",
         several=True,
-        keep=("projects/**", "sessions/**", "file-history/**", "history.jsonl"),
+        keep=("projects/**", "sessions/*.jsonl", "file-history/**", "history.jsonl"),
     ),
     Place(
         agent="codex",

@@ -76,7 +76,15 @@ def read_session(path: Path, *, alone: bool = False) -> Session:
 
 def read_messages(log: PartFile) -> list[Message]:
     """The messages of a transcript in order, with what stands in files beside it. What cannot be read is left out."""
-    return [whole(it, log.folder / log.name) for it in read_lines(log)]
+    return read_transcript(log)[1]
+
+
+def read_transcript(log: PartFile) -> tuple[SessionHeader | None, list[Message]]:
+    """The same with the header."""
+    found = [item.found for item in read_log(log.folder, log.name)]
+    lines = (message_of(it) for it in found)
+    messages = [whole(it, log.folder / log.name) for it in lines if it is not None]
+    return next((it for it in found if isinstance(it, SessionHeader)), None), messages
 
 
 def read_lines(log: PartFile) -> list[Message]:

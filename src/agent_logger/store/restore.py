@@ -52,11 +52,12 @@ def find(home: Path, wanted: str) -> Archived:
 
 
 def plan(session: Archived) -> Plan:
-    """Where the agent looks now: the folder the files came from if it is one of these, else the first of them."""
+    """Where the agent looks now: the folder the files came from if it is one of these, else the first of them. A
+    database may have been anywhere."""
     place = next(it for it in AGENT_PLACES if it.agent == session.agent)
     roots = agent_folders(place)
     origin = session.copy.folder.origin
-    root = origin if origin in roots else roots[0]
+    root = origin if origin in roots or session.agent == "opencode" else roots[0]
     if session.agent == "opencode":
         database = root.joinpath(*session.copy.parts)
         if foreign.existing(database):

@@ -2,7 +2,8 @@
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from pathlib import Path, PurePosixPath
 
@@ -17,6 +18,9 @@ from agent_logger.wire.lines import Line, LineSplitter
 
 MOST_AGENTS = 10_000  # files of sub-agents of one session
 MOST_SIDE_BYTES = 16 << 20  # of a tool's result in a file of its own
+SETTLED_SECONDS = (
+    2.0  # since a folder was changed: clocks of file systems do not tell two changes apart that are close
+)
 FIRST_BYTES = 1 << 16  # of a file, to see whose it is
 
 
@@ -54,19 +58,31 @@ def _others_agents(folder: Path, stem: str) -> Iterator[str]:
                 yield below + name
 
 
-def _agents_in(folder: Path) -> list[str]:
+def _agents_in(folder: Path) -> Sequence[str]:
     """In no folder that is a link: a project must not lead us out of it."""
     try:
-        if not stat.S_ISDIR(os.lstat(folder).st_mode):
-            return []
-        with os.scandir(folder) as found:
-            names = {
-                it.name.removesuffix(foreign.SEALED)
-                for it in found
-                if it.name[:6] == "agent-" and it.is_file(follow_symlinks=False)
-            }
+        status = os.lstat(folder)
+        if not stat.S_ISDIR(status.st_mode):
+            return ()
+        if time.time() - status.st_mtime < SETTLED_SECONDS:
+            return _listed(folder)
+        return _known(folder, status.st_ino, status.st_mtime_ns)
     except OSError:
-        return []
+        return ()
+
+
+@lru_cache(maxsize=1000)  # each session of a project asks for all that is in its folder
+def _known(folder: Path, *_stamp: int) -> Sequence[str]:
+    return _listed(folder)
+
+
+def _listed(folder: Path) -> Sequence[str]:
+    with os.scandir(folder) as found:
+        names = {
+            it.name.removesuffix(foreign.SEALED)
+            for it in found
+            if it.name[:6] == "agent-" and it.is_file(follow_symlinks=False)
+        }
     return sorted(filter(agent_of, names))[:MOST_AGENTS]
 
 

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import msgspec
 
+from agent_logger.errors import SourceError
 from agent_logger.formats.transcript import StoredSession
 from agent_logger.store import platform
 from agent_logger.store.parts import PartFile
-from agent_logger.store.transcript_log import logs_in, modified_ms, stamp_of
+from agent_logger.store.transcript_log import Stamp, logs_in
 
 FILE = "sessions-index.json"
 VERSION = 1
@@ -63,29 +64,27 @@ _entries = msgspec.json.Decoder(list[Entry])
 def sessions_in(folder: Path, describe: Describe) -> list[StoredSession]:
     """As they are now. Reads the transcripts that have changed, and then writes the index."""
     known, is_newer = _read(folder)
-    found = [it for log in logs_in(folder) if (it := _entry(log, known.get(log.path.name), describe))]
+    logs = logs_in(folder).items()
+    found = [it for log, parts in logs if (it := _entry(log, parts, known.get(log.path.name), describe))]
     if {it.full_path: it for it in found} != {it.full_path: it for it in known.values()} and not is_newer:
         _write(folder, found)
     return [it.session() for it in found]
 
 
-def _entry(log: PartFile, known: Entry | None, describe: Describe) -> Entry | None:
+def _entry(log: PartFile, parts: list[PartFile], known: Entry | None, describe: Describe) -> Entry | None:
     try:
-        stamp, modified = (
-            stamp_of(log),
-            modified_ms(log),
-        )  # before it is read: what comes meanwhile is seen next time
-        if known and (known.stamp, known.full_path) == (stamp, str(log.path)):
+        stamp = Stamp.of(parts)  # before it is read: what comes meanwhile is seen next time
+        if known and (known.stamp, known.full_path) == (stamp.text, str(log.path)):
             return known
         session = describe(log)
-    except OSError:  # sealed or removed just now
+    except (OSError, SourceError):  # sealed or removed just now, or no log at all
         return None
     if session is None:
         return None
     return Entry(
         session_id=session.id,
         full_path=str(log.path),
-        file_mtime=modified,
+        file_mtime=stamp.modified_ms,
         first_prompt=session.first_prompt,
         summary=session.summary,
         message_count=session.message_count,
@@ -93,7 +92,7 @@ def _entry(log: PartFile, known: Entry | None, describe: Describe) -> Entry | No
         modified=session.modified,
         git_branch=session.git_branch,
         project_path=session.project_path,
-        stamp=stamp,
+        stamp=stamp.text,
     )
 
 

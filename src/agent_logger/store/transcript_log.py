@@ -3,11 +3,14 @@
 `part`, `gap`, `recovered` and `large` stand between them as in every log.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from agent_logger import records
+from agent_logger.errors import SourceError
 from agent_logger.formats.transcript_lines import Message, message_of, record_of
 from agent_logger.records import SessionHeader, Unknown
 from agent_logger.store.bodies import SPILL_BYTES
@@ -48,7 +51,7 @@ class TranscriptLog:
     def begin(self) -> None:
         """As the first message does."""
         if not self._has_looked:
-            with suppress(OSError):  # then the next message looks again
+            with suppress(OSError, SourceError):  # then the next message looks again
                 self._header = None if read_header(self.log) else self._header
                 self._has_looked = True
         if self._header and self._has_looked and self.journal.offer(self._header):
@@ -67,24 +70,34 @@ def latest_in(log: PartFile) -> list[Message]:
     return latest if any("uuid" in it for it in latest) else read_messages(log)
 
 
-def logs_in(folder: Path) -> list[PartFile]:
-    """Those of a folder, each by its first part. None in one that is a link: it would lead us elsewhere."""
-    if folder.is_symlink():
-        return []
-    return list(dict.fromkeys(PartFile(folder, part.name) for part in parts_in(folder)))
+def is_there(log: PartFile) -> bool:
+    """Whether there is such a log: a link, or what is no file, is none."""
+    return any(it.is_file() and not it.is_symlink() for it in (log.path, log.sealed_path))
 
 
-def stamp_of(log: PartFile) -> str:
-    """What changes with the log: of its files the names, sizes, and times that nobody can set. Raises `OSError`."""
-    paths = [part.existing_path() for part in parts_of(log.folder, log.name)]
-    files = ((path.name, path.stat()) for path in paths)
-    return " ".join(f"{name}:{it.st_size}:{it.st_ctime_ns}:{it.st_ino}" for name, it in files)
+def logs_in(folder: Path) -> dict[PartFile, list[PartFile]]:
+    """Those of a folder, each by its first part, with all. None in one that is a link: it would lead us elsewhere."""
+    logs: dict[PartFile, list[PartFile]] = {}
+    for part in [] if folder.is_symlink() else parts_in(folder):
+        if is_there(part):
+            logs.setdefault(PartFile(folder, part.name), []).append(part)
+    return logs
 
 
-def modified_ms(log: PartFile) -> int:
-    """When it was last written to, of the epoch. Raises `OSError`."""
-    times = [part.existing_path().stat().st_mtime_ns for part in parts_of(log.folder, log.name)]
-    return max(times, default=0) // 1_000_000
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What changes with a log: of its files the names, sizes, and times that nobody can set."""
+
+    text: str
+    modified_ms: int  # of the epoch
+
+    @classmethod
+    def of(cls, parts: Iterable[PartFile]) -> Self:
+        """Raises `OSError`."""
+        paths = [part.existing_path() for part in parts]
+        files = [(path.name, path.stat()) for path in paths]
+        text = " ".join(f"{name}:{it.st_size}:{it.st_ctime_ns}:{it.st_ino}" for name, it in files)
+        return cls(text, max(it.st_mtime_ns for _, it in files) // 1_000_000)
 
 
 def folders_in(projects: Path) -> Iterator[Path]:

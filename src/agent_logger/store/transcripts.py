@@ -9,7 +9,6 @@
 
 import logging
 import os
-import shutil
 import threading
 import unicodedata
 import weakref
@@ -18,23 +17,22 @@ from itertools import chain
 from pathlib import Path
 
 from agent_logger import __version__
-from agent_logger.errors import StoreError
+from agent_logger.errors import SourceError, StoreError
 from agent_logger.formats import transcript
-from agent_logger.formats.json_text import encode
 from agent_logger.formats.transcript import Context, StoredSession
 from agent_logger.formats.transcript_lines import Message
 from agent_logger.records import Gap, SessionHeader
-from agent_logger.store import platform, side_files, summing_up
-from agent_logger.store.append import append_shared
+from agent_logger.store import input_history, memory, side_files, summing_up
 from agent_logger.store.claude_files import folder_name
 from agent_logger.store.clock import CLOCK, Clock
 from agent_logger.store.git import branch_of
 from agent_logger.store.journal import PART_BYTES
 from agent_logger.store.layout import session_name
-from agent_logger.store.parts import PartFile, live_files_of, parts_of
-from agent_logger.store.read import read_header, read_messages
+from agent_logger.store.parts import PartFile
+from agent_logger.store.read import read_header, read_messages, read_transcript
+from agent_logger.store.remove import remove_session
 from agent_logger.store.transcript_index import sessions_in
-from agent_logger.store.transcript_log import TranscriptLog, folders_in, latest_in
+from agent_logger.store.transcript_log import TranscriptLog, folders_in, is_there, latest_in
 
 Messages = list[Message]  # here, for `list` is a method below
 Sessions = list[StoredSession]
@@ -96,7 +94,7 @@ class Transcripts:
                 return False
             session.context.see(line)
             session.changed = True
-            self._remember(line)
+            input_history.remember(self.root, line, self._clock)
             return True
 
     def load(self, session_id: str) -> Messages | None:
@@ -146,7 +144,7 @@ class Transcripts:
             return
         try:
             messages = read_messages(session.log.log)
-        except OSError as error:
+        except (OSError, SourceError) as error:
             _log.warning("%s: not summed up: %s", session.log.log.path, error)
             return
         before = next((it for it in messages[::-1] if transcript.is_own_summary(it)), {})
@@ -172,24 +170,17 @@ class Transcripts:
     # ------------------------------------------------------------ memory
 
     def read_memory(self, project: str | os.PathLike[str] | None = None) -> str:
-        """What was written last for the project; empty if nothing was. Raises `OSError`."""
-        try:
-            return self._memory(project).read_text("utf-8", "replace")
-        except FileNotFoundError:
-            return ""
+        """What was written last for the project; empty if nothing was. Raises `StoreError` and `OSError`."""
+        return memory.read(self._folder_of(project))
 
     def write_memory(self, text: str, project: str | os.PathLike[str] | None = None) -> None:
-        """In the place of what was there, as a whole or not at all. Raises `OSError`."""
-        path = self._memory(project)
-        platform.make_folder(path.parent)
-        platform.replace_file(path, text.encode("utf-8", "replace"))
+        """In the place of what was there, as a whole or not at all. Raises `StoreError` and `OSError`."""
+        memory.write(self._folder_of(project), text)
 
-    def _memory(self, project: str | os.PathLike[str] | None) -> Path:
-        name = folder_name(real(Path(project))) if project is not None else self.folder.name
-        path = self.root / "projects" / name / "memory" / "MEMORY.md"
-        if any(it.is_symlink() for it in (path, path.parent, path.parent.parent)):
-            raise StoreError(f"{path}: a link; it would lead elsewhere")
-        return path
+    def _folder_of(self, project: str | os.PathLike[str] | None) -> Path:
+        if project is None:
+            return self.folder
+        return self.root / "projects" / folder_name(real(Path(project)))
 
     # ------------------------------------------------------------ one session
 
@@ -233,7 +224,7 @@ class Transcripts:
             header = read_header(log)
             for message in latest_in(log):
                 context.see(message)
-        except OSError as error:
+        except (OSError, SourceError) as error:
             _log.warning("%s: %s", log.path, error)
             return
         if header and header.id != context.session:  # a file system that does not tell A from a
@@ -265,25 +256,9 @@ class Transcripts:
         name = session_name(session_id)
         for folder in chain([self.folder], folders_in(self.root / "projects")):
             log = PartFile(folder, name)
-            if not folder.is_symlink() and (log.path.exists() or log.is_sealed()):
+            if not folder.is_symlink() and is_there(log):
                 return log
         return None
-
-    def _remember(self, line: Message) -> None:
-        prompt = transcript.prompt_in(line)
-        if prompt is None:
-            return
-        said = {
-            "display": prompt,
-            "pastedContents": {},
-            "timestamp": int(self._clock.wall() * 1000),
-            "project": line["cwd"],
-            "sessionId": line["sessionId"],
-        }
-        try:
-            append_shared(self.root / "history.jsonl", encode(said))
-        except OSError as error:  # the message itself is safe
-            _log.warning("%s: %s", self.root / "history.jsonl", error)
 
 
 class _Session:
@@ -301,7 +276,7 @@ def real(path: Path) -> str:
 
 
 def _described(log: PartFile) -> StoredSession | None:
-    messages, header = read_messages(log), read_header(log)
+    header, messages = read_transcript(log)
     if header is None and not messages:
         return None
     told = (it.get("sessionId") for it in messages)
@@ -318,26 +293,6 @@ def _is_of_another(session: StoredSession, project: str) -> bool:
     """Two projects may have one folder: a_b and a-b."""
     path = session.project_path
     return path is not None and path != project and folder_name(path) == folder_name(project)
-
-
-def remove_session(found: PartFile) -> None:
-    """Its log, and the folder of what lies beside it. Raises `OSError`."""
-    remove_log(found)
-    _remove_folder(found.folder / found.name)
-
-
-def remove_log(found: PartFile) -> None:
-    """The newest part first: as long as there is one, the log can be found to be removed again. Raises `OSError`."""
-    lives = [path for paths in live_files_of(found.folder, found.name).values() for path in paths]
-    parts = parts_of(found.folder, found.name)[::-1]
-    for path in [*lives, *(path for part in parts for path in (part.path, part.sealed_path))]:
-        path.unlink(missing_ok=True)
-    _remove_folder(found.bodies)
-
-
-def _remove_folder(folder: Path) -> None:
-    if folder.is_dir() and not folder.is_symlink():
-        shutil.rmtree(folder)
 
 
 _storages: "weakref.WeakSet[Transcripts]" = weakref.WeakSet()

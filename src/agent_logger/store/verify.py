@@ -28,6 +28,7 @@ class FileReport(msgspec.Struct, frozen=True, kw_only=True):
     records: int
     torn_bytes: int  # after the last newline: being written, or cut by a crash; not an error
     mended: int  # places that a crash or a full disk damaged and the log itself accounts for
+    lost: int  # records that the log says could not be written
     damage: list[BadPlace]
 
 
@@ -37,6 +38,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int
     torn: int
     mended: int
+    lost: int
     damage: int
 
 
@@ -47,6 +49,7 @@ def summary(files: list[FileReport]) -> Report:
         bytes=sum(it.bytes for it in files),
         torn=sum(it.torn_bytes > 0 for it in files),
         mended=sum(it.mended for it in files),
+        lost=sum(it.lost for it in files),
         damage=sum(len(it.damage) for it in files),
     )
 
@@ -81,7 +84,7 @@ class _Check:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._kind: Kind | None = None
-        self._records = self._torn_bytes = self._mended = 0
+        self._records = self._torn_bytes = self._mended = self._lost = 0
         self._damage: list[Damage] = []
 
     def see(self, item: Entry | Damage | Torn) -> None:
@@ -108,6 +111,7 @@ class _Check:
         self._records += 1
         if isinstance(record, Gap | Recovered):
             self._account_for(entry)
+            self._lost += record.lost if isinstance(record, Gap) else 0
         return None
 
     def _account_for(self, entry: Entry) -> None:
@@ -123,5 +127,6 @@ class _Check:
             records=self._records,
             torn_bytes=self._torn_bytes,
             mended=self._mended,
+            lost=self._lost,
             damage=[BadPlace(it.line, it.offset, it.length, it.reason) for it in self._damage],
         )

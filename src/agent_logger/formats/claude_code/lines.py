@@ -139,14 +139,21 @@ def _read_oddly(line: Line) -> Iterator[tuple[AnyRecord, bytes] | Damage]:
 
 
 def _oddly(entry: Entry) -> AnyRecord | None:
+    value = readable(entry)
+    if value is None:
+        return None
+    record: AnyRecord = reader_of(text_of(value.get("type")) or "").fitting(value)
+    return record
+
+
+def readable(entry: Entry) -> dict[str, Any] | None:
+    """The object of a line that msgspec refuses, made safe to keep; none if it is none, or nested too deeply."""
     if not isinstance(entry.value, dict):
         return None
     try:
-        value = with_whole_characters(_both_messages(entry))
-        record: AnyRecord = reader_of(text_of(value.get("type")) or "").fitting(value)
+        return fields_of(with_whole_characters(_both_messages(entry)))
     except RecursionError:
         return None
-    return record
 
 
 def _both_messages(entry: Entry) -> dict[str, Any]:

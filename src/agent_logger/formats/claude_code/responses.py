@@ -12,7 +12,7 @@ from datetime import datetime
 import msgspec
 
 from agent_logger.formats.claude_code.agents import WARM_UP, agent_of
-from agent_logger.formats.claude_code.lines import Reader, quick_type_of
+from agent_logger.formats.claude_code.lines import Reader, quick_type_of, readable
 from agent_logger.formats.claude_code.records import MessageUsage
 from agent_logger.formats.claude_code.session import AGENT, session_id_of
 from agent_logger.formats.claude_code.turns import is_unique, more_final, time_of
@@ -161,12 +161,9 @@ class _Rows:
 
     def _damaged(self, data: bytes, thread: str | None) -> None:
         for found in jsonl.decode(Line(0, 0, len(data), data)):
-            if (
-                isinstance(found, Entry)
-                and isinstance(found.value, dict)
-                and found.value.get("type") == "assistant"
-            ):
-                self._take(_reader.fitting(found.value), thread)
+            value = readable(found) if isinstance(found, Entry) else None
+            if value and value.get("type") == "assistant":
+                self._take(_reader.fitting(value), thread)
 
     def _take(self, record: _Record, thread: str | None) -> None:
         message = record.message if isinstance(record.message, _Message) else _Message()

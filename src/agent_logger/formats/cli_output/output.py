@@ -74,7 +74,7 @@ class Output:
         if self._more_warnings:
             self.warnings.append(f"({self._more_warnings} more)")
         document, self._document = bytes(self._document or b""), None
-        return [*found, *self._messages(document)] if document.count(b"\n") > 1 else found
+        return [*found, *self._messages(_in_one_line(document))]
 
     # ------------------------------------------------------------ lines
 
@@ -136,6 +136,14 @@ class Output:
         shown = (it[: 4 * WARNING_CHARACTERS].decode("utf-8", "replace") for it in lines)
         self.warnings += [it[:WARNING_CHARACTERS].rstrip("\r") for it in shown]
         self._more_warnings += max(0, text.count(b"\n") - room)
+
+
+def _in_one_line(text: bytes) -> bytes:
+    """A JSON text that took several: a record takes one. Nothing if it is none, or took one already."""
+    try:
+        return msgspec.json.format(text.strip(), indent=-1) if text.strip().count(b"\n") else b""
+    except (msgspec.MsgspecError, RecursionError):
+        return b""
 
 
 def _elements(text: bytes) -> list[Raw]:

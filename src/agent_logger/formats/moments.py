@@ -18,7 +18,7 @@ KINDS: Mapping[BlockKind, What] = {
 }
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True):
+class Moment(msgspec.Struct, frozen=True, kw_only=True):
     at: datetime | None
     session: str
     agent: str | None
@@ -27,29 +27,29 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     text: str  # what was said, typed or given; of a tool its name and its first input
 
 
-def events_of(session: Session) -> Iterator[Event]:
+def moments_of(session: Session) -> Iterator[Moment]:
     """In the order of the conversation."""
     for exchange in session.exchanges:
         if exchange.user_input:
-            yield _event(session, MAIN, exchange.started, "input", exchange.user_input)
+            yield _moment(session, MAIN, exchange.started, "input", exchange.user_input)
         for turn in exchange.turns:
-            yield from _turn_events(session, turn)
+            yield from _turn_moments(session, turn)
     for turn in session.side_turns:
-        yield from _turn_events(session, turn)
+        yield from _turn_moments(session, turn)
 
 
-def _turn_events(session: Session, turn: Turn) -> Iterator[Event]:
+def _turn_moments(session: Session, turn: Turn) -> Iterator[Moment]:
     for block in turn.blocks:
         what = KINDS.get(block.kind)
         if what and (text := _text(block)).strip():
             failed = block.is_error or (what == "text" and turn.is_synthetic)
             at = block.at or turn.ended or turn.started
-            yield _event(session, turn.thread, at, "error" if failed else what, text)
+            yield _moment(session, turn.thread, at, "error" if failed else what, text)
 
 
-def _event(session: Session, thread: str, at: datetime | None, what: What, text: str) -> Event:
+def _moment(session: Session, thread: str, at: datetime | None, what: What, text: str) -> Moment:
     time = at.replace(tzinfo=UTC) if at and not at.tzinfo else at
-    return Event(at=time, session=session.id, agent=session.agent, thread=thread, what=what, text=text)
+    return Moment(at=time, session=session.id, agent=session.agent, thread=thread, what=what, text=text)
 
 
 def _text(block: Block) -> str:

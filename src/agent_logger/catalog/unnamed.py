@@ -1,0 +1,71 @@
+"""Sessions that a client does not name on the wire: known again in its own files by what was said and billed, and when.
+
+Gemini CLI sends no id. Without this its sessions would be there twice, and count twice.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from agent_logger.catalog.merge import utc
+from agent_logger.catalog.same import said_in
+from agent_logger.errors import SourceError
+from agent_logger.formats import gemini_cli
+from agent_logger.session import SIDE, Session, Usage
+from agent_logger.store.agent_sources import gemini_cli_source
+from agent_logger.store.layout import agent_files
+
+AGENT = "gemini-cli"
+NEAR_SECONDS = 60.0  # a file may be begun before the first call, and ended behind the last
+
+Said = tuple[tuple[str, ...], Usage | None]
+
+
+def own_name(session: Session, log: str) -> str | None:
+    """What the client calls the session of a log that is only called by the log's name; none if that is not known."""
+    if session.agent != AGENT or session.id != log or session.started is None:
+        return None
+    return name_among(session, _chats(utc(session.started).timestamp()))
+
+
+def name_among(session: Session, others: Iterable[Session]) -> str | None:
+    """The id of the only one that tells the same."""
+    names = {it.id for it in others if is_told_by(session, it)}
+    return names.pop() if len(names) == 1 else None
+
+
+def is_told_by(session: Session, other: Session) -> bool:
+    """Whether all that was answered stands in the other, in this order, at the time. What is last may be missing: it
+    is written down later."""
+    said, told = list(_said(session)), _said(other)
+    known = [it for it in said if _is_next(it, told)]
+    return (
+        bool(known) and known == said[: len(known)] and len(said) - len(known) <= 1 and _meet(session, other)
+    )
+
+
+def _is_next(wanted: Said, told: Iterator[Said]) -> bool:
+    """Takes what comes before it too."""
+    return any(it == wanted for it in told)
+
+
+def _said(session: Session) -> Iterator[Said]:
+    for turn in session.turns:
+        said = said_in(turn, hidden=True)
+        if turn.thread != SIDE and turn.complete and any(said):
+            yield said, turn.usage
+
+
+def _meet(one: Session, two: Session) -> bool:
+    if not (one.started and one.ended and two.started and two.ended):
+        return False
+    begun = max(utc(one.started), utc(two.started)).timestamp()
+    return begun - min(utc(one.ended), utc(two.ended)).timestamp() < NEAR_SECONDS
+
+
+def _chats(since: float) -> Iterator[Session]:
+    for path in agent_files(AGENT):
+        try:
+            if path.stat().st_mtime > since - NEAR_SECONDS:
+                yield gemini_cli.session_of(gemini_cli_source(Path(path)))
+        except (SourceError, OSError):
+            continue

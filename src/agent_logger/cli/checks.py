@@ -1,0 +1,317 @@
+"""What `agent-logger doctor` looks at: each check gives what it found, and what to do about it."""
+
+import os
+import shlex
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from agent_logger import config
+from agent_logger.capture.base_urls import base_urls
+from agent_logger.capture.hook_settings import commands_in
+from agent_logger.capture.proxy.status import ProxyReport
+from agent_logger.store import platform
+from agent_logger.store.archive import folder_of
+from agent_logger.store.claude_files import session_files
+from agent_logger.store.clock import timestamp
+from agent_logger.store.context import cleanup_days
+from agent_logger.store.facts import known_folders
+from agent_logger.store.find import client_id
+from agent_logger.store.keep import has_caught_up
+from agent_logger.store.layout import agent_folders, claude_roots
+from agent_logger.store.parts import PartFile, parts_in
+from agent_logger.store.places import AGENT_PLACES, Place, main_files_in
+from agent_logger.store.verify import log_files, verify_file
+
+SOON_DAYS = 7  # a session that its agent deletes within these should be kept by now
+LIVE_SECONDS = 300.0
+RECENT_SECONDS = 3600.0  # logs of calls of a live session were written to within these
+MOST_VERIFIED_BYTES = 256 << 20  # of logs, the newest: `verify` reads all
+DAY_SECONDS = 86_400
+
+Mark = Literal["ok", "note", "wrong"]
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    check: str
+    mark: Mark
+    found: str
+    next: str | None = None  # what to do about it
+
+
+class Doomed(msgspec.Struct, frozen=True, kw_only=True):
+    """A session that its agent is going to delete."""
+
+    id: str
+    path: str
+    deleted_after: str  # then, when the client starts next
+    kept: bool  # in the archive, as it is now
+
+
+class Examined(msgspec.Struct, frozen=True, kw_only=True):
+    findings: list[Finding]
+    doomed: list[Doomed]  # all of them, the first to go first
+
+
+def examine(home: Path, proxies: list[ProxyReport]) -> Examined:
+    doomed = sorted(_doomed(home), key=lambda it: it.deleted_after)
+    findings = [
+        *_home(home),
+        *_recording(proxies),
+        *_log_folders(home),
+        *_damage(home),
+        *_clients(proxies),
+        *_unseen(home, proxies),
+        *_hooks(),
+        *_cleanup(doomed),
+        *_variables(),
+    ]
+    return Examined(findings=findings, doomed=doomed)
+
+
+# ---------------------------------------------------------------- our own
+
+
+def _home(home: Path) -> Iterator[Finding]:
+    place = next(it for it in (home, *home.parents) if it.exists())
+    if not place.is_dir() or not os.access(place, os.W_OK):
+        yield Finding(
+            check="home",
+            mark="wrong",
+            found=f"{home} cannot be written to",
+            next="make it writable, or set AGENT_LOGGER_HOME",
+        )
+    elif platform.is_low_on_space(place):
+        free = shutil.disk_usage(place).free
+        yield Finding(
+            check="home",
+            mark="wrong",
+            found=f"the disk of {home} is nearly full: {free / 1e6:,.0f} MB free",
+            next="make room; agent-logger du shows what logs take",
+        )
+    else:
+        yield Finding(check="home", mark="ok", found=str(home))
+
+
+def _recording(proxies: list[ProxyReport]) -> Iterator[Finding]:
+    if not proxies:
+        yield Finding(check="proxy", mark="note", found="none runs: no call is recorded", next="agent-logger")
+    for it in proxies:
+        where = f"port {it.port}, {it.log_dir}"
+        if not it.recording:
+            problem = it.problem or "its recorder does not answer"
+            yield Finding(
+                check="proxy",
+                mark="wrong",
+                found=f"{where}: not recording: {problem}",
+                next="agent-logger status",
+            )
+        elif it.lost:
+            yield Finding(
+                check="proxy",
+                mark="wrong",
+                found=f"{where}: {it.lost:,} records lost",
+                next="agent-logger status",
+            )
+        else:
+            yield Finding(
+                check="proxy", mark="ok", found=f"{where}: recording, {it.calls or 0:,} calls, none lost"
+            )
+
+
+def _log_folders(home: Path) -> Iterator[Finding]:
+    folders = known_folders(home)
+    gone = [it for it in folders if not it.is_dir()]
+    for it in gone:
+        yield Finding(
+            check="log folders", mark="note", found=f"{it} is gone", next="put it back if its logs are missed"
+        )
+    if not gone:
+        yield Finding(check="log folders", mark="ok", found=f"{len(folders)}, all there")
+
+
+def _damage(home: Path) -> Iterator[Finding]:
+    files = [file for folder in known_folders(home) if folder.is_dir() for file in log_files(folder)]
+    files.sort(key=lambda it: -it.stat().st_mtime)
+    every = read = damaged = lost = 0
+    for file in files:
+        size = file.stat().st_size
+        every += size
+        if read + size > MOST_VERIFIED_BYTES:
+            continue
+        read += size
+        report = verify_file(file)
+        damaged += len(report.damage)
+        lost += report.lost
+    share = "all" if read == every else f"the newest {read / 1e6:,.0f} of {every / 1e6:,.0f} MB"
+    if damaged:
+        found = f"{damaged:,} damaged places in logs"
+        yield Finding(check="damage", mark="wrong", found=found, next="agent-logger verify names them")
+    else:
+        yield Finding(check="damage", mark="ok", found=f"none in {len(files):,} files of logs ({share} read)")
+    if lost:
+        found = f"{lost:,} records are missing in logs, which say so: the disk did not take them"
+        yield Finding(check="damage", mark="note", found=found, next="agent-logger verify names the logs")
+
+
+# ---------------------------------------------------------------- agents
+
+
+def _clients(proxies: list[ProxyReport]) -> Iterator[Finding]:
+    """Whether what is started from this shell goes through a proxy."""
+    if not proxies:
+        return
+    for place in AGENT_PLACES:
+        if not any(it.is_dir() for it in agent_folders(place)):
+            continue
+        if any(_is_set_up(place, it.port) for it in proxies):
+            yield Finding(check="set up", mark="ok", found=f"{place.agent} goes through the proxy")
+        else:
+            found = f"{place.agent}, started from this shell, does not go through the proxy"
+            yield Finding(check="set up", mark="note", found=found, next=SET_UP[place.agent])
+
+
+VARIABLES = {
+    "claude-code": "ANTHROPIC_BASE_URL",
+    "codex": "OPENAI_BASE_URL",
+    "gemini-cli": "GOOGLE_GEMINI_BASE_URL",
+    "opencode": "OPENCODE_CONFIG_CONTENT",
+}
+FILES = {
+    "claude-code": "settings.json",
+    "codex": "config.toml",
+    "gemini-cli": ".env",
+    "opencode": "opencode.json",
+}
+_EVAL = 'eval "$(agent-logger env)", or agent-logger run -- '
+SET_UP = {
+    "claude-code": f"{_EVAL}claude",
+    "codex": "a provider in ~/.codex/config.toml (docs/proxy.md), or agent-logger run -- codex",
+    "gemini-cli": f"{_EVAL}gemini",
+    "opencode": f"{_EVAL}opencode",
+}
+
+
+def _is_set_up(place: Place, port: int) -> bool:
+    """By its variable, or by a file of its own: that of Codex can do it alone."""
+    address = f"127.0.0.1:{port}/"
+    told = config.variable(VARIABLES[place.agent])
+    if (
+        told
+        and address in told
+        and (place.agent != "codex" or told == base_urls(port).get("OPENAI_BASE_URL"))
+    ):
+        return True
+    files = (it / FILES[place.agent] for it in agent_folders(place))
+    return any(address in _text(it) for it in files)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _unseen(home: Path, proxies: list[ProxyReport]) -> Iterator[Finding]:
+    """A session that is going on now, by its file, and of which the proxy has seen no call."""
+    if not proxies:
+        return
+    seen = {client_id(log) for folder in known_folders(home) for log in _recent_logs(folder)}
+    unseen: dict[str, int] = {}
+    for place in AGENT_PLACES[:2]:  # those whose files have the id that is also on the wire
+        for origin in agent_folders(place):
+            for path in main_files_in(place, origin):
+                if _age(path) < LIVE_SECONDS and not any(it and it in path.name for it in seen):
+                    unseen[place.agent] = unseen.get(place.agent, 0) + 1
+    for agent, count in unseen.items():
+        sessions = "a session" if count == 1 else f"{count} sessions"
+        found = f"{agent} is at work in {sessions} that the proxy sees no call of"
+        yield Finding(check="unseen", mark="wrong", found=found, next=SET_UP[agent])
+
+
+def _recent_logs(folder: Path) -> Iterator[PartFile]:
+    inner = [it for it in folder.iterdir() if it.is_dir()] if folder.is_dir() else []
+    for part in (part for it in inner for part in parts_in(it)):
+        if part.path.exists() and _age(part.path) < RECENT_SECONDS:
+            yield part
+
+
+def _age(path: Path) -> float:
+    try:
+        return time.time() - path.stat().st_mtime
+    except OSError:
+        return float("inf")
+
+
+def _hooks() -> Iterator[Finding]:
+    roots = [it for it in claude_roots() if it.is_dir()]
+    for root in roots:
+        calls = commands_in(_text(root / "settings.json"))
+        broken = {
+            it for commands in calls.values() for it in commands if not shutil.which(shlex.split(it)[0])
+        }
+        where = root / "settings.json"
+        if broken:
+            found = f"{where} calls {', '.join(sorted(broken))}, which is not there"
+            yield Finding(check="hooks", mark="wrong", found=found, next="agent-logger hook --install")
+        elif calls:
+            yield Finding(check="hooks", mark="ok", found=f"{where}: {len(calls)} events are kept")
+        else:
+            found = f"{where} has none of ours"
+            yield Finding(check="hooks", mark="note", found=found, next="agent-logger hook --install")
+
+
+# ---------------------------------------------------------------- what agents delete
+
+
+def _doomed(home: Path) -> Iterator[Doomed]:
+    """Claude Code deletes what was not written to for so long, when it starts."""
+    for root in claude_roots():
+        days = cleanup_days(root)
+        folder = folder_of(home, "claude-code", root)
+        for it in session_files(root):
+            target = folder.target(it.path.relative_to(root).parts)
+            try:
+                kept = has_caught_up(os.lstat(it.path), target)
+            except OSError:
+                continue
+            after = timestamp(it.modified + days * DAY_SECONDS)
+            yield Doomed(id=it.id, path=str(it.path), deleted_after=after, kept=kept)
+
+
+def _cleanup(doomed: list[Doomed]) -> Iterator[Finding]:
+    if not doomed:
+        return
+    soon = timestamp(time.time() + SOON_DAYS * DAY_SECONDS)
+    lost = [it for it in doomed if not it.kept]
+    urgent = [it for it in lost if it.deleted_after < soon]
+    if urgent:
+        found = f"claude-code deletes {len(urgent):,} sessions by {soon[:10]} that nobody keeps"
+        found += f", the first after {urgent[0].deleted_after[:10]}"
+        yield Finding(check="cleanup", mark="wrong", found=found, next="agent-logger archive")
+    elif lost:
+        found = f"{len(lost):,} of {len(doomed):,} sessions of claude-code are not kept as they are now"
+        found += f"; the first is deleted after {lost[0].deleted_after[:10]}"
+        yield Finding(check="cleanup", mark="note", found=found, next="agent-logger archive")
+    else:
+        found = f"all {len(doomed):,} sessions of claude-code are in the archive"
+        yield Finding(
+            check="cleanup",
+            mark="ok",
+            found=f"{found}; it deletes the first after {doomed[0].deleted_after[:10]}",
+        )
+
+
+def _variables() -> Iterator[Finding]:
+    for name in config.stray_variables():
+        yield Finding(
+            check="variables",
+            mark="note",
+            found=f"{name} is set and means nothing",
+            next="agent-logger config",
+        )

@@ -1,0 +1,32 @@
+"""What people typed, over all sessions: `history.jsonl`, in the form that Claude Code gives its own."""
+
+import logging
+from pathlib import Path
+
+from agent_logger.formats.json_text import encode
+from agent_logger.formats.transcript import prompt_in
+from agent_logger.formats.transcript_lines import Message
+from agent_logger.store.append import append_shared
+from agent_logger.store.clock import Clock
+
+FILE = "history.jsonl"
+
+log = logging.getLogger("agent_logger.store")
+
+
+def remember(root: Path, line: Message, clock: Clock) -> None:
+    """If the line is a person's. Raises nothing: the message itself is safe."""
+    prompt = prompt_in(line)
+    if prompt is None:
+        return
+    said = {
+        "display": prompt,
+        "pastedContents": {},
+        "timestamp": int(clock.wall() * 1000),
+        "project": line["cwd"],
+        "sessionId": line["sessionId"],
+    }
+    try:
+        append_shared(root / FILE, encode(said))
+    except OSError as error:
+        log.warning("%s: %s", root / FILE, error)

@@ -1,0 +1,91 @@
+"""Gemini CLI names no session on the wire; its files do."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from agent_logger.catalog.catalog import Catalog
+from agent_logger.catalog.unnamed import is_told_by, name_among
+from agent_logger.formats.gemini_cli import session_of
+from agent_logger.formats.wire_log.session import session_of as wire_session
+from agent_logger.session import Session, Usage
+from agent_logger.store.agent_sources import sources_of
+from agent_logger.store.facts import know_folder
+from tests.catalog.witnesses import timed
+from tests.formats.foreign import scenarios
+from tests.formats.wire_records import talk
+from tests.store.wire_logs import write
+
+TALK = talk("gemini-cli/0.61.0/exec_resume")
+[FOLDER] = scenarios("gemini-cli")
+
+
+@pytest.fixture
+def chat() -> Session:
+    [source] = sources_of("gemini-cli", sorted(FOLDER.joinpath("home").rglob("*.jsonl")))
+    return session_of(source)
+
+
+def later(session: Session) -> Session:
+    assert session.started and session.ended
+    day = timedelta(days=1)
+    return replace(session, started=session.started + day, ended=session.ended + day)
+
+
+OTHERS: list[tuple[str, Callable[[Session], Session], bool]] = [
+    ("the same", lambda it: it, True),
+    ("not written to the end yet", lambda it: replace(it, exchanges=it.exchanges[:1]), True),
+    ("the first answer alone is not enough", lambda it: replace(it, exchanges=()), False),
+    ("another day", later, False),
+    ("another beginning", lambda it: replace(it, exchanges=it.exchanges[1:]), False),
+]
+
+
+@pytest.mark.parametrize(("other", "same"), [pytest.param(it, same, id=name) for name, it, same in OTHERS])
+def test_a_chat_is_known_by_what_was_said_and_when(
+    chat: Session, other: Callable[[Session], Session], same: bool
+) -> None:
+    assert is_told_by(wire_session(timed(TALK)), other(chat)) is same
+
+
+def test_one_that_may_be_either_is_neither(chat: Session) -> None:
+    wire = wire_session(timed(TALK))
+    assert name_among(wire, [chat]) == chat.id
+    assert name_among(wire, [chat, replace(chat, id="another")]) is None
+    assert name_among(wire, []) is None
+
+
+def test_the_log_and_the_chat_are_one_session_and_count_once(home: Path, chat: Session) -> None:
+    for file in FOLDER.joinpath("home").rglob("*"):
+        if file.is_file():
+            copy = home / file.relative_to(FOLDER / "home")
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(file.read_bytes())
+    ours = home / ".agent-logger"
+    know_folder(ours, home / "logs")
+    write(home / "logs" / "gemini", TALK.name.replace("/", "-"), timed(TALK))
+    wire = wire_session(timed(TALK))
+    with Catalog.open(ours) as catalog:
+        [summary] = catalog.sessions()
+        session = catalog.session(chat.id)
+    assert (summary.id, sorted(summary.witnesses)) == (chat.id, ["transcript", "wire"])
+    assert session
+    assert session.usage == wire.usage
+    assert {it.joined_by for it in session.turns if "transcript" in it.witnesses} == {"order"}
+    assert summary.exchanges == 2
+    assert wire.usage != Usage()
+
+
+def test_a_second_file_of_a_chat_is_no_second_session(home: Path, chat: Session) -> None:
+    """A chat that is resumed in another minute goes on in another file, which has no answer at first."""
+    [file] = FOLDER.joinpath("home").rglob("session-*.jsonl")
+    copy = home / file.relative_to(FOLDER / "home")
+    copy.parent.mkdir(parents=True)
+    copy.write_bytes(file.read_bytes())
+    again = copy.with_name(file.name.replace("T07-14", "T07-15"))
+    again.write_bytes(file.read_bytes().split(b"\n")[0] + b"\n")
+    with Catalog.open(home / ".agent-logger") as catalog:
+        assert [it.id for it in catalog.sessions()] == [chat.id]

@@ -1,0 +1,165 @@
+"""`agent-logger doctor`: every thing that can be wrong has a line, and a next step."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.capture.proxy.process import Process
+from tests.clients import Sandbox, run_claude
+from tests.fakeapi import FakeAPI
+from tests.fakeapi.turns import answers
+from tests.real_clients.running import Upstream
+
+from agent_logger.capture.hook_settings import installed
+from agent_logger.capture.proxy.state import Announcement, State
+from agent_logger.config import Origin
+from agent_logger.store.facts import know_folder
+
+SESSION = "707575f7-6966-4682-abc3-e62e1560a136"
+DAY = 86_400
+
+
+def doctor(*options: str, **variables: str) -> tuple[int, str]:
+    line = [sys.executable, "-m", "agent_logger", "doctor", *options]
+    done = subprocess.run(line, env={**os.environ, **variables}, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    return done.returncode, done.stdout
+
+
+def findings(check: str, **variables: str) -> list[tuple[str, str]]:
+    code, text = doctor("--json", **variables)
+    found: list[dict[str, Any]] = json.loads(text)["findings"]
+    assert code == any(it["mark"] == "wrong" for it in found)
+    assert all(it["next"] for it in found if it["mark"] != "ok")
+    return [(it["mark"], it["found"]) for it in found if it["check"] == check]
+
+
+def session(home: Path, days_old: float, name: str = SESSION) -> Path:
+    path = home / ".claude" / "projects" / "-p" / f"{name}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text('{"type":"user"}\n')
+    os.utime(path, (time.time() - days_old * DAY,) * 2)
+    return path
+
+
+def archive() -> None:
+    subprocess.run([sys.executable, "-m", "agent_logger", "archive"], capture_output=True, check=True)
+
+
+def test_a_new_installation_has_nothing_wrong(home: Path) -> None:
+    code, text = doctor()
+    assert code == 0
+    assert "WRONG" not in text
+    assert [line.split()[1] for line in text.splitlines() if line[0] != " "] == [
+        "home",
+        "proxy",
+        "log",
+        "damage",
+    ]
+    assert not (home / ".agent-logger").exists()
+    assert all(len(line) <= 110 for line in text.splitlines())
+
+
+def test_a_home_that_cannot_be_used_is_wrong(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    ((mark, _),) = findings("home", AGENT_LOGGER_HOME=str(tmp_path / "file" / "home"))
+    assert mark == "wrong"
+
+
+def test_a_log_folder_that_is_gone_is_noted(home: Path, tmp_path: Path) -> None:
+    for name in ("here", "gone"):
+        (tmp_path / name).mkdir()
+        know_folder(home / ".agent-logger", tmp_path / name)
+    assert findings("log folders") == [("ok", "2, all there")]
+    (tmp_path / "gone").rmdir()
+    assert findings("log folders") == [("note", f"{tmp_path / 'gone'} is gone")]
+
+
+def test_damage_is_wrong_and_missing_records_are_noted(home: Path, tmp_path: Path) -> None:
+    know_folder(home / ".agent-logger", tmp_path / "logs")
+    (tmp_path / "logs").mkdir()
+    log = tmp_path / "logs" / "a.jsonl"
+    gap = '{"type":"gap","v":1,"ts":"t","lost":3,"since":"t","seconds":1.0,"reason":"No space left on device"}\n'
+    start = '{"type":"part","v":1,"ts":"t","kind":"wire","number":1,"reason":"full"}\n'
+    log.write_text(start + gap)
+    assert [mark for mark, _ in findings("damage")] == ["ok", "note"]
+    log.write_text(start + "no JSON\n" + start)
+    assert findings("damage") == [("wrong", "1 damaged places in logs")]
+
+
+def test_sessions_that_the_client_will_delete_are_told_until_they_are_kept(home: Path) -> None:
+    old, new = session(home, 25), session(home, 1, "11111111-0000-4000-8000-000000000000")
+    ((mark, found),) = findings("cleanup")
+    assert (mark, found.split(" by ")[0]) == ("wrong", "claude-code deletes 1 sessions")
+    doomed = json.loads(doctor("--json")[1])["doomed"]
+    assert [(it["path"], it["kept"]) for it in doomed] == [(str(old), False), (str(new), False)]
+    assert doomed[0]["deleted_after"][:10] == time.strftime("%Y-%m-%d", time.gmtime(time.time() + 5 * DAY))
+    archive()
+    assert [mark for mark, _ in findings("cleanup")] == ["ok"]
+    with new.open("a") as file:
+        file.write('{"type":"user"}\n')
+    assert [mark for mark, _ in findings("cleanup")] == ["note"]
+
+
+def test_the_clients_own_period_counts(home: Path) -> None:
+    session(home, 25)
+    settings = home / ".claude" / "settings.json"
+    settings.write_text('{"cleanupPeriodDays": 365}')
+    assert [mark for mark, _ in findings("cleanup")] == ["note"]
+    settings.write_text('{"cleanupPeriodDays": 26}')
+    assert [mark for mark, _ in findings("cleanup")] == ["wrong"]
+
+
+def test_hooks_that_call_what_is_not_there_are_wrong(home: Path, tmp_path: Path) -> None:
+    settings = home / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    assert [mark for mark, _ in findings("hooks")] == ["note"]
+    settings.write_text(installed("{}", [sys.executable, "-m", "agent_logger", "hook"]))
+    assert [mark for mark, _ in findings("hooks")] == ["ok"]
+    settings.write_text(installed("{}", [str(tmp_path / "gone" / "agent-logger"), "hook"]))
+    assert [mark for mark, _ in findings("hooks")] == ["wrong"]
+
+
+def test_a_variable_that_means_nothing_is_noted() -> None:
+    assert findings("variables", AGENT_LOGGER_LOGDIR="x") == [
+        ("note", "AGENT_LOGGER_LOGDIR is set and means nothing")
+    ]
+
+
+def test_a_proxy_whose_recorder_is_silent_is_wrong(home: Path, tmp_path: Path) -> None:
+    state = State(pid=os.getpid(), started="t", port=4711, log_dir=str(tmp_path), version="0")
+    announced = Announcement(home / ".agent-logger", state)
+    try:
+        ((mark, found),) = findings("proxy")
+    finally:
+        announced.close()
+    assert (mark, "4711" in found) == ("wrong", True)
+
+
+@pytest.mark.needs("claude")
+def test_a_client_that_runs_beside_the_proxy_is_told(sandbox: Sandbox, home: Path, tmp_path: Path) -> None:
+    with FakeAPI(answers({"text": "Hi."}, repeat=True)) as api:
+        upstream = Upstream(Origin("http", "127.0.0.1", api.port))
+        proxy = Process(tmp_path, upstream)  # type: ignore[arg-type]
+        try:
+            url = f"http://127.0.0.1:{proxy.port}/anthropic/127.0.0.1:{api.port}"
+            run_claude(sandbox, url, "-p", "seen")
+            until = time.monotonic() + 15
+            while not list(proxy.log_dir.glob("anthropic/2*.jsonl")) and time.monotonic() < until:
+                time.sleep(0.05)
+            assert [mark for mark, _ in findings("proxy")] == ["ok"]
+            assert findings("unseen") == []
+            assert [mark for mark, _ in findings("set up")] == ["note"]
+            assert [mark for mark, _ in findings("set up", ANTHROPIC_BASE_URL=url)] == ["ok"]
+            run_claude(sandbox, api.url, "-p", "unseen")
+            ((mark, found),) = findings("unseen")
+            assert mark == "wrong"
+            assert found == "claude-code is at work in a session that the proxy sees no call of"
+        finally:
+            proxy.stop()
+            proxy.close()

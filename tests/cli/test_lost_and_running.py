@@ -1,0 +1,56 @@
+"""Sessions whose file is gone, and such that a client is at, as the commands tell of them."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.formats.foreign import DATA
+
+LOST = "9d27d5ee-9684-4e56-a8ab-f109d29993a1"
+
+
+def run(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    line = [sys.executable, "-m", "agent_logger", *arguments]
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "COLUMNS": "80"}
+    return subprocess.run(line, env=environment, capture_output=True, text=True, check=False)
+
+
+def listed(home: Path, *arguments: str) -> dict[str, dict[str, Any]]:
+    return {row["id"]: row for row in json.loads(run(home, "ls", "--all", "--json", *arguments).stdout)}
+
+
+def test_a_session_whose_file_is_gone_is_listed_with_what_was_typed_and_marked(home: Path) -> None:
+    shutil.copytree(DATA / "claude-cli/2.1.325/interactive_tui/home/.claude", home / ".claude")
+    assert not listed(home)[LOST]["prompts_only"]  # its file is there
+    [path] = home.glob(f".claude/projects/*/{LOST}.jsonl")
+    path.unlink()
+    row = listed(home)[LOST]
+    assert (row["prompts_only"], row["exchanges"], row["turns"], row["cost_usd"]) == (True, 3, 0, None)
+    assert run(home, "ls").stdout.splitlines()[1].endswith("  p")
+    shown = run(home, "show", LOST[:8]).stdout
+    assert "The agent's file is gone" in shown
+    assert "thanks, what next?" in shown
+    assert "not complete" not in shown
+    found = run(home, "find", LOST)
+    assert (found.returncode, found.stdout) == (1, "")
+
+
+def test_a_session_is_live_while_its_client_runs(home: Path) -> None:
+    shutil.copytree(DATA / "claude-cli/2.1.325/interactive_tui/home/.claude", home / ".claude")
+    for path in home.glob(".claude/**/*.jsonl"):
+        os.utime(path, (1_700_000_000, 1_700_000_000))
+    assert [row["live"] for row in listed(home).values()] == [False]
+    client = subprocess.Popen(["sleep", "60"])
+    try:
+        (home / ".claude/sessions").mkdir()
+        note = {"pid": client.pid, "sessionId": LOST, "kind": "interactive"}
+        (home / f".claude/sessions/{client.pid}.json").write_text(json.dumps(note))
+        assert list(listed(home, "--live")) == [LOST]
+    finally:
+        client.kill()
+        client.wait()
+    assert listed(home, "--live") == {}
