@@ -157,6 +157,7 @@ def told(pipe: int, *indexes: int) -> None:
         os.write(pipe, message(Credential("ab", index, b"%d" % index)))
 
 
+@pytest.mark.alone
 def test_the_recorder_forgets_what_is_far_behind_the_frames_it_reads(tmp_path: Path) -> None:
     ours, theirs = os.pipe()
     pipe, follower = Pipe(ours), Follower(tmp_path, "ab", Start())
