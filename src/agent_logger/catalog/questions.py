@@ -99,8 +99,8 @@ _PARENT = """
 """
 _SUMMARY = f"""
     SELECT id, agent, {PROJECT}, title, models, {STARTED}, {ENDED}, exchanges, turns, tool_calls, errors,
-        active_seconds, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cache_write_1h_tokens, nano_usd,
-        unpriced, unpriced_reason, reported_cost_usd, context_tokens, peak_context_tokens, witnesses,
+        active_seconds, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cache_write_1h_tokens,
+        nano_usd, unpriced, unpriced_reason, reported_cost_usd, context_tokens, peak_context_tokens, witnesses,
         {_PARENT}, modified, in_flight
     FROM sessions own WHERE id IN (SELECT value FROM json_each(?))
 """
