@@ -95,6 +95,8 @@ def command(
         output.json(UsageReport(rows=told, totals=_told("total", whole), price_date=price_date()))
     elif sums:
         _print(by, sums, whole)
+    elif wanted != Filter():
+        output.note("No usage is like that.")
     else:
         output.note("No usage found." if there else NOTHING_YET)
 
