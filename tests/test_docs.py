@@ -81,6 +81,7 @@ def test_every_command_has_a_page_that_shows_its_help(command: str) -> None:
     shown = subprocess.run(run, check=True, capture_output=True, text=True, env=clean).stdout
     assert shown.strip() in (DOCS / "commands" / f"{command}.md").read_text()
     assert all(len(line) <= 80 for line in shown.splitlines())
+    assert "agent-logger " in shown.partition("Options:")[0].partition("\n")[2], "an example"
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
