@@ -34,7 +34,7 @@ def opened(path: Path, steps: Sequence[Step]) -> sqlite3.Connection:
         _make_private(path)
         return _opened(path, steps)
     except sqlite3.DatabaseError as error:
-        if isinstance(error, sqlite3.OperationalError) and not _is_damage(error):
+        if isinstance(error, sqlite3.OperationalError) and not is_damage(error):
             raise UnusableError(_reason(path, error)) from error
     except OSError as error:
         raise UnusableError(_reason(path, error)) from error
@@ -159,8 +159,8 @@ def statements(sql: str) -> Iterator[str]:
             held = ""
 
 
-def _is_damage(error: sqlite3.OperationalError) -> bool:
-    """An old file may have another program's tables; those of ours say so by being there already, or not at all."""
+def is_damage(error: sqlite3.OperationalError) -> bool:
+    """Tables that are not what they should be: another program's, or those of a version that nobody released."""
     return any(it in str(error) for it in ("already exists", "no such table", "no such column", "malformed"))
 
 

@@ -55,10 +55,9 @@ def keep(database: sqlite3.Connection, details: Iterable[Details]) -> None:
 
 
 _DETAIL = """
-    UPDATE sessions SET detailed = :stamp, title = :title, project = coalesce(:project, project),
-        started = coalesce(:started, started), ended = coalesce(:ended, ended), active = coalesce(:ended, active),
-        exchanges = :exchanges, tool_calls = :tool_calls, errors = :errors, active_seconds = :active_seconds,
-        parent = coalesce(:parent, parent), in_flight = :in_flight
+    UPDATE sessions SET detailed = :stamp, title = :title, project = :project, started = :started, ended = :ended,
+        active = coalesce(:ended, last_at, round(modified * 1e6)), exchanges = :exchanges, tool_calls = :tool_calls,
+        errors = :errors, active_seconds = :active_seconds, own_parent = :parent, in_flight = :in_flight
     WHERE id = :id
 """
 

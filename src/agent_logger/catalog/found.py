@@ -10,14 +10,22 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any, NamedTuple
 
 import msgspec
 
 from agent_logger.errors import SourceError
-from agent_logger.store import foreign, histories
+from agent_logger.store import foreign
 from agent_logger.store.claude_files import is_id
-from agent_logger.store.layout import agent_files, agent_folders, claude_roots, facts_path, place_of
+from agent_logger.store.layout import (
+    HISTORY_FILE,
+    agent_files,
+    agent_folders,
+    claude_roots,
+    facts_path,
+    place_of,
+)
 from agent_logger.store.parts import part_of
 
 NO_SESSIONS = ("unattributed", "refused")
@@ -222,18 +230,29 @@ def _claude_folder(entries: list[os.DirEntry[str]], remembered: Remembered) -> I
         loose += [it for it in _entries(folders["subagents"]) if _AGENT.fullmatch(it.name)]
     owned = _owned(loose, remembered) if mains and loose else {}
     for name, entry in mains.items():
-        files = _Files()
-        if not files.add(entry):
+        if name in folders or name in owned:
+            yield from _with_agents(name, entry, folders.get(name), owned.get(name, ()))
             continue
-        agents = _agents_below(folders[name]) if name in folders else []
-        others = []
-        for agent in (*agents, *owned.get(name, ())):
-            if files.add(agent):
-                others.append(agent.path)
-                files.stamp += agent.name
-        yield Found(
-            entry.path, _CLAUDE, entry.path, name, files.modified, files.size, files.stamp, tuple(others)
-        )
+        try:
+            it = entry.stat(follow_symlinks=False)
+        except OSError:  # it has just been removed
+            continue
+        if S_ISREG(it.st_mode):
+            stamp = f"{it.st_ino}:{it.st_size}:{it.st_mtime_ns};"
+            yield Found(entry.path, _CLAUDE, entry.path, name, it.st_mtime, it.st_size, stamp, ())
+
+
+def _with_agents(
+    name: str, entry: os.DirEntry[str], folder: str | None, owned: Iterable[os.DirEntry[str]]
+) -> Iterator[Found]:
+    files, others = _Files(), []
+    if not files.add(entry):
+        return
+    for agent in (*(_agents_below(folder) if folder else ()), *owned):
+        if files.add(agent):
+            others.append(agent.path)
+            files.stamp += agent.name
+    yield Found(entry.path, _CLAUDE, entry.path, name, files.modified, files.size, files.stamp, tuple(others))
 
 
 def _agents_below(folder: str) -> list[os.DirEntry[str]]:
@@ -384,7 +403,7 @@ def _histories(remembered: Remembered) -> Iterator[Found]:
     """What was ever typed, also in sessions whose file is there."""
     for agent in HAVE_HISTORIES:
         for folder in agent_folders(place_of(agent)):
-            path = f"{folder}/{histories.FILE}"
+            path = f"{folder}/{HISTORY_FILE}"
             if stat := _stat(path):
                 files = _Files()
                 files.add_stat(stat, "")
@@ -394,6 +413,8 @@ def _histories(remembered: Remembered) -> Iterator[Found]:
 
 
 def _typed(path: str) -> list[tuple[str, float, int]]:
+    from agent_logger.store import histories
+
     found = histories.prompts_in(Path(path))
     return [
         (

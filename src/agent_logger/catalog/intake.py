@@ -53,7 +53,10 @@ def _without(removed: frozenset[str], it: Read) -> Read:
 
 def _before(database: sqlite3.Connection, it: Found) -> Told | None:
     row = database.execute(
-        "SELECT session, parent, witnesses, responses, position FROM sources WHERE key = ? AND position IS NOT NULL",
+        """
+        SELECT session, parent, witnesses, responses, position
+        FROM sources JOIN told ON told.source = sources.id WHERE key = ? AND position IS NOT NULL
+        """,
         (storable(it.key),),
     ).fetchone()
     if row is None:

@@ -39,10 +39,10 @@ def post(database: sqlite3.Connection, read: Sequence[Read], gone: Sequence[str]
     changed = listed([*gone, *(it.found.key for it in read)])
     of_changed = "FROM sources WHERE key IN (SELECT value FROM json_each(?))"
     dirty = {name for (name,) in database.execute(f"SELECT session {of_changed}", (changed,))}
-    database.execute(
-        f"DELETE FROM keys WHERE source IN (SELECT id {of_changed}) AND ?", (listed(gone), bool(gone))
-    )
-    database.execute("DELETE FROM sources WHERE key IN (SELECT value FROM json_each(?))", (listed(gone),))
+    forgotten = (listed(gone),)
+    for table in ("keys", "told") if gone else ():
+        database.execute(f"DELETE FROM {table} WHERE source IN (SELECT id {of_changed})", forgotten)
+    database.execute("DELETE FROM sources WHERE key IN (SELECT value FROM json_each(?))", forgotten)
     fresh = {it.found.key: _Responses(it.told.responses) for it in read}
     for it in read:
         _keep(database, it, fresh[it.found.key].keys)
@@ -80,22 +80,22 @@ def _keep(database: sqlite3.Connection, it: Read, keys: list[int]) -> None:
         found.size,
         found.modified,
         found.stamp,
-        msgspec.json.encode(told.position) if told.position else None,
-        packed(told.responses),
         it.damage,
     )
     (source,) = database.execute(_KEEP, values).fetchone()
+    position = msgspec.json.encode(told.position) if told.position else None
+    database.execute(
+        "INSERT OR REPLACE INTO told VALUES (?, ?, ?)", (source, position, packed(told.responses))
+    )
     database.executemany("INSERT OR IGNORE INTO keys VALUES (?, ?)", [(key, source) for key in keys])
 
 
 _KEEP = """
-    INSERT INTO sources (key, path, agent, name, others, session, parent, witnesses, size, modified, stamp, position,
-        responses, damage)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    INSERT INTO sources (key, path, agent, name, others, session, parent, witnesses, size, modified, stamp, damage)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (key) DO UPDATE SET others = excluded.others, session = excluded.session,
         parent = coalesce(excluded.parent, parent), witnesses = excluded.witnesses, size = excluded.size,
-        modified = excluded.modified, stamp = excluded.stamp, position = excluded.position,
-        responses = excluded.responses, damage = excluded.damage
+        modified = excluded.modified, stamp = excluded.stamp, damage = excluded.damage
     RETURNING id
 """
 
@@ -183,7 +183,8 @@ def _sources(
 ) -> Iterable[tuple[str, _Source]]:
     rows = database.execute(
         """
-        SELECT session, key, agent, parent, witnesses, size, modified, stamp, responses FROM sources
+        SELECT session, key, agent, parent, witnesses, size, modified, stamp, responses
+        FROM sources JOIN told ON told.source = sources.id
         WHERE session IN (SELECT value FROM json_each(?)) AND damage IS NOT ? ORDER BY key
         """,
         (listed(names), REMOVED),
@@ -365,23 +366,21 @@ def _session_values(name: str, it: _Gathered, family: str, parent: str | None) -
 
 
 _UPSERT_SESSION = f"""
-    INSERT INTO sessions (id, family, agent, project, models, started, ended, active, turns, input_tokens,
+    INSERT INTO sessions (id, family, agent, told_project, models, first_at, last_at, active, turns, input_tokens,
         output_tokens, cache_read_tokens, cache_write_tokens, cache_write_1h_tokens, nano_usd, unpriced,
         unpriced_reason, reported_cost_usd, context_tokens, peak_context_tokens, witnesses, parent, modified, size,
         stamp, exchanges, tool_calls, errors)
     VALUES ({", ".join("?" * 25)}, 0, 0, 0)
     ON CONFLICT (id) DO UPDATE SET family = excluded.family, agent = excluded.agent,
-        project = coalesce(project, excluded.project), models = excluded.models,
-        started = min(coalesce(started, excluded.started), coalesce(excluded.started, started)),
-        ended = max(coalesce(ended, excluded.ended), coalesce(excluded.ended, ended)),
-        active = max(active, excluded.active), turns = excluded.turns, input_tokens = excluded.input_tokens,
+        told_project = excluded.told_project, models = excluded.models, first_at = excluded.first_at,
+        last_at = excluded.last_at, active = max(coalesce(ended, excluded.active), excluded.active),
+        turns = excluded.turns, input_tokens = excluded.input_tokens,
         output_tokens = excluded.output_tokens, cache_read_tokens = excluded.cache_read_tokens,
         cache_write_tokens = excluded.cache_write_tokens, cache_write_1h_tokens = excluded.cache_write_1h_tokens,
         nano_usd = excluded.nano_usd, unpriced = excluded.unpriced, unpriced_reason = excluded.unpriced_reason,
-        reported_cost_usd = coalesce(excluded.reported_cost_usd, reported_cost_usd),
-        context_tokens = excluded.context_tokens, peak_context_tokens = excluded.peak_context_tokens,
-        witnesses = excluded.witnesses, parent = excluded.parent, modified = excluded.modified,
-        size = excluded.size, stamp = excluded.stamp
+        reported_cost_usd = excluded.reported_cost_usd, context_tokens = excluded.context_tokens,
+        peak_context_tokens = excluded.peak_context_tokens, witnesses = excluded.witnesses,
+        parent = excluded.parent, modified = excluded.modified, size = excluded.size, stamp = excluded.stamp
 """
 
 

@@ -21,7 +21,7 @@ from agent_logger.store.running import running_sessions
 Order = Literal["active", "started", "cost", "tokens", "turns", "exchanges", "duration"]
 ORDERS: Mapping[Order, str] = {
     "active": "active DESC",
-    "started": "started DESC",
+    "started": "coalesce(started, first_at) DESC",
     "cost": "nano_usd DESC",
     "tokens": "input_tokens + output_tokens + cache_read_tokens + cache_write_tokens DESC",
     "turns": "turns DESC",
@@ -43,6 +43,10 @@ def since(at: datetime) -> int:
 # ---------------------------------------------------------------- sessions
 
 
+# What the session itself says, where that is known; else what its responses tell.
+PROJECT = "coalesce(project, told_project)"
+STARTED = "coalesce(started, first_at)"
+ENDED = "max(coalesce(ended, last_at), coalesce(CASE WHEN detailed IS NOT stamp THEN last_at END, ended))"
 _LIVE = f"""
     (? - modified < CASE in_flight WHEN 0 THEN {LIVE_SECONDS} ELSE {AT_WORK_SECONDS} END
         OR id IN (SELECT value FROM json_each(?)))
@@ -52,11 +56,11 @@ _LIVE = f"""
 def _where(wanted: Filter) -> tuple[str, list[object]]:
     terms: list[tuple[str, object]] = [
         ("agent = ?", wanted.agent),
-        ("instr(folded(project), ?)", wanted.project and wanted.project.lower()),
+        (f"instr(folded({PROJECT}), ?)", wanted.project and wanted.project.lower()),
         ("instr(folded(models), ?)", wanted.model and json.dumps(wanted.model.lower())[1:-1]),
         ("instr(folded(title), ?)", wanted.title and wanted.title.lower()),
-        ("coalesce(ended, started) >= ?", wanted.since and since(wanted.since)),
-        ("started < ?", wanted.until and since(wanted.until)),
+        (f"coalesce({ENDED}, {STARTED}) >= ?", wanted.since and since(wanted.since)),
+        (f"{STARTED} < ?", wanted.until and since(wanted.until)),
         ("nano_usd >= ?", wanted.min_cost_usd and wanted.min_cost_usd * 1e9),
         ("witnesses & ?", wanted.witness and BIT.get(wanted.witness, 0)),
     ]
@@ -87,12 +91,16 @@ def count_sessions(database: sqlite3.Connection, wanted: Filter) -> int:
 
 # A branch of a wire log names the log, whose session may have another name.
 _PARENT = """
-    (SELECT coalesce(min(log.session), own.parent) FROM sources log WHERE log.name = own.parent AND log.agent IS NULL)
+    coalesce(
+        (SELECT min(log.session) FROM sources log
+            WHERE log.name = coalesce(own.own_parent, own.parent) AND log.agent IS NULL),
+        own.own_parent, own.parent
+    )
 """
 _SUMMARY = f"""
-    SELECT id, agent, project, title, models, started, ended, exchanges, turns, tool_calls, errors, active_seconds,
-        input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cache_write_1h_tokens, nano_usd,
-        unpriced, unpriced_reason, reported_cost_usd, context_tokens, peak_context_tokens, witnesses,
+    SELECT id, agent, {PROJECT}, title, models, {STARTED}, {ENDED}, exchanges, turns, tool_calls, errors,
+        active_seconds, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cache_write_1h_tokens,
+        nano_usd, unpriced, unpriced_reason, reported_cost_usd, context_tokens, peak_context_tokens, witnesses,
         {_PARENT}, modified, in_flight
     FROM sessions own WHERE id IN (SELECT value FROM json_each(?))
 """

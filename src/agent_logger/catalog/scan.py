@@ -36,8 +36,14 @@ def refresh(database: sqlite3.Connection, home: Path, progress: Progress | None 
     remembered = Remembered(_remembered(database))
     removed = frozenset(tombstones(home))
     there = {storable(it.key): it for it in found(home, remembered) if it.name not in removed}
-    known = {key: told for key, *told in database.execute("SELECT key, stamp, damage, session FROM sources")}
-    changed = [it for key, it in there.items() if _is_changed(it, known.get(key), removed)]
+    rows = database.execute("SELECT key, stamp, damage, session FROM sources")
+    known: dict[str, tuple[str, str, str | None, str]] = {row[0]: row for row in rows}
+    changed = [
+        it
+        for key, it in there.items()
+        if (row := known.get(key)) is None or row[1] != it.stamp or row[2] or row[3] in removed
+    ]
+    changed = [it for it in changed if _is_changed(it, known.get(storable(it.key)), removed)]
     changed.sort(key=lambda it: -it.modified)
     gone = [key for key in known if key not in there]
     if gone or remembered.new:
@@ -62,12 +68,18 @@ def refresh(database: sqlite3.Connection, home: Path, progress: Progress | None 
     )
 
 
-def _is_changed(it: Found, known: list[str] | None, removed: frozenset[str]) -> bool:
+def _is_changed(it: Found, known: tuple[str, str, str | None, str] | None, removed: frozenset[str]) -> bool:
     """What could not be read may be readable now; what was removed since is to be forgotten."""
     if known is None:
         return True
-    stamp, damage, session = known
+    _, stamp, damage, session = known
     return stamp != it.stamp or (damage != REMOVED if session in removed else damage is not None)
+
+
+def state(database: sqlite3.Connection) -> str:
+    """Another one after every change, also in a catalog that was made anew."""
+    (made,) = database.execute("SELECT value FROM facts WHERE name = 'made'").fetchone()
+    return f"{made}:{changes(database)}"
 
 
 def changes(database: sqlite3.Connection) -> int:

@@ -15,9 +15,10 @@ class Step(NamedTuple):
 
 _SESSIONS_AND_LEDGER = """
 CREATE TABLE facts (              -- of the catalog itself
-    name TEXT PRIMARY KEY,        -- changes: grows with every change; prices: the day of the price list
+    name TEXT PRIMARY KEY,        -- changes: grows with every change; prices: the day of the price list; made: its id
     value TEXT NOT NULL
 ) WITHOUT ROWID;
+INSERT INTO facts VALUES ('made', lower(hex(randomblob(8))));
 
 CREATE TABLE remembered (         -- what files told that need not be opened again to be known
     path TEXT PRIMARY KEY,
@@ -38,12 +39,16 @@ CREATE TABLE sources (            -- a session as one witness has it: a log, a t
     size INTEGER NOT NULL,        -- bytes of all its files
     modified REAL NOT NULL,       -- seconds since 1970
     stamp TEXT NOT NULL,          -- inodes, sizes and times of its files
-    position BLOB,                -- how far its main file was read: JSON
-    responses BLOB NOT NULL,      -- what it told of the model's responses: MessagePack
     damage TEXT                   -- why it could not be read
 );
 CREATE INDEX sources_session ON sources (session);
 CREATE INDEX sources_name ON sources (name);
+
+CREATE TABLE told (               -- what a source told of the model's responses
+    source INTEGER PRIMARY KEY,   -- sources.id
+    position BLOB,                -- how far its main file was read: JSON
+    responses BLOB NOT NULL       -- MessagePack
+);
 
 CREATE TABLE keys (               -- what responses are known by, so that copies of them in other sessions are found
     key INTEGER NOT NULL,         -- 8 bytes of a hash
@@ -78,7 +83,11 @@ CREATE TABLE sessions (           -- a conversation, from all its witnesses
     context_tokens INTEGER,
     peak_context_tokens INTEGER,
     witnesses INTEGER NOT NULL,   -- bits, as in sources
-    parent TEXT,                  -- the session it was forked from
+    parent TEXT,                  -- the session it was forked from, as its responses tell
+    own_parent TEXT,              -- the same, as itself says
+    told_project TEXT,            -- the next three: as its responses tell, where the session itself does not
+    first_at INTEGER,
+    last_at INTEGER,
     modified REAL NOT NULL,       -- when any of its files was last written to
     size INTEGER NOT NULL,
     stamp TEXT NOT NULL,          -- of its sources together
@@ -130,9 +139,11 @@ CREATE TABLE tools (              -- which tools a response called
 );
 
 CREATE VIEW session_list AS
-SELECT id, agent, project, title, datetime(started / 1000000, 'unixepoch') AS started,
-    datetime(ended / 1000000, 'unixepoch') AS ended, exchanges, turns, tool_calls, errors, input_tokens,
-    output_tokens, cache_read_tokens, cache_write_tokens, nano_usd / 1e9 AS cost_usd, unpriced, parent
+SELECT id, agent, coalesce(project, told_project) AS project, title,
+    datetime(coalesce(started, first_at) / 1000000, 'unixepoch') AS started,
+    datetime(coalesce(ended, last_at) / 1000000, 'unixepoch') AS ended, exchanges, turns, tool_calls, errors,
+    input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, nano_usd / 1e9 AS cost_usd, unpriced,
+    coalesce(own_parent, parent) AS parent
 FROM sessions ORDER BY active DESC;
 
 CREATE VIEW responses AS
@@ -155,6 +166,11 @@ UPDATE sessions SET detailed = NULL;
 """
 
 _TEXTS = """
+CREATE TABLE facts (              -- of the index itself
+    name TEXT PRIMARY KEY,        -- whole: the state of the catalog that it has all texts of
+    value TEXT NOT NULL
+) WITHOUT ROWID;
+
 CREATE TABLE indexed (            -- sessions that are in the index
     id INTEGER PRIMARY KEY,
     session TEXT NOT NULL UNIQUE,

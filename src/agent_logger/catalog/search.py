@@ -13,14 +13,14 @@ from agent_logger.catalog.database import listed, storable
 from agent_logger.catalog.details import Details, details_of, keep, session_from
 from agent_logger.catalog.found import Found
 from agent_logger.catalog.questions import Behind, sources_of
-from agent_logger.catalog.scan import Progress
+from agent_logger.catalog.scan import Progress, state
 from agent_logger.catalog.summary import Hit
 from agent_logger.catalog.text_index import Entry, Indexed
 from agent_logger.catalog.texts import INPUT, NO_TURN, TEXT, THINKING, TOOL, texts_of
 from agent_logger.session import Session
 
+MOST_ROUNDS = 10  # as long as others find more to read
 BATCH_BYTES = 24_000_000  # of texts that are taken in at once
-MONTHS = 30 * 86_400.0  # seconds: what was said a month ago counts half
 KIND = {INPUT: "input", TEXT: "text", THINKING: "thinking", TOOL: "tool_use"}
 
 
@@ -35,15 +35,22 @@ class Coverage(NamedTuple):
         return self.done >= self.total
 
 
-def behind(catalog: sqlite3.Connection, texts: sqlite3.Connection) -> list[Behind]:
-    """Sessions that are not in the index as they are now, the one last active first."""
+def behind(catalog: sqlite3.Connection, texts: sqlite3.Connection, *, details: bool = False) -> list[Behind]:
+    """Sessions that are not in the index as they are now, the one last active first; and, if these are asked for too,
+    those whose details are not known."""
     known = text_index.stamps(texts)
-    rows = catalog.execute("SELECT id, stamp, size FROM sessions ORDER BY active DESC, id")
-    return [Behind(*row) for row in rows if known.get(row[0]) != row[1]]
+    rows = catalog.execute("SELECT id, stamp, size, detailed FROM sessions ORDER BY active DESC, id")
+    return [
+        Behind(name, stamp, size)
+        for name, stamp, size, detailed in rows
+        if known.get(name) != stamp or (details and detailed != stamp)
+    ]
 
 
 def coverage(catalog: sqlite3.Connection, texts: sqlite3.Connection) -> Coverage:
     (total,) = catalog.execute("SELECT coalesce(sum(size), 0) FROM sessions").fetchone()
+    if text_index.whole(texts) == state(catalog):
+        return Coverage(total, total)
     return Coverage(total - sum(it.size for it in behind(catalog, texts)), total)
 
 
@@ -55,9 +62,23 @@ def index(
 ) -> bool:
     """Take in what is behind, and its details. Whether all of it could be done in that time."""
     until = time.monotonic() + seconds
-    left = behind(catalog, texts)
+    for _ in range(MOST_ROUNDS):
+        if text_index.whole(texts) == state(catalog):
+            return True
+        if not _index(catalog, texts, progress, until):
+            return False
+        before = state(catalog)
+        # What has died may have taken others along, and somebody may have found more meanwhile.
+        if not behind(catalog, texts, details=True):
+            text_index.note_whole(texts, before)
+    return text_index.whole(texts) == state(catalog)
+
+
+def _index(
+    catalog: sqlite3.Connection, texts: sqlite3.Connection, progress: Progress | None, until: float
+) -> bool:
+    left = behind(catalog, texts, details=True)
     total, done = sum(it.size for it in left), 0
-    gone = text_index.stamps(texts).keys() - {name for (name,) in catalog.execute("SELECT id FROM sessions")}
     batch = _Batch(catalog, texts)
     for number, it in enumerate(left, 1):
         batch.add(it, session_from(catalog, it.id))
@@ -69,7 +90,8 @@ def index(
                 progress(done, total)
         if late and number < len(left):
             return False
-    if gone:
+    there = {name for (name,) in catalog.execute("SELECT id FROM sessions")}
+    if gone := text_index.stamps(texts).keys() - there:
         text_index.index(texts, [], gone)
     return True
 
@@ -104,28 +126,20 @@ def search(catalog: sqlite3.Connection, texts: sqlite3.Connection, typed: str, l
     sessions = _within(catalog, asked)
     if asked.match:
         match = " AND ".join(asked.match)
-        found = text_index.found(texts, match, error=asked.error, sessions=sessions, limit=50 * limit)
+        found = text_index.found(texts, match, error=asked.error, sessions=sessions, limit=limit)
     elif asked.error:
         found = text_index.failed(texts, sessions=sessions, limit=limit)
     else:
         return []
-    now = time.time()
-    ranked = sorted(found, key=lambda it: (_score(it, now), -it.at, it.session, it.turn))
     words = [re.compile(word, re.IGNORECASE) for word in asked.words]
-    return list(_hits(catalog, ranked[:limit], words))
-
-
-def _score(it: Indexed, now: float) -> float:
-    """Less is better."""
-    age = max(0.0, now - it.at / 1000) if it.at else 12 * MONTHS
-    return it.rank * (1 + 1 / (1 + age / MONTHS))
+    return list(_hits(catalog, found, words))
 
 
 def _within(catalog: sqlite3.Connection, asked: query.Query) -> str | None:
     if asked.project is None and asked.agent is None:
         return None
     rows = catalog.execute(
-        "SELECT id FROM sessions WHERE instr(folded(project), ?) AND ? IN ('', folded(agent))",
+        "SELECT id FROM sessions WHERE instr(folded(coalesce(project, told_project)), ?) AND ? IN ('', folded(agent))",
         (storable(asked.project or "").lower(), storable(asked.agent or "").lower()),
     )
     return listed(name for (name,) in rows)

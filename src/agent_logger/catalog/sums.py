@@ -41,7 +41,9 @@ def ledger_rows(
 
 def counted_elsewhere(database: sqlite3.Connection, session: str) -> Iterator[LedgerRow]:
     """What the session tells of too, but another had before it."""
-    blobs = database.execute("SELECT responses FROM sources WHERE session = ?", (session,))
+    blobs = database.execute(
+        "SELECT responses FROM told JOIN sources ON sources.id = source WHERE session = ?", (session,)
+    )
     told = {it.message_id for (data,) in blobs for it in unpacked(data) if it.message_id}
     where = """
         session <> ? AND message_id IN (SELECT value FROM json_each(?)) AND session IN (

@@ -7,6 +7,7 @@ words cannot be taken out of an index one by one.
 """
 
 import sqlite3
+import time
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -46,9 +47,21 @@ def stamps(database: sqlite3.Connection) -> dict[str, str]:
     return dict(database.execute("SELECT session, stamp FROM indexed"))
 
 
+def whole(database: sqlite3.Connection) -> str | None:
+    """The state of the catalog that all texts are in the index of."""
+    row = database.execute("SELECT value FROM facts WHERE name = 'whole'").fetchone()
+    return row[0] if row else None
+
+
+def note_whole(database: sqlite3.Connection, state: str) -> None:
+    with writing(database):
+        database.execute("INSERT OR REPLACE INTO facts VALUES ('whole', ?)", (state,))
+
+
 def index(database: sqlite3.Connection, entries: Iterable[Entry], gone: Iterable[str] = ()) -> None:
     """Take these in, and forget those that are gone; all at once, or nothing of it."""
     with writing(database):
+        database.execute("DELETE FROM facts")
         for session in gone:
             _forget(database, session)
         new = [(session, it) for entry in entries for session, it in _new(database, entry)]
@@ -60,6 +73,7 @@ def index(database: sqlite3.Connection, entries: Iterable[Entry], gone: Iterable
 def erase(database: sqlite3.Connection, sessions: Iterable[str]) -> None:
     """No word of these is left; others that shared a shard with them are to be indexed again."""
     with writing(database):
+        database.execute("DELETE FROM facts")
         shards: set[int] = set()
         for session in sessions:
             rows = database.execute(
@@ -76,10 +90,14 @@ def erase(database: sqlite3.Connection, sessions: Iterable[str]) -> None:
 def found(
     database: sqlite3.Connection, match: str, *, error: bool, sessions: str | None, limit: int
 ) -> list[Indexed]:
-    """The rows that match, the best first. `sessions`: a list of them in JSON, if only those are wanted."""
+    """The rows that match, the best first, and of equals the newer one. `sessions`: a list of them in JSON, if only
+    those are wanted."""
     shards = [shard for (shard,) in database.execute("SELECT id FROM shards ORDER BY id DESC")]
-    rows = [row for shard in shards for row in _matching(database, shard, match, error, sessions)]
-    return sorted(rows, key=lambda it: it.rank)[:limit]
+    rows = [row for shard in shards for row in _matching(database, shard, match, error, sessions, limit)]
+    return sorted(rows, key=lambda it: (it.rank, -it.at, it.session, it.turn))[:limit]
+
+
+MONTH = 30 * 86_400_000.0  # milliseconds; what was said now counts twice, and half of that is gone in a month
 
 
 def failed(database: sqlite3.Connection, *, sessions: str | None, limit: int) -> list[Indexed]:
@@ -97,21 +115,23 @@ MOST_MATCHES = 10_000  # of a shard that are looked at: with more of them, words
 
 
 def _matching(
-    database: sqlite3.Connection, shard: int, match: str, error: bool, sessions: str | None
+    database: sqlite3.Connection, shard: int, match: str, error: bool, sessions: str | None, limit: int
 ) -> list[Indexed]:
     table = f"words_{shard}"
     wanted = "AND texts.error" if error else ""
     within = "AND indexed.session IN (SELECT value FROM json_each(?))" if sessions is not None else ""
     query = f"""
-        SELECT indexed.session, exchange, turn, kind, at, until, error, rank
+        SELECT indexed.session, exchange, turn, kind, at, until, error,
+            rank * (1 + 1 / (1 + max(0, ? - at) / {MONTH})) AS score
         FROM (
             SELECT rowid AS row, bm25({table}, 1.0, 0.5, 0.5) AS rank FROM {table} WHERE {table} MATCH ?
             ORDER BY rowid DESC LIMIT {MOST_MATCHES}
         )
         JOIN texts ON texts.id = {shard << SHARD} + row JOIN indexed ON indexed.id = texts.session
-        WHERE 1 {wanted} {within}
+        WHERE 1 {wanted} {within} ORDER BY score, at DESC, indexed.session, turn LIMIT ?
     """
-    values = [match] if sessions is None else [match, sessions]
+    now = round(time.time() * 1000)
+    values = [now, match, limit] if sessions is None else [now, match, sessions, limit]
     return [Indexed(*row) for row in database.execute(query, values)]
 
 

@@ -168,9 +168,12 @@ def columns() -> int:
     return get_terminal_size((80, 24)).columns
 
 
+NARROW = {ord("…"): None, ord("└"): None}
+
+
 def width(text: str) -> int:
     """Columns that `text` takes: wide characters take two, combining ones none."""
-    if text.isascii():
+    if text.isascii() or text.translate(NARROW).isascii():  # what we cut and indent with ourselves
         return len(text)
     from rich.cells import cell_len
 

@@ -11,6 +11,7 @@ from agent_logger.cli import output
 from agent_logger.cli.named import one_called
 from agent_logger.cli.scanning import bar, opened
 from agent_logger.cli.when import When
+from agent_logger.export.figures import dollars, money
 
 if TYPE_CHECKING:
     from agent_logger.catalog.catalog import Catalog
@@ -93,6 +94,8 @@ def command(
         output.json(UsageReport(rows=told, totals=_told("total", whole), price_date=price_date()))
     elif sums:
         _print(by, sums, whole)
+    elif wanted != Filter():
+        output.note("No usage is like that.")
     else:
         output.note(
             "No usage found. 'agent-logger' starts recording; 'agent-logger demo' shows how it looks."
@@ -141,13 +144,7 @@ def _bar(value: int, most: int, room: int) -> str:
 def _cells(key: str, it: "Total") -> list[str | int]:
     usage = it.usage
     counts = (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
-    return [key, *(f"{count:,}" for count in counts), _money(it.cost)]
-
-
-def _money(cost: "Cost") -> str:
-    usd = cost.usd
-    known = "unknown" if usd is None else f"${usd:,.2f}" if usd >= 1 else f"${usd:.4f}"
-    return known + (f" + {cost.unpriced} unpriced" if cost.unpriced and usd is not None else "")
+    return [key, *(f"{count:,}" for count in counts), money(it.cost)]
 
 
 def _explain(catalog: "Catalog", session: str, wanted: "Filter") -> None:
@@ -165,8 +162,8 @@ def _explain(catalog: "Catalog", session: str, wanted: "Filter") -> None:
         output.echo(f"    counts in {row.session}, which had it first")
     whole, summary = total(rows), catalog.summary(session)
     reported = summary.reported_cost_usd if summary else None
-    output.echo(f"billed: {_money(whole.cost)} for {whole.responses} responses, at prices of {price_date()}")
-    output.echo(f"the client says: {'nothing' if reported is None else f'${reported:.4f}'}")
+    output.echo(f"billed: {money(whole.cost)} for {whole.responses} responses, at prices of {price_date()}")
+    output.echo(f"the client says: {'nothing' if reported is None else dollars(reported)}")
 
 
 def _when(row: "LedgerRow") -> str:

@@ -12,8 +12,6 @@ from agent_logger.session import Session
 from agent_logger.store import foreign
 from agent_logger.store.claude_files import is_id
 
-FILE = "history.jsonl"
-
 
 def prompts_in(path: Path) -> dict[str, list[Prompt]]:
     """By session. Empty if the file is not there."""

@@ -14,6 +14,7 @@ from agent_logger.store.places import AGENT_PLACES, Place, folders_of, main_file
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _LOOKS_LIKE_A_PART = re.compile(r".*\.p[0-9]+|.*\.jsonl.*")
 KEY_BYTES = 32
+HISTORY_FILE = "history.jsonl"  # what people typed, in the folders of Claude Code and Codex
 
 
 def safe_name(outside: str) -> str:

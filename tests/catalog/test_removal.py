@@ -1,0 +1,125 @@
+"""A session that was removed is gone from the disk, the catalog and the index, and stays so."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agent_logger import Catalog
+from agent_logger.errors import StoreError
+from agent_logger.store.facts import bury, know_folder, tombstones
+from agent_logger.store.journal import Journal
+from agent_logger.store.parts import PartFile
+from agent_logger.store.seal import seal
+from tests.catalog.catalogs import ID, all_of, assistant, claude_file, made_anew, user
+from tests.store.wire_logs import CHAIN, calls, own, start
+from tests.store.wire_logs import write as write_log
+
+ONE, TWO = ID.format(1), ID.format(2)
+
+
+@pytest.fixture
+def catalog(home: Path) -> Catalog:
+    """A session of ours in two logs, one of them sealed; one that only Claude Code has."""
+    folder = home / "logs" / "anthropic"
+    write_log(folder, "log", CHAIN.records())
+    assert seal(PartFile(folder, "log"))
+    write_log(folder, "log", [CHAIN.records()[-1]])
+    (folder / "log.bodies").mkdir()
+    (folder / "log.bodies" / "x").write_text("large")
+    write_log(folder, "other", [start("other"), *calls(2)])
+    kept = home / ".agent-logger"
+    know_folder(kept, home / "logs")
+    claude_file(home, ONE, [user(1, "zebra", ONE), assistant(2, "yes", ONE)])
+    return Catalog.open(kept)
+
+
+def test_what_was_recorded_is_deleted_and_does_not_come_back(
+    home: Path, catalog: Catalog, tmp_path: Path
+) -> None:
+    name = CHAIN.client_id
+    assert name
+    assert catalog.search("banana")
+    gone = catalog.remove(name)
+    assert [it.path.name for it in gone] == ["log.jsonl"]
+    assert [path.name for path in (home / "logs" / "anthropic").glob("[!.]*")] == ["other.jsonl"]
+    assert {it.id for it in catalog.sessions()} == {"other", ONE}
+    assert catalog.summary(name) is None
+    assert not [hit for hit in catalog.search("banana") if hit.session == name]
+    assert {row.session for row in catalog.ledger()} == {"other", ONE}
+    write_log(home / "logs" / "anthropic", "log2", CHAIN.records())  # the agent goes on with it
+    for asked in (catalog, Catalog.open(catalog.home), made_anew(catalog.home, tmp_path / "anew")):
+        asked.refresh()
+        assert {it.id for it in asked.sessions()} == {"other", ONE}
+        assert {row.session for row in asked.ledger()} == {"other", ONE}
+        assert asked.refresh().files_opened == 0, "nor is it read again and again"
+
+
+def test_the_file_of_an_agent_stays_and_is_not_shown(home: Path, catalog: Catalog) -> None:
+    path = home / ".claude" / "projects" / "-p-shop" / f"{ONE}.jsonl"
+    assert catalog.search("zebra")
+    before = path.read_bytes()
+    assert catalog.remove(ONE) == []
+    assert path.read_bytes() == before
+    claude_file(home, ONE, [assistant(9, "zebra again", ONE)])
+    catalog.refresh()
+    assert ONE not in {it.id for it in catalog.sessions()}
+    assert catalog.search("zebra") == []
+
+
+def test_no_word_of_it_is_left_in_the_catalogs_files(home: Path, catalog: Catalog) -> None:
+    claude_file(home, TWO, [user(1, "xylophonist", TWO), assistant(9, "quokka", TWO)])
+    assert catalog.search("xylophonist")
+    catalog.remove(TWO)
+    assert catalog.index()
+    catalog.close()
+    left = {path.name: path.read_bytes() for path in catalog.home.glob("catalog*")}
+    assert left
+    for name, data in left.items():
+        assert b"xylophonist" not in data, name
+        assert b"quokka" not in data, name
+
+
+def test_a_log_that_is_being_written_to_is_not_deleted(home: Path, catalog: Catalog) -> None:
+    journal = Journal(home / "logs" / "anthropic", "other", "wire")
+    journal.append(calls(3)[0])
+    with pytest.raises(StoreError, match="being written to"):
+        catalog.remove("other")
+    assert "other" in {it.id for it in catalog.sessions()}
+    journal.close()
+    catalog.remove("other")
+    assert "other" not in {it.id for it in catalog.sessions()}
+
+
+def test_a_removal_that_was_cut_short_is_finished_by_the_next(home: Path, catalog: Catalog) -> None:
+    left = home / "logs" / "anthropic" / "other.jsonl"
+    bury(catalog.home, "other", [left])  # and then the machine stopped
+    catalog.refresh()
+    assert "other" not in {it.id for it in catalog.sessions()}
+    assert left.exists()
+    catalog.remove(ONE)
+    assert not left.exists()
+    assert set(tombstones(catalog.home)) == {"other", ONE}
+
+
+def test_others_that_shared_its_shard_are_found_again(catalog: Catalog) -> None:
+    before = all_of(catalog, ["zebra"])
+    assert before.hits
+    catalog.remove("other")
+    after = all_of(catalog, ["zebra"])
+    assert after.hits == before.hits
+
+
+def test_what_a_removed_parent_had_counts_for_its_branch_alone(home: Path, catalog: Catalog) -> None:
+    write_log(home / "logs" / "anthropic", "other_b1", own("other_b1", "other", 1, 3))
+    assert {it.id: it.turns for it in catalog.sessions()}["other_b1"] == 1
+    catalog.remove("other")
+    branch = catalog.summary("other_b1")
+    assert branch and branch.turns == 1
+
+
+def test_facts_are_lines_of_json(catalog: Catalog) -> None:
+    catalog.remove(ONE)
+    lines = [json.loads(line) for line in (catalog.home / "facts.jsonl").read_text().splitlines()]
+    assert [it["type"] for it in lines] == ["log_folder", "tombstone"]
+    assert lines[1]["session"] == ONE

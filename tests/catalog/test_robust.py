@@ -1,0 +1,197 @@
+"""Whatever became of the catalog's files, and wherever they are: the answers are the same, and nothing is raised."""
+
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from _corpus import fill
+from agent_logger import Catalog
+from agent_logger.catalog.schema import STEPS, TEXT_STEPS
+from tests.catalog.catalogs import Told, all_of
+
+DATABASES = ("catalog.db", "catalog-text.db")
+
+
+WORD = fill(Path(tempfile.mkdtemp()), 0.01, 5)[0].lines[0]["message"]["content"].split()[0]
+
+
+@pytest.fixture
+def home(home: Path) -> Path:
+    fill(home / ".claude", 0.5, 5)
+    return home
+
+
+def asked(home: Path) -> Told:
+    with Catalog.open(home / ".agent-logger") as catalog:
+        return all_of(catalog, [WORD])
+
+
+def delete(path: Path) -> None:
+    path.unlink()
+
+
+def cut(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2 // 4096 * 4096)
+
+
+def scribble(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 3 : len(data) // 3 + 40_000] = os.urandom(40_000)
+    path.write_bytes(data)
+
+
+def another_program(path: Path) -> None:
+    path.unlink()
+    with sqlite3.connect(path) as database:
+        database.execute("CREATE TABLE sessions (other)")
+        database.execute("CREATE TABLE texts (other)")
+
+
+def no_database(path: Path) -> None:
+    path.write_text("hello " * 10_000)
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def newer(path: Path) -> None:
+    with sqlite3.connect(path) as database:
+        database.execute("PRAGMA user_version = 99")
+
+
+def older(path: Path) -> None:
+    """Of a time before any table."""
+    path.unlink()
+    with sqlite3.connect(path) as database:
+        database.execute("PRAGMA user_version = 0")
+
+
+FATES = [delete, cut, scribble, another_program, no_database, empty, folder, newer, older]
+
+
+@pytest.mark.parametrize("name", DATABASES)
+@pytest.mark.parametrize("fate", FATES, ids=lambda it: it.__name__)
+def test_a_catalog_that_something_happened_to_gives_the_same_answers(
+    home: Path, name: str, fate: Callable[[Path], None]
+) -> None:
+    before = asked(home)
+    assert before.sessions
+    assert before.ledger
+    assert before.hits
+    fate(home / ".agent-logger" / name)
+    for suffix in ("-wal", "-shm"):
+        Path(f"{home / '.agent-logger' / name}{suffix}").unlink(missing_ok=True)
+    assert asked(home) == before
+    assert asked(home) == before
+
+
+@pytest.mark.parametrize("name", DATABASES)
+def test_a_newer_catalog_is_left_alone(home: Path, name: str) -> None:
+    asked(home)
+    path = home / ".agent-logger" / name
+    newer(path)
+    asked(home)
+    with sqlite3.connect(path) as database:
+        assert database.execute("PRAGMA user_version").fetchone() == (99,)
+        assert database.execute("SELECT count(*) > 5 FROM sqlite_master").fetchone() == (1,)
+
+
+def test_a_catalog_that_is_deleted_while_it_is_open_is_made_anew(home: Path) -> None:
+    with Catalog.open(home / ".agent-logger") as catalog:
+        before = all_of(catalog, [WORD])
+        shutil.rmtree(home / ".agent-logger")
+        assert all_of(catalog, [WORD]) == before
+        assert (home / ".agent-logger" / "catalog.db").stat().st_size > 0
+        assert catalog.problem is None
+
+
+def test_a_home_that_cannot_be_written_to_is_answered_from_the_files(home: Path, tmp_path: Path) -> None:
+    before = asked(home)
+    (tmp_path / "file").write_text("no folder")
+    for other in (tmp_path / "file" / "below", Path("/proc/nothing/here")):
+        with Catalog.open(other) as catalog:
+            assert all_of(catalog, [WORD]) == before
+            assert catalog.problem
+            assert str(other) in catalog.problem
+
+
+def test_a_locked_catalog_is_worked_around(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = asked(home)
+    fill(home / ".claude", 2, 5)
+    monkeypatch.setattr("agent_logger.catalog.database.WAIT_SECONDS", 0.1)
+    holder = sqlite3.connect(home / ".agent-logger" / "catalog.db", isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    try:
+        with Catalog.open(home / ".agent-logger") as catalog:
+            assert len(catalog.sessions()) > len(before.sessions)
+            assert "locked" in (catalog.problem or "")
+    finally:
+        holder.close()
+
+
+def test_a_full_disk_is_answered_from_the_files(home: Path, small_disk: Path) -> None:
+    before = asked(home)
+    (small_disk / "filler").write_bytes(b"x" * ((4 << 20) - 200_000))
+    with Catalog.open(small_disk) as catalog:
+        assert all_of(catalog, [WORD]) == before
+        assert catalog.problem
+    (small_disk / "filler").unlink()
+    with Catalog.open(small_disk) as catalog:
+        assert all_of(catalog, [WORD]) == before
+        assert catalog.problem is None
+
+
+def test_a_file_that_cannot_be_read_is_passed_over_until_it_can(home: Path, tmp_path: Path) -> None:
+    if os.getuid() != 0:
+        pytest.skip("needs root, to be somebody else: root may read everything")
+    whole = asked(home)
+    for path in [home, *home.parents]:
+        path.chmod(path.stat().st_mode | 0o055)
+    kept = tmp_path / "theirs"
+    kept.mkdir()
+    kept.chmod(0o777)
+    locked = sorted((home / ".claude").rglob("*.jsonl"))[0]
+    locked.chmod(0)
+    assert 0 < int(_as_nobody(kept)) < len(whole.ledger)
+    locked.chmod(0o644)
+    assert int(_as_nobody(kept)) == len(whole.ledger)
+
+
+def _as_nobody(home: Path) -> str:
+    """How many responses another user is told of. All that is needed is imported by now."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.setuid(65534)
+        with Catalog.open(home) as catalog:
+            os.write(writer, str(catalog.total().responses).encode())
+        os._exit(0)
+    os.close(writer)
+    os.waitpid(child, 0)
+    with open(reader) as told:
+        return told.read()
+
+
+def test_a_price_list_of_another_day_prices_everything_again(home: Path) -> None:
+    before = asked(home)
+    with sqlite3.connect(home / ".agent-logger" / "catalog.db") as database:
+        database.execute("UPDATE facts SET value = '2020-01-01' WHERE name = 'prices'")
+        database.execute("UPDATE ledger SET nano_usd = 1")
+        database.execute("UPDATE sessions SET nano_usd = 1")
+    assert asked(home) == before
+
+
+@pytest.mark.parametrize("steps", [STEPS, TEXT_STEPS])
+def test_every_step_of_the_schema_has_a_name(steps: tuple[tuple[str, str], ...]) -> None:
+    assert len({name for name, _ in steps}) == len(steps)
