@@ -272,7 +272,9 @@ class ResponseReader:
 
     def feed(self, data: bytes) -> bytes:
         if self.body is not None:
-            return self._feed_body(self.body, data)
+            data, self.rest = self.body.feed(data)
+            self.error = self.body.error
+            return data
         data, self._buffer = self._buffer + data, b""
         out = b""
         try:
@@ -282,18 +284,13 @@ class ResponseReader:
         except MalformedError as error:
             self.error = str(error)
             return out
-        if self.body is not None:
-            return out + self._feed_body(self.body, data)
         if self.tunnel:
             self.rest = data
-        else:
+        elif self.final is None:
             self._buffer = data
+        else:
+            return out + self.feed(data)
         return out
-
-    def _feed_body(self, body: Body, data: bytes) -> bytes:
-        data, self.rest = body.feed(data)
-        self.error = body.error
-        return data
 
     def _head(self, raw: bytes) -> bytes:
         first = raw[: raw.find(b"\r\n")]
