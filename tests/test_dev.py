@@ -81,7 +81,7 @@ def install(checkout: Path, python: str = 'echo "ran $@"') -> None:
         check=True,
     ).stdout.strip()
     (checkout / ".venv" / "bin").mkdir(parents=True)
-    for name in ("python", "agent-logger"):
+    for name in ("python", "agent-logger", "ruff", "mypy"):
         (checkout / ".venv" / "bin" / name).write_text(f"#!/bin/sh\n{python}\n")
         os.chmod(checkout / ".venv" / "bin" / name, 0o755)
     (checkout / ".venv" / "installed").write_text(f"dev {state}\n")
@@ -108,10 +108,8 @@ def test_all_tests_are_run_side_by_side_but_those_that_want_to_be_alone(checkout
 
 def test_arguments_go_to_one_pytest(checkout: Path) -> None:
     install(checkout)
-    assert (
-        dev(checkout, "test", "tests/a.py", "-k", "b c").stdout
-        == "ran -m pytest -m not long tests/a.py -k b c\n"
-    )
+    done = dev(checkout, "test", "tests/a.py", "-k", "b c")
+    assert done.stdout == "ran -m pytest -m not long tests/a.py -k b c\n"
     assert dev(checkout, "test", "--long", "-x").stdout == "ran -m pytest -m long -x\n"
 
 
@@ -129,3 +127,9 @@ def test_tests_that_were_interrupted_are_not_gone_on_with(checkout: Path) -> Non
     done = dev(checkout, "test")
     assert done.returncode == 2
     assert done.stdout == "ran\n"
+
+
+@pytest.mark.parametrize("failing", ["format --check .", "check .", ""])
+def test_a_check_fails_if_any_part_of_it_does(checkout: Path, failing: str) -> None:
+    install(checkout, f'[ "$*" != "{failing}" ]')
+    assert dev(checkout, "check").returncode == 1

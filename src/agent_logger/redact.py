@@ -407,6 +407,11 @@ def hidden(text: str) -> str:
     return _for_screens().redact_text(text, "").data
 
 
+def hidden_bytes(data: bytes) -> bytes:
+    """The same for JSON, which stays JSON."""
+    return _for_screens().redact(data, "").data
+
+
 def _pattern_spans(data: bytes, low: int, high: int) -> Iterator[Span]:
     limit = min(high + _REACH, len(data))
     for number, first in sorted(_first_hits(data, max(low - _REACH, 0), limit).items()):

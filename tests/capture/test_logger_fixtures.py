@@ -132,6 +132,7 @@ def test_the_messages_of_the_sdk(scenario: str, stream: str, told: dict[str, Tol
     assert sorted(asked) == [f"input {number + 1}" for number in range(inputs)]
 
 
+@pytest.mark.needs("jsonschema")
 def test_every_line_that_is_written_fits_the_schema(tmp_path: Path) -> None:
     validator = pytest.importorskip("jsonschema").Draft202012Validator
     schema = validator(json.loads((ROOT / "docs/schemas/exchange-log.json").read_text()))

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from _corpus import FIRST_DAY, Corpus, Session, fill, write
+from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.ledger import Ledger, LedgerRow
 from agent_logger.catalog.totals import total, totals
 from agent_logger.prices import price
@@ -45,11 +46,17 @@ def test_the_ledger_is_the_corpus_truth_in_whatever_order_files_come(seed: int) 
 
 @pytest.mark.needs("ccusage")
 @pytest.mark.parametrize("seed", SEEDS)
-def test_tokens_and_costs_are_those_that_ccusage_tells(seed: int, tmp_path: Path) -> None:
-    """To the token, and within a thousandth of the cost, per day and model."""
-    sessions = fill(tmp_path, 3, seed)
-    theirs = ccusage(tmp_path)
-    rows = rows_of(sessions)
+def test_tokens_and_costs_are_those_that_ccusage_tells(
+    seed: int, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To the token, and within a thousandth of the cost, per day and model, both from the files."""
+    folder = tmp_path / "claude"
+    sessions = fill(folder, 3, seed)
+    theirs = ccusage(folder)
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(folder))
+    with Catalog.open(home) as catalog:
+        rows = list(catalog.ledger())
+    assert total(rows).usage == total(rows_of(sessions)).usage  # what was written
     ours = {
         (day, model): it
         for day in totals(rows, "day", UTC)

@@ -1,7 +1,6 @@
 """The Tab key, as bash presses it."""
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -73,7 +72,7 @@ for args, incomplete in ([], "--"), (["--port", "1"], "--h"):
     assert done.stdout == "--help --port --version\n--help\n"
 
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not here")
+@pytest.mark.needs("bash")
 def test_bash_completes_with_the_line_that_the_help_gives(environment: dict[str, str]) -> None:
     line = 'eval "$(agent-logger completion bash)"'
     assert line in run(environment, "completion", "--help").stdout

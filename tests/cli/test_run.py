@@ -134,6 +134,7 @@ def test_one_prompt_for_claude(env: dict[str, str], tmp_path: Path) -> None:
     assert (tmp_path / "arguments").read_text() == wanted
 
 
+@pytest.mark.needs("jsonschema")
 def test_json_is_the_metadata_in_place_of_the_output(env: dict[str, str]) -> None:
     agent(env, printing({**RESULT, "is_error": True, "terminal_reason": "max_turns"}))
     told = json.loads(run(env, "--json", "Fix the timer").stdout)

@@ -122,6 +122,7 @@ def test_it_takes_seconds_only_for_its_delays_which_can_be_turned_off() -> None:
     assert seconds[0.0] < seconds[1.0] - 1
 
 
+@pytest.mark.alone
 def test_messages_are_told_as_they_happen() -> None:
     with scripted_api() as api:
         started = time.monotonic()

@@ -204,6 +204,7 @@ def test_a_long_session_is_resumed_behind_its_last_message(storage: FileStorage)
     assert (last["parentUuid"], last["permissionMode"]) == ("u299", "plan")
 
 
+@pytest.mark.needs("claude_agent_sdk")
 def test_a_message_object_of_the_sdk_is_a_message(storage: FileStorage) -> None:
     sdk = pytest.importorskip("claude_agent_sdk")
     text = sdk.TextBlock(text="Hello")

@@ -89,16 +89,16 @@ def _kill_often(
 @pytest.mark.parametrize(
     ("smallest", "largest", "per_log"),
     [
-        pytest.param(200, 2_000, 25, id="up to 2 KB"),
+        pytest.param(200, 2_000, 20, id="up to 2 KB"),
         pytest.param(200, 64 << 10, 10, id="up to 64 KB"),
-        pytest.param(200, 4 << 20, 3, id="200 bytes to 4 MiB"),
+        pytest.param(200, 4 << 20, 4, id="200 bytes to 4 MiB"),
         pytest.param(1 << 20, 4 << 20, 5, id="1 to 4 MiB", marks=pytest.mark.long),
     ],
 )
 def test_kill_9_loses_nothing_acknowledged(
     writers: Writers, tmp_path: Path, smallest: int, largest: int, per_log: int
 ) -> None:
-    _kill_often(writers, tmp_path, 50, smallest, largest, per_log)
+    _kill_often(writers, tmp_path, 20, smallest, largest, per_log)
 
 
 @pytest.mark.long

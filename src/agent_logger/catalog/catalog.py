@@ -19,6 +19,7 @@ from agent_logger.catalog.questions import NEED_DETAILS, Order
 from agent_logger.catalog.scan import Progress, Refreshed, changes, refresh
 from agent_logger.catalog.schema import STEPS, TEXT_STEPS
 from agent_logger.catalog.summary import Filter, Hit, SessionSummary
+from agent_logger.store.facts import session_labelled
 
 # A question imports what it needs: most need little, and are asked by commands that end at once.
 if TYPE_CHECKING:
@@ -154,9 +155,10 @@ class Catalog:
         return next(iter(self._asked(lambda database: questions.summaries(database, [session_id]))), None)
 
     def called(self, wanted: str) -> list[str]:
-        """The ids of the sessions that are meant: by its id, the name of its log or its path the one, else all whose
-        id or name begins so."""
-        return self._asked(lambda database: questions.called(database, wanted))
+        """The ids of the sessions that are meant: by its id, the name of its log or its path the one; by its label, the
+        one last called so; else all whose id or name begins so."""
+        name = session_labelled(self.home, wanted) or wanted
+        return self._asked(lambda database: questions.called(database, name))
 
     def session(self, session_id: str) -> "Session | None":
         """From all its witnesses. By the client's id, the name of a log, or a beginning that no other has."""

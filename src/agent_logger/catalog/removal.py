@@ -62,7 +62,7 @@ def _remove(path: Path, log: PartFile | None) -> None:
         remove_session(log)
         return
     path.unlink(missing_ok=True)
-    remove_folder(path.parent, path.stem)  # of sub-agents
+    remove_folder(path.parent, path.name.partition(".jsonl")[0])  # of sub-agents
 
 
 def _is_owned(log: PartFile) -> bool:

@@ -7,13 +7,12 @@ no such id, what was said and what was billed, in order; that is a guess, and th
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import TypeVar
 
+from agent_logger import redact
 from agent_logger.catalog.ledger import LONG_REQUEST_ID, is_unique_id
 from agent_logger.formats.session_responses import family_of
 from agent_logger.prices import canonical
-from agent_logger.redact import Redactor
 from agent_logger.session import JoinedBy, Session, Turn, Witness
 
 T = TypeVar("T")
@@ -199,10 +198,5 @@ def said_in(turn: Turn, *, hidden: bool = False) -> tuple[str, ...]:
     """The words, and the tools that were called; without blanks, which clients trim. `hidden`: without keys, which
     some witnesses hide."""
     text = "".join(block.text for block in turn.blocks if block.kind == "text")
-    text = _redactor().redact_text(text, "").data if hidden else text
+    text = redact.hidden(text) if hidden else text
     return ("".join(text.split()), *(block.name or "" for block in turn.blocks if block.kind == "tool_use"))
-
-
-@cache
-def _redactor() -> Redactor:
-    return Redactor(bytes(32))  # the HMACs are thrown away, so any key will do

@@ -30,6 +30,11 @@ def command(settings: config.Settings) -> None:
 
     Calls are in the log folder as they happen. Ctrl-C finishes: open answers may end, for half a
     minute; a second Ctrl-C ends at once.
+
+    \b
+    Examples:
+      agent-logger proxy
+      agent-logger proxy --port 9000 --log-dir ~/agent-logs
     """
     serve(settings)
 
@@ -88,12 +93,12 @@ def _marks(line: "CallLine") -> list[str]:
 
 
 def _count(tokens: int | None) -> str:
-    if tokens is None:
-        return "?"
-    return f"{tokens:,}" if tokens < 10_000 else f"{tokens / 1000:.1f}k"
+    from agent_logger.export.figures import short
+
+    return "?" if tokens is None else short(tokens)
 
 
 def _duration(milliseconds: float | None) -> str:
-    if milliseconds is None:
-        return "-"
-    return f"{milliseconds:.0f} ms" if milliseconds < 1000 else f"{milliseconds / 1000:.1f} s"
+    from agent_logger.export.figures import seconds_text
+
+    return "-" if milliseconds is None else seconds_text(milliseconds / 1000)

@@ -56,7 +56,9 @@ class _WithCommand(click.Command):
 @click.option("--max-turns", type=click.IntRange(1), metavar="N", help="Stop after so many turns.")
 @click.option("--permission-mode", metavar="MODE", help="What the agent may do without asking.")
 @click.option("--timeout", type=float, metavar="SECONDS", help="End the agent after this time.")
-@click.option("--json", "as_json", is_flag=True, help="Print what came of the run, not its output.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print what came of it, not its output (docs/schemas/run.json)."
+)
 @config.settings_options("sessions_dir", "log_dir")
 @click.pass_context
 def command(
@@ -247,16 +249,18 @@ def _tell(recording: "Recording", exited: "Exit", *, as_json: bool, timed_out: b
 
 
 def _summary(found: RunMetadata, failure: Failure | None) -> str:
+    from agent_logger.export.figures import counted, dollars, seconds_text
+
     parts = [f"session {found.session_id[:8]}" if found.session_id else f"recorded in {found.log}"]
     if found.turns is not None:
-        parts.append(f"{found.turns} turn{'' if found.turns == 1 else 's'}")
+        parts.append(counted(found.turns, "turn"))
     if found.tokens:
         tokens = found.tokens
         read = tokens.input + tokens.cache_creation + tokens.cache_read
         parts.append(f"{read:,} in, {tokens.output:,} out tokens")
-        parts.append("cost unknown" if found.cost is None else f"${found.cost:.4f}")
+        parts.append("cost unknown" if found.cost is None else dollars(found.cost))
     if found.duration_ms is not None:
-        parts.append(f"{found.duration_ms / 1000:.1f} s")
+        parts.append(seconds_text(found.duration_ms / 1000))
     if failure:
         parts.append(failure.replace("_", " "))
     if found.lost:

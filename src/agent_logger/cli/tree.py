@@ -7,7 +7,10 @@ import click
 
 from agent_logger import config
 from agent_logger.cli import output
+from agent_logger.cli.named import one_called
+from agent_logger.cli.scanning import opened
 from agent_logger.errors import SourceError
+from agent_logger.export.figures import counted, dollars
 from agent_logger.export.json import json_of
 
 if TYPE_CHECKING:
@@ -32,12 +35,10 @@ def command(settings: config.Settings, session: str, as_json: bool) -> None:
       agent-logger tree 1f320356
       agent-logger tree 1f320356 --json | jq '.forks[].id'
     """
-    from agent_logger.catalog.catalog import Catalog
-
-    with Catalog.open(settings.home) as catalog:
-        root = catalog.tree(session)
+    with opened(settings) as catalog:
+        root = catalog.tree(one_called(catalog, session))
     if root is None:
-        raise SourceError(f"no session {session!r}; 'agent-logger ls' lists them")
+        raise SourceError(f"the files of session {session!r} cannot be read any more")
     if as_json:
         output.json_text(output.hidden(json_of(root)))
         return
@@ -51,7 +52,9 @@ def session_lines(node: "SessionNode", width: int, first: str = "", rest: str = 
     live = " (live)" if node.live else ""
     started = f"{node.started.astimezone():%m-%d %H:%M}" if node.started else ""
     name = f"{first}{'fork ' if first else ''}{output.short_id(node.id)}{mark}{live}"
-    yield _line(name, node.title or "", [started, _turns(node.turns), _dollars(node.cost_usd)], width)
+    yield _line(
+        name, node.title or "", [started, counted(node.turns, "turn"), _dollars(node.cost_usd)], width
+    )
     below: list[Node] = [*node.agents, *node.branches, *node.forks]
     for number, it in enumerate(below, 1):
         yield from _below(it, width, rest, last=number == len(below))
@@ -68,7 +71,7 @@ def _below(node: "Node", width: int, before: str, *, last: bool) -> Iterator[str
     else:
         name = f"{first}agent {node.thread.partition(':')[2][:12]}"
         title = ": ".join(filter(None, (node.kind, node.description)))
-        yield _line(name, title, ["", _turns(node.turns), _dollars(node.cost_usd)], width)
+        yield _line(name, title, ["", counted(node.turns, "turn"), _dollars(node.cost_usd)], width)
         for number, it in enumerate(node.agents, 1):
             yield from _below(it, width, rest, last=number == len(node.agents))
 
@@ -82,9 +85,5 @@ def _line(name: str, title: str, facts: Sequence[str], width: int) -> str:
     return f"{left}{' ' * max(2, width - output.width(left) - len(right))}{right}".rstrip()
 
 
-def _turns(count: int) -> str:
-    return f"{count:,} turn{'' if count == 1 else 's'}"
-
-
 def _dollars(usd: float | None) -> str:
-    return "unknown" if usd is None else f"${usd:,.2f}"
+    return "unknown" if usd is None else dollars(usd)

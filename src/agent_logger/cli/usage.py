@@ -9,8 +9,9 @@ import msgspec
 from agent_logger import config
 from agent_logger.cli import output
 from agent_logger.cli.named import one_called
-from agent_logger.cli.scanning import bar, opened
+from agent_logger.cli.scanning import NOTHING_YET, bar, opened
 from agent_logger.cli.when import When
+from agent_logger.export.figures import dollars, money
 
 if TYPE_CHECKING:
     from agent_logger.catalog.catalog import Catalog
@@ -88,15 +89,16 @@ def command(
             with bar("reading tools") as progress:
                 catalog.read_details(progress=progress)
         sums, whole = catalog.usage(by, wanted), catalog.total(wanted)  # type: ignore[arg-type]  # one of `BY`
+        there = bool(catalog.count())
     if as_json:
         told = [_told(key, it) for key, it in sums.items()]
         output.json(UsageReport(rows=told, totals=_told("total", whole), price_date=price_date()))
     elif sums:
         _print(by, sums, whole)
+    elif wanted != Filter():
+        output.note("No usage is like that.")
     else:
-        output.note(
-            "No usage found. 'agent-logger' starts recording; 'agent-logger demo' shows how it looks."
-        )
+        output.note("No usage found." if there else NOTHING_YET)
 
 
 def _told(key: str | None, it: "Total") -> UsageRow:
@@ -115,7 +117,7 @@ def _told(key: str | None, it: "Total") -> UsageRow:
 
 def _print(by: str, sums: "dict[str | None, Total]", whole: "Total") -> None:
     head = [by, "input", "output", "cache read", "cache write", "cost"]
-    rows = [_cells(key or NONE.get(by, "unknown"), it) for key, it in sums.items()]
+    rows = [_cells(_name(by, key), it) for key, it in sums.items()]
     last = _cells("total", whole)
     widths = [max(output.width(str(it)) for it in column) for column in zip(head, *rows, last, strict=True)]
     room = output.columns() - sum(widths) - 2 * len(widths)
@@ -133,6 +135,12 @@ EIGHTHS = " ▏▎▍▌▋▊▉"
 NONE = {"tool": "no tool"}
 
 
+def _name(by: str, key: str | None) -> str:
+    if key is None:
+        return NONE.get(by, "unknown")
+    return output.short_id(key) if by == "session" else key
+
+
 def _bar(value: int, most: int, room: int) -> str:
     eighths = round(8 * room * value / most) if most else 0
     return "█" * (eighths // 8) + EIGHTHS[eighths % 8].strip()
@@ -141,13 +149,7 @@ def _bar(value: int, most: int, room: int) -> str:
 def _cells(key: str, it: "Total") -> list[str | int]:
     usage = it.usage
     counts = (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
-    return [key, *(f"{count:,}" for count in counts), _money(it.cost)]
-
-
-def _money(cost: "Cost") -> str:
-    usd = cost.usd
-    known = "unknown" if usd is None else f"${usd:,.2f}" if usd >= 1 else f"${usd:.4f}"
-    return known + (f" + {cost.unpriced} unpriced" if cost.unpriced and usd is not None else "")
+    return [key, *(f"{count:,}" for count in counts), money(it.cost)]
 
 
 def _explain(catalog: "Catalog", session: str, wanted: "Filter") -> None:
@@ -165,8 +167,8 @@ def _explain(catalog: "Catalog", session: str, wanted: "Filter") -> None:
         output.echo(f"    counts in {row.session}, which had it first")
     whole, summary = total(rows), catalog.summary(session)
     reported = summary.reported_cost_usd if summary else None
-    output.echo(f"billed: {_money(whole.cost)} for {whole.responses} responses, at prices of {price_date()}")
-    output.echo(f"the client says: {'nothing' if reported is None else f'${reported:.4f}'}")
+    output.echo(f"billed: {money(whole.cost)} for {whole.responses} responses, at prices of {price_date()}")
+    output.echo(f"the client says: {'nothing' if reported is None else dollars(reported)}")
 
 
 def _when(row: "LedgerRow") -> str:

@@ -9,6 +9,7 @@ import click
 from agent_logger import config
 from agent_logger.cli import output
 from agent_logger.errors import SourceError
+from agent_logger.export.figures import counted
 
 if TYPE_CHECKING:
     from agent_logger.store.verify import FileReport
@@ -45,9 +46,11 @@ def command(settings: config.Settings, paths: tuple[Path, ...], as_json: bool) -
         for line in _trouble_lines(it):
             output.echo(line)
     output.echo(
-        f"{_count(len(files), 'file')}, {_count(report.records, 'record')}, {report.bytes:,} bytes: "
-        f"{_count(report.torn, 'torn end')}, {report.mended:,} mended, {report.damage:,} damaged"
+        f"{counted(len(files), 'file')}, {counted(report.records, 'record')}, {report.bytes:,} bytes: "
+        f"{counted(report.torn, 'torn end')}, {report.mended:,} mended, {report.damage:,} damaged"
     )
+    if not files:
+        output.note("There is no log there." if paths else "Nothing is recorded yet.")
     return 1 if report.damage else 0
 
 
@@ -80,12 +83,8 @@ def _size(path: Path) -> int:
 
 def _trouble_lines(report: "FileReport") -> Iterable[str]:
     for bad in report.damage:
-        yield f"{report.path}:{bad.line}: offset {bad.offset}, {_count(bad.length, 'byte')}: {bad.reason}"
+        yield f"{report.path}:{bad.line}: offset {bad.offset}, {counted(bad.length, 'byte')}: {bad.reason}"
     if report.lost:
-        yield f"{report.path}: {_count(report.lost, 'record')} could not be written, as it says itself"
+        yield f"{report.path}: {counted(report.lost, 'record')} could not be written, as it says itself"
     if report.torn_bytes:
-        yield f"{report.path}: torn end of {_count(report.torn_bytes, 'byte')}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+        yield f"{report.path}: torn end of {counted(report.torn_bytes, 'byte')}"

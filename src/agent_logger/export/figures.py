@@ -10,30 +10,36 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
-def short(number: int) -> str:
-    """`950`, `12.3k`, `4.5M`."""
-    for unit, size in (("M", 1_000_000), ("k", 1_000)):
-        if number >= size:
+def short(number: float) -> str:
+    """`9,500`, `12.3k`, `4.5M`."""
+    for unit, size, least in (("G", 1e9, 1e9), ("M", 1e6, 1e6), ("k", 1e3, 1e4)):
+        if number >= least:
             return f"{number / size:.1f}{unit}"
-    return str(number)
+    return f"{number:,.0f}"
 
 
-def bytes_text(size: int) -> str:
+def bytes_text(size: float) -> str:
     for unit, top in (("GB", 10**9), ("MB", 10**6), ("KB", 10**3)):
         if size >= top:
             return f"{size / top:.1f} {unit}"
-    return counted(size, "byte")
+    return counted(round(size), "byte")
 
 
 def seconds_text(seconds: float) -> str:
-    """`340 ms`, `4.2 s`, `3:07`, `2:10:45`."""
+    """`340 ms`, `4.2 s`, `42 s`, `3 m 7 s`, `21 m`, `2 h 10 m`: not like a time of day, which stands beside it."""
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 60:
-        return f"{seconds:.1f} s"
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
     minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} m {rest} s" if rest and minutes < 10 else f"{minutes} m"
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+    return f"{hours} h {minutes} m" if minutes else f"{hours} h"
+
+
+def dollars(usd: float) -> str:
+    return f"${usd:,.2f}" if usd >= 1 or not usd else f"${usd:.4f}"
 
 
 def money(cost: Cost) -> str:
@@ -41,8 +47,7 @@ def money(cost: Cost) -> str:
     usd = cost.usd
     if usd is None:
         return "unknown" if cost.unpriced or cost.reason else "-"
-    known = f"${usd:,.2f}" if usd >= 1 else f"${usd:.4f}"
-    return known + (f" + {cost.unpriced} unpriced" if cost.unpriced else "")
+    return dollars(usd) + (f" + {cost.unpriced} unpriced" if cost.unpriced else "")
 
 
 def tokens(usage: Usage) -> str:
@@ -52,7 +57,7 @@ def tokens(usage: Usage) -> str:
 
 def turn_seconds(turn: Turn) -> float | None:
     """How long the model took. Files of agents have the time when a block was whole, which tells nothing of it."""
-    return _between(turn.started, turn.ended) if "wire" in turn.witnesses else None
+    return between(turn.started, turn.ended) if "wire" in turn.witnesses else None
 
 
 def turn_figures(turn: Turn) -> str:
@@ -63,11 +68,12 @@ def turn_figures(turn: Turn) -> str:
 
 
 def call_seconds(call: ToolCall) -> float | None:
-    return _between(call.started, call.ended)
+    return between(call.started, call.ended)
 
 
-def _between(start: datetime | None, end: datetime | None) -> float | None:
-    return max(0.0, (utc(end) - utc(start)).total_seconds()) if start and end else None  # clocks are set back
+def between(start: datetime | None, end: datetime | None) -> float | None:
+    """Seconds; clocks are set back, so never less than none."""
+    return max(0.0, (utc(end) - utc(start)).total_seconds()) if start and end else None
 
 
 def utc(time: datetime) -> datetime:

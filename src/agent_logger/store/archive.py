@@ -17,6 +17,7 @@ from agent_logger.store.foreign import SEALED
 from agent_logger.store.keep import OLDER
 
 FOLDER_FILE = ".folder"
+DATABASES = ("opencode",)  # agents whose main files are databases, which must not be copied as they lie there
 MOST_NAME = 60  # characters of the path that are in a folder's name, for people
 MAKING = re.compile(rf"\..+\.\d+{OLDER}(?:-journal)?|\.{FOLDER_FILE}\.\d+")  # what a killed copier left
 

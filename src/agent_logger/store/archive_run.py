@@ -6,7 +6,16 @@ from pathlib import Path
 
 from agent_logger.errors import SourceError
 from agent_logger.store import keep_database
-from agent_logger.store.archive import MAKING, Folder, archive_path, copies, folder_of, folders, prepare
+from agent_logger.store.archive import (
+    DATABASES,
+    MAKING,
+    Folder,
+    archive_path,
+    copies,
+    folder_of,
+    folders,
+    prepare,
+)
 from agent_logger.store.archiving import Report, Trouble, keep_files
 from agent_logger.store.layout import agent_files, agent_folders
 from agent_logger.store.parts import part_of
@@ -14,7 +23,6 @@ from agent_logger.store.places import AGENT_PLACES, kept_files
 from agent_logger.store.seal import seal
 
 MAKING_SECONDS = 86_400.0  # after which nobody is making that copy any more
-DATABASES = ("opencode",)  # whose main files are databases, which must not be copied as they lie there
 
 
 def archive_all(home: Path, quiet_seconds: float = 0.0) -> Report:
@@ -22,7 +30,7 @@ def archive_all(home: Path, quiet_seconds: float = 0.0) -> Report:
     report = Report()
     for place in AGENT_PLACES:
         for origin in agent_folders(place):
-            keep_files(folder_of(home, place.agent, origin), kept_files(place, origin), report)
+            keep_files(home, folder_of(home, place.agent, origin), kept_files(place, origin), report)
     for agent in DATABASES:
         for path in agent_files(agent):
             _keep_database(folder_of(home, agent, path.parent), path, quiet_seconds, report)

@@ -7,8 +7,9 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from agent_logger.formats.source import Source
+from agent_logger.store import foreign
 from agent_logger.store.agent_sources import sources_of
-from agent_logger.store.archive import Copy, Folder, copies, folders
+from agent_logger.store.archive import DATABASES, Copy, Folder, copies, folders
 from agent_logger.store.archiving import is_main_file
 from agent_logger.store.claude_files import is_id
 from agent_logger.store.keep import generations
@@ -81,9 +82,12 @@ def id_in(name: str) -> str:
 
 
 def copies_of(home: Path, session: str) -> list[Path]:
-    """The copies of a session's main file, as they lie in the archive, the newest first."""
-    found = [it for it in archived_sessions(home) if it.id == session]
-    return [it.copy.path for it in sorted(found, key=lambda it: -it.modified)]
+    """The copies of a session's main file, as they lie in the archive, the newest first; none of a database, for it
+    holds the sessions of others too."""
+    kept = [it for it in archived_sessions(home) if it.id == session and it.agent not in DATABASES]
+    newest_first = sorted(kept, key=lambda it: -it.modified)
+    copies = [path for it in newest_first for path in (it.copy.target, *generations(it.copy.target))]
+    return [found for path in copies if (found := foreign.existing(path))]
 
 
 def gone(home: Path, present: Iterable[tuple[str | None, str]]) -> Iterator[Archived]:

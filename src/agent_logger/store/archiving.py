@@ -14,6 +14,7 @@ from typing import NamedTuple
 from agent_logger.errors import AgentLoggerError
 from agent_logger.store import foreign
 from agent_logger.store.archive import Folder, folder_of, prepare
+from agent_logger.store.facts import tombstones
 from agent_logger.store.keep import Kept, can_keep, keep
 from agent_logger.store.layout import agent_folders
 from agent_logger.store.places import AGENT_PLACES, Place, matching
@@ -56,8 +57,12 @@ class Report:
             self.failed.append(Trouble(path, getattr(error, "strerror", None) or str(error)))
 
 
-def keep_files(folder: Folder, found: Iterable[Parts], report: Report) -> None:
+def keep_files(home: Path, folder: Folder, found: Iterable[Parts], report: Report) -> None:
+    """But for those of sessions that were removed."""
+    buried = tuple(tombstones(home))
     for parts in found:
+        if any(name in part for name in buried for part in parts):
+            continue
         path = folder.origin.joinpath(*parts)
         if not all(map(can_keep, parts)):
             report.left_out.append(Trouble(path, "its name has a meaning of its own in the archive"))
@@ -76,7 +81,7 @@ def keep_session(home: Path, transcript: Path) -> Report:
             parts = _parts_below(origin, transcript)
             if parts and is_main_file(place, parts):
                 folder = folder_of(home, place.agent, origin)
-                keep_files(folder, _session_files(place.agent, origin, parts), report)
+                keep_files(home, folder, _session_files(place.agent, origin, parts), report)
                 return report
     return report
 

@@ -14,13 +14,13 @@ from starlette.routing import Route
 from agent_logger.capture.proxy.status import proxy_reports
 from agent_logger.catalog.totals import By
 from agent_logger.formats.wire_log.answers import body_of
+from agent_logger.redact import hidden_bytes
 from agent_logger.web import items
 from agent_logger.web.book import Book
 from agent_logger.web.call import ShownCall
 from agent_logger.web.filters import TEXTS, Wanted
 from agent_logger.web.session import book_of
 from agent_logger.web.sessions import HITS, LONGEST_QUERY
-from agent_logger.web.shown import hidden_bytes
 from agent_logger.web.site import site_of
 from agent_logger.web.tables import csv_of
 

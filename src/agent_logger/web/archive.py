@@ -9,10 +9,10 @@ import hashlib
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.summary import SessionSummary
@@ -21,6 +21,7 @@ from agent_logger.web.keeper import Keeper
 
 THREADS = 4
 SESSIONS_KEPT = 4
+ANSWERS_KEPT = 32
 WAIT_SECONDS = 2.0  # for a catalog that is being made; then the page says so
 
 T = TypeVar("T")
@@ -42,6 +43,7 @@ class Archive:
         self._own = threading.local()
         self._opened: list[Catalog] = []
         self._kept: OrderedDict[str, tuple[State, Book]] = OrderedDict()
+        self._answers: dict[Hashable, tuple[int, Any]] = {}
         self._reading: dict[str, threading.Lock] = {}
         self._lock = threading.Lock()
         self.keeper = Keeper(home)
@@ -53,6 +55,19 @@ class Archive:
             await self._wait()
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, lambda: question(self._catalog()))
+
+    async def once(self, key: Hashable, question: Callable[[Catalog], T]) -> T:
+        """The same, and the answer is kept until anything in the catalog is another."""
+        version = self.keeper.version
+        kept = self._answers.get(key)
+        if kept is None or kept[0] != version:
+            kept = (version, await self.ask(question))
+            if len(self._answers) >= ANSWERS_KEPT:
+                self._answers.clear()
+            self._answers[key] = kept
+        self.keeper.wake()
+        answer: T = kept[1]
+        return answer
 
     async def do(self, work: Callable[[], T]) -> T:
         """What reads files without the catalog."""

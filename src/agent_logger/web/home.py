@@ -38,7 +38,7 @@ class Home:
     days: int
     total_today: Total
     sessions_today: list[SessionSummary]
-    live: list[SessionSummary]
+    live: int  # sessions that run
     recent: list[SessionSummary]
     by_day: Mapping[date, Total]  # of all times
     total: Total  # of the days looked at
@@ -86,7 +86,7 @@ async def home(request: Request) -> Response:
     site = site_of(request)
     days = next((it for it in RANGES if str(it) == request.query_params.get("days")), 30)
     today = datetime.now().astimezone().date()
-    found = await site.archive.ask(lambda catalog: _look(catalog, today, days))
+    found = await site.archive.once(("home", today, days), lambda catalog: _look(catalog, today, days))
     return site.render(
         request, "home.html", home=found, ranges=RANGES, data=f"/api/v1/usage?by=day&since={found.since}"
     )
@@ -103,7 +103,7 @@ def _look(catalog: Catalog, today: date, days: int) -> Home:
         days=days,
         total_today=by_day.get(today, NOTHING),
         sessions_today=catalog.sessions(Filter(since=_midnight(today))),
-        live=catalog.sessions(Filter(live=True)),
+        live=catalog.count(Filter(live=True)),
         recent=recent,
         by_day=by_day,
         total=_sum(total for day, total in by_day.items() if day >= since.date()),

@@ -18,7 +18,7 @@ from agent_logger.web.filters import Wanted
 from agent_logger.web.site import session_url, site_of
 
 AGENTS = tuple(place.agent for place in AGENT_PLACES)
-HITS = 50
+HITS = 24
 LONGEST_QUERY = 200
 
 

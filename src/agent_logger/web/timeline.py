@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -100,6 +100,7 @@ def _of_turn(
     depth = 0 if turn.thread == "main" else 1
     if start and end:
         asked = call.started if call and call.started else min(before.get(turn.thread, start), start)
+        first = asked + timedelta(milliseconds=call.ttfb_ms) if call and call.ttfb_ms else start
         seconds = shown.between(asked, end)
         output = turn.usage.output_tokens if turn.usage else None
         yield Row(
@@ -108,7 +109,7 @@ def _of_turn(
             detail="" if depth == 0 else turn.thread,
             turn=number,
             begins=span.at(asked),
-            waits=span.at(start) - span.at(asked),
+            waits=span.at(first) - span.at(asked),
             lasts=span.at(end) - span.at(asked),
             seconds=call.total_ms / 1000 if call and call.total_ms is not None else seconds,
             ttfb_ms=call.ttfb_ms if call else None,

@@ -1,7 +1,7 @@
 """Why this number: the rows of the ledger behind it, each with who saw it, its price and the client's own figure."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -26,7 +26,9 @@ class Reasons:
 async def why(request: Request) -> Response:
     """Over all sessions that are asked for."""
     site, wanted = site_of(request), Wanted.of(request.query_params)
-    found = await site.archive.ask(lambda catalog: _reasons(catalog.ledger(wanted.filter()), wanted))
+    key = ("why", replace(wanted, offset=0, limit=1))
+    rows = await site.archive.once(key, lambda catalog: list(catalog.ledger(wanted.filter())))
+    found = _reasons(rows, wanted)
     return site.render(
         request,
         "why.html",
@@ -66,9 +68,7 @@ async def session_why(request: Request) -> Response:
 
 
 def _reasons(rows: Iterable[LedgerRow], wanted: Wanted) -> Reasons:
-    every = sorted(
-        rows, key=lambda row: (row.at is None, row.at.timestamp() if row.at else 0.0), reverse=True
-    )
+    every = list(rows)[::-1]  # they come in the order of time
     return Reasons(total=total(every), rows=every[wanted.offset :][: wanted.limit], count=len(every))
 
 

@@ -177,6 +177,7 @@ ZOO = {
 }
 
 
+@pytest.mark.alone
 def test_odd_answers_two_hundred_times_beside_a_live_stream() -> None:
     stop = threading.Event()
 
@@ -221,6 +222,7 @@ def test_odd_answers_two_hundred_times_beside_a_live_stream() -> None:
     assert max(gaps) < 0.25
 
 
+@pytest.mark.alone
 def test_two_thousand_half_requests_do_not_slow_the_others() -> None:
     raise_descriptors()
     with Upstream(answering(response())) as upstream, relaying(upstream.origin) as relay:
@@ -302,6 +304,7 @@ def test_one_connection_too_many_is_answered_so_and_there_is_room_again_later() 
         assert refusals[0].head == request[: request.index(b"\r\n\r\n") + 4]
 
 
+@pytest.mark.alone
 def test_a_crowd_beyond_all_limits_is_turned_away_and_counted() -> None:
     raise_descriptors()
     with Upstream(answering(response())) as upstream, relaying(upstream.origin) as relay:

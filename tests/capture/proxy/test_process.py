@@ -33,6 +33,7 @@ def timed(client: Wire, request: bytes, count: int) -> list[float]:
     return times
 
 
+@pytest.mark.alone
 def test_two_thousand_half_requests_do_not_slow_the_others(tmp_path: Path) -> None:
     raise_descriptors()
     with Upstream(answering(response())) as upstream, proxying(tmp_path, upstream) as proxy:
@@ -121,6 +122,7 @@ def gaps(proxy: Process) -> list[float]:
     return [later - earlier for earlier, later in itertools.pairwise(times)]
 
 
+@pytest.mark.alone
 def test_a_disk_that_takes_half_a_second_per_write_is_not_noticed_by_a_client(tmp_path: Path) -> None:
     """Measured side by side, for the machine has other work too."""
     (tmp_path / "sitecustomize.py").write_text(SLOW)

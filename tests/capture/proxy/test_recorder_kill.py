@@ -61,7 +61,7 @@ def random_run(folder: Path, seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "block", [*range(4), *(pytest.param(block, marks=pytest.mark.long) for block in range(4, 10))]
+    "block", [*range(2), *(pytest.param(block, marks=pytest.mark.long) for block in range(2, 10))]
 )
 def test_killing_relay_recorder_or_both_at_any_moment_loses_and_doubles_nothing(
     tmp_path: Path, block: int
@@ -78,7 +78,7 @@ def test_killing_them_many_times_more(tmp_path: Path, block: int) -> None:
         random_run(tmp_path / str(seed), seed)
 
 
-@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("count", [1, pytest.param(3, marks=pytest.mark.long)])
 @pytest.mark.parametrize("step", STEPS)
 def test_a_recorder_killed_after_a_step_of_a_checkpoint_and_another_in_its_recovery(
     tmp_path: Path, step: str, count: int

@@ -87,6 +87,7 @@ def test_a_client_that_half_closes_still_gets_its_answer() -> None:
         assert relay.tap.reason() is None
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("leave", ["close", "reset"])
 def test_a_client_that_leaves_while_the_model_thinks_ends_the_upstream_call(leave: str) -> None:
     ended: list[float] = []

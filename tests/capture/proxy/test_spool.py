@@ -92,6 +92,7 @@ def test_a_hole_that_a_power_cut_left_is_no_frame() -> None:
 # ---------------------------------------------------------------- writing and reading
 
 
+@pytest.mark.alone
 def test_frames_are_on_disk_within_50_ms_and_in_order(tmp_path: Path) -> None:
     spool = Spool(tmp_path)
     late: list[float] = []
@@ -237,6 +238,7 @@ def counted(folder: Path) -> tuple[int, int, int]:
     return len(frames) - len(dropped), sum(it.frames for it in dropped), sum(it.bytes for it in dropped)
 
 
+@pytest.mark.alone
 def test_a_full_disk_delays_nobody_and_what_is_dropped_is_counted_exactly(small_disk: Path) -> None:
     ballast = small_disk / "ballast"
     ballast.write_bytes(bytes(3 << 20))

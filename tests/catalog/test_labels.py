@@ -1,0 +1,24 @@
+"""A session is found by what its owner calls it."""
+
+from pathlib import Path
+
+from agent_logger import Catalog
+from agent_logger.store.facts import label_session
+from tests.catalog.catalogs import ID, assistant, claude_file, user
+
+ONE, TWO = ID.format(1), ID.format(2)
+
+
+def test_a_label_names_the_session_last_called_so(home: Path) -> None:
+    own = home / ".agent-logger"
+    own.mkdir()
+    for name in (ONE, TWO):
+        claude_file(home, name, [user(1, "hello", name), assistant(2, "yes", name)])
+    label_session(own, ONE, "nightly")
+    with Catalog.open(own) as catalog:
+        assert catalog.called("nightly") == [ONE]
+        label_session(own, TWO, "nightly")
+        assert catalog.called("nightly") == [TWO]
+        session = catalog.session("nightly")
+        assert session and session.id == TWO
+        assert catalog.called("night") == []

@@ -1,0 +1,51 @@
+"""What `find`, `ls` and `usage` print, as their pages say."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.formats.foreign import DATA
+
+PAGES = Path(__file__).parents[2] / "docs" / "commands"
+EXAMPLE = re.compile(r"^```\n\$ agent-logger (.*)\n((?:.*\n)*?)```$", re.MULTILINE)
+
+# The home of the examples.
+SCENARIOS = ("claude-cli/2.1.325/resume_chain", "codex/0.166.0/exec_resume")
+
+
+def home_of_examples(home: Path) -> None:
+    for scenario in SCENARIOS:
+        shutil.copytree(DATA / scenario / "home", home, dirs_exist_ok=True)
+    shutil.copy(DATA / "claude-cli/2.1.325/interactive_tui/home/.claude/history.jsonl", home / ".claude")
+    for path in home.rglob("*.jsonl"):
+        os.utime(path, (1_794_700_000, 1_794_700_000))
+
+
+EXAMPLES = [
+    pytest.param(line, printed, id=f"{page}: {line}")
+    for page in ("find", "ls", "usage")
+    for line, printed in EXAMPLE.findall((PAGES / f"{page}.md").read_text())
+]
+
+
+@pytest.mark.parametrize(("line", "printed"), EXAMPLES)
+def test_a_page_shows_what_is_printed(home: Path, line: str, printed: str) -> None:
+    home_of_examples(home)
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "COLUMNS": "80", "TZ": "UTC"}
+    done = subprocess.run(
+        [sys.executable, "-m", "agent_logger", *shlex.split(line)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.replace(str(home), "/home/user") == printed
+
+
+def test_every_page_has_an_example() -> None:
+    assert len(EXAMPLES) >= 5
