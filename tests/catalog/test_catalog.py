@@ -344,7 +344,9 @@ def test_readers_are_not_blocked_by_whoever_writes(home: Path, catalog: Catalog)
 
 
 def test_a_corpus_is_found_by_its_own_truth_after_every_file(home: Path, catalog: Catalog) -> None:
-    sessions = fill(home / "elsewhere", 0.5, 9)
+    sessions = fill(home / "elsewhere", 1, 7)
+    told = [it.message_id for session in sessions for it in session.responses]
+    assert len(set(told)) < len(told), "there are forks, and they come later than what they copy"
     for count, session in enumerate(sessions, 1):
         write(session, home / ".claude")
         catalog.refresh()
