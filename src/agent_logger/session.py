@@ -222,6 +222,7 @@ class Session(Model, frozen=True, kw_only=True, gc=False):
     parent: str | None = None
     agents: Sequence[SubAgent] = ()
     prompts_only: bool = False  # the agent's file is gone; its history has what was typed
+    reported_cost_usd: float | None = None  # what the client says that all of it cost
 
     @property
     def turns(self) -> list[Turn]:

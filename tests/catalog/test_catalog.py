@@ -4,6 +4,7 @@ import json
 import os
 import random
 import shutil
+import sqlite3
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -17,6 +18,7 @@ from _corpus import fill, write
 from agent_logger import Catalog, Filter
 from agent_logger.catalog.metrics import count_tool_calls, tool_calls
 from agent_logger.catalog.questions import Order
+from agent_logger.catalog.schema import STEPS
 from agent_logger.catalog.totals import By, total, totals
 from agent_logger.session import Usage
 from agent_logger.store.facts import know_folder
@@ -364,3 +366,29 @@ def test_names_that_are_no_unicode_are_listed_too(home: Path, catalog: Catalog) 
     assert catalog.refresh().files_opened == 0
     assert catalog.called(os.fsdecode(path)) == [ONE]
     assert [hit.session for hit in catalog.search("one")] == [ONE]
+
+
+def test_what_the_client_says_stands_beside_what_was_billed(home: Path, catalog: Catalog) -> None:
+    claude_file(home, ONE, [assistant(1, "one", ONE)])
+    claude_file(home, ONE, [{"type": "cost-state", "sessionId": ONE, "totalCostUSD": 1.25}])
+    summary = catalog.summary(ONE)
+    assert summary
+    assert summary.reported_cost_usd == 1.25
+    assert summary.cost.usd != 1.25
+
+
+def test_an_older_catalog_is_brought_up_to_date_step_by_step(home: Path, catalog: Catalog) -> None:
+    """As a version left it that had only the first of today's tables."""
+    catalog.home.mkdir(parents=True)
+    with sqlite3.connect(catalog.home / "catalog.db") as old:
+        old.executescript(STEPS[0].sql)
+        old.execute("PRAGMA user_version = 1")
+        (made,) = old.execute("SELECT value FROM facts WHERE name = 'made'").fetchone()
+    claude_file(home, ONE, [assistant(1, "one", ONE)])
+    assert [it.id for it in catalog.sessions()] == [ONE]
+    assert catalog.problem is None
+    with sqlite3.connect(catalog.home / "catalog.db") as new:
+        assert new.execute("PRAGMA user_version").fetchone() == (len(STEPS),)
+        assert new.execute("SELECT value FROM facts WHERE name = 'made'").fetchone() == (made,), (
+            "not made anew"
+        )

@@ -12,6 +12,7 @@ from tests.catalog.catalogs import ID, assistant, claude_file, tool, user
 from tests.store.wire_logs import calls, start
 from tests.store.wire_logs import write as write_log
 
+from agent_logger import Catalog
 from agent_logger.store.facts import know_folder
 
 ONE, TWO = ID.format(1), ID.format(2)
@@ -129,3 +130,17 @@ def test_a_pipe_that_is_closed_early_is_no_error(world: Path) -> None:
     environment = {"PATH": os.environ["PATH"], "HOME": str(world)}
     done = subprocess.run(["bash", "-c", line], env=environment, capture_output=True, text=True, check=False)
     assert done.stderr == ""
+
+
+def test_a_first_look_has_the_rest_read_in_the_background(home: Path) -> None:
+    text = "word " * 2000
+    for number in range(40):
+        name = ID.format(number)
+        lines = [user(1, "begin", name), *(assistant(number * 100 + it, text, name) for it in range(60))]
+        claude_file(home, name, lines)
+    run(home, "usage")
+    until = time.monotonic() + 100
+    with Catalog.open(home / ".agent-logger") as catalog:
+        while catalog.coverage.done < catalog.coverage.total and time.monotonic() < until:
+            time.sleep(0.1)
+        assert catalog.coverage.is_whole

@@ -10,8 +10,6 @@ from threading import Thread
 
 from agent_logger.store import platform
 
-WORTH_A_PROCESS = 20_000_000  # bytes of files that are not in the index; less waits for the next search
-
 
 @contextmanager
 def indexing(home: Path) -> Iterator[bool]:

@@ -119,6 +119,11 @@ class Catalog:
             return self._with_texts(lambda database, texts: index(database, texts, progress, seconds))
 
     @property
+    def backlog(self) -> int:
+        """Bytes of sessions that were only read for what they cost. Looks at no files."""
+        return self._safely(questions.backlog)
+
+    @property
     def coverage(self) -> "Coverage":
         """How much of what there is the search index covers."""
         from agent_logger.catalog.search import coverage

@@ -57,7 +57,8 @@ def keep(database: sqlite3.Connection, details: Iterable[Details]) -> None:
 _DETAIL = """
     UPDATE sessions SET detailed = :stamp, title = :title, project = :project, started = :started, ended = :ended,
         active = coalesce(:ended, last_at, round(modified * 1e6)), exchanges = :exchanges, tool_calls = :tool_calls,
-        errors = :errors, active_seconds = :active_seconds, own_parent = :parent, in_flight = :in_flight
+        errors = :errors, active_seconds = :active_seconds, own_parent = :parent, in_flight = :in_flight,
+        own_reported_usd = :reported
     WHERE id = :id
 """
 
@@ -74,6 +75,7 @@ def _values(session: Session) -> dict[str, object]:
         "tool_calls": calls,
         "errors": errors,
         "active_seconds": active_seconds(session),
+        "reported": session.reported_cost_usd,
         "parent": session.parent and storable(session.parent),
         "in_flight": in_flight(session),
     }

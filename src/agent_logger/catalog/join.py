@@ -181,6 +181,7 @@ class _Joining:
             side_turns=[turns[it] for it in sorted(self._aside, key=lambda it: it.first.at or 0.0)],
             parent=first(it.parent for it in ranked),
             agents=_agents(ranked, threads),
+            reported_cost_usd=first(it.reported_cost_usd for it in ranked),
         )
 
 

@@ -100,7 +100,8 @@ _PARENT = """
 _SUMMARY = f"""
     SELECT id, agent, {PROJECT}, title, models, {STARTED}, {ENDED}, exchanges, turns, tool_calls, errors,
         active_seconds, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cache_write_1h_tokens,
-        nano_usd, unpriced, unpriced_reason, reported_cost_usd, context_tokens, peak_context_tokens, witnesses,
+        nano_usd, unpriced, unpriced_reason, coalesce(own_reported_usd, reported_cost_usd), context_tokens,
+        peak_context_tokens, witnesses,
         {_PARENT}, modified, in_flight
     FROM sessions own WHERE id IN (SELECT value FROM json_each(?))
 """
@@ -256,6 +257,11 @@ def behind(database: sqlite3.Connection, only: Iterable[str] | None = None) -> l
         SELECT id, stamp, size FROM sessions WHERE detailed IS NOT stamp {wanted} ORDER BY active DESC, id
     """
     return [Behind(*row) for row in database.execute(query, () if only is None else (listed(only),))]
+
+
+def backlog(database: sqlite3.Connection) -> int:
+    query = "SELECT coalesce(sum(size), 0) FROM sessions WHERE detailed IS NOT stamp"
+    return int(database.execute(query).fetchone()[0])
 
 
 def sources_of(database: sqlite3.Connection, session: str) -> list[Found]:

@@ -165,6 +165,12 @@ ALTER TABLE sessions ADD COLUMN in_flight INTEGER NOT NULL DEFAULT 0;
 UPDATE sessions SET detailed = NULL;
 """
 
+_REPORTED = """
+-- what the client says that all of it cost; reported_cost_usd is the sum of what it said of single responses
+ALTER TABLE sessions ADD COLUMN own_reported_usd REAL;
+UPDATE sessions SET detailed = NULL;
+"""
+
 _TEXTS = """
 CREATE TABLE facts (              -- of the index itself
     name TEXT PRIMARY KEY,        -- whole: the state of the catalog that it has all texts of
@@ -199,5 +205,9 @@ CREATE TABLE texts (              -- where the text of a row of an index stands
 CREATE INDEX texts_session ON texts (session);
 """
 
-STEPS = (Step("sessions and ledger", _SESSIONS_AND_LEDGER), Step("exchanges in flight", _IN_FLIGHT))
+STEPS = (
+    Step("sessions and ledger", _SESSIONS_AND_LEDGER),
+    Step("exchanges in flight", _IN_FLIGHT),
+    Step("what clients say of whole sessions", _REPORTED),
+)
 TEXT_STEPS = (Step("texts and shards", _TEXTS),)

@@ -15,6 +15,10 @@ NOTHING_YET = (
     "No sessions yet. 'agent-logger run -- claude' records one;\n'agent-logger demo' shows how it looks."
 )
 
+WORTH_A_PROCESS = (
+    20_000_000  # bytes that nobody has read whole yet: so that they can be searched when somebody does
+)
+
 
 @contextmanager
 def opened(settings: config.Settings) -> "Iterator[Catalog]":
@@ -27,6 +31,10 @@ def opened(settings: config.Settings) -> "Iterator[Catalog]":
         if catalog.problem:
             output.note(f"the catalog cannot be kept ({catalog.problem}); answering from the files")
         yield catalog
+        if not catalog.problem and catalog.backlog > WORTH_A_PROCESS:
+            from agent_logger.catalog.background import start
+
+            start(settings.home)
 
 
 @contextmanager

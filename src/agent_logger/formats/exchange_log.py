@@ -62,6 +62,7 @@ def session_of(records: Iterable[AnyRecord], exchanges: Iterable[Exchange]) -> S
     found = [_exchange(it, start.model if start else None, witness) for it in exchanges]
     times = [time for it in found for time in (it.started, it.ended) if time]
     ids = [start.session_id if start else None, *(it.session_id for it in exchanges)]
+    costs = [it.stats.cost_usd for it in exchanges if it.stats and it.stats.cost_usd is not None]
     return Session(
         id=next((it for it in ids if it), ""),
         agent=start.agent if start and start.agent else "claude-code" if witness == "sdk" else None,
@@ -71,6 +72,7 @@ def session_of(records: Iterable[AnyRecord], exchanges: Iterable[Exchange]) -> S
         ended=max(times, default=None),
         exchanges=found,
         agents=_agents([turn for it in found for turn in it.turns]),
+        reported_cost_usd=sum(costs) if costs else None,
     )
 
 

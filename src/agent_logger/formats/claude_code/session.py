@@ -347,6 +347,7 @@ class _Reading:
             side_turns=_told(turn for agent in aside for turn in agent.turns),
             parent=self._forked_from,
             agents=joins.told(),
+            reported_cost_usd=self._facts.reported_cost_usd,
         )
 
     def _first_prompt(self) -> str | None:
