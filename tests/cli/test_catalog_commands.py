@@ -8,11 +8,11 @@ import time
 from pathlib import Path
 
 import pytest
-
-from agent_logger.store.facts import know_folder
 from tests.catalog.catalogs import ID, assistant, claude_file, tool, user
 from tests.store.wire_logs import calls, start
 from tests.store.wire_logs import write as write_log
+
+from agent_logger.store.facts import know_folder
 
 ONE, TWO = ID.format(1), ID.format(2)
 
