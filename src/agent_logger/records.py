@@ -98,6 +98,8 @@ class Large(Record, frozen=True, kw_only=True, tag="large"):
 
 
 class Message(Struct, frozen=True, kw_only=True):
+    """What an agent, a tool or a person said, as a part of an exchange."""
+
     source: str  # assistant, tool, user, system
     type: str  # text, tool_use, result, thinking, image, or the type it came with
     ts: str
@@ -174,6 +176,8 @@ class SystemPrompt(Struct, frozen=True, kw_only=True):
 
 
 class SessionStart(Record, frozen=True, kw_only=True, tag="session_start"):
+    """The first line of an exchange log: whose session it is, and where it ran."""
+
     session_id: str | None
     ts: str
     model: str | None
@@ -193,6 +197,8 @@ EndReason = Literal["result", "input", "reset", "eof", "exit", "recovered"]
 
 
 class Exchange(Record, frozen=True, kw_only=True, tag="exchange"):
+    """The line of an exchange: what was asked, all that was said until the agent yielded, and what that took."""
+
     session_id: str | None
     exchange: int
     ts_start: str
@@ -213,6 +219,8 @@ class Exchange(Record, frozen=True, kw_only=True, tag="exchange"):
 
 
 class SessionEnd(Record, frozen=True, kw_only=True, tag="session_end"):
+    """The last line of an exchange log: the sums over it."""
+
     session_id: str | None
     ts: str
     total_exchanges: int

@@ -42,7 +42,7 @@ def test_the_clients_variable_may_be_a_list(tmp_path: Path) -> None:
 def test_none_found_is_one_line_and_exit_1(tmp_path: Path) -> None:
     done = run(tmp_path, SESSION)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith(f"no file of session {SESSION} on this machine")
+    assert done.stderr == f"agent-logger: no session '{SESSION}'; 'agent-logger ls' lists them\n"
 
 
 def test_other_agents_sessions_are_found_too(tmp_path: Path) -> None:
@@ -60,8 +60,15 @@ def test_other_agents_sessions_are_found_too(tmp_path: Path) -> None:
     assert run(tmp_path, SESSION).stdout == f"{path}\n"
 
 
+def test_the_beginning_of_an_id_will_do(tmp_path: Path) -> None:
+    path = session(tmp_path / ".claude", "-a")
+    line = {"type": "user", "message": {"role": "user", "content": "hi"}, "sessionId": SESSION, "uuid": "u"}
+    path.write_text(json.dumps({**line, "timestamp": "2026-01-01T00:00:00Z"}) + "\n")
+    assert run(tmp_path, SESSION[:8]).stdout == f"{path}\n"
+
+
 @pytest.mark.parametrize("wrong", ["../../etc/passwd", "a b", "agent-1", "\x1b[31m"])
-def test_what_is_no_id_is_wrong_usage(tmp_path: Path, wrong: str) -> None:
+def test_what_is_no_id_is_not_found(tmp_path: Path, wrong: str) -> None:
     done = run(tmp_path, wrong)
-    assert (done.returncode, done.stdout) == (2, "")
+    assert (done.returncode, done.stdout) == (1, "")
     assert "\x1b" not in done.stderr

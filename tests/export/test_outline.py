@@ -86,6 +86,14 @@ def test_parts_come_in_order_results_with_their_call_and_none_is_lost() -> None:
     assert isinstance(orphan, Used) and (orphan.call.result, orphan.call.name) == ("left over", None)
 
 
+def test_what_an_agent_was_asked_stands_with_the_call_that_started_it_alone() -> None:
+    asked = Block(kind="other", text="Find it")
+    blocks = [*call(1, "Agent", {"prompt": "Find it"}, "Here"), asked, Block(kind="other", text="Find")]
+    (chapter,) = chapters(Session(id="x", exchanges=[Exchange(number=1, turns=[turn(0, blocks)])]))
+    used, said = chapter.turns[0].parts()
+    assert isinstance(used, Used) and said == Said(Prose("Find"))
+
+
 def test_no_key_is_in_any_part() -> None:
     kinds: tuple[BlockKind, ...] = ("text", "thinking", "other")
     blocks = [*(Block(kind=kind, text=KEY) for kind in kinds), Block(kind="image", raw={KEY: [KEY]})]

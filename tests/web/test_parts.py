@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_logger.catalog.summary import SessionSummary
@@ -68,6 +68,7 @@ def test_every_value_of_a_template_loses_its_keys() -> None:
     assert shown.shown("a\x1bb\u202ec") == "a\\x1bb\\u202ec"
 
 
+@settings(deadline=None, max_examples=30)
 @given(
     st.dictionaries(st.dates(date(2024, 1, 1), date(2027, 1, 1)), st.floats(0, 1e9)),
     st.dates(date(2025, 6, 1), date(2026, 12, 31)),
@@ -110,6 +111,7 @@ def _summary(session: Session) -> SessionSummary:
     )  # fmt: skip
 
 
+@settings(deadline=None, max_examples=30)
 @given(st.integers(0, 4), st.integers(0, 3 * SEGMENT_TURNS + 1), st.integers(0, 2))
 def test_segments_hold_every_turn_once_and_know_the_way_to_it(
     exchanges: int, turns: int, agents: int

@@ -18,14 +18,8 @@ import msgspec
 from agent_logger.errors import SourceError
 from agent_logger.store import foreign
 from agent_logger.store.claude_files import is_id
-from agent_logger.store.layout import (
-    HISTORY_FILE,
-    agent_files,
-    agent_folders,
-    claude_roots,
-    facts_path,
-    place_of,
-)
+from agent_logger.store.facts import known_folders
+from agent_logger.store.layout import HISTORY_FILE, agent_files, agent_folders, claude_roots, place_of
 from agent_logger.store.parts import part_of
 
 NO_SESSIONS = ("unattributed", "refused")
@@ -138,34 +132,10 @@ class _Files:
 # ---------------------------------------------------------------- our own
 
 
-class _Fact(msgspec.Struct):
-    type: str = ""
-    path: str = ""
-
-
-_fact = msgspec.json.Decoder(_Fact)
-
-
 def log_folders(home: Path) -> list[Path]:
     """Where we have ever written logs to, and they are still there."""
-    facts = (_read_fact(line) for line in _fact_lines(home))
-    folders = dict.fromkeys(fact.path for fact in facts if fact.type == "log_folder" and fact.path)
-    kept = str(home / "projects")  # our transcripts, of which nobody needs to be told
-    return [Path(folder) for folder in [*folders, kept] if os.path.isdir(folder)]
-
-
-def _fact_lines(home: Path) -> list[bytes]:
-    try:
-        return facts_path(home).read_bytes().split(b"\n")
-    except OSError:
-        return []
-
-
-def _read_fact(line: bytes) -> _Fact:
-    try:
-        return _fact.decode(line)
-    except msgspec.MsgspecError:
-        return _Fact()
+    kept = home / "projects"  # our transcripts, of which nobody needs to be told
+    return [folder for folder in [*known_folders(home), kept] if folder.is_dir()]
 
 
 def own_logs(folder: Path) -> Iterator[Found]:

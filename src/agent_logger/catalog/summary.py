@@ -9,6 +9,8 @@ from agent_logger.session import Cost, Usage, Witness
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSummary:
+    """A session in short, as a list of sessions shows it."""
+
     id: str  # the client's, else the name of our log
     agent: str | None
     project: str | None

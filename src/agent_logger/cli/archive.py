@@ -52,6 +52,7 @@ def command(settings: config.Settings, watch: bool, restore: str | None, yes: bo
     new generation. Agents' own files are never changed, but by --restore. Exit code: 0 all is kept, 1 not all.
 
     \b
+    Examples:
       agent-logger archive
       agent-logger archive --watch
       agent-logger archive --restore 707575f7

@@ -131,7 +131,11 @@ def _log_folders(home: Path) -> Iterator[Finding]:
             check="log folders", mark="note", found=f"{it} is gone", next="put it back if its logs are missed"
         )
     if not gone:
-        yield Finding(check="log folders", mark="ok", found=f"{len(folders)}, all there")
+        yield Finding(check="log folders", mark="ok", found=_all_there(len(folders)))
+
+
+def _all_there(count: int) -> str:
+    return f"{count}, all there" if count else "none yet"
 
 
 def _damage(home: Path) -> Iterator[Finding]:

@@ -24,13 +24,18 @@ class Report:
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/config.json).")
 @config.settings_options(*config.SETTINGS)
 def command(settings: config.Settings, as_json: bool) -> None:
     """Every setting, its value and where it came from.
 
     A flag wins over the environment (AGENT_LOGGER_PORT), which wins over the TOML file, which
     wins over the default. Flags given here are shown as the other commands would take them.
+
+    \b
+    Examples:
+      agent-logger config
+      agent-logger config --port 9000 --json
     """
     for name in config.stray_variables():
         output.note(f"agent-logger: {name} is set, but there is no such setting")

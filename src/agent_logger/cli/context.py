@@ -30,6 +30,7 @@ def command(settings: config.Settings, folder: Path, as_json: bool) -> int:  # n
     them is shown: their sizes, and with --json an HMAC each, by which two sessions can be compared.
 
     \b
+    Examples:
       agent-logger context
       agent-logger context ~/project --json
     """

@@ -21,17 +21,26 @@ def command(settings: config.Settings, once: bool) -> None:
     proxy and uses its tools. Two witnesses record it as it happens: the agent's messages go to an
     exchange log, what passes the proxy to a wire log. No key, no network.
 
-    The logs go to a new temporary folder, or to the one given with --sessions-dir.
+    The logs go to a new temporary folder; or to the one given with --sessions-dir, and then `ls`, `show` and the
+    page know them like any other.
+
+    \b
+    Examples:
+      agent-logger demo --once
+      agent-logger demo --once --sessions-dir ./sessions && agent-logger ls
     """
     from agent_logger.demo.conversation import scripted_api
     from agent_logger.demo.proxied import proxied
     from agent_logger.demo.recorded import record
+    from agent_logger.store.facts import know_folder
     from agent_logger.store.layout import prepare_log_folder
 
     if settings.is_default("sessions_dir"):
         folder = Path(tempfile.mkdtemp(prefix="agent-logger-demo-"))
     else:
         folder = settings.sessions_dir
+        know_folder(settings.home, folder)
+        know_folder(settings.home, folder / "logs")
     prepare_log_folder(folder)
     with scripted_api() as api:
         output.note(f"A scripted model API listens on {api.url}; an agent talks to it ...")

@@ -17,6 +17,11 @@ def command(settings: config.Settings, as_json: bool) -> int:
     Looks at the proxy, at known log folders and damage in them, at which agents are set up and which run unseen,
     at hooks, and at what agents will delete and when; --json lists those sessions. Changes nothing. Exit code: 0
     nothing is wrong, 1 something is.
+
+    \b
+    Examples:
+      agent-logger doctor
+      agent-logger doctor --json | jq '.doomed[].path'
     """
     from agent_logger.capture.proxy.status import proxy_reports
     from agent_logger.cli.checks import examine

@@ -8,9 +8,12 @@ import click
 from agent_logger import config
 from agent_logger.cli import output
 from agent_logger.errors import SourceError
+from agent_logger.export.figures import bytes_text
 
 if TYPE_CHECKING:
     from agent_logger.store.usage import FolderUsage
+
+HEAD = ("plain", "sealed", "live", "bodies", "other", "total", "free", "logs", "folder")
 
 
 @click.command()
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/du.json).")
 @config.settings_options("log_dir", "sessions_dir")
 def command(settings: config.Settings, paths: tuple[Path, ...], as_json: bool) -> None:
-    """What logs take on the disk, in megabytes.
+    """What logs take on the disk.
 
     PATHS are folders. Without PATHS: the log folder, the sessions folder and the home.
     Sealed parts are compressed to about a fortieth; `seal_after` says when that happens.
@@ -41,14 +44,13 @@ def command(settings: config.Settings, paths: tuple[Path, ...], as_json: bool) -
     if not usages:
         output.echo("No logs yet: neither a log folder, a sessions folder nor a home is there.")
         return
-    head = ("folder", "logs", "plain", "sealed", "live", "bodies", "other", "total", "free")
-    output.table(head, [_row(it) for it in usages])
+    output.table(HEAD, [_row(it) for it in usages], fold=False, right=range(len(HEAD) - 1))
 
 
 def _row(usage: "FolderUsage") -> list[str | int]:
     sizes = (usage.plain_bytes, usage.sealed_bytes, usage.live_bytes, usage.body_bytes, usage.other_bytes)
-    return [usage.path, usage.logs, *map(_megabytes, (*sizes, usage.total_bytes, usage.free_bytes))]
+    return [*map(_size, (*sizes, usage.total_bytes, usage.free_bytes)), usage.logs, usage.path]
 
 
-def _megabytes(size: int) -> str:
-    return f"{size / 1e6:,.1f}"
+def _size(size: int) -> str:
+    return bytes_text(size) if size else "-"

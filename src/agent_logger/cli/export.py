@@ -92,7 +92,9 @@ def _found(log_dir: Path, wanted: str) -> Path:
 
     logs = logs_called(log_dir, wanted)
     if not logs:
-        raise SourceError(f"no session {wanted!r} in {log_dir}")
+        raise SourceError(
+            f"the proxy has recorded no session {wanted!r} in {log_dir} (--log-dir names another)"
+        )
     if len(logs) > 1:
         names = [log.name for log in logs[:MOST_CANDIDATES]] + ["..."] * (len(logs) > MOST_CANDIDATES)
         raise click.UsageError(f"{wanted!r} may be any of {', '.join(names)}; say more of it, or the path")

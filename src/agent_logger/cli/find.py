@@ -7,6 +7,9 @@ import msgspec
 
 from agent_logger import config
 from agent_logger.cli import output
+from agent_logger.cli.named import one_called
+from agent_logger.cli.scanning import opened
+from agent_logger.errors import SourceError
 
 
 class FoundFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,22 +27,19 @@ class FoundFile(msgspec.Struct, frozen=True, kw_only=True):
 def command(settings: config.Settings, session: str, repo: Path | None, as_json: bool) -> int:
     """Print where the file of a session is.
 
+    ID is the client's id of a session, the name of its log, or the beginning of one of them that no other has.
+
     Looks where Claude Code keeps sessions ($CLAUDE_CONFIG_DIR, which may be a list with commas, else ~/.claude and
     ~/.config/claude), and Codex, Gemini CLI and opencode; for what they have no more, in the archive. Where several
     files have the same id, the newest is printed and the others are named on stderr. Exit code: 0 found, 1 there
-    is none, 2 that is no session id.
+    is none.
 
     \b
-      agent-logger find 707575f7-6966-4682-abc3-e62e1560a136
-      less "$(agent-logger find 707575f7-6966-4682-abc3-e62e1560a136 --repo .)"
+    Examples:
+      agent-logger find 707575f7
+      less "$(agent-logger find 707575f7-6966-4682-abc3-e62e1560a136)"
     """
-    from agent_logger.catalog.sessions import files_of
-    from agent_logger.store.archived import copies_of
-
-    try:
-        found = files_of(session, repo) or copies_of(settings.home, session)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="ID") from error
+    found = _by_id(settings.home, session, repo) or _by_any_name(settings, session)
     if as_json:
         output.json([_told(session, it) for it in found])
     elif found:
@@ -47,8 +47,25 @@ def command(settings: config.Settings, session: str, repo: Path | None, as_json:
         for other in found[1:]:
             output.note(f"also: {other}")
     else:
-        output.note(f"no file of session {session} on this machine; 'agent-logger ls' lists sessions")
+        raise SourceError(f"no session {session!r}; 'agent-logger ls' lists them")
     return 0 if found else 1
+
+
+def _by_id(home: Path, session: str, repo: Path | None) -> list[Path]:
+    """Quick, and also where the catalog cannot be kept."""
+    from agent_logger.catalog.sessions import files_of
+    from agent_logger.store.archived import copies_of
+
+    try:
+        return files_of(session, repo) or copies_of(home, session)
+    except ValueError:
+        return []  # it is the name of a log, or the beginning of an id
+
+
+def _by_any_name(settings: config.Settings, session: str) -> list[Path]:
+    with opened(settings) as catalog:
+        summary = catalog.summary(one_called(catalog, session)) if catalog.called(session) else None
+    return list(summary.paths) if summary else []
 
 
 def _told(session: str, path: Path) -> FoundFile:

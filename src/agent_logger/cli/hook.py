@@ -29,6 +29,7 @@ def command(
     hooks/ of the home; the transcript that it names in archive/. The options set Claude Code up to call it.
 
     \b
+    Examples:
       agent-logger hook --print-settings
       agent-logger hook --install
     """

@@ -21,6 +21,7 @@ def command(settings: config.Settings, folder: Path, yes: bool) -> int:  # noqa:
     there already stays; a second run changes nothing.
 
     \b
+    Examples:
       agent-logger init
       agent-logger init --yes ~/project
     """

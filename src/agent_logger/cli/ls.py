@@ -11,7 +11,7 @@ import msgspec
 
 from agent_logger import config
 from agent_logger.cli import output
-from agent_logger.cli.scanning import opened
+from agent_logger.cli.scanning import NOTHING_YET, opened
 from agent_logger.cli.when import When
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _say_more(catalog: "Catalog", given: dict[str, object], shown: int) -> None:
 def _nothing(catalog: "Catalog") -> str:
     if catalog.count():
         return "No session is like that."
-    return "No sessions yet. 'agent-logger' starts recording; 'agent-logger demo' shows how it looks."
+    return NOTHING_YET
 
 
 def _told(it: "SessionSummary") -> SessionRow:

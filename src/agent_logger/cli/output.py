@@ -180,7 +180,7 @@ def width(text: str) -> int:
     return cell_len(text)
 
 
-_LOG_NAME = re.compile(r"\d{8}-\d{6}-")  # its beginning is a date, and tells nothing
+_LOG_NAME = re.compile(r"\d{8}[-_]\d{6}[-_]")  # its beginning is a date, and tells nothing
 
 
 def short_id(session: str) -> str:

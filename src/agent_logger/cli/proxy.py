@@ -30,6 +30,11 @@ def command(settings: config.Settings) -> None:
 
     Calls are in the log folder as they happen. Ctrl-C finishes: open answers may end, for half a
     minute; a second Ctrl-C ends at once.
+
+    \b
+    Examples:
+      agent-logger proxy
+      agent-logger proxy --port 9000 --log-dir ~/agent-logs
     """
     serve(settings)
 

@@ -9,6 +9,7 @@ from agent_logger import config
 from agent_logger.cli import output
 from agent_logger.cli.rm import tell, told_of
 from agent_logger.cli.scanning import opened
+from agent_logger.export.figures import bytes_text, counted
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT]?)B?", re.IGNORECASE)
 _UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
@@ -80,4 +81,4 @@ def command(
     tell(told, dry_run=dry_run, as_json=as_json)
     if not as_json:
         word = "would be freed" if dry_run else "freed"
-        output.echo(f"{len(told)} sessions, {sum(it.bytes for it in told) / 1e6:,.1f} MB {word}")
+        output.echo(f"{counted(len(told), 'session')}, {bytes_text(sum(it.bytes for it in told))} {word}")

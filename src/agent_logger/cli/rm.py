@@ -9,6 +9,7 @@ from agent_logger import config
 from agent_logger.cli import output
 from agent_logger.cli.named import one_called
 from agent_logger.cli.scanning import opened
+from agent_logger.export.figures import bytes_text
 
 if TYPE_CHECKING:
     from agent_logger.catalog.catalog import Catalog
@@ -64,7 +65,7 @@ def tell(removed: list[Removed], *, dry_run: bool, as_json: bool) -> None:
     verb = "would delete" if dry_run else "deleted"
     for it in removed:
         title = output.cut(output.printable(" ".join((it.title or "").split())), 40)
-        output.echo(f"{verb} {output.short_id(it.session)}  {title}  {it.bytes / 1e6:,.1f} MB")
+        output.echo(f"{verb} {output.short_id(it.session)}  {title}  {bytes_text(it.bytes)}")
         for path in it.paths:
             output.echo(f"  {path}")
         for path in it.stays:

@@ -56,7 +56,9 @@ class _WithCommand(click.Command):
 @click.option("--max-turns", type=click.IntRange(1), metavar="N", help="Stop after so many turns.")
 @click.option("--permission-mode", metavar="MODE", help="What the agent may do without asking.")
 @click.option("--timeout", type=float, metavar="SECONDS", help="End the agent after this time.")
-@click.option("--json", "as_json", is_flag=True, help="Print what came of the run, not its output.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print what came of it, not its output (docs/schemas/run.json)."
+)
 @config.settings_options("sessions_dir", "log_dir")
 @click.pass_context
 def command(

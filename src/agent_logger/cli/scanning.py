@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from agent_logger.catalog.catalog import Catalog
     from agent_logger.catalog.scan import Progress
 
+NOTHING_YET = (
+    "No sessions yet. 'agent-logger run -- claude' records one;\n'agent-logger demo' shows how it looks."
+)
+
 
 @contextmanager
 def opened(settings: config.Settings) -> "Iterator[Catalog]":

@@ -8,7 +8,7 @@ import msgspec
 
 from agent_logger import config
 from agent_logger.cli import output
-from agent_logger.cli.scanning import bar, opened
+from agent_logger.cli.scanning import NOTHING_YET, bar, opened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,6 +56,8 @@ def command(settings: config.Settings, words: tuple[str, ...], limit: int, as_js
             output.json([_told(it) for it in hits])
         else:
             _print(hits)
+            if not hits:
+                output.note("Nothing found." if catalog.count() else NOTHING_YET)
         if not whole:
             _say_how_far(settings, catalog)
 
@@ -83,8 +85,6 @@ def _told(it: "Hit") -> HitRow:
 
 
 def _print(hits: "Sequence[Hit]") -> None:
-    if not hits:
-        output.note("Nothing found.")
     for hit in hits:
         when = f"{hit.at.astimezone():%Y-%m-%d %H:%M}" if hit.at else "-"
         title = " ".join((hit.title or "").split())
@@ -92,4 +92,4 @@ def _print(hits: "Sequence[Hit]") -> None:
         output.echo(output.cut(output.printable(head), output.columns()))
         output.echo_marked("  " + hit.snippet, ((low + 2, high + 2) for low, high in hit.marks))
         turn = "" if hit.turn is None else f" --turn {hit.turn}"
-        output.echo(f"  agent-logger show {hit.session[:8]}{turn}")
+        output.echo(f"  agent-logger show {output.short_id(hit.session)}{turn}")

@@ -20,6 +20,11 @@ def command(settings: config.Settings, no_page: bool, no_open: bool) -> None:
 
     'agent-logger proxy --help' says how an agent is sent through it, 'agent-logger view --help' what
     the page is. Each is a process of its own: what is wrong with the page is no harm to the proxy.
+
+    \b
+    Examples:
+      agent-logger
+      agent-logger --port 9000 --no-page
     """
     pages: list[subprocess.Popen[str]] = []
     try:

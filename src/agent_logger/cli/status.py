@@ -19,6 +19,11 @@ def command(settings: config.Settings, as_json: bool) -> int:
 
     Every proxy that runs, with what it has written, what it had to drop, and how far its recorder
     is behind. Exit code: 0 all of them record, 1 none runs, or one has a problem.
+
+    \b
+    Examples:
+      agent-logger status
+      agent-logger status --json | jq '.[].lost'
     """
     from agent_logger.capture.proxy.status import proxy_reports
 

@@ -7,6 +7,8 @@ import click
 
 from agent_logger import config
 from agent_logger.cli import output
+from agent_logger.cli.named import one_called
+from agent_logger.cli.scanning import opened
 
 if TYPE_CHECKING:
     from agent_logger.formats.moments import Moment
@@ -54,14 +56,8 @@ def command(settings: config.Settings, session: str | None, lines: int, as_json:
 
 
 def _meant(settings: config.Settings, wanted: str) -> str:
-    from agent_logger.catalog.catalog import Catalog
-    from agent_logger.errors import SourceError
-
-    with Catalog.open(settings.home) as catalog:
-        found = catalog.session(wanted)
-    if found is None:
-        raise SourceError(f"no session {wanted!r}; 'agent-logger ls' lists them")
-    return found.id
+    with opened(settings) as catalog:
+        return one_called(catalog, wanted)
 
 
 def _print(moments: "list[Moment]", *, as_json: bool) -> None:

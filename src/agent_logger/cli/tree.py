@@ -7,6 +7,8 @@ import click
 
 from agent_logger import config
 from agent_logger.cli import output
+from agent_logger.cli.named import one_called
+from agent_logger.cli.scanning import opened
 from agent_logger.errors import SourceError
 from agent_logger.export.figures import counted, dollars
 from agent_logger.export.json import json_of
@@ -33,12 +35,10 @@ def command(settings: config.Settings, session: str, as_json: bool) -> None:
       agent-logger tree 1f320356
       agent-logger tree 1f320356 --json | jq '.forks[].id'
     """
-    from agent_logger.catalog.catalog import Catalog
-
-    with Catalog.open(settings.home) as catalog:
-        root = catalog.tree(session)
+    with opened(settings) as catalog:
+        root = catalog.tree(one_called(catalog, session))
     if root is None:
-        raise SourceError(f"no session {session!r}; 'agent-logger ls' lists them")
+        raise SourceError(f"the files of session {session!r} cannot be read any more")
     if as_json:
         output.json_text(output.hidden(json_of(root)))
         return

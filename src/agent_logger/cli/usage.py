@@ -9,7 +9,7 @@ import msgspec
 from agent_logger import config
 from agent_logger.cli import output
 from agent_logger.cli.named import one_called
-from agent_logger.cli.scanning import bar, opened
+from agent_logger.cli.scanning import NOTHING_YET, bar, opened
 from agent_logger.cli.when import When
 from agent_logger.export.figures import dollars, money
 
@@ -89,6 +89,7 @@ def command(
             with bar("reading tools") as progress:
                 catalog.read_details(progress=progress)
         sums, whole = catalog.usage(by, wanted), catalog.total(wanted)  # type: ignore[arg-type]  # one of `BY`
+        there = bool(catalog.count())
     if as_json:
         told = [_told(key, it) for key, it in sums.items()]
         output.json(UsageReport(rows=told, totals=_told("total", whole), price_date=price_date()))
@@ -97,9 +98,7 @@ def command(
     elif wanted != Filter():
         output.note("No usage is like that.")
     else:
-        output.note(
-            "No usage found. 'agent-logger' starts recording; 'agent-logger demo' shows how it looks."
-        )
+        output.note("No usage found." if there else NOTHING_YET)
 
 
 def _told(key: str | None, it: "Total") -> UsageRow:
@@ -118,7 +117,7 @@ def _told(key: str | None, it: "Total") -> UsageRow:
 
 def _print(by: str, sums: "dict[str | None, Total]", whole: "Total") -> None:
     head = [by, "input", "output", "cache read", "cache write", "cost"]
-    rows = [_cells(key or NONE.get(by, "unknown"), it) for key, it in sums.items()]
+    rows = [_cells(_name(by, key), it) for key, it in sums.items()]
     last = _cells("total", whole)
     widths = [max(output.width(str(it)) for it in column) for column in zip(head, *rows, last, strict=True)]
     room = output.columns() - sum(widths) - 2 * len(widths)
@@ -134,6 +133,12 @@ def _print(by: str, sums: "dict[str | None, Total]", whole: "Total") -> None:
 LEAST_BAR, LONGEST_BAR = 5, 30  # columns
 EIGHTHS = " ▏▎▍▌▋▊▉"
 NONE = {"tool": "no tool"}
+
+
+def _name(by: str, key: str | None) -> str:
+    if key is None:
+        return NONE.get(by, "unknown")
+    return output.short_id(key) if by == "session" else key
 
 
 def _bar(value: int, most: int, room: int) -> str:

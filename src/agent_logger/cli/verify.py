@@ -49,6 +49,8 @@ def command(settings: config.Settings, paths: tuple[Path, ...], as_json: bool) -
         f"{counted(len(files), 'file')}, {counted(report.records, 'record')}, {report.bytes:,} bytes: "
         f"{counted(report.torn, 'torn end')}, {report.mended:,} mended, {report.damage:,} damaged"
     )
+    if not files:
+        output.note("There is no log there." if paths else "Nothing is recorded yet.")
     return 1 if report.damage else 0
 
 

@@ -17,6 +17,11 @@ def command(settings: config.Settings, no_open: bool) -> None:
     A page on 127.0.0.1, for you alone: it prints a link that works once, and lets in the browser that
     opens it. Everything on the page is read from the logs and the agents' own files, and nothing is
     written to them. If your page runs already, you get a link to that one.
+
+    \b
+    Examples:
+      agent-logger view
+      agent-logger view --no-open --page-port 9001
     """
     from agent_logger.web.server import Options, link_to_running, run
 

@@ -56,7 +56,7 @@ class NumberedTurn:
         for block in self.turn.blocks:
             if block.kind == "tool_use":
                 yield self._used(next(calls))
-            elif block.kind != "tool_result":
+            elif block.kind != "tool_result" and not self._is_asked_of_an_agent(block):
                 yield from _said(block)
         yield from map(self._used, calls)
 
@@ -69,6 +69,13 @@ class NumberedTurn:
                 tokens(it.value) if isinstance(it.value, Usage) else shorten(hidden(it.value), LONGEST_REMARK)
             )
             yield f"the {it.witness} witness has another {it.field}: {said}"
+
+    def _is_asked_of_an_agent(self, block: Block) -> bool:
+        """What an SDK repeats of the call that started a sub-agent, which stands there already."""
+        if block.kind != "other" or not block.text:
+            return False
+        inputs = (it.input for it in self.turn.blocks if it.kind == "tool_use" and isinstance(it.input, dict))
+        return any(it.get("prompt") == block.text for it in inputs)
 
     def _used(self, call: ToolCall) -> Used:
         return Used(call, shown(call), self.agents.get(call.id or "", ()))

@@ -83,6 +83,8 @@ class SettingsFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
+    """What applies to a session of Claude Code in a folder."""
+
     cwd: str
     git_root: str | None
     instructions: list[InstructionFile]  # the nearest first; the model is told the other way round

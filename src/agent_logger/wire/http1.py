@@ -56,7 +56,7 @@ _NOT_NAMES = frozenset((b"", b"close", b"keep-alive", b"connection"))
 # several times faster than to read it.
 _LINES_KEPT = 4096
 _LINE_KEPT_BYTES = 256
-Field = tuple[bytes, int, bytes]  # name, kind, value
+Field = tuple[int, bytes, bytes, bytes]  # kind, the line, its name, its value
 _fields: dict[bytes, Field] = {}
 _unread: set[bytes] = set()  # lines that are valid and mean nothing here
 _request_lines: dict[bytes, tuple[bytes, bytes, int]] = {}
@@ -78,41 +78,37 @@ def _field(line: bytes) -> Field:
     name, _, value = line.partition(b":")
     kind = _KINDS.get(name.lower(), 0)
     if kind:
-        return _keep(_fields, line, (name, kind, value.strip(b" \t")))
+        return _keep(_fields, line, (kind, line, name, value.strip(b" \t")))
     if len(_unread) >= _LINES_KEPT:
         _unread.clear()
     if len(line) <= _LINE_KEPT_BYTES:
         _unread.add(line)
-    return name, 0, value
+    return 0, line, name, value
 
 
 class Head:
     """The head of a request or response: its first line, its header lines, and those that matter here."""
 
-    __slots__ = ("_kinds", "_marks", "first", "lines", "minor", "options", "raw")
+    __slots__ = ("_fields", "first", "lines", "minor", "options", "raw")
 
     def __init__(self, raw: bytes) -> None:
         self.raw = raw  # to the empty line, included
-        self.first, *self.lines = raw[:-4].split(b"\r\n")
+        self.lines = raw[:-4].split(b"\r\n")
+        self.first = self.lines.pop(0)
         self.minor = 1
-        self._marks: list[tuple[bytes, Field]] = []
-        self._kinds = 0  # a bit for each
-        for line in [line for line in self.lines if line not in _unread]:
-            field = _fields.get(line) or _field(line)
-            if field[1]:
-                self._marks.append((line, field))
-                self._kinds |= 1 << field[1]
-        self.options = _options(self.values(CONNECTION)) if self._kinds & 1 << CONNECTION else _NO_OPTIONS
+        self._fields: dict[int, list[Field]] = {}  # those that matter, by kind
+        for line in self.lines:
+            if line not in _unread:
+                field = _fields.get(line) or _field(line)
+                if field[0]:
+                    self._fields.setdefault(field[0], []).append(field)
+        self.options = _options(self.values(CONNECTION)) if CONNECTION in self._fields else _NO_OPTIONS
 
     def values(self, kind: int) -> list[bytes]:
-        if not self._kinds & 1 << kind:
-            return _NONE
-        return [value for _, (_, marked, value) in self._marks if marked == kind]
+        return [field[3] for field in self._fields[kind]] if kind in self._fields else _NONE
 
     def body(self) -> "Body | None":
         """By `Transfer-Encoding` or `Content-Length`; none if there is neither."""
-        if not self._kinds & (1 << LENGTH | 1 << CODING):
-            return None
         lengths, codings = self.values(LENGTH), self.values(CODING)
         if codings:
             if lengths:
@@ -120,6 +116,8 @@ class Head:
             if len(codings) > 1 or codings[0].lower() != b"chunked" or not self.minor:
                 raise MalformedError("a Transfer-Encoding other than chunked, or in HTTP/1.0")
             return ChunkedBody()
+        if not lengths:
+            return None
         if len(lengths) > 1 or not lengths[0].isdigit() or len(lengths[0]) > _LENGTH_DIGITS:
             raise MalformedError("Content-Length is not one number")
         return LengthBody(int(lengths[0]))
@@ -127,22 +125,21 @@ class Head:
     def forwarded(self, first: bytes, *, host: bytes = b"", upgrade: bool = False) -> bytes:
         """The head for the next hop: without what is between two peers only, and with another `Host`."""
         lines = self.lines
-        if self._kinds & (1 << HOP | 1 << CONNECTION):
+        if HOP in self._fields or CONNECTION in self._fields:
             lines = self._end_to_end(upgrade=upgrade)
         elif first is self.first and not host:
             return self.raw
         if host:
             lines = lines.copy()
-            for line in [line for line, (_, kind, _) in self._marks if kind == HOST]:
-                lines[lines.index(line)] = line[: line.find(b":")] + b": " + host
+            for _, line, name, _ in self._fields.get(HOST, ()):
+                lines[lines.index(line)] = name + b": " + host
         return b"\r\n".join((first, *lines, b"", b""))
 
     def _end_to_end(self, *, upgrade: bool) -> list[bytes]:
-        taken = {line for line, (_, kind, _) in self._marks if kind == HOP}
+        taken = {line for _, line, _, _ in self._fields.get(HOP, ())}
         kept = {}
-        for line, (name, kind, value) in self._marks:
-            if kind == CONNECTION:
-                kept[line] = _keep_upgrade(line, name, value) if upgrade else b""
+        for _, line, name, value in self._fields.get(CONNECTION, ()):
+            kept[line] = _keep_upgrade(line, name, value) if upgrade else b""
         lines = [kept.get(line, line) for line in self.lines if line not in taken]
         named = self._named(upgrade)
         return [
@@ -279,25 +276,21 @@ class ResponseReader:
             self.error = self.body.error
             return data
         data, self._buffer = self._buffer + data, b""
-        out: list[bytes] = []
+        out = b""
         try:
-            data = self._heads(data, out)
+            while self.final is None and (end := head_end(data)) > 0:
+                out += self._head(data[:end])
+                data = data[end:]
         except MalformedError as error:
             self.error = str(error)
-            return b"".join(out)
-        if self.final is not None and not self.tunnel:
-            out.append(self.feed(data))
-        elif self.tunnel:
+            return out
+        if self.tunnel:
             self.rest = data
-        else:
+        elif self.final is None:
             self._buffer = data
-        return b"".join(out)
-
-    def _heads(self, data: bytes, out: list[bytes]) -> bytes:
-        while self.body is None and not self.tunnel and (end := head_end(data)) > 0:
-            raw, data = data[:end], data[end:]
-            out.append(self._head(raw))
-        return data
+        else:
+            return out + self.feed(data)
+        return out
 
     def _head(self, raw: bytes) -> bytes:
         first = raw[: raw.find(b"\r\n")]

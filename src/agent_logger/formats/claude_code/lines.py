@@ -81,8 +81,8 @@ def records_of(file: File) -> Iterator[tuple[AnyRecord, bytes] | Damage | Torn]:
     for line in lines_of(file):
         if not isinstance(line, Line):
             yield line
-        elif line.data and (record := read(line.data)):
-            yield record, line.data
+        elif (data := line.data) and (record := read(data)):
+            yield record, data
         else:
             yield from _read_oddly(line)
 
@@ -100,7 +100,7 @@ def read(data: bytes) -> AnyRecord | None:
     """
     at = data.find(_ROLE, 0, ROLE_WITHIN) + len(_ROLE)
     guess, reader = _BY_ROLE.get(data[at : at + 1], _NOBODY) if at >= len(_ROLE) else _NOBODY
-    if guess and is_utf8(data):
+    if guess and (data.isascii() or is_utf8(data)):
         record: AnyRecord | None = reader.exact(data)
         if record and record.type == guess:
             return None if guess == "assistant" and _has_no_content(record) else record

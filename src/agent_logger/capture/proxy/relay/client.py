@@ -349,6 +349,8 @@ class Client(asyncio.Protocol):
 
     def _balance(self) -> None:
         """Read from the client only what can go somewhere."""
+        if not (self._buffer or self._outgoing or self._upstream_full or self._paused):
+            return  # so it is nearly always
         held = len(self._buffer) if self._call is not None else 0
         if self._outgoing is not None:
             held += sum(map(len, self._outgoing[1:]))

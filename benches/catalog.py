@@ -1,0 +1,112 @@
+"""The catalog beside ccusage and agentsview, over the same folder of Claude Code's, in one run.
+
+    python benches/catalog.py [MEGABYTES] [--sessions COUNT]
+
+Seconds of processor time, so that a busy machine does not decide; `ratio` is to the peer: under 1 is less than its.
+ccusage is installed by `./dev setup --full`; agentsview is looked for in the path (`pip install agentsview`), and left
+out if it is not there. `COUNT` small sessions (10,000) are what `ls` and `search` are measured with.
+"""
+
+import argparse
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from _corpus import fill
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.clients import find_ccusage
+
+OURS = [sys.executable, "-m", "agent_logger"]
+RUNS = 3
+INDEX = "from pathlib import Path; from agent_logger import Catalog; Catalog.open(Path({!r})).index()"
+
+
+def seconds(command: Sequence[str], environment: dict[str, str]) -> float:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, env=environment, check=True, capture_output=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def best(command: Sequence[str], environment: dict[str, str], runs: int = RUNS) -> float:
+    return min(seconds(command, environment) for _ in range(runs))
+
+
+def show(what: str, ours: float, peer: float | None = None, name: str = "", note: str = "") -> None:
+    ratio = f"{ours / peer:6.2f} of {name} ({peer:.2f} s)" if peer else ""
+    print(f"{what:42} {ours:7.3f} s  {ratio} {note}", flush=True)
+
+
+def size(path: Path) -> int:
+    return sum(it.stat().st_size for it in path.rglob("*") if it.is_file())
+
+
+def large(folder: Path, megabytes: int) -> None:
+    home = folder / "large"
+    fill(home / ".claude", megabytes)
+    kept, data = home / ".agent-logger", size(home / ".claude")
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "COLUMNS": "80"}
+    print(f"{data / 1e6:.0f} MB in {sum(1 for _ in home.rglob('*.jsonl'))} files")
+    ccusage, colds = find_ccusage(), []
+    peer = best([str(ccusage), "daily", "--json", "--offline"], environment) if ccusage else None
+    for _ in range(RUNS):
+        shutil.rmtree(kept, ignore_errors=True)
+        colds.append(seconds([*OURS, "usage", "--json"], environment))
+    show("usage, nothing there yet", min(colds), peer, "ccusage", "(at most 1.5)")
+    show(
+        "usage, with the catalog",
+        best([*OURS, "usage", "--json"], environment),
+        peer,
+        "ccusage",
+        "(at most 0.5)",
+    )
+    shutil.rmtree(kept)
+    first = seconds([sys.executable, "-c", INDEX.format(str(kept))], environment)
+    viewer = shutil.which("agentsview")
+    theirs = seconds([viewer, "sync"], {**environment, "AGENTSVIEW_NO_DAEMON": "1"}) if viewer else None
+    note = f"{data / 1e6 / first:.0f} MB/s (at least 40), catalog {size(kept) / data:.2f} of the data (under 0.45)"
+    show("first index, search included", first, theirs, "agentsview", note)
+    show("ls, nothing changed", best([*OURS, "ls"], environment))
+    show("search, nothing changed", best([*OURS, "search", "the"], environment))
+
+
+def many(folder: Path, count: int) -> None:
+    home = folder / "many"
+    made = fill(folder / "made", 0.1)[0]
+    source = next((folder / "made").rglob(f"{made.id}.jsonl")).read_text()
+    for number in range(count):
+        name = f"{number:08x}{made.id[8:]}"
+        path = home / ".claude" / "projects" / f"-p{number % 60}" / f"{name}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lines = source.replace(made.id, name).replace("msg_01", f"msg_01{number:08x}").split("\n")[:3]
+        path.write_text("\n".join(lines) + "\n")
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "COLUMNS": "80"}
+    seconds([sys.executable, "-c", INDEX.format(str(home / ".agent-logger"))], environment)
+    show(f"ls with {count} sessions, the process", best([*OURS, "ls"], environment, 7), note="(under 0.15)")
+    show("--help, for comparison", best([*OURS, "--help"], environment, 7))
+    code = f"""
+import time; from pathlib import Path; from agent_logger import Catalog
+catalog = Catalog({str(home / ".agent-logger")!r} and Path({str(home / ".agent-logger")!r}), float("inf"))
+catalog.search({made.lines[0]["message"]["content"].split()[0]!r}); start = time.process_time()
+catalog.search({" ".join(made.lines[0]["message"]["content"].split()[:2])!r}); print(time.process_time() - start)
+"""
+    told = subprocess.run(
+        [sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True
+    )
+    show("search, that alone", float(told.stdout), note="(under 0.05)")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("megabytes", type=int, nargs="?", default=300)
+    parser.add_argument("--sessions", type=int, default=10_000)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as made_in:
+        large(Path(made_in), asked.megabytes)
+        many(Path(made_in), asked.sessions)

@@ -1,0 +1,96 @@
+"""The page beside the proxy: it comes and goes with it, and never in its way."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+LINK = re.compile(r"http://127\.0\.0\.1:(\d+)/open\?token=")
+
+
+@contextmanager
+def started(home: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "agent_logger", "--port", "0", "--no-open", *arguments],
+        cwd=home,
+        env={"PATH": os.environ["PATH"], "HOME": str(home)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate(timeout=30)
+
+
+def said_until(process: subprocess.Popen[str], wanted: re.Pattern[str]) -> re.Match[str]:
+    assert process.stderr
+    for line in process.stderr:
+        if found := wanted.search(line):
+            return found
+    raise AssertionError("it ended before it said so")
+
+
+def pages(home: Path) -> list[Path]:
+    return list((home / ".agent-logger").glob("page-*.json"))
+
+
+def gone(home: Path) -> bool:
+    until = time.monotonic() + 15
+    while pages(home) and time.monotonic() < until:
+        time.sleep(0.1)
+    return not pages(home)
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
+def test_the_page_is_shown_beside_the_proxy_and_ends_with_it(tmp_path: Path, end: signal.Signals) -> None:
+    with started(tmp_path, "--page-port", "0") as process:
+        assert int(said_until(process, LINK)[1]) > 0
+        assert len(pages(tmp_path)) == 1
+        process.send_signal(end)
+        process.communicate(timeout=30)
+        assert process.returncode == 0
+        assert not pages(tmp_path)
+
+
+def test_a_proxy_that_is_killed_leaves_no_page_behind(tmp_path: Path) -> None:
+    with started(tmp_path, "--page-port", "0") as process:
+        said_until(process, LINK)
+        process.kill()
+        assert gone(tmp_path)
+
+
+def test_the_proxy_goes_on_without_its_page(tmp_path: Path) -> None:
+    with started(tmp_path, "--page-port", "0") as process:
+        said_until(process, LINK)
+        (state,) = pages(tmp_path)
+        os.kill(int(re.findall(r"\d+", state.name)[0]), signal.SIGKILL)
+        time.sleep(0.5)
+        assert process.poll() is None
+
+
+def test_a_page_that_cannot_start_says_so_and_nothing_else_happens(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with started(tmp_path, "--page-port", str(port)) as process:
+            said_until(process, re.compile("choose another --page-port"))
+            assert process.poll() is None
+
+
+def test_no_page_is_none(tmp_path: Path) -> None:
+    with started(tmp_path, "--no-page") as process:
+        said_until(process, re.compile("Recording http"))
+        time.sleep(1.5)
+        assert not pages(tmp_path)
