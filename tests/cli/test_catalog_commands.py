@@ -105,7 +105,7 @@ def test_what_is_old_or_large_is_pruned_if_it_is_ours(world: Path) -> None:
     (told,) = json.loads(run(world, "prune", "--larger-than", "1kB", "--dry-run", "--json").stdout)
     assert told["session"] == "20261115-080000-abcd"
     assert log.exists()
-    assert "1 sessions" in run(world, "prune", "--larger-than", "1kB").stdout
+    assert "1 session" in run(world, "prune", "--larger-than", "1kB").stdout
     assert not log.exists()
     assert len(json.loads(run(world, "ls", "--json").stdout)) == 2
 
