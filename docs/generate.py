@@ -19,6 +19,7 @@ import msgspec
 from agent_logger.capture.proxy import status as proxy_status
 from agent_logger.catalog.calls import CallDetail
 from agent_logger.catalog.metrics import ToolUse
+from agent_logger.catalog.schema import STEPS, TEXT_STEPS
 from agent_logger.catalog.tree import SessionNode
 from agent_logger.cli import COMMANDS, archive, checks, config, find, ls, rm, run, search, show, usage
 from agent_logger.config import SETTINGS, Origins, Setting, Written
@@ -190,9 +191,20 @@ def _kind_of(kind: Any) -> str:
     return " or ".join(dict.fromkeys(names))
 
 
+TABLES = re.compile(r"(```sql\n).*?(```)", re.DOTALL)
+
+
+def catalog_page() -> str:
+    """The page as it is, with the tables of the catalog's two files."""
+    tables = iter("\n".join(step.sql.strip() for step in steps) + "\n" for steps in (STEPS, TEXT_STEPS))
+    page = (ROOT / "docs/catalog.md").read_text("utf-8")
+    return TABLES.sub(lambda found: f"{found[1]}{next(tables)}{found[2]}", page)
+
+
 GENERATED: dict[str, Callable[[], str]] = {
     "config.toml.example": config_example,
     "docs/FORMATS.md": formats_page,
+    "docs/catalog.md": catalog_page,
     "docs/COMPATIBILITY.md": compatibility.page,
     "docs/config.md": config_page,
     "docs/schemas/archive.json": partial(report_schema, "agent-logger archive --json", archive.ArchiveReport),

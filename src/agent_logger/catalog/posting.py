@@ -85,7 +85,8 @@ def _keep(database: sqlite3.Connection, it: Read, keys: list[int]) -> None:
     (source,) = database.execute(_KEEP, values).fetchone()
     position = msgspec.json.encode(told.position) if told.position else None
     database.execute(
-        "INSERT OR REPLACE INTO told VALUES (?, ?, ?)", (source, position, packed(told.responses))
+        "INSERT OR REPLACE INTO told VALUES (?, ?, ?)",
+        (source, position, told.data or packed(told.responses)),
     )
     database.executemany("INSERT OR IGNORE INTO keys VALUES (?, ?)", [(key, source) for key in keys])
 

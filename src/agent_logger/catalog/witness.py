@@ -37,6 +37,7 @@ class Told(NamedTuple):
     witnesses: int  # bits
     responses: list[ModelResponse]
     position: Position | None = None  # where to read on
+    data: bytes = b""  # the responses, packed
 
 
 def session_of(found: Found) -> Session:
@@ -71,18 +72,24 @@ def source_of(found: Found) -> Source:
 def told_by(found: Found, before: Told | None = None) -> Told:
     """All that was billed; reading on from what was told before, where that can be done. Raises as `session_of`."""
     told = _told_by(found, before)
-    responses = [_of_its_project(it) for it in told.responses]
-    if not all(map(_is_whole, responses)):
+    responses = _in_their_projects(told.responses)
+    try:
+        data = packed(responses)
+    except UnicodeEncodeError:  # halves of characters
         responses = [_made_whole(it) for it in responses]
-    return told._replace(session=_nameable(told.session), responses=responses)
+        data = packed(responses)
+    return told._replace(session=_nameable(told.session), responses=responses, data=data)
 
 
-def _of_its_project(it: ModelResponse) -> ModelResponse:
-    project = project_of(it.project) if it.project else None
-    session = _nameable(it.session)
-    if (project, session) == (it.project, it.session):
-        return it
-    return msgspec.structs.replace(it, project=project, session=session)
+def _in_their_projects(responses: list[ModelResponse]) -> list[ModelResponse]:
+    told = {(it.project, it.session) for it in responses}
+    places = {it: (project_of(it[0]) if it[0] else None, _nameable(it[1])) for it in told}
+    if all(told == place for told, place in places.items()):
+        return responses
+    replaced = ((it, *places[it.project, it.session]) for it in responses)
+    return [
+        msgspec.structs.replace(it, project=project, session=session) for it, project, session in replaced
+    ]
 
 
 def _nameable(name: str) -> str:
@@ -91,11 +98,6 @@ def _nameable(name: str) -> str:
 
 
 TEXTS = ("message_id", "request_id", "model", "tier", "session", "project", "agent", "thread")
-
-
-def _is_whole(it: ModelResponse) -> bool:
-    """Most are plain ASCII."""
-    return f"{it.message_id}{it.request_id}{it.model}{it.tier}{it.session}{it.project}{it.agent}{it.thread}".isascii()
 
 
 def _made_whole(it: ModelResponse) -> ModelResponse:

@@ -94,20 +94,22 @@ class Rest:
     def __init__(self, path: Path, position: Position | None = None) -> None:
         self.position = position or Position()
         self._path = path
-        with foreign.opened(path) as fd:
-            self.restarted = bool(self.position.inode) and not _is_same(fd, self.position)
+        self.restarted = bool(self.position.inode) and not self._is_same()
         if self.restarted:
             self.position = Position()
+
+    def _is_same(self) -> bool:
+        with foreign.opened(self._path) as fd:
+            return _is_same(fd, self.position)
 
     def chunks(self) -> Iterator[bytes]:
         with foreign.opened(self._path) as fd:
             at = end = self.position.offset
             os.lseek(fd, at, os.SEEK_SET)
-            while chunk := os.read(fd, foreign.READ_BYTES):
+            for chunk in foreign.pieces(fd):
                 if newline := chunk.rfind(b"\n") + 1:
                     end = at + newline
                 at += len(chunk)
-                foreign.work.bytes += len(chunk)
                 yield chunk
             self.position = _advanced(self.position, fd, os.fstat(fd), end)
 

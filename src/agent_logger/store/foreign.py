@@ -16,6 +16,7 @@ from pathlib import Path
 from agent_logger.errors import SourceError
 
 READ_BYTES = 1 << 20
+LEAST_BYTES = 4096
 
 SEALED = ".zst"
 
@@ -85,11 +86,18 @@ def chunks(path: Path) -> Iterator[bytes]:
     with suppress(SourceError, OSError):
         try:
             with opened(path) as fd:
-                while chunk := os.read(fd, READ_BYTES):
-                    work.bytes += len(chunk)
-                    yield chunk
+                yield from pieces(fd)
         except FileNotFoundError:
             yield from _sealed_chunks(path)
+
+
+def pieces(fd: int) -> Iterator[bytes]:
+    """The rest of an open file. For most files the memory of a whole chunk would take longer to get than the file."""
+    left = os.fstat(fd).st_size - os.lseek(fd, 0, os.SEEK_CUR)
+    while piece := os.read(fd, min(READ_BYTES, max(left + 1, LEAST_BYTES))):
+        work.bytes += len(piece)
+        left -= len(piece)
+        yield piece
 
 
 def _sealed_chunks(path: Path) -> Iterator[bytes]:

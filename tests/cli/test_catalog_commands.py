@@ -1,0 +1,131 @@
+"""`ls`, `usage`, `search`, `rm` and `prune` as a person runs them."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.catalog.catalogs import ID, assistant, claude_file, tool, user
+from tests.store.wire_logs import calls, start
+from tests.store.wire_logs import write as write_log
+
+from agent_logger.store.facts import know_folder
+
+ONE, TWO = ID.format(1), ID.format(2)
+
+
+@pytest.fixture
+def world(home: Path) -> Path:
+    lines = [
+        user(1, "Fix the timer\x1b[31m", ONE),
+        *tool(2, ONE, "Bash", {"command": "make"}, "refused", failed=True),
+    ]
+    claude_file(home, ONE, [*lines, assistant(5, "The zebra runs", ONE)])
+    fork = [{**line, "sessionId": TWO} for line in lines]
+    claude_file(home, TWO, [*fork, assistant(90, "another way", TWO)])
+    write_log(home / "logs" / "anthropic", "20261115-080000-abcd", [start("20261115-080000-abcd"), *calls(1)])
+    know_folder(home / ".agent-logger", home / "logs")
+    return home
+
+
+def run(home: Path, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "COLUMNS": "80", "TZ": "UTC"}
+    line = [sys.executable, "-m", "agent_logger", *arguments]
+    done = subprocess.run(line, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    return done
+
+
+def test_a_fork_stands_under_its_parent_and_everything_fits_in_80_columns(world: Path) -> None:
+    lines = run(world, "ls").stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    parent = next(at for at, line in enumerate(lines) if "00000001" in line)
+    assert "00000002" in lines[parent + 1]
+    assert "└" in lines[parent + 1]
+    assert "\x1b" not in "".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "ids"),
+    [
+        (["--title", "timer"], {ONE, TWO}),
+        (["--witness", "wire"], {"20261115-080000-abcd"}),
+        (["--agent", "claude-code", "--model", "haiku"], {ONE, TWO}),
+        (["--until", "2026-11-15T00:01:00"], {ONE, TWO}),
+        (["--min-cost", "1000"], set()),
+        (["-n", "1"], None),
+    ],
+)
+def test_sessions_are_filtered(world: Path, arguments: list[str], ids: set[str] | None) -> None:
+    rows = json.loads(run(world, "ls", "--json", *arguments).stdout)
+    assert {row["id"] for row in rows} == ids if ids is not None else len(rows) == 1
+
+
+def test_usage_by_tool_is_shared_out_and_explained(world: Path) -> None:
+    rows = json.loads(run(world, "usage", "tool", "--agent", "claude-code", "--json").stdout)
+    assert {row["key"]: row["responses"] for row in rows["rows"]} == {"Bash": 1, None: 2}
+    assert rows["totals"]["output_tokens"] == 102 + 105 + 190
+    told = run(world, "usage", "--explain", "00000002").stdout
+    assert "told once (transcript); counts" in told
+    assert f"counts in {ONE}, which had it first" in told
+    assert "the client says: nothing" in told
+
+
+def test_what_is_found_says_which_turn_to_open(world: Path) -> None:
+    told = run(world, "search", "zebra").stdout
+    assert "The zebra runs" in told
+    assert "agent-logger show 00000001 --turn 1" in told
+    (hit,) = json.loads(run(world, "search", "zebra", "--json").stdout)
+    assert (hit["session"], hit["turn"], hit["marks"]) == (ONE, 1, [[4, 9]])
+    assert "runs" in run(world, "show", "00000001", "--turn", "1").stdout
+    assert "Nothing found" in run(world, "search", "nothing-like-it").stderr
+
+
+def test_what_is_removed_is_named_and_gone(world: Path) -> None:
+    log = world / "logs" / "anthropic" / "20261115-080000-abcd.jsonl"
+    assert str(log) in run(world, "rm", "20261115-080000-abcd", "--dry-run").stdout
+    assert log.exists()
+    run(world, "rm", "20261115-080000-abcd")
+    assert not log.exists()
+    done = run(world, "rm", "00000001")
+    assert "is the agent's own: it stays" in done.stderr
+    assert {row["id"] for row in json.loads(run(world, "ls", "--json").stdout)} == {TWO}
+    run(world, "rm", "00000001", code=1)
+
+
+def test_what_is_old_or_large_is_pruned_if_it_is_ours(world: Path) -> None:
+    run(world, "prune", code=2)
+    assert "0 sessions" in run(world, "prune", "--larger-than", "1GB").stdout
+    log = world / "logs" / "anthropic" / "20261115-080000-abcd.jsonl"
+    old = time.time() - 3600
+    os.utime(log, (old, old))
+    (told,) = json.loads(run(world, "prune", "--larger-than", "1kB", "--dry-run", "--json").stdout)
+    assert told["session"] == "20261115-080000-abcd"
+    assert log.exists()
+    assert "1 sessions" in run(world, "prune", "--larger-than", "1kB").stdout
+    assert not log.exists()
+    assert len(json.loads(run(world, "ls", "--json").stdout)) == 2
+
+
+def test_a_home_that_cannot_be_written_to_is_said_and_answered_all_the_same(world: Path) -> None:
+    (world / "file").write_text("")
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(world),
+        "AGENT_LOGGER_HOME": str(world / "file" / "x"),
+    }
+    for arguments in (["ls", "--json"], ["usage", "--json"], ["search", "zebra", "--json"]):
+        line = [sys.executable, "-m", "agent_logger", *arguments]
+        done = subprocess.run(line, env=environment, capture_output=True, text=True, check=True)
+        assert "answering from the files" in done.stderr
+        assert ONE[:8] in done.stdout or "totals" in done.stdout
+
+
+def test_a_pipe_that_is_closed_early_is_no_error(world: Path) -> None:
+    line = f"{sys.executable} -m agent_logger ls --all --json | head -c 1; exit ${{PIPESTATUS[0]}}"
+    environment = {"PATH": os.environ["PATH"], "HOME": str(world)}
+    done = subprocess.run(["bash", "-c", line], env=environment, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
