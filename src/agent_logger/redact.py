@@ -421,12 +421,12 @@ def _pattern_spans(data: bytes, low: int, high: int) -> list[Span]:
     spans: list[Span] = []
     for number in sorted(firsts) if firsts else ():
         _, pattern, group = _SHAPES[number]
-        for found in _matches(_compiled(pattern), data, firsts[number], limit):
-            spans.append(Span(*found.span(group), str(found.lastgroup)))
+        matches = _matches(_compiled(pattern), data, firsts[number], limit)
+        spans += [Span(*found.span(group), str(found.lastgroup)) for found in matches]
     first = data.find(b"-----BEGIN", max(low - _PRIVATE_KEY_REACH, 0), high)
     if first >= 0:
-        for found in _compiled(_PEM, re.VERBOSE).finditer(data, first, high + _PRIVATE_KEY_REACH):
-            spans.append(Span(*found.span(1), str(found.lastgroup)))
+        keys = _compiled(_PEM, re.VERBOSE).finditer(data, first, high + _PRIVATE_KEY_REACH)
+        spans += [Span(*found.span(1), str(found.lastgroup)) for found in keys]
     return spans
 
 

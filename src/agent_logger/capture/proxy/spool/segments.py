@@ -303,7 +303,7 @@ def _kept(path: Path, calls: frozenset[int], let_go: frozenset[int]) -> Iterator
         number = expected = offset = 0
         head: Segment | None = None
         while found := _read_entries(fd, offset):
-            for entry, end in found:
+            for entry, _ in found:
                 frame = entry[0]
                 if isinstance(frame, Segment):
                     head, number = frame, frame.first - 1
@@ -313,7 +313,7 @@ def _kept(path: Path, calls: frozenset[int], let_go: frozenset[int]) -> Iterator
                     yield b"".join(pack(*map(_without_data, entry) if frame.call in let_go else entry))
                     expected = number + 1
                 number += 1
-            offset += end
+            offset += found[-1][1]
     finally:
         os.close(fd)
 
