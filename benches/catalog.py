@@ -2,7 +2,7 @@
 
     python benches/catalog.py [MEGABYTES] [--sessions COUNT]
 
-Seconds of processor time, so that a busy machine does not decide; `ratio` is to the peer: under 1 is less than its.
+Seconds of processor time, so that a busy machine does not decide; a ratio is to the peer: under 1 is less than its.
 ccusage is installed by `./dev setup --full`; agentsview is looked for in the path (`pip install agentsview`), and left
 out if it is not there. `COUNT` small sessions (10,000) are what `ls` and `search` are measured with.
 """

@@ -9,8 +9,13 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.clients import ROOT, Sandbox, find_ccusage, find_claude, find_codex, find_gemini, find_opencode
+
+# How long an example takes says more about the other tests beside it than about the product.
+settings.register_profile("side by side", settings(), deadline=None)
+settings.load_profile("side by side")
 
 
 def _package(name: str) -> object:

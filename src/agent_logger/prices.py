@@ -83,14 +83,7 @@ def price(usage: Usage, model: str | None, at: datetime | None = None, tier: str
 
     Unknown is `nano_usd=None`, with a reason. Not in it: fees for searches, audio, images, your own discounts.
     """
-    tokens = (
-        usage.input_tokens,
-        usage.output_tokens,
-        usage.cache_read_tokens,
-        usage.cache_write_tokens,
-        usage.cache_write_1h_tokens,
-    )
-    nano = nano_usd(tokens, model, at, tier)
+    nano = nano_usd(usage.counts, model, at, tier)
     if isinstance(nano, str):
         return Cost(nano_usd=None, reason=nano)
     return Cost(nano_usd=nano, price_date=price_date())

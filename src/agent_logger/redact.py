@@ -332,6 +332,11 @@ class Redactor:
         """With `known` the time goes by what is new; the answer is the same."""
         return self._rewrite(data, place, self._spans(data, known))
 
+    def finds(self, data: bytes) -> bool:
+        """Whether anything is to be removed."""
+        spans = self._spans(data)
+        return bool(spans) and bool(_merged(data, spans))
+
     def redact_text(self, text: str, place: str) -> Redacted[str]:
         redacted = self.redact(text.encode("utf-8", "surrogatepass"), place)
         return Redacted(redacted.data.decode("utf-8", "surrogatepass"), redacted.redactions)
@@ -365,9 +370,12 @@ class Redactor:
 
     def _spans(self, data: bytes, known: Known | None = None) -> list[Span]:
         # Credentials are looked for everywhere: they may be newer than what is known.
-        spans = [span for credential in self._credentials for span in credential.find(data)]
-        low, high = _news(data, known) if known else (0, len(data))
+        spans: list[Span] = []
+        for credential in self._credentials:
+            spans += credential.find(data)
+        low, high = 0, len(data)
         if known:
+            low, high = _news(data, known)
             spans += _carried(data, known, low, high)
         if self._patterns:
             spans += _pattern_spans(data, low, high)
@@ -412,16 +420,19 @@ def hidden_bytes(data: bytes) -> bytes:
     return _for_screens().redact(data, "").data
 
 
-def _pattern_spans(data: bytes, low: int, high: int) -> Iterator[Span]:
+def _pattern_spans(data: bytes, low: int, high: int) -> list[Span]:
     limit = min(high + _REACH, len(data))
-    for number, first in sorted(_first_hits(data, max(low - _REACH, 0), limit).items()):
+    firsts = _first_hits(data, max(low - _REACH, 0), limit)
+    spans: list[Span] = []
+    for number in sorted(firsts) if firsts else ():
         _, pattern, group = _SHAPES[number]
-        for found in _matches(_compiled(pattern), data, first, limit):
-            yield Span(*found.span(group), str(found.lastgroup))
+        matches = _matches(_compiled(pattern), data, firsts[number], limit)
+        spans += [Span(*found.span(group), str(found.lastgroup)) for found in matches]
     first = data.find(b"-----BEGIN", max(low - _PRIVATE_KEY_REACH, 0), high)
     if first >= 0:
-        for found in _compiled(_PEM, re.VERBOSE).finditer(data, first, high + _PRIVATE_KEY_REACH):
-            yield Span(*found.span(1), str(found.lastgroup))
+        matches = _compiled(_PEM, re.VERBOSE).finditer(data, first, high + _PRIVATE_KEY_REACH)
+        spans += [Span(*found.span(1), str(found.lastgroup)) for found in matches]
+    return spans
 
 
 def _matches(pattern: re.Pattern[bytes], data: bytes, at: int, end: int) -> Iterator[re.Match[bytes]]:
@@ -437,6 +448,8 @@ def _first_hits(data: bytes, low: int, high: int) -> dict[int, int]:
     for base in range(low, high, _AT_ONCE):
         text = data[base : min(base + _AT_ONCE + _LONGEST_START, high)]
         hits = _find_starts(text)
+        if not hits:
+            continue
         for start, at, _ in hits:
             firsts.setdefault(_STARTS[start][1], base + at)
         if (

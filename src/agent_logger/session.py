@@ -51,6 +51,17 @@ class Usage(Model, frozen=True, kw_only=True, gc=False):
         return Usage(**{name: getattr(self, name) - getattr(other, name) for name in self.__struct_fields__})
 
     @property
+    def counts(self) -> tuple[int, int, int, int, int]:
+        """All of them, in the order of the fields."""
+        return (
+            self.input_tokens,
+            self.output_tokens,
+            self.cache_read_tokens,
+            self.cache_write_tokens,
+            self.cache_write_1h_tokens,
+        )
+
+    @property
     def context_tokens(self) -> int:
         """How much the model was given to read."""
         return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens

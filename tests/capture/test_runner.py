@@ -18,6 +18,7 @@ from agent_logger.capture import child as children
 from agent_logger.records import Exchange, Resume, SessionStart
 from agent_logger.store.read import read_exchanges, read_log
 from tests.capture.played import script
+from tests.memory import PEAK_KB
 
 SESSION = "7b320356-a178-418e-a692-69ce6e1e657c"
 INIT = {
@@ -398,8 +399,8 @@ def test_an_agent_waits_for_who_takes_its_events(claude: Any, tmp_path: Path, mo
 
 # ---------------------------------------------------------------- large output
 
-MEASURED = """
-import asyncio, resource, sys
+MEASURED = f"""{PEAK_KB}
+import asyncio, sys
 from agent_logger import stream
 async def main():
     events = stream("go on", executable=sys.argv[1], sessions_dir=sys.argv[2])
@@ -408,7 +409,7 @@ async def main():
         count += 1
     print(count, events.result.success, events.result.metadata.lost)
 asyncio.run(main())
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+print(peak_kb())
 """
 
 

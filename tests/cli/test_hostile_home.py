@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from tests.cli.hostile import EMPTY_FILES, HOSTILE_IDS, LONG_LINE, OUTSIDE, Hostile, hostile_home, number
+from tests.memory import PEAK_KB
 
 MOST_MEMORY = 400 << 20  # bytes
 SIZES = [
@@ -22,9 +23,13 @@ SIZES = [
     pytest.param(EMPTY_FILES, LONG_LINE, id="all of it", marks=pytest.mark.long),
 ]
 
-# What the process opens and lists goes to a file, as it does so.
-WATCHED = """
-import os, sys
+# What the process opens and lists goes to a file, as it does so; how much memory it took to another, at its end.
+WATCHED = (
+    PEAK_KB
+    + """
+import atexit, sys
+memory = os.open(sys.argv.pop(1), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+atexit.register(lambda: os.write(memory, b"%d" % peak_kb()))
 seen = os.open(sys.argv.pop(1), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 def watch(event, given):
     if event in ("open", "os.scandir", "os.listdir", "sqlite3.connect") and isinstance(given[0], (str, bytes)):
@@ -32,6 +37,7 @@ def watch(event, given):
         os.write(seen, (repr((event, os.fsdecode(given[0]), flags)) + "\\n").encode("utf-8", "backslashreplace"))
 sys.addaudithook(watch)
 """
+)
 COMMAND = WATCHED + "from agent_logger.__main__ import main; main()"
 API = (
     WATCHED
@@ -53,14 +59,12 @@ class Done:
 
 
 def run(home: Path, program: str, *arguments: str) -> Done:
-    out, err = home.parent / "stdout", home.parent / "stderr"
-    line = [sys.executable, "-B", "-c", program, str(home.parent / "opened"), *arguments]
+    out, err, memory = (home.parent / name for name in ("stdout", "stderr", "memory"))
+    line = [sys.executable, "-B", "-c", program, str(memory), str(home.parent / "opened"), *arguments]
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), "COLUMNS": "80"}
     with out.open("wb") as stdout, err.open("wb") as stderr:
-        process = subprocess.Popen(line, env=environment, cwd=home, stdout=stdout, stderr=stderr)
-        _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    return Done(process.returncode, out.read_bytes(), err.read_bytes(), used.ru_maxrss * 1024)
+        done = subprocess.run(line, env=environment, cwd=home, stdout=stdout, stderr=stderr, check=False)
+    return Done(done.returncode, out.read_bytes(), err.read_bytes(), int(memory.read_text()) << 10)
 
 
 def looks(home: Path) -> dict[str, tuple[int, ...]]:

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.fakeapi.encodings import PACKERS, Packer, Zlib
+from tests.memory import PEAK_KB
 
 from agent_logger.store.sealed import zstd
 from agent_logger.wire.encodings import LIMIT_BYTES, DecodeError, Decoder, decode, decoder
@@ -282,17 +283,17 @@ def bomb(name: str) -> bytes:
     return b"".join([*pieces, zstd_packer.flush()])
 
 
-IN_A_PROCESS = """
-import resource, sys
+IN_A_PROCESS = f"""{PEAK_KB}
+import sys
 from agent_logger.wire.encodings import DecodeError, decoder
 body = sys.stdin.buffer.read()
 unpack = decoder(sys.argv[1])
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak_kb()
 try:
     for at in range(0, len(body), 65536):
         unpack.feed(body[at : at + 65536])
 except DecodeError as error:
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, error)
+    print(peak_kb() - before, error)
 """
 BOMBS = ["gzip", "deflate", "deflate, bare", "br", "zstd", "zstd, many frames"]
 

@@ -12,6 +12,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.memory import PEAK_KB
 from websockets.asyncio.client import connect
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.extensions.permessage_deflate import (
@@ -368,14 +369,14 @@ def test_a_message_of_exactly_the_limit_is_read(payload: bytes) -> None:
     ]
 
 
-IN_A_PROCESS = """
-import resource, sys
+IN_A_PROCESS = f"""{PEAK_KB}
+import sys
 from agent_logger.wire.websocket import Messages
 stream = sys.stdin.buffer.read()
 messages = Messages(masked=False, extensions="permessage-deflate")
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak_kb()
 [message, rest] = [one for at in range(0, len(stream), 65536) for one in messages.feed(stream[at : at + 65536])]
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, len(message.data), message.reason)
+print(peak_kb() - before, len(message.data), message.reason)
 """
 
 

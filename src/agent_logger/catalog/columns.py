@@ -109,13 +109,7 @@ def micros_of(at: datetime | None) -> int:
 def tokens_of(usage: Usage | None) -> Tokens | None:
     if usage is None:
         return None
-    tokens = (
-        usage.input_tokens,
-        usage.output_tokens,
-        usage.cache_read_tokens,
-        usage.cache_write_tokens,
-        usage.cache_write_1h_tokens,
-    )
+    tokens = usage.counts
     return tokens if -MOST_TOKENS < min(tokens) <= max(tokens) < MOST_TOKENS else None
 
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from agent_logger.errors import SourceError
+from agent_logger.formats.ids import UUID
 from agent_logger.store import foreign
 from agent_logger.store.claude_files import is_id
 from agent_logger.store.facts import known_folders
@@ -25,7 +26,6 @@ from agent_logger.store.parts import part_of
 NO_SESSIONS = ("unattributed", "refused")
 FIRST_BYTES = 1 << 16  # of a file, to see whose it is
 
-_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _AGENT = re.compile(r"agent-[^/]+\.jsonl")
 _CLAUDE, _CODEX, _GEMINI, _OPENCODE = "claude-code", "codex", "gemini-cli", "opencode"
 HAVE_HISTORIES = (_CLAUDE, _CODEX)
@@ -271,7 +271,7 @@ def _codex_sessions(remembered: Remembered) -> Iterator[Found]:
             files = _Files()
             for file in (path, *agents):
                 files.add_stat(stats[file], os.path.basename(file))
-            main = _UUID.search(os.path.basename(path))
+            main = UUID.search(os.path.basename(path))
             yield Found(
                 path,
                 _CODEX,
@@ -321,7 +321,7 @@ def _gemini_sessions() -> Iterator[Found]:
             if folder[:8] in name:
                 for entry in entries:
                     files.add(entry)
-        named = _UUID.search(name)
+        named = UUID.search(name)
         yield Found(
             path,
             _GEMINI,

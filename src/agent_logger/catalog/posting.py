@@ -18,7 +18,7 @@ from agent_logger.catalog.database import hashed, listed, storable
 from agent_logger.catalog.found import Found
 from agent_logger.catalog.ledger import NOBODY, Ledger, LedgerRow, shared_key
 from agent_logger.catalog.scan import REMOVED
-from agent_logger.catalog.totals import Sum, Total
+from agent_logger.catalog.totals import Sum
 from agent_logger.catalog.witness import Told, packed, unpacked
 from agent_logger.formats.claude_code.tree import Lineage, parent_of
 from agent_logger.formats.claude_code.turns import is_unique
@@ -352,7 +352,7 @@ def _session_values(name: str, it: _Gathered, family: str, parent: str | None) -
         ended,
         ended if ended is not None else round(modified * 1e6),
         total.responses,
-        *_tokens(total),
+        *total.usage.counts,
         total.cost.nano_usd,
         total.unpriced,
         total.cost.reason,
@@ -383,17 +383,6 @@ _UPSERT_SESSION = f"""
         peak_context_tokens = excluded.peak_context_tokens, witnesses = excluded.witnesses,
         parent = excluded.parent, modified = excluded.modified, size = excluded.size, stamp = excluded.stamp
 """
-
-
-def _tokens(total: Total) -> tuple[int, ...]:
-    usage = total.usage
-    return (
-        usage.input_tokens,
-        usage.output_tokens,
-        usage.cache_read_tokens,
-        usage.cache_write_tokens,
-        usage.cache_write_1h_tokens,
-    )
 
 
 def _agent(it: _Gathered) -> str | None:

@@ -4,13 +4,13 @@ From the surest to the least: the message id, the request id, the id of a tool c
 no such id, what was said and what was billed, in order; that is a guess, and the joined turn says so.
 """
 
-import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from agent_logger import redact
 from agent_logger.catalog.ledger import LONG_REQUEST_ID, is_unique_id
+from agent_logger.formats.ids import UUID
 from agent_logger.formats.session_responses import family_of
 from agent_logger.prices import canonical
 from agent_logger.session import JoinedBy, Session, Turn, Witness
@@ -25,7 +25,6 @@ RANK: tuple[Witness, ...] = ("transcript", "sdk", "run", "wire", "hook")
 JOINED: tuple[JoinedBy, ...] = ("message id", "request id", "tool call", "order")  # the weakest last
 
 NAMES_ITS_OWN = {"opencode", "gemini-cli"}  # in their files responses have ids of the client's making
-_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 @dataclass(slots=True, eq=False)
@@ -160,7 +159,7 @@ def _are_two(joined: Joined, copy: Copy) -> bool:
 def _names(copy: Copy) -> Iterator[tuple[JoinedBy, Hashable]]:
     turn = copy.turn
     message_id, request_id = turn.message_id, turn.request_id
-    if message_id and (_vendor_id(copy) or _UUID.fullmatch(message_id)):
+    if message_id and (_vendor_id(copy) or UUID.fullmatch(message_id)):
         yield "message id", message_id
     elif request_id and len(request_id) >= LONG_REQUEST_ID:
         yield "request id", (message_id, request_id)

@@ -10,6 +10,7 @@ from importlib import import_module
 
 import msgspec
 
+from agent_logger.formats.ids import UUID_PATTERN
 from agent_logger.formats.responses import ModelResponse
 from agent_logger.formats.source import Source
 from agent_logger.session import Session
@@ -115,14 +116,12 @@ def _is_claude_line(line: bytes) -> bool:
         return False
 
 
-_UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
-
 FORMATS = (
     Format(
         agent="claude-code",
         module="claude_code.session",
         responses_module="claude_code.responses",
-        name=re.compile(rf"(?:^|/){_UUID}\.jsonl$"),
+        name=re.compile(rf"(?:^|/){UUID_PATTERN}\.jsonl$"),
         begins=is_claude_code,
     ),
     Format(

@@ -13,11 +13,9 @@ import msgspec
 from agent_logger.errors import SourceError
 from agent_logger.formats.codex.meta import Meta, meta_of
 from agent_logger.formats.gemini_cli import PROJECT_FILE
-from agent_logger.formats.source import File, Source
+from agent_logger.formats.source import Source
 from agent_logger.store import foreign, opencode
-from agent_logger.wire import jsonl
-from agent_logger.wire.jsonl import Damage, Entry, Torn
-from agent_logger.wire.lines import LineSplitter
+from agent_logger.store.source_files import source_file
 
 MOST_FIRST_BYTES = 1 << 20  # of a rollout's first line, which holds the instructions
 MOST_DOCUMENT_BYTES = 64 << 20  # of a chat that is one document
@@ -80,7 +78,7 @@ def codex_meta(path: Path) -> Meta | None:
 
 
 def _source(path: Path, agents: Iterable[Path]) -> Source:
-    return Source(_file(path.name, path), [_file(it.name, it) for it in agents])
+    return Source(source_file(path.parent, path.name), [source_file(it.parent, it.name) for it in agents])
 
 
 # ---------------------------------------------------------------- Gemini CLI
@@ -92,8 +90,8 @@ def gemini_cli_source(path: Path) -> Source:
     project = path.parent.parent
     main = path.relative_to(project)
     agents = [it for it in _chats_below(path.parent) if _session_of(path) == it.parent.name]
-    others = [_file(it.relative_to(project).as_posix(), it) for it in agents]
-    return Source(_file(main.as_posix(), path), others, partial(_text, project))
+    others = [source_file(project, it.relative_to(project).as_posix()) for it in agents]
+    return Source(source_file(project, main.as_posix()), others, partial(_text, project))
 
 
 def _chats_below(chats: Path) -> list[Path]:
@@ -141,29 +139,3 @@ def _opencode_sources(path: Path) -> Iterator[Source]:
             yield opencode.source_of(path, name)
     except (SourceError, OSError):
         return
-
-
-# ---------------------------------------------------------------- files
-
-
-def _file(name: str, path: Path) -> File:
-    try:
-        modified = os.lstat(foreign.existing(path) or path).st_mtime
-    except OSError:
-        modified = 0.0
-    return File(name, _Entries(path), modified, partial(foreign.chunks, path))
-
-
-class _Entries:
-    """What is in a file, read anew each time it is iterated over."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __iter__(self) -> Iterator[Entry | Damage | Torn]:
-        splitter = LineSplitter()
-        for chunk in foreign.chunks(self._path):
-            for line in splitter.feed(chunk):
-                yield from jsonl.decode(line)
-        if torn := splitter.torn():
-            yield Torn(torn.number, torn.offset, torn.length)

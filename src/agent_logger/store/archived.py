@@ -1,11 +1,11 @@
 """The sessions in the archive: of what is there, main files, by agent and the client's id."""
 
-import re
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from agent_logger.formats.ids import UUID
 from agent_logger.formats.source import Source
 from agent_logger.store import foreign
 from agent_logger.store.agent_sources import sources_of
@@ -15,8 +15,6 @@ from agent_logger.store.claude_files import is_id
 from agent_logger.store.keep import generations
 from agent_logger.store.places import AGENT_PLACES, Place
 from agent_logger.store.sources import claude_source
-
-_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 class Archived(NamedTuple):
@@ -77,7 +75,7 @@ def _same(source: Source) -> Source:
 
 def id_in(name: str) -> str:
     """The client's id in the name of a file, else the name."""
-    found = _UUID.search(name)
+    found = UUID.search(name)
     return found[0] if found else PurePosixPath(name).stem
 
 

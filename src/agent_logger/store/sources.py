@@ -10,11 +10,9 @@ from pathlib import Path, PurePosixPath
 from agent_logger.errors import SourceError
 from agent_logger.formats.claude_code.agents import agent_of
 from agent_logger.formats.claude_code.lines import session_of_line
-from agent_logger.formats.source import File, Source
+from agent_logger.formats.source import Source
 from agent_logger.store import foreign
-from agent_logger.wire import jsonl
-from agent_logger.wire.jsonl import Damage, Entry, Torn
-from agent_logger.wire.lines import Line, LineSplitter
+from agent_logger.store.source_files import modified, source_file
 
 MOST_AGENTS = 10_000  # files of sub-agents of one session
 MOST_SIDE_BYTES = 16 << 20  # of a tool's result in a file of its own
@@ -38,8 +36,8 @@ def claude_source(path: Path, agents: Iterable[str] | None = None) -> Source:
     if agents is None:
         agents = [*_own_agents(folder, stem), *_others_agents(folder, stem)]
     return Source(
-        main=_file(folder, path.name),
-        others=[_file(folder, name) for name in dict.fromkeys(agents)],
+        main=source_file(folder, path.name),
+        others=[source_file(folder, name) for name in dict.fromkeys(agents)],
         text=partial(_side_text, folder, stem),
     )
 
@@ -54,7 +52,7 @@ def _others_agents(folder: Path, stem: str) -> Iterator[str]:
     for below in ("subagents/", ""):
         for name in _agents_in(folder / below):
             path = folder / below / name
-            if _session_of(path, _modified(path)) == stem:
+            if _session_of(path, modified(path)) == stem:
                 yield below + name
 
 
@@ -90,35 +88,6 @@ def _listed(folder: Path) -> Sequence[str]:
 def _session_of(path: Path, _modified: float) -> str | None:
     first = next(foreign.chunks(path), b"")[:FIRST_BYTES].partition(b"\n")[0]
     return session_of_line(first)
-
-
-def _file(folder: Path, name: str) -> File:
-    path = folder / name
-    return File(name, _Entries(path), _modified(path), partial(foreign.chunks, path))
-
-
-def _modified(path: Path) -> float:
-    try:
-        return os.lstat(foreign.existing(path) or path).st_mtime
-    except OSError:
-        return 0.0
-
-
-class _Entries:
-    """What is in a file, read anew each time it is iterated over."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __iter__(self) -> Iterator[Entry | Damage | Torn]:
-        splitter = LineSplitter()
-        lines: Iterator[Line] = (
-            line for chunk in foreign.chunks(self._path) for line in splitter.feed(chunk)
-        )
-        for line in lines:
-            yield from jsonl.decode(line)
-        if torn := splitter.torn():
-            yield Torn(torn.number, torn.offset, torn.length)
 
 
 def _side_text(folder: Path, stem: str, name: str) -> str | None:

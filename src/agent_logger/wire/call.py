@@ -204,8 +204,11 @@ def field_of(line: bytes) -> Field | None:
 
 def headers_of(fields: Iterable[tuple[str, str]]) -> tuple[Headers, bool]:
     """The object of a head, and whether it gives the order of its fields back."""
-    headers: Headers = {}
-    in_order, last = True, None
+    fields = list(fields)
+    headers: Headers = dict(fields)
+    if len(headers) == len(fields):
+        return headers, True  # no name came twice, so it is nearly always
+    headers, in_order, last = {}, True, None
     for name, value in fields:
         known = headers.get(name)
         if known is None:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from agent_logger.wire import question
 from agent_logger.wire.answer import Answer, Assembler, Reader
@@ -55,6 +56,7 @@ _ENDPOINTS = tuple(
 )
 
 
+@lru_cache(256)  # agents ask for the same few paths all the time
 def dialect_of(provider: str, path: str) -> Dialect | None:
     """How this endpoint speaks; none if what is asked there is not an answer of a model. `path` may have a query."""
     path = path.partition("?")[0]

@@ -5,7 +5,6 @@ session goes on in the same file, a forked one in a new file that begins with a 
 Order is that of the lines; the same line twice, as retries leave it, is read once.
 """
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -44,14 +43,13 @@ from agent_logger.formats.claude_code.turns import (
     with_side_file,
 )
 from agent_logger.formats.human_input import is_interruption
+from agent_logger.formats.ids import UUID
 from agent_logger.formats.source import File, Source
 from agent_logger.session import MAIN, SIDE, Block, Session, Turn
 from agent_logger.wire.jsonl import Damage
 
 AGENT = "claude-code"
 MOST_DAMAGE = 1_000  # places that are kept; all are counted
-
-_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +85,7 @@ def transcript_of(source: Source, summaries: Mapping[str, str] | None = None) ->
 def session_id_of(name: str, told: str | None) -> str:
     """The name of the file is the session's; lines may still have the name of the one they were copied from."""
     stem = name.rpartition("/")[2].removesuffix(".jsonl")
-    return stem if _UUID.match(stem) else told or stem
+    return stem if UUID.fullmatch(stem) else told or stem
 
 
 @dataclass(slots=True)

@@ -10,6 +10,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -353,13 +354,8 @@ class Child:
             agents=self.filing.agents(),
         )
         self._lag_ns = 0
-        new = self.folder / "recorder.new"
-        try:
-            new.write_bytes(msgspec.json.encode(status))
-            os.chmod(new, platform.FILE_MODE)
-            os.replace(new, self.folder / "recorder.json")
-        except OSError:
-            pass  # a disk that takes nothing: the age of the old one says so
+        with suppress(OSError):  # a disk that takes nothing: the age of the old one says so
+            platform.replace_file(self.folder / "recorder.json", msgspec.json.encode(status))
 
 
 def _no_step(step: str) -> None: ...

@@ -4,6 +4,7 @@ Calls that belong to no session go to the provider's `unattributed`; what we ref
 """
 
 from collections import Counter, OrderedDict
+from functools import cache
 
 from agent_logger.capture.proxy.recorder.history import wire_logs
 from agent_logger.capture.proxy.recorder.logs import LogName, Logs, last_seq
@@ -18,6 +19,7 @@ REFUSED = LogName("", "refused")
 MOST_NUMBERS = 4096  # logs whose last number is at hand
 
 
+@cache
 def unattributed(provider: str) -> LogName:
     return LogName(safe_name(provider), "unattributed")
 

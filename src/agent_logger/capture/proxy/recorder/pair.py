@@ -472,14 +472,6 @@ def _value(lines: Sequence[Line], name: str) -> str:
 
 def _headers(lines: Sequence[Line], redactions: list[Redaction]) -> tuple[Headers, bool]:
     """The object, and whether it gives the lines back exactly."""
-    fields: list[tuple[str, str]] = []
-    plain = True
-    for line in lines:
-        if not line.plain:
-            plain = False
-        if line.redactions:
-            redactions += line.redactions
-        if line.name is not None:
-            fields.append((line.name, line.value))
-    headers, in_order = headers_of(fields)
-    return headers, in_order and plain
+    redactions += [it for line in lines if line.redactions for it in line.redactions]
+    headers, in_order = headers_of([(line.name, line.value) for line in lines if line.name is not None])
+    return headers, in_order and False not in [line.plain for line in lines]

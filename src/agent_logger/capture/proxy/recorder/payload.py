@@ -39,7 +39,8 @@ def restored(data: bytes, masks: Sequence[Mask], values: Mapping[int, bytes]) ->
 
 
 def body_hmac(key: bytes, data: bytes) -> str:
-    inner, outer = (it.copy() for it in _keyed(key))
+    keyed_inner, keyed_outer = _keyed(key)
+    inner, outer = keyed_inner.copy(), keyed_outer.copy()
     inner.update(data)
     outer.update(inner.digest())
     return "v1:" + outer.hexdigest()
@@ -118,7 +119,8 @@ class Secrets:
     def is_clean(self, head: Sequence[bytes], pieces: Sequence[bytes]) -> bool:
         """Whether nothing is to be taken out of new lines of a head, nor of a body: asked once, not twice."""
         new = [line for line in head if line not in self._lines]
-        if self.redactor.redact(b"\n".join([*new, b"", b"".join(pieces)]), "").redactions:
+        body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        if self.redactor.finds(b"\n".join([*new, b"", body]) if new else body):
             return False
         if not new:
             return True
@@ -205,7 +207,7 @@ class Treatment(NamedTuple):
     end: re.Pattern[bytes] | None = None  # of the stream
 
     def decoder(self, limit: int | None = None) -> Decoder | None:
-        if self.encoding.strip().lower() in ("", "identity"):
+        if not self.encoding or self.encoding.strip().lower() in ("", "identity"):
             return None
         return decoder(self.encoding, limit) if limit else decoder(self.encoding)
 

@@ -37,17 +37,18 @@ class _Known:
         self.values[credential.index] = credential.value
         self._last = max(self._last, credential.index)
 
-    def to_come(self, masks: Sequence[Mask]) -> int:
-        """The highest index that may still be on its way; -1: none."""
-        newest = max([it.credential for it in masks], default=-1)
-        return newest if newest > self._last else -1
+    def is_to_come(self, index: int) -> bool:
+        """Whether it may still be on its way."""
+        return index > self._last
 
     def give_up(self, index: int) -> None:
         self._last = index
 
-    def seen(self, masks: Sequence[Mask]) -> None:
+    def seen(self, index: int) -> None:
         """Forget what is far behind the frames; how far the pipe is ahead of them does not matter."""
-        self._seen = max([self._seen, *(mask.credential for mask in masks)])
+        if index <= self._seen:
+            return
+        self._seen = index
         while self.values and next(iter(self.values)) < self._seen - 2 * REMEMBERED:
             self.values.popitem(last=False)
 
@@ -91,9 +92,15 @@ class Pipe:
     def values(self, relay: Follower, masks: Sequence[Mask]) -> Mapping[int, bytes]:
         """Of a relay that is gone, too: what it told may still be in the pipe. Nothing is of one of an earlier run."""
         known = self._of(relay.relay)
-        known.seen(masks)
+        newest = max([mask.credential for mask in masks], default=-1)
+        known.seen(newest)
+        if known.is_to_come(newest):
+            self._await(relay, known, newest)
+        return known.values
+
+    def _await(self, relay: Follower, known: _Known, index: int) -> None:
         give_up = time.monotonic() + CREDENTIAL_SECONDS
-        while (index := known.to_come(masks)) >= 0:
+        while known.is_to_come(index):
             if self.drain():
                 give_up = time.monotonic() + CREDENTIAL_SECONDS
                 continue
@@ -102,7 +109,6 @@ class Pipe:
                 known.give_up(index)
                 break
             self.wait(POLL_SECONDS)
-        return known.values
 
     def _of(self, relay: str) -> _Known:
         known = self._relays.get(relay)

@@ -162,14 +162,15 @@ def unpack(data: bytes, offset: int = 0) -> Iterator[tuple[Entry, int]]:
 
     Ends before the first one that is not whole: it is being written, or a crash cut it.
     """
-    while len(data) - offset >= HEAD.size:
-        length, checksum = HEAD.unpack_from(data, offset)
-        start, end = offset + HEAD.size, offset + HEAD.size + length
+    start = offset + HEAD.size
+    while start <= len(data):
+        length, checksum = HEAD.unpack_from(data, start - HEAD.size)
+        end = start + length
         body = data[start:end]
         if not 0 < length <= LONGEST_ENTRY or len(body) < length or zlib.crc32(body) != checksum:
             return
-        offset = end
         entry = _decode(body)
         if not entry:
             return
-        yield entry, offset
+        yield entry, end
+        start = end + HEAD.size

@@ -171,11 +171,11 @@ class Follower:
     def _read_some(self) -> bool:
         before = self._offset
         for entry, end in _read_entries(self._fd, before):
-            self._add(entry, end - self._offset, self._reading)
-            self._offset = end
+            self._add(entry, before + end - self._offset)
+            self._offset = before + end
         return self._offset > before
 
-    def _add(self, entry: Entry, size: int, segment: int) -> None:
+    def _add(self, entry: Entry, size: int) -> None:
         frame = entry[0]
         if isinstance(frame, Segment):
             self._next, self.pid = frame.first, frame.pid
@@ -185,8 +185,9 @@ class Follower:
         self._next += 1
         if number < self._start.number and frame.call not in self._start.calls:
             return
-        self.latest_ns = max(self.latest_ns, frame.ns)
-        self._held.append(Read(self.latest_ns, self, number, segment, size, entry))
+        if frame.ns > self.latest_ns:
+            self.latest_ns = frame.ns
+        self._held.append(Read(self.latest_ns, self, number, self._reading, size, entry))
         self._held_bytes += size
 
 
@@ -235,7 +236,7 @@ class Spools:
 
 
 def _read_entries(fd: int, offset: int) -> list[tuple[Entry, int]]:
-    """Some entries from there on, each with the offset behind it; none if no whole one follows."""
+    """Some entries from there on, each with how far it ends behind `offset`; none if no whole one follows."""
     data = os.pread(fd, READ_BYTES, offset)
     if len(data) >= HEAD.size:
         length, _ = HEAD.unpack_from(data)
@@ -243,7 +244,7 @@ def _read_entries(fd: int, offset: int) -> list[tuple[Entry, int]]:
             data = os.pread(fd, HEAD.size + length, offset)
     found: list[tuple[Entry, int]] = []
     with suppress(msgspec.MsgspecError):  # whole, but not ours: it ends the segment as a torn one does
-        found.extend((entry, offset + end) for entry, end in unpack(data))
+        found.extend(unpack(data))
     return found
 
 
@@ -302,7 +303,7 @@ def _kept(path: Path, calls: frozenset[int], let_go: frozenset[int]) -> Iterator
         number = expected = offset = 0
         head: Segment | None = None
         while found := _read_entries(fd, offset):
-            for entry, end in found:
+            for entry, _ in found:
                 frame = entry[0]
                 if isinstance(frame, Segment):
                     head, number = frame, frame.first - 1
@@ -312,7 +313,7 @@ def _kept(path: Path, calls: frozenset[int], let_go: frozenset[int]) -> Iterator
                     yield b"".join(pack(*map(_without_data, entry) if frame.call in let_go else entry))
                     expected = number + 1
                 number += 1
-                offset = end
+            offset += found[-1][1]
     finally:
         os.close(fd)
 
