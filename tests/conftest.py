@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -16,6 +17,11 @@ from tests.clients import ROOT, Sandbox, find_ccusage, find_claude, find_codex, 
 # How long an example takes says more about the other tests beside it than about the product.
 settings.register_profile("side by side", settings(), deadline=None)
 settings.load_profile("side by side")
+
+# Whoever starts the tests in the background may have told them to ignore these. Every child would do so, too.
+for ignored in (signal.SIGINT, signal.SIGHUP):
+    if signal.getsignal(ignored) is signal.SIG_IGN:
+        signal.signal(ignored, signal.default_int_handler if ignored is signal.SIGINT else signal.SIG_DFL)
 
 
 def _package(name: str) -> object:
