@@ -59,6 +59,12 @@ def test_the_same_line_twice_counts_once() -> None:
     assert (inputs(session), len(session.turns)) == (["hi"], 1)
 
 
+def test_a_damaged_line_hides_no_good_one_with_its_id() -> None:
+    whole = assistant("a", ID, "one", output=9)
+    damaged = {name: value for name, value in whole.items() if name != "type"}
+    assert session_of(source_of([damaged, whole, whole])).usage.output_tokens == 9
+
+
 def test_ids_that_a_server_uses_again_are_several_turns() -> None:
     lines = [
         it

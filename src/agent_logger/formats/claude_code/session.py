@@ -103,6 +103,7 @@ class _Reading:
     def __init__(self, source: Source) -> None:
         self._source = source
         self._tree = Tree()
+        self._types: dict[str | None, type[SessionRecord]] = {}  # of lines, by their ids
         self._facts = Facts()
         self._titles = Titles()
         self._damages = _Damages()
@@ -138,8 +139,8 @@ class _Reading:
 
     def _record(self, record: AnyRecord) -> None:
         self._kinds[record.type] += 1
-        if not isinstance(record, SessionRecord) or record.uuid in self._tree.parents:
-            return  # a copy
+        if not isinstance(record, SessionRecord) or self._types.get(record.uuid) is type(record):
+            return  # a copy; a damaged line with the id of a good one is none
         now = self._now = time_of(record.timestamp)
         self._facts.see(record, now)
         take = TAKERS.get(type(record))
@@ -160,6 +161,7 @@ class _Reading:
         if exchange:
             self._exchanges[exchange - 1].see(now)
         if record.uuid:
+            self._types[record.uuid] = type(record)
             self._tree.add(record.uuid, record.parent_uuid, exchange)
 
     def _agent_of(self, record: SessionRecord) -> AgentLines | None:
