@@ -76,8 +76,8 @@ MUTANTS = [
     Mutant(
         "no credentials by exact value",
         "redact.py",
-        "for credential in self._credentials for span in credential.find(data)]",
-        "for credential in () for span in credential.find(data)]",
+        "for credential in self._credentials:",
+        "for credential in ():",
         "tests/test_redact.py::test_a_short_credential_of_letters_and_digits_is_removed_everywhere",
     ),
     Mutant(

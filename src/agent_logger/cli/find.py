@@ -65,7 +65,7 @@ def _by_id(home: Path, session: str, repo: Path | None) -> list[Path]:
 def _by_any_name(settings: config.Settings, session: str) -> list[Path]:
     with opened(settings) as catalog:
         summary = catalog.summary(one_called(catalog, session)) if catalog.called(session) else None
-    return list(summary.paths) if summary else []
+    return list(summary.paths) if summary and not summary.prompts_only else []
 
 
 def _told(session: str, path: Path) -> FoundFile:
