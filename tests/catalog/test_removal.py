@@ -102,6 +102,16 @@ def test_a_removal_that_was_cut_short_is_finished_by_the_next(home: Path, catalo
     assert set(tombstones(catalog.home)) == {"other", ONE}
 
 
+def test_what_is_written_later_under_the_name_of_what_was_removed_stays(home: Path, catalog: Catalog) -> None:
+    """As an agent of one's own does that goes on with its session."""
+    again = home / "logs" / "anthropic" / "other.jsonl"
+    catalog.remove("other")
+    write_log(again.parent, "other", [start("other"), *calls(2)])
+    before = again.read_bytes()
+    catalog.remove(ONE)
+    assert again.read_bytes() == before
+
+
 def test_others_that_shared_its_shard_are_found_again(catalog: Catalog) -> None:
     before = all_of(catalog, ["zebra"])
     assert before.hits

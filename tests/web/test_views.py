@@ -137,6 +137,7 @@ def test_who_has_nothing_yet_is_set_up(tmp_path: Path, browser: Browser) -> None
         watched.go("/")
         expect(watched.tab.locator(".setup")).to_contain_text("One minute")
         expect(watched.tab.locator(".agents tbody tr")).to_have_count(4)
+        expect(watched.tab.locator(".agents")).to_contain_text("agent-logger run -- claude")
         assert watched.axe() == []
         watched.tab.click("text=Record the demo")
         expect(watched.tab.locator(".recent")).to_contain_text("My tea timer rings too early", timeout=30_000)

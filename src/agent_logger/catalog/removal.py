@@ -3,7 +3,7 @@
 Files of agents are only ever read. They stay, and are not shown.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from agent_logger.catalog.found import Found
 from agent_logger.errors import StoreError
 from agent_logger.store import platform
 from agent_logger.store.archived import copies_of
-from agent_logger.store.facts import bury, tombstones
+from agent_logger.store.facts import Tombstone, bury, tombstones
 from agent_logger.store.parts import PartFile, part_of, parts_of
 from agent_logger.store.remove import remove_folder, remove_session
 
@@ -44,17 +44,22 @@ def remove_files(home: Path, session: str, ours: Sequence[OwnFiles]) -> None:
         if it.log and _is_owned(it.log):
             raise StoreError(f"{it.path} is being written to; stop the recording first")
     bury(home, session, [it.path for it in ours])
-    for it in ours:
-        _remove(it.path, it.log)
-    for path, log in _left_behind(home):
+    for stone in tombstones(home).values():
+        _dig(home, stone)
+
+
+def _dig(home: Path, stone: Tombstone) -> None:
+    """Delete what a tombstone names, and say that it is done: what has one of these names later is another's."""
+    logs = {Path(path): _log_of(home, Path(path)) for path in stone.paths}
+    if not logs or any(log and _is_owned(log) for log in logs.values()):
+        return
+    for path, log in logs.items():
         _remove(path, log)
+    bury(home, stone.session, [])
 
 
-def _left_behind(home: Path) -> Iterator[tuple[Path, PartFile | None]]:
-    for path in (Path(path) for stone in tombstones(home).values() for path in stone.paths):
-        log = None if home / "archive" in path.parents else part_of(path)
-        if path.exists() or (log and parts_of(log.folder, log.name)):
-            yield path, log
+def _log_of(home: Path, path: Path) -> PartFile | None:
+    return None if home / "archive" in path.parents else part_of(path)
 
 
 def _remove(path: Path, log: PartFile | None) -> None:

@@ -71,7 +71,7 @@ class Tombstone(msgspec.Struct, frozen=True, tag_field="type", tag="tombstone"):
     """A session that was removed. Whoever still tells of it, it does not come back."""
 
     session: str
-    paths: tuple[str, ...]  # of what was to be deleted
+    paths: tuple[str, ...]  # of what is to be deleted; none once it is
     ts: str
 
 

@@ -26,8 +26,10 @@ class Health:
 
 
 def look(home: Path) -> Health:
-    folders = [folder_usage(it) for it in log_folders(home)]
-    return Health(proxy_reports(home), folders, folder_usage(home) if home.is_dir() else None)
+    known = log_folders(home)
+    outermost = [it for it in known if not any(other in it.parents for other in [*known, home])]
+    usages = [folder_usage(it) for it in outermost]
+    return Health(proxy_reports(home), usages, folder_usage(home) if home.is_dir() else None)
 
 
 async def health(request: Request) -> Response:

@@ -14,7 +14,7 @@ from agent_logger.session import Cost, Usage
 from agent_logger.web import shown
 from agent_logger.web.charts import Point
 from agent_logger.web.filters import Wanted
-from agent_logger.web.setup import Setup, look_around
+from agent_logger.web.setup import Found, look_around
 from agent_logger.web.site import site_of
 
 RANGES = (7, 30, 90, 365)
@@ -44,7 +44,7 @@ class Home:
     total: Total  # of the days looked at
     models: list[Ranked]
     projects: list[Ranked]
-    setup: Setup | None  # for who has nothing yet
+    setup: list[Found] | None  # for who has nothing yet
 
     @property
     def since(self) -> str:
@@ -109,7 +109,7 @@ def _look(catalog: Catalog, today: date, days: int) -> Home:
         total=_sum(total for day, total in by_day.items() if day >= since.date()),
         models=_ranked(models, "model", since.date()),
         projects=_ranked(projects, "project", since.date()),
-        setup=None if recent else look_around(catalog.home),
+        setup=None if recent else look_around(),
     )
 
 

@@ -3,17 +3,16 @@
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
-from agent_logger.capture.proxy.state import running
 from agent_logger.store.claude_files import session_files
 from agent_logger.store.layout import agent_files, claude_roots
 
-PROGRAMS: Mapping[str, tuple[str, str]] = {  # by agent: its program, and how it is started through the proxy
-    "claude-code": ("claude", 'eval "$(agent-logger env)" && claude'),
-    "gemini-cli": ("gemini", 'eval "$(agent-logger env)" && gemini'),
-    "opencode": ("opencode", 'eval "$(agent-logger env)" && opencode'),
-    "codex": ("codex", "agent-logger env  # Codex has its base URL in a file: see docs/proxy.md"),
+PROGRAMS: Mapping[str, tuple[str, str]] = {  # by agent: its program, and how it is started with recording on
+    "claude-code": ("claude", "agent-logger run -- claude"),
+    "gemini-cli": ("gemini", "agent-logger run -- gemini"),
+    "opencode": ("opencode", "agent-logger run -- opencode"),
+    # In a terminal it has its URL in a file.
+    "codex": ("codex", 'agent-logger run -- codex exec --json "PROMPT"'),
 }
 
 
@@ -25,19 +24,13 @@ class Found:
     line: str
 
 
-@dataclass(frozen=True, slots=True)
-class Setup:
-    agents: list[Found]
-    port: int | None  # of a proxy that runs
-
-
-def look_around(home: Path) -> Setup:
-    proxies = running(home)
+def look_around() -> list[Found]:
+    """Those that are here first."""
     found = [
         Found(agent, shutil.which(program) is not None, _sessions(agent), line)
         for agent, (program, line) in PROGRAMS.items()
     ]
-    return Setup(sorted(found, key=lambda it: not it.is_installed), proxies[-1].port if proxies else None)
+    return sorted(found, key=lambda it: not it.is_installed)
 
 
 def _sessions(agent: str) -> int:

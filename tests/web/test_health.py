@@ -1,0 +1,17 @@
+"""What the page says of the disk."""
+
+from pathlib import Path
+
+from agent_logger.store.facts import know_folder
+from agent_logger.web.health import look
+
+
+def test_a_folder_within_another_is_counted_once(tmp_path: Path) -> None:
+    home, folder = tmp_path / "home", tmp_path / "sessions"
+    for inner in (home / "projects", folder / "logs" / "anthropic"):
+        inner.mkdir(parents=True)
+    for known in (folder, folder / "logs"):
+        know_folder(home, known)
+    found = look(home)
+    assert [it.path for it in found.folders] == [str(folder)]
+    assert found.home and found.home.path == str(home)
