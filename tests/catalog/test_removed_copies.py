@@ -9,6 +9,7 @@ from agent_logger import Catalog
 from agent_logger.store.archive import archive_path
 from agent_logger.store.archive_run import archive_all, seal_archive
 from agent_logger.store.archiving import Report
+from agent_logger.store.facts import bury
 from tests.store.test_archive import SQL, database
 
 SESSION, OTHER = "1f320356-a178-418e-a692-69ce6e1e657c", "2f320356-a178-418e-a692-69ce6e1e657c"
@@ -67,3 +68,11 @@ def test_a_database_of_many_sessions_stays_when_one_of_them_is_removed(home: Pat
         catalog.remove(first)
         assert kept(own) == {"opencode.db"}
         assert [it.id for it in catalog.sessions()] == others
+
+
+def test_a_removed_session_with_a_short_name_keeps_no_other_out_of_the_archive(home: Path) -> None:
+    own = home / ".agent-logger"
+    write(home, SESSION, LINE % (SESSION, "first"))
+    bury(own, "p", [])
+    archive_all(own)
+    assert kept(own) == {f"{SESSION}.jsonl"}

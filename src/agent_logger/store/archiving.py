@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agent_logger.errors import AgentLoggerError
+from agent_logger.formats.ids import UUID
 from agent_logger.store import foreign
 from agent_logger.store.archive import Folder, folder_of, prepare
 from agent_logger.store.facts import tombstones
@@ -59,7 +60,9 @@ class Report:
 
 def keep_files(home: Path, folder: Folder, found: Iterable[Parts], report: Report) -> None:
     """But for those of sessions that were removed."""
-    buried = tuple(tombstones(home))
+    buried = [
+        name for name in tombstones(home) if UUID.fullmatch(name)
+    ]  # any other may be a word in any path
     for parts in found:
         if any(name in part for name in buried for part in parts):
             continue
