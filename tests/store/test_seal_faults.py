@@ -159,6 +159,21 @@ def test_sealing_that_fails_leaves_the_part_as_it_was(
     assert wrong == []
 
 
+def test_a_sealer_that_died_in_its_last_step_is_followed_by_no_new_part(tmp_path: Path) -> None:
+    before, folder = tmp_path / "before", tmp_path / "logs"
+    _write_logs(before)
+    shutil.copytree(before, folder)
+    for _ in seal_due(folder, 0):
+        pass
+    newest = parts_of(folder, "log")[-1]
+    with SealedFile(newest.sealed_path) as sealed:
+        newest.path.write_bytes(sealed.read(0, sealed.length))
+    for live_file in before.glob("*.live"):  # nothing was synced yet, so it was kept
+        shutil.copy(live_file, folder)
+    assert _faults_after(folder, content(before)) == []
+    assert parts_of(folder, "log")[-1] == newest
+
+
 # ---------------------------------------------------------------- races
 
 

@@ -19,6 +19,7 @@ from agent_logger.store.journal import Journal
 from agent_logger.store.ownership import kind_of
 from agent_logger.store.parts import PartFile, live_files_of, parts_in
 from agent_logger.store.sealed import SealedFile, write_sealed
+from agent_logger.store.upkeep import UPKEEP
 
 log = logging.getLogger("agent_logger.store")
 
@@ -127,6 +128,8 @@ def _compare(held: platform.Held, sealed_path: Path) -> None:
 
 def _mend(part: PartFile) -> None:
     """Complete what a dead owner left half done in the newest part: once sealed, it has no owner any more."""
+    if part.is_sealed():
+        return  # its owner would begin another part
     try:
         held = platform.open_file(part.path)
     except FileNotFoundError:
@@ -139,3 +142,4 @@ def _mend(part: PartFile) -> None:
         journal = Journal(part.folder, part.name, kind)
         journal.open()
         journal.close()
+        UPKEEP.finish()  # its live file goes before it is sealed, not some time after

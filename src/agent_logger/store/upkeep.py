@@ -4,9 +4,11 @@ One thread syncs whatever was written, at most once a second, so that no caller 
 device. It also lets a journal that could not write try again.
 """
 
+import _thread
 import atexit
 import logging
 import os
+import queue
 import resource
 import threading
 import time
@@ -47,8 +49,9 @@ class Upkeep:
         self._open: dict[int, weakref.ref[Kept]] = {}  # least recently used first
         self._most_open = _most_open()
         self._working = threading.Lock()  # one round at a time, so that the last one waits for the thread's
-        self._wake = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._alone = threading.Lock()  # held by the thread
+        self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()  # not an Event: Ctrl-C can leave one locked
+        self._thread: int | None = None
 
     def register(self, journal: Kept) -> None:
         self._known.add(journal)
@@ -58,19 +61,17 @@ class Upkeep:
         with self._lock:
             if id(journal) in self._due and self._thread:
                 return
+            self._wake.put(None)  # first: Ctrl-C may come in between
             self._due[id(journal)] = journal
             if self._thread is None:
                 self._start_thread()
-        self._wake.set()
 
     def _start_thread(self) -> None:
-        thread = threading.Thread(target=self._run, name="agent-logger-upkeep", daemon=True)
+        """Not with `Thread.start`, which waits for the thread: Ctrl-C in there leaves it stuck."""
         try:
-            thread.start()
+            self._thread = _thread.start_new_thread(self._run, ())
         except RuntimeError as error:  # the system has no thread for us now; the next record tries again
             log.warning("cannot sync yet: %s", error)
-        else:
-            self._thread = thread
 
     def used(self, journal: Kept) -> None:
         """The journal has an open part. If there are too many, the one not used for longest is closed."""
@@ -102,11 +103,9 @@ class Upkeep:
         """Do all that is due, now."""
         with self._working:
             with self._lock:
-                journals, self._due = list(self._due.values()), {}
+                journals = list(self._due.values())
             for journal in journals:
-                if self._keep(journal):
-                    with self._lock:
-                        self._due[id(journal)] = journal
+                self._keep(journal)
 
     def at_exit(self) -> None:
         with self._lock:
@@ -115,21 +114,29 @@ class Upkeep:
             journal.last_chance()
         self.finish()
 
-    def _keep(self, journal: Kept) -> bool:
+    def _keep(self, journal: Kept) -> None:
+        self._due.pop(id(journal), None)  # before: what it writes meanwhile is due again
+        more = True
         try:
-            return journal.upkeep()
+            more = journal.upkeep()
         except Exception:  # the top of this thread: the other journals must still be synced
+            more = False
             log.exception("the upkeep of a journal failed")
-            return False
+        finally:  # Ctrl-C, too
+            if more:
+                self._due[id(journal)] = journal
 
     def _run(self) -> None:
+        if not self._alone.acquire(blocking=False):
+            return  # another was started before, and Ctrl-C kept us from noting it
         while True:
-            self._wake.wait()
-            self._wake.clear()
+            self._wake.get()
+            while not self._wake.empty():
+                self._wake.get()
             self.finish()
             time.sleep(SYNC_SECONDS)
             if self._due:
-                self._wake.set()
+                self._wake.put(None)
 
     def after_fork(self) -> None:
         self._begin()
