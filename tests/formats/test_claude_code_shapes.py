@@ -474,7 +474,9 @@ def test_a_beginning_that_is_written_behind_what_followed_is_the_beginning() -> 
 @given(
     st.lists(
         st.builds(
-            SessionRecord, uuid=st.sampled_from([None, *"abcde"]), parent_uuid=st.sampled_from([None, *"abcdex"])
+            SessionRecord,
+            uuid=st.sampled_from([None, *"abcde"]),
+            parent_uuid=st.sampled_from([None, *"abcdex"]),
         )
     )
 )
