@@ -56,6 +56,7 @@ _AGENTS = (  # how the user agent or the originator begins
     ("codex", "codex"),
     ("geminicli", "gemini-cli"),
     ("opencode/", "opencode"),
+    ("qwencode/", "qwen-code"),
     ("anthropic/python", "anthropic-python"),
     ("asyncanthropic/python", "anthropic-python"),
     ("openai/python", "openai-python"),

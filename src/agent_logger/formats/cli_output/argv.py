@@ -49,6 +49,13 @@ AGENTS: Mapping[str, Agent] = {
         prompt_after=("-p", "--prompt"),
         go_on=("-r", "--resume"),
     ),
+    "qwen": Agent(
+        "qwen-code",
+        headless=("-p", "--prompt"),
+        prompt_after=("-p", "--prompt"),
+        resume=("-r", "--resume"),
+        go_on=("-c", "--continue"),
+    ),
     "opencode": Agent(
         "opencode",
         headless=("run",),

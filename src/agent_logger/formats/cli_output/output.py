@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Raw
 
 from agent_logger.formats import sdk_messages
-from agent_logger.formats.cli_output import codex, gemini, opencode
+from agent_logger.formats.cli_output import codex, gemini, opencode, qwen
 from agent_logger.formats.sdk_messages import STDERR, UNKNOWN, SdkMessage
 from agent_logger.wire import jsonl
 from agent_logger.wire.jsonl import Entry
@@ -44,6 +44,7 @@ READERS: Mapping[str, type[Reader]] = {
     "codex": codex.Lines,
     "gemini-cli": gemini.Lines,
     "opencode": opencode.Lines,
+    "qwen-code": qwen.Lines,
 }
 
 
