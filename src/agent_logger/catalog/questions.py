@@ -5,6 +5,7 @@ import sqlite3
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from os.path import commonprefix
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -237,6 +238,25 @@ _BEGINS = """
     ?1 <> '' AND (substr(id, 1, length(?1)) = ?1
         OR id IN (SELECT session FROM sources WHERE substr(name, 1, length(?1)) = ?1))
 """
+
+
+def beginnings(database: sqlite3.Connection, ids: Iterable[str], least: int) -> dict[str, str]:
+    """Of each id as much as no other begins with, and no less than `least` characters.
+
+    Codex and opencode make ids of the time: sessions of one minute have the first eight characters in common.
+    """
+    found = {}
+    for name in ids:
+        told = storable(name)
+        beside = database.execute(
+            """
+            SELECT (SELECT max(id) FROM sessions WHERE id < ?1), (SELECT min(id) FROM sessions WHERE id > ?1)
+            """,
+            (told,),
+        ).fetchone()
+        alike = max(len(commonprefix([told, it])) for it in (*beside, "") if it is not None)
+        found[name] = name[: max(least, alike + 1)]
+    return found
 
 
 # ---------------------------------------------------------------- their sources
