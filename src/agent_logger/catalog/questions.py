@@ -5,7 +5,6 @@ import sqlite3
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from os.path import commonprefix
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -254,9 +253,14 @@ def beginnings(database: sqlite3.Connection, ids: Iterable[str], least: int) -> 
             """,
             (told,),
         ).fetchone()
-        alike = max(len(commonprefix([told, it])) for it in (*beside, "") if it is not None)
-        found[name] = name[: max(least, alike + 1)]
+        found[name] = name[: max(least, *(1 + _alike(told, it) for it in beside if it is not None), 0)]
     return found
+
+
+def _alike(one: str, other: str) -> int:
+    """How many characters both begin with."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (mine, yours) in pairs if mine != yours), min(len(one), len(other)))
 
 
 # ---------------------------------------------------------------- their sources

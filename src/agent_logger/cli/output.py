@@ -203,7 +203,8 @@ def short_id(session: str) -> str:
 def day_and_time(at: datetime) -> str:
     """In eleven columns: a day of this year with the time, of another one with the year."""
     local = at.astimezone()
-    return f"{local:%m-%d %H:%M}" if local.year == datetime.now().year else f"{local:%Y-%m-%d}"
+    this_year = datetime.now().astimezone().year
+    return f"{local:%m-%d %H:%M}" if local.year == this_year else f"{local:%Y-%m-%d}"
 
 
 def cut(text: str, room: int) -> str:

@@ -87,11 +87,11 @@ def command(
     """
     logging.getLogger("agent_logger").addHandler(_Notes())
     behind: Sequence[str] | None = ctx.meta.get(BEHIND)
-    if behind is None and prompt is None:
+    if not behind and prompt is None:
         ctx.fail("say what to run: a prompt, or a command behind --")
     if behind is None:
         return _run_prompt(settings, prompt or "", as_json=as_json, timeout=timeout, **options)
-    if not behind or prompt is not None:
+    if prompt is not None:
         ctx.fail("a command behind --, or a prompt: one of the two")
     if given := [name for name, value in options.items() if value]:
         ctx.fail(f"--{given[0].strip('_').replace('_', '-')} is for a prompt; tell it the command behind --")
