@@ -195,9 +195,19 @@ def width(text: str) -> int:
 _LOG_NAME = re.compile(r"\d{8}[-_]\d{6}[-_]")  # its beginning is a date, and tells nothing
 
 
+_TIMED = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}(?=-7)|ses_[0-9a-f]{12}")  # ids that begin with the millisecond
+
+
+def is_log_name(session: str) -> bool:
+    return bool(_LOG_NAME.match(session))
+
+
 def short_id(session: str) -> str:
-    """Of a client's id the beginning; the name of a log as it is."""
-    return session if _LOG_NAME.match(session) else session[:8]
+    """Where it is not known which others there are: of a client's id the beginning; the name of a log as it is."""
+    if is_log_name(session):
+        return session
+    timed = _TIMED.match(session)
+    return timed[0] if timed else session[:8]
 
 
 def day_and_time(at: datetime) -> str:

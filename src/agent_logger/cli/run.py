@@ -251,7 +251,9 @@ def _tell(recording: "Recording", exited: "Exit", *, as_json: bool, timed_out: b
 def _summary(found: RunMetadata, failure: Failure | None) -> str:
     from agent_logger.export.figures import counted, dollars, seconds_text
 
-    parts = [f"session {found.session_id[:8]}" if found.session_id else f"recorded in {found.log}"]
+    parts = [
+        f"session {output.short_id(found.session_id)}" if found.session_id else f"recorded in {found.log}"
+    ]
     if found.turns is not None:
         parts.append(counted(found.turns, "turn"))
     if found.tokens:
