@@ -50,6 +50,16 @@ def note(text: str) -> None:
     click.echo(printable(text, lines=True), err=True)
 
 
+def is_agreed(question: str, *, yes: bool) -> bool:
+    """Whether to go on: it was said before (`--yes`), or somebody says so now."""
+    try:
+        return yes or click.confirm(question, err=True)
+    except click.Abort:
+        if sys.stdin is None or not sys.stdin.isatty():
+            raise click.UsageError("nobody can be asked here; --yes goes ahead without") from None
+        raise
+
+
 def json(value: object) -> None:
     """Print whatever msgspec can encode, indented.
 
