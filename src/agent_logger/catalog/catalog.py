@@ -233,8 +233,8 @@ class Catalog:
     def usage(
         self, by: "By" = "day", wanted: Filter | None = None, *, zone: tzinfo | None = None
     ) -> "dict[str | None, Total]":
-        """By day (`2026-11-15`), ISO week (`2026-W46`), month, session, model, project, agent or tool; sorted, and what
-        is of none last, under `None`. Days are those of `zone`, or of this machine.
+        """By day (`2026-11-15`), ISO week (`2026-W46`) or month, in their order; by session, model, project, agent or
+        tool, the dearest first. What is of none is last, under `None`. Days are those of `zone`, or of this machine.
 
         By tool, what a response cost is shared out among the tools that it called.
         """
