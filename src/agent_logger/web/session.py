@@ -61,7 +61,8 @@ async def session(request: Request) -> Response:
 
 
 async def head(request: Request) -> Response:
-    return await _drawn(request, await book_of(request), "_session_head.html")
+    book = await book_of(request)
+    return await _drawn(request, book, "_session_head.html", path=session_url(book.summary.id))
 
 
 async def rest(request: Request) -> Response:
@@ -142,11 +143,16 @@ class Drawing:
     def parts(self, numbered: NumberedTurn) -> Iterator[tuple[str, Part, int]]:
         """What each is, and which of the turn's tool calls."""
         tools = 0
-        for part in numbered.parts():
-            yield KINDS[type(part)], part, tools
+        for kind, part in self.kinds(numbered):
+            yield kind, part, tools
             tools += isinstance(part, Used)
 
-    def prose(self, text: str) -> Markup:
+    @staticmethod
+    def kinds(numbered: NumberedTurn) -> Iterator[tuple[str, Part]]:
+        return ((KINDS[type(part)], part) for part in numbered.parts())
+
+    @staticmethod
+    def prose(text: str) -> Markup:
         return html_of(Prose(text))
 
     def is_open(self, used: Used) -> bool:
