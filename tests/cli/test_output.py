@@ -237,3 +237,16 @@ def test_a_pipe_gets_no_bar(capsys: pytest.CaptureFixture[str], monkeypatch: pyt
     with output.progress("reading", 100) as advance:
         advance(40)
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("session", "short"),
+    [
+        ("7b320356-6966-4682-abc3-e62e1560a136", "7b320356"),
+        ("01a1df80-6d47-7f40-8abe-e75c554681fc", "01a1df80-6d47"),
+        ("ses_e2090a1b2c3dffeXYZ", "ses_e2090a1b2c3d"),
+        ("20261115-080000-abcd", "20261115-080000-abcd"),
+    ],
+)
+def test_an_id_is_shortened_to_what_tells_it_from_others(session: str, short: str) -> None:
+    assert output.short_id(session) == short

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from agent_logger.session import Session
 
 FRESH_SECONDS = 1.0
+SHORT_ID = 8  # characters, where they are enough
 DETAILS_AT_ONCE = 8  # sessions
 INDEX_SECONDS = 1.0  # that a search spends on what is not in the index yet
 
@@ -164,6 +165,10 @@ class Catalog:
         one last called so; else all whose id or name begins so."""
         name = session_labelled(self.home, wanted) or wanted
         return self._asked(lambda database: questions.called(database, name))
+
+    def short_ids(self, session_ids: Iterable[str]) -> dict[str, str]:
+        """Of each the beginning that it can be called by: eight characters, or as many as tell it from all others."""
+        return self._asked(lambda database: questions.beginnings(database, session_ids, SHORT_ID))
 
     def session(self, session_id: str) -> "Session | None":
         """From all its witnesses. By the client's id, the name of a log, or a beginning that no other has."""

@@ -8,6 +8,7 @@ import msgspec
 
 from agent_logger import config
 from agent_logger.cli import output
+from agent_logger.cli.named import short_ids
 from agent_logger.cli.scanning import NOTHING_YET, bar, opened
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def command(settings: config.Settings, words: tuple[str, ...], limit: int, as_js
         if as_json:
             output.json([_told(it) for it in hits])
         else:
-            _print(hits)
+            _print(hits, short_ids(catalog, {it.session for it in hits}))
             if not hits:
                 output.note("Nothing found." if catalog.count() else NOTHING_YET)
         if not whole:
@@ -84,7 +85,7 @@ def _told(it: "Hit") -> HitRow:
     )
 
 
-def _print(hits: "Sequence[Hit]") -> None:
+def _print(hits: "Sequence[Hit]", ids: dict[str, str]) -> None:
     for hit in hits:
         when = f"{hit.at.astimezone():%Y-%m-%d %H:%M}" if hit.at else "-"
         title = " ".join((hit.title or "").split())
@@ -92,4 +93,4 @@ def _print(hits: "Sequence[Hit]") -> None:
         output.echo(output.cut(output.printable(head), output.columns()))
         output.echo_marked("  " + hit.snippet, ((low + 2, high + 2) for low, high in hit.marks))
         turn = "" if hit.turn is None else f" --turn {hit.turn}"
-        output.echo(f"  agent-logger show {output.short_id(hit.session)}{turn}")
+        output.echo(f"  agent-logger show {ids[hit.session]}{turn}")
