@@ -85,6 +85,12 @@ def test_what_is_found_says_which_turn_to_open(world: Path) -> None:
     assert "Nothing found" in run(world, "search", "nothing-like-it").stderr
 
 
+def test_a_field_without_a_value_is_wrong_usage(world: Path) -> None:
+    done = run(world, "search", "zebra", "tool:", code=2)
+    assert "tool: lacks what it should be, as in tool:Bash" in done.stderr
+    assert "zebra" in run(world, "search", '"the zebra').stdout
+
+
 def test_what_is_removed_is_named_and_gone(world: Path) -> None:
     log = world / "logs" / "anthropic" / "20261115-080000-abcd.jsonl"
     assert str(log) in run(world, "rm", "20261115-080000-abcd", "--dry-run").stdout
