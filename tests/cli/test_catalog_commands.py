@@ -105,6 +105,12 @@ def test_ids_that_begin_alike_are_told_as_far_as_each_can_be_called_by(home: Pat
         assert run(home, "tree", name).stdout.startswith(f"{name} *")
 
 
+def test_a_field_without_a_value_is_wrong_usage(world: Path) -> None:
+    done = run(world, "search", "zebra", "tool:", code=2)
+    assert "tool: lacks what it should be, as in tool:Bash" in done.stderr
+    assert "zebra" in run(world, "search", '"the zebra').stdout
+
+
 def test_what_is_removed_is_named_and_gone(world: Path) -> None:
     log = world / "logs" / "anthropic" / "20261115-080000-abcd.jsonl"
     assert str(log) in run(world, "rm", "20261115-080000-abcd", "--dry-run").stdout

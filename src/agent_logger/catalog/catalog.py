@@ -252,12 +252,15 @@ class Catalog:
     def search(self, words: str, *, limit: int = 20) -> Sequence[Hit]:
         """The best first. Words, `"phrases"`, `begin*`, `tool:Bash`, `file:login.py`, `is:error`, `project:`, `agent:`.
 
-        What the index does not cover yet is not found: `coverage` tells how much it does.
+        What the index does not cover yet is not found: `coverage` tells how much it does. Raises `ValueError` if a
+        field such as `tool:` is not said to be anything.
         """
+        from agent_logger.catalog.query import read
         from agent_logger.catalog.search import search
 
+        asked = read(words)
         self.index(seconds=INDEX_SECONDS)
-        return self._with_texts(lambda database, texts: search(database, texts, words, limit))
+        return self._with_texts(lambda database, texts: search(database, texts, asked, limit))
 
     # ------------------------------------------------------------ removing
 

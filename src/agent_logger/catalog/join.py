@@ -35,7 +35,7 @@ def _ranked(sessions: Iterable[Session]) -> list[Session]:
             different.append(session)
     if not different:
         raise ValueError("no session to join")
-    return sorted(different, key=_rank)
+    return sorted(different, key=_rank) if len(different) > 1 else different
 
 
 @dataclass(frozen=True)
