@@ -343,7 +343,10 @@ class Redactor:
         return bool(spans) and bool(_merged(data, spans))
 
     def redact_text(self, text: str, place: str) -> Redacted[str]:
-        redacted = self.redact(text.encode("utf-8", "surrogatepass"), place)
+        data = text.encode("utf-8", "surrogatepass")
+        redacted = self.redact(data, place)
+        if redacted.data is data:
+            return Redacted(text)
         return Redacted(redacted.data.decode("utf-8", "surrogatepass"), redacted.redactions)
 
     def redact_chunks(self, chunks: Sequence[bytes], place: str) -> Redacted[list[bytes]]:

@@ -88,11 +88,11 @@ def command(
     """
     logging.getLogger("agent_logger").addHandler(_Notes())
     behind: Sequence[str] | None = ctx.meta.get(BEHIND)
-    if behind is None and prompt is None:
+    if not behind and prompt is None:
         ctx.fail("say what to run: a prompt, or a command behind --")
     if behind is None:
         return _run_prompt(settings, prompt or "", as_json=as_json, timeout=timeout, **options)
-    if not behind or prompt is not None:
+    if prompt is not None:
         ctx.fail("a command behind --, or a prompt: one of the two")
     if given := [name for name, value in options.items() if value]:
         ctx.fail(f"--{given[0].strip('_').replace('_', '-')} is for a prompt; tell it the command behind --")
@@ -252,7 +252,9 @@ def _tell(recording: "Recording", exited: "Exit", *, as_json: bool, timed_out: b
 def _summary(found: RunMetadata, failure: Failure | None) -> str:
     from agent_logger.export.figures import counted, dollars, seconds_text
 
-    parts = [f"session {found.session_id[:8]}" if found.session_id else f"recorded in {found.log}"]
+    parts = [
+        f"session {output.short_id(found.session_id)}" if found.session_id else f"recorded in {found.log}"
+    ]
     if found.turns is not None:
         parts.append(counted(found.turns, "turn"))
     if found.tokens:
