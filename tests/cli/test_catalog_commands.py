@@ -32,8 +32,8 @@ def world(home: Path) -> Path:
     return home
 
 
-def run(home: Path, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "COLUMNS": "80", "TZ": "UTC"}
+def run(home: Path, *arguments: str, code: int = 0, zone: str = "UTC") -> subprocess.CompletedProcess[str]:
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "COLUMNS": "80", "TZ": zone}
     line = [sys.executable, "-m", "agent_logger", *arguments]
     done = subprocess.run(line, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stderr
@@ -53,6 +53,18 @@ def test_a_session_of_another_year_says_which(home: Path) -> None:
     claude_file(home, ONE, [{**user(1, "Long ago", ONE), "timestamp": "2019-03-04T05:06:07.000Z"}])
     assert run(home, "ls").stdout.splitlines()[1].startswith("2019-03-04")
     assert "  2019-03-04  " in run(home, "tree", ONE).stdout
+
+
+@pytest.mark.parametrize(
+    "time", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999Z", "9999-12-31T23:59:59-14:00"]
+)
+@pytest.mark.parametrize("zone", ["XXX-14", "XXX12"])  # east and west of everybody
+def test_a_time_that_is_none_in_this_zone_is_no_time(home: Path, time: str, zone: str) -> None:
+    claude_file(
+        home, ONE, [{**it, "timestamp": time} for it in (user(1, "zebra", ONE), assistant(2, "runs", ONE))]
+    )
+    for line in (["ls"], ["show", ONE], ["tree", ONE], ["export", ONE, "--to", "md"], ["search", "zebra"]):
+        assert "zebra" in run(home, *line, zone=zone).stdout
 
 
 @pytest.mark.parametrize(

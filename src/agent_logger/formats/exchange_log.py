@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from agent_logger import session
 from agent_logger.formats.claude_code.records import MessageUsage
+from agent_logger.formats.objects import in_utc
 from agent_logger.prices import priced
 from agent_logger.records import AnyRecord, Exchange, LiveMessage, LiveStart, Message, SessionStart
 from agent_logger.session import AGENT, MAIN, Block, BlockKind, Session, SubAgent, Turn, Witness
@@ -181,6 +182,6 @@ def _value(raw: msgspec.Raw | msgspec.UnsetType) -> Any:
 
 def time_of(ts: str | None) -> datetime | None:
     try:
-        return datetime.fromisoformat(ts) if ts else None
+        return in_utc(datetime.fromisoformat(ts)) if ts else None
     except ValueError:
         return None
