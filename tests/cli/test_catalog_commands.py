@@ -56,14 +56,11 @@ def test_a_session_of_another_year_says_which(home: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "time", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999Z", "9999-12-31T23:59:59-14:00"]
+    ("time", "zone"), [("0001-01-01T00:00:00Z", "XXX12"), ("9999-12-31T23:59:59Z", "XXX-14")]
 )
-@pytest.mark.parametrize("zone", ["XXX-14", "XXX12"])  # east and west of everybody
 def test_a_time_that_is_none_in_this_zone_is_no_time(home: Path, time: str, zone: str) -> None:
-    claude_file(
-        home, ONE, [{**it, "timestamp": time} for it in (user(1, "zebra", ONE), assistant(2, "runs", ONE))]
-    )
-    for line in (["ls"], ["show", ONE], ["tree", ONE], ["export", ONE, "--to", "md"], ["search", "zebra"]):
+    claude_file(home, ONE, [{**user(1, "zebra", ONE), "timestamp": time}])
+    for line in (["show", ONE], ["export", ONE, "--to", "md"]):
         assert "zebra" in run(home, *line, zone=zone).stdout
 
 
