@@ -193,19 +193,21 @@ def width(text: str) -> int:
     return cell_len(text)
 
 
-_LOG_NAME = re.compile(r"\d{8}[-_]\d{6}[-_]")  # its beginning is a date, and tells nothing
+_LOG_NAME = re.compile(r"(\d{8}[-_]\d{6})[-_]")  # less of it tells nothing
 
 
 _TIMED = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}(?=-7)|ses_[0-9a-f]{12}")  # ids that begin with the millisecond
 
 
-def is_log_name(session: str) -> bool:
-    return bool(_LOG_NAME.match(session))
+def date_of_log(session: str) -> str:
+    """What the name of a log begins with; nothing, if it is an id."""
+    found = _LOG_NAME.match(session)
+    return found[1] if found else ""
 
 
 def short_id(session: str) -> str:
     """Where it is not known which others there are: of a client's id the beginning; the name of a log as it is."""
-    if is_log_name(session):
+    if date_of_log(session):
         return session
     timed = _TIMED.match(session)
     return timed[0] if timed else session[:8]
