@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from agent_logger.catalog.database import hashed
 from agent_logger.errors import SourceError
 from agent_logger.formats.ids import UUID
 from agent_logger.store import foreign
@@ -50,11 +51,36 @@ class Found(NamedTuple):
 
 
 class Remembered:
-    """What files told that need not be opened again: by path and stamp, as JSON."""
+    """What need not be looked at again: what files told, by path and stamp, as JSON; and folders that look as they did
+    when all in them was taken in, whose sessions are passed over."""
 
-    def __init__(self, known: dict[str, tuple[str, str]] | None = None) -> None:
+    def __init__(
+        self, known: dict[str, tuple[str, str]] | None = None, looks: dict[str, str] | None = None
+    ) -> None:
         self._known = known or {}
+        self._looks = looks or {}
         self.new: dict[str, tuple[str, str]] = {}
+        self.looks: dict[str, str] = {}  # of folders, as they are now
+        self._passed_over: list[tuple[str | None, Iterable[str]]] = []
+
+    def is_as_it_was(
+        self, folder: str, stamps: Iterable[str], agent: str | None, names: Iterable[str]
+    ) -> bool:
+        """Whether its sessions, with these names and stamps, can be passed over."""
+        self.looks[folder] = str(hashed("/".join([*names, *stamps])))
+        if self._looks.get(folder) != self.looks[folder]:
+            return False
+        self._passed_over.append((agent, names))
+        return True
+
+    @property
+    def passed_over(self) -> set[tuple[str | None, str]]:
+        """Agents and names of sessions."""
+        return {(agent, name) for agent, names in self._passed_over for name in names}
+
+    @property
+    def unchanged(self) -> list[str]:
+        return [folder for folder, look in self.looks.items() if self._looks.get(folder) == look]
 
     def told(self, path: str, stamp: str, read: Callable[[], Any]) -> Any:
         known = self._known.get(path)
@@ -67,10 +93,10 @@ class Remembered:
 
 def found(home: Path, remembered: Remembered) -> Iterator[Found]:
     for folder in log_folders(home):
-        yield from own_logs(folder)
+        yield from own_logs(folder, remembered)
     of_agents = list(agent_sessions(remembered))
     whole = [it for it in of_agents if not it.prompts_only]
-    archived = list(_archived_sessions(home, [(it.agent, it.name) for it in whole]))
+    archived = list(_archived_sessions(home, [(it.agent, it.name) for it in whole], remembered))
     yield from whole
     yield from archived
     known = {(it.agent, it.name) for it in archived}
@@ -83,9 +109,9 @@ def agent_sessions(remembered: Remembered) -> Iterator[Found]:
     for it in _files_of_agents(remembered):
         there.add((it.agent, it.name))
         yield it
-    for it in _histories(remembered):
-        if (it.agent, it.name) not in there:
-            yield it
+    typed = list(_histories(remembered))
+    there |= remembered.passed_over if typed else set()
+    yield from (it for it in typed if (it.agent, it.name) not in there)
 
 
 def _files_of_agents(remembered: Remembered) -> Iterator[Found]:
@@ -138,20 +164,20 @@ def log_folders(home: Path) -> list[Path]:
     return [folder for folder in [*known_folders(home), kept] if folder.is_dir()]
 
 
-def own_logs(folder: Path) -> Iterator[Found]:
+def own_logs(folder: Path, remembered: Remembered) -> Iterator[Found]:
     """The logs of a folder: exchange logs in itself, wire logs in a folder for each provider."""
     entries = _entries(str(folder))
-    yield from _logs(str(folder), entries)
+    yield from _logs(str(folder), entries, remembered)
     for entry in entries:
         if (
             entry.is_dir(follow_symlinks=False)
             and entry.name[0] != "."
             and not entry.name.endswith(".bodies")
         ):
-            yield from _logs(entry.path, _entries(entry.path))
+            yield from _logs(entry.path, _entries(entry.path), remembered)
 
 
-def _logs(folder: str, entries: Iterable[os.DirEntry[str]]) -> Iterator[Found]:
+def _logs(folder: str, entries: Iterable[os.DirEntry[str]], remembered: Remembered) -> Iterator[Found]:
     logs: dict[str, _Files] = {}
     for entry in sorted(entries, key=lambda it: it.name):
         part = part_of(Path(entry.name))
@@ -159,6 +185,8 @@ def _logs(folder: str, entries: Iterable[os.DirEntry[str]]) -> Iterator[Found]:
             files = logs.get(part.name) or _Files()
             if files.add(entry):
                 logs[part.name] = files
+    if remembered.is_as_it_was(folder, [it.stamp for it in logs.values()], None, logs):
+        return
     for name, files in logs.items():
         path = f"{folder}/{name}.jsonl"
         yield Found(path, None, path, name, files.modified, files.size, files.stamp)
@@ -167,7 +195,7 @@ def _logs(folder: str, entries: Iterable[os.DirEntry[str]]) -> Iterator[Found]:
 def own_log(path: Path) -> Found | None:
     """The log that a file of it names."""
     part = part_of(path.absolute())
-    logs = _logs(str(part.folder), _entries(str(part.folder))) if part else ()
+    logs = _logs(str(part.folder), _entries(str(part.folder)), Remembered()) if part else ()
     return next((it for it in logs if part and it.name == part.name), None)
 
 
@@ -175,15 +203,15 @@ def own_log(path: Path) -> Found | None:
 
 
 def _claude_sessions(root: str, remembered: Remembered) -> Iterator[Found]:
-    yield from _claude_folder(_entries(f"{root}/sessions"), remembered)
+    yield from _claude_folder(f"{root}/sessions", _entries(f"{root}/sessions"), remembered)
     projects = _entries(f"{root}/projects")
-    yield from _claude_folder(projects, remembered)
+    yield from _claude_folder(f"{root}/projects", projects, remembered)
     for project in projects:
         if project.is_dir(follow_symlinks=False):
-            yield from _claude_folder(_entries(project.path), remembered)
+            yield from _claude_folder(project.path, _entries(project.path), remembered)
 
 
-def _claude_folder(entries: list[os.DirEntry[str]], remembered: Remembered) -> Iterator[Found]:
+def _claude_folder(folder: str, entries: list[os.DirEntry[str]], remembered: Remembered) -> Iterator[Found]:
     mains: dict[str, os.DirEntry[str]] = {}
     folders: dict[str, str] = {}
     loose: list[os.DirEntry[str]] = []
@@ -199,30 +227,45 @@ def _claude_folder(entries: list[os.DirEntry[str]], remembered: Remembered) -> I
     if "subagents" in folders and mains:
         loose += [it for it in _entries(folders["subagents"]) if _AGENT.fullmatch(it.name)]
     owned = _owned(loose, remembered) if mains and loose else {}
+    with_agents: dict[str, Found] = {}
+    alone: dict[str, tuple[str, os.stat_result]] = {}
     for name, entry in mains.items():
         if name in folders or name in owned:
-            yield from _with_agents(name, entry, folders.get(name), owned.get(name, ()))
-            continue
-        try:
-            it = entry.stat(follow_symlinks=False)
-        except OSError:  # it has just been removed
-            continue
-        if S_ISREG(it.st_mode):
-            stamp = f"{it.st_ino}:{it.st_size}:{it.st_mtime_ns};"
-            yield Found(entry.path, _CLAUDE, entry.path, name, it.st_mtime, it.st_size, stamp, ())
+            if found := _with_agents(name, entry, folders.get(name), owned.get(name, ())):
+                with_agents[name] = found
+        elif stamped := _stamped(entry):
+            alone[name] = stamped
+    stamps = [*(it.stamp for it in with_agents.values()), *(stamp for stamp, _ in alone.values())]
+    if remembered.is_as_it_was(folder, stamps, _CLAUDE, [*with_agents, *alone]):
+        return
+    yield from with_agents.values()
+    for name, (stamp, it) in alone.items():
+        path = f"{folder}/{name}.jsonl"
+        yield Found(path, _CLAUDE, path, name, it.st_mtime, it.st_size, stamp, ())
+
+
+def _stamped(entry: os.DirEntry[str]) -> tuple[str, os.stat_result] | None:
+    """Of a file alone, as most sessions are: ten thousand of them are to be looked at in no time."""
+    try:
+        it = entry.stat(follow_symlinks=False)
+    except OSError:  # it has just been removed
+        return None
+    return (f"{it.st_ino}:{it.st_size}:{it.st_mtime_ns};", it) if S_ISREG(it.st_mode) else None
 
 
 def _with_agents(
     name: str, entry: os.DirEntry[str], folder: str | None, owned: Iterable[os.DirEntry[str]]
-) -> Iterator[Found]:
+) -> Found | None:
     files, others = _Files(), []
     if not files.add(entry):
-        return
+        return None
     for agent in (*(_agents_below(folder) if folder else ()), *owned):
         if files.add(agent):
             others.append(agent.path)
             files.stamp += agent.name
-    yield Found(entry.path, _CLAUDE, entry.path, name, files.modified, files.size, files.stamp, tuple(others))
+    return Found(
+        entry.path, _CLAUDE, entry.path, name, files.modified, files.size, files.stamp, tuple(others)
+    )
 
 
 def _agents_below(folder: str) -> list[os.DirEntry[str]]:
@@ -354,13 +397,15 @@ def _opencode_stamps(path: Path) -> list[tuple[str, float, int, str]]:
         return []
 
 
-def _archived_sessions(home: Path, present: Iterable[tuple[str | None, str]]) -> Iterator[Found]:
+def _archived_sessions(
+    home: Path, present: Iterable[tuple[str | None, str]], remembered: Remembered
+) -> Iterator[Found]:
     """What we have kept of agents, and they have no more."""
     if not (home / "archive").is_dir():
         return
     from agent_logger.store.archived import gone
 
-    for it in gone(home, present):
+    for it in gone(home, remembered.passed_over.union(present)):
         files = _Files()
         if stat := _stat(str(it.copy.path)):
             files.add_stat(stat, "")
