@@ -7,7 +7,6 @@ stand only inside a file, as whose sub-agent it is of, are read once and remembe
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from stat import S_ISREG
@@ -130,13 +129,11 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
         return []
 
 
-@dataclass(slots=True)
 class _Files:
     """The files of one session, while they are found."""
 
-    size: int = 0
-    modified: float = 0.0
-    stamp: str = ""
+    def __init__(self) -> None:
+        self.size, self.modified, self.stamp = 0, 0.0, ""
 
     def add(self, entry: os.DirEntry[str]) -> bool:
         try:

@@ -5,7 +5,6 @@ What is unchanged by its stamp is not opened; what has grown is read on where it
 
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,8 +19,7 @@ REMOVED = "removed"  # the damage of a log whose session was
 Progress = Callable[[int, int], None]  # bytes that are done, and all there are to do
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refreshed:
+class Refreshed(NamedTuple):
     """What a refresh found, and what it took."""
 
     sources: int  # that there are
