@@ -181,6 +181,8 @@ CREATE TABLE folders (            -- all that is in them is in sources, as long 
     path TEXT PRIMARY KEY,
     look TEXT NOT NULL            -- a hash of the stamps of what is in it
 ) WITHOUT ROWID;
+
+CREATE INDEX sessions_behind ON sessions (size) WHERE detailed IS NOT stamp;
 """
 
 _TEXTS = """

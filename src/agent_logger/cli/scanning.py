@@ -1,5 +1,6 @@
 """The catalog as commands use it: a bar while it is made, and a word when it cannot be kept."""
 
+import gc
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
@@ -20,9 +21,13 @@ WORTH_A_PROCESS = (
 )
 
 
+YOUNG_OBJECTS = 20_000  # that are made before somebody looks for garbage: a list of many sessions is made of more than 700
+
+
 @contextmanager
 def opened(settings: config.Settings) -> "Iterator[Catalog]":
     """Up to date."""
+    gc.set_threshold(YOUNG_OBJECTS)
     from agent_logger.catalog.catalog import Catalog
 
     with Catalog.open(settings.home) as catalog:
