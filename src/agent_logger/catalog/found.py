@@ -61,6 +61,9 @@ class Remembered:
         self.new: dict[str, tuple[str, str]] = {}
         self.looks: dict[str, str] = {}  # of folders, as they are now
         self._passed_over: list[tuple[str | None, Iterable[str]]] = []
+        self.unsealed_since = float(
+            "inf"
+        )  # when a part that is not sealed was last written to, at the earliest
 
     def is_as_it_was(
         self, folder: str, stamps: Iterable[str], agent: str | None, names: Iterable[str]
@@ -91,8 +94,8 @@ class Remembered:
 
 
 def found(home: Path, remembered: Remembered) -> Iterator[Found]:
-    for folder in log_folders(home):
-        yield from own_logs(folder, remembered)
+    for folder in folders_of_logs(home):
+        yield from _logs(str(folder), _entries(str(folder)), remembered)
     of_agents = list(agent_sessions(remembered))
     whole = [it for it in of_agents if not it.prompts_only]
     archived = list(_archived_sessions(home, [(it.agent, it.name) for it in whole], remembered))
@@ -135,14 +138,14 @@ class _Files:
     def __init__(self) -> None:
         self.size, self.modified, self.stamp = 0, 0.0, ""
 
-    def add(self, entry: os.DirEntry[str]) -> bool:
+    def add(self, entry: os.DirEntry[str], mark: str = "") -> bool:
         try:
             if not entry.is_file(follow_symlinks=False):
                 return False
             it = entry.stat(follow_symlinks=False)
         except OSError:  # it has just been removed
             return False
-        self.add_stat(it, "")
+        self.add_stat(it, mark)
         return True
 
     def add_stat(self, it: os.stat_result, name: str) -> None:
@@ -161,17 +164,15 @@ def log_folders(home: Path) -> list[Path]:
     return [folder for folder in [*known_folders(home), kept] if folder.is_dir()]
 
 
-def own_logs(folder: Path, remembered: Remembered) -> Iterator[Found]:
-    """The logs of a folder: exchange logs in itself, wire logs in a folder for each provider."""
-    entries = _entries(str(folder))
-    yield from _logs(str(folder), entries, remembered)
-    for entry in entries:
-        if (
-            entry.is_dir(follow_symlinks=False)
-            and entry.name[0] != "."
-            and not entry.name.endswith(".bodies")
-        ):
-            yield from _logs(entry.path, _entries(entry.path), remembered)
+def folders_of_logs(home: Path) -> Iterator[Path]:
+    """Exchange logs are in such a folder itself, wire logs in one for each provider, transcripts for each project."""
+    for folder in log_folders(home):
+        yield folder
+        yield from (
+            Path(it.path)
+            for it in _entries(str(folder))
+            if it.is_dir(follow_symlinks=False) and it.name[0] != "." and not it.name.endswith(".bodies")
+        )
 
 
 def _logs(folder: str, entries: Iterable[os.DirEntry[str]], remembered: Remembered) -> Iterator[Found]:
@@ -180,13 +181,28 @@ def _logs(folder: str, entries: Iterable[os.DirEntry[str]], remembered: Remember
         part = part_of(Path(entry.name))
         if part and part.name not in NO_SESSIONS:
             files = logs.get(part.name) or _Files()
-            if files.add(entry):
+            is_sealed = entry.name.endswith(foreign.SEALED)
+            if files.add(entry, SEALED if is_sealed else ""):
                 logs[part.name] = files
+                if not is_sealed:
+                    remembered.unsealed_since = min(remembered.unsealed_since, files.modified)
     if remembered.is_as_it_was(folder, [it.stamp for it in logs.values()], None, logs):
         return
     for name, files in logs.items():
         path = f"{folder}/{name}.jsonl"
         yield Found(path, None, path, name, files.modified, files.size, files.stamp)
+
+
+SEALED = "z"  # before the stamp of a sealed part
+
+
+def is_only_sealed(stamp: str, before: str) -> bool:
+    """Whether a log is what it was, but for parts that were sealed: these keep their time."""
+    now, then = stamp.split(";"), before.split(";")
+    return len(now) == len(then) and all(
+        it == old or (it[:1] == SEALED != old[:1] and it.rpartition(":")[2] == old.rpartition(":")[2])
+        for it, old in zip(now, then, strict=True)
+    )
 
 
 def own_log(path: Path) -> Found | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agent_logger.catalog.database import hashed, listed, restored, storable, writing
-from agent_logger.catalog.found import Found, Remembered, found
+from agent_logger.catalog.found import Found, Remembered, found, is_only_sealed
 from agent_logger.prices import price_date
 from agent_logger.store import foreign
 from agent_logger.store.facts import tombstones
@@ -27,6 +27,7 @@ class Refreshed(NamedTuple):
     removed: int
     files_opened: int
     bytes_read: int
+    unsealed_since: float  # when a part of a log that is not sealed was last written to, at the earliest
 
 
 def refresh(database: sqlite3.Connection, home: Path, progress: Progress | None = None) -> Refreshed:
@@ -39,10 +40,13 @@ def refresh(database: sqlite3.Connection, home: Path, progress: Progress | None 
     known = _known(database, remembered.unchanged)
     changed = [it for key, it in there.items() if _is_changed(it, known.get(key), removed)]
     changed.sort(key=lambda it: -it.modified)
+    sealed = [it for key, it in there.items() if _is_only_sealed(it, known.get(key)) and it not in changed]
     gone = [key for key in known if key not in there]
-    if gone or remembered.new:
+    if gone or sealed or remembered.new:
         with writing(database):
             _remember(database, remembered)
+            for it in sealed:
+                database.execute(_SEALED, (it.stamp, it.size, storable(it.key)))
             if gone:
                 from agent_logger.catalog.posting import post
 
@@ -63,6 +67,7 @@ def refresh(database: sqlite3.Connection, home: Path, progress: Progress | None 
         removed=len(gone),
         files_opened=foreign.work.files - before[0],
         bytes_read=foreign.work.bytes - before[1],
+        unsealed_since=remembered.unsealed_since,
     )
 
 
@@ -86,9 +91,22 @@ def _known(database: sqlite3.Connection, unchanged: Sequence[str]) -> dict[str, 
     return {key: _Known(*row) for key, *row in rows}
 
 
+def _is_only_sealed(it: Found, known: _Known | None) -> bool:
+    """A log of ours that holds what it held: nothing of it is to be read again."""
+    return (
+        known is not None
+        and it.agent is None
+        and known.stamp != it.stamp
+        and is_only_sealed(it.stamp, known.stamp)
+    )
+
+
+_SEALED = "UPDATE sources SET stamp = ?, size = ? WHERE key = ?"
+
+
 def _is_changed(it: Found, known: _Known | None, removed: frozenset[str]) -> bool:
     """What could not be read may be readable now; what was removed since is to be forgotten."""
-    if known is None or known.stamp != it.stamp:
+    if known is None or (known.stamp != it.stamp and not _is_only_sealed(it, known)):
         return True
     return known.damage != REMOVED if known.session in removed else known.damage is not None
 

@@ -21,7 +21,9 @@ WORTH_A_PROCESS = (
 )
 
 
-YOUNG_OBJECTS = 20_000  # that are made before somebody looks for garbage: a list of many sessions is made of more than 700
+YOUNG_OBJECTS = (
+    20_000  # that are made before garbage is looked for: a list of many sessions is made of more than 700
+)
 
 
 @contextmanager
@@ -36,10 +38,12 @@ def opened(settings: config.Settings) -> "Iterator[Catalog]":
         if catalog.problem:
             output.note(f"the catalog cannot be kept ({catalog.problem}); answering from the files")
         yield catalog
-        if not catalog.problem and catalog.backlog > WORTH_A_PROCESS:
+        if not catalog.problem and (
+            catalog.backlog > WORTH_A_PROCESS or catalog.is_sealing_due(settings.seal_after)
+        ):
             from agent_logger.catalog.background import start
 
-            start(settings.home)
+            start(settings.home, settings.seal_after)
 
 
 @contextmanager

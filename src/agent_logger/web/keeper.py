@@ -1,4 +1,4 @@
-"""Keeps the catalog up with the files, in a thread of its own, for as long as somebody looks.
+"""Keeps the catalog up with the files, and seals what is due, in a thread of its own, for as long as somebody looks.
 
 So no page waits for that: it is answered from what is known, and told when more is.
 """
@@ -16,18 +16,19 @@ from agent_logger.errors import AgentLoggerError
 SECONDS = 1.0  # between two looks at all files
 PATIENCE_SECONDS = 30.0  # without anybody looking, until it rests
 INDEX_SECONDS = 5.0  # of filling the search index, until the files are looked at again
+SEAL_SECONDS = 1.0  # of sealing logs, likewise
 BREATH_SECONDS = 0.002  # after each file that is read, for those who look meanwhile
 
 log = logging.getLogger("agent_logger.web")
 
 
 class Keeper:
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, seal_after_seconds: float | None = None) -> None:
         self.version = 0
         self.done, self.total = 0, 0  # bytes, while the catalog is made
         self.problem: str | None = None
         self.ready = threading.Event()  # everything was looked at once
-        self._home = home
+        self._home, self._seal_after = home, seal_after_seconds
         self._last_wake = 0.0
         self._looks = 0
         self._wake = threading.Event()
@@ -78,6 +79,8 @@ class Keeper:
         catalog.read_details(progress=self._progress)
         self.version = catalog.version
         catalog.index(self._progress, seconds=INDEX_SECONDS)
+        if catalog.is_sealing_due(self._seal_after):
+            catalog.seal(self._seal_after, seconds=SEAL_SECONDS)
 
     def _progress(self, done: int, total: int) -> None:
         self.done, self.total = done, total

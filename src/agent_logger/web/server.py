@@ -30,6 +30,7 @@ class Options:
     port: int
     port_is_chosen: bool  # by somebody: then no other will do
     home: Path
+    seal_after_seconds: float | None  # none: never
 
 
 def run(options: Options, ready: Callable[[str], None]) -> None:
@@ -39,7 +40,7 @@ def run(options: Options, ready: Callable[[str], None]) -> None:
     port = listener.getsockname()[1]
     passes = Passes(key, port)
     state = PageState(pid=os.getpid(), started=CLOCK.now(), port=port, version=__version__)
-    archive = Archive(options.home)
+    archive = Archive(options.home, options.seal_after_seconds)
     announcement = Announcement(options.home, state)
     try:
         _serve(page(archive, passes, port), listener, lambda: ready(passes.link()))
