@@ -276,7 +276,7 @@ def test_a_search_says_how_far_it_has_come_and_leaves_what_another_process_does(
 
 def test_the_index_is_filled_by_a_process_of_its_own(catalog: Catalog) -> None:
     catalog.refresh()
-    assert background.start(catalog.home)
+    assert background.start(catalog.home, None)
     until = time.monotonic() + 60
     while not catalog.coverage.is_whole and time.monotonic() < until:
         time.sleep(0.05)

@@ -5,21 +5,22 @@ screen, a bidi control can turn a line around, a tag character can hide a senten
 functions here show such characters as text; `printable` does so for what is printed otherwise.
 """
 
+import os
 import re
 import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
-from shutil import get_terminal_size
 
 import click
 
-from agent_logger.config import no_color
+from agent_logger.config import no_color, variable
 from agent_logger.export.printable import CONTROLS_IN_LINES
 from agent_logger.export.printable import printable as printable
 
 WAIT_SECONDS = 0.5  # that nobody minds
+PLAIN_COLUMNS = 80  # where there is no terminal
 
 
 def hidden(text: str) -> str:
@@ -177,8 +178,14 @@ def is_terminal() -> bool:
 
 
 def columns() -> int:
-    """The width to fill: the terminal's, 80 where there is none."""
-    return get_terminal_size((80, 24)).columns
+    """The width to fill: the terminal's. By hand, for `shutil` takes its time to be imported."""
+    told = variable("COLUMNS") or ""
+    if told.isdecimal() and int(told):
+        return int(told)
+    try:
+        return os.get_terminal_size(1).columns or PLAIN_COLUMNS
+    except OSError:
+        return PLAIN_COLUMNS
 
 
 NARROW = {ord("…"): None, ord("└"): None}
