@@ -21,7 +21,8 @@ TURNS_AT_ONCE = 24  # drawn with the page; the others when they come near
 DRAWN_AT_ONCE = 1_500  # characters of a tool's input and result; more is drawn when it is opened
 TICKS = 240  # of the mini-map
 STEPS = 600  # of the line of the context
-MOST_FALLS = 40  # that are marked on it
+MOST_MARKED = 12  # falls of it: compactions, then the deepest
+MOST_FALLS = 40  # that are listed
 LINES_OF_A_TURN = 9  # as a guess
 PLACE = Markup('<section class="exchange" id="part-{}" data-lines="{}"></section>\n')
 HITS = 100
@@ -175,6 +176,7 @@ class Drawing:
         step = max(1, len(values) // STEPS)
         kept = values[::step]
         numbers = [number for number, _ in kept]
+        drawn = sorted(self._book.falls, key=lambda it: (it.compaction is None, it.after - it.before))
         falls = [
             Fall(
                 at=bisect_left(numbers, it.turn),
@@ -182,7 +184,7 @@ class Drawing:
                 href=f"#turn-{it.turn + 1}",
                 kind="compacted" if it.compaction else "",
             )
-            for it in self._book.falls[:MOST_FALLS]
+            for it in drawn[:MOST_MARKED]
         ]
         return charts.area([size for _, size in kept], falls, "Context by turn")
 
