@@ -1,7 +1,11 @@
 """Search: what is there is found, at its place; what is not there is not; whatever is typed."""
 
+import json
+import random
+import re
 import sqlite3
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -11,6 +15,8 @@ from hypothesis import strategies as st
 from agent_logger import Catalog, Filter, Hit
 from agent_logger.catalog import background, text_index
 from agent_logger.catalog.query import EXAMPLES, read
+from agent_logger.catalog.snippets import in_files
+from agent_logger.catalog.text_index import Indexed
 from agent_logger.store.facts import know_folder
 from tests.catalog.catalogs import ID, assistant, claude_file, tool, user
 from tests.catalog.hostile import TYPED
@@ -301,3 +307,20 @@ def test_an_index_of_an_older_version_is_filled_again(home: Path, catalog: Catal
     assert found(catalog, "zebra") == [("1", 3)]
     assert found(catalog, '"connection refused"') == [("1", 0)]
     assert catalog._text_database().execute("SELECT dead FROM shards").fetchall() == [(0,)]
+
+
+def test_lines_are_found_by_their_time_in_whatever_order_they_stand(tmp_path: Path) -> None:
+    path, numbers = tmp_path / "a.jsonl", [*range(600), 5, 7]
+    random.Random(3).shuffle(numbers)
+    times = [datetime(2026, 11, 15, tzinfo=UTC) + timedelta(seconds=it) for it in numbers]
+    lines = [
+        {"timestamp": f"{time:%Y-%m-%dT%H:%M:%S}.000Z", "text": f"word{number} {'x' * 900}"}
+        for number, time in zip(numbers, times, strict=True)
+    ]
+    for ordered in (lines, sorted(lines, key=lambda it: it["timestamp"])):
+        path.write_text("".join(json.dumps(it, separators=(",", ":")) + "\n" for it in ordered))
+        for number in (0, 5, 299, 599):
+            at = 1000 * round(datetime(2026, 11, 15, tzinfo=UTC).timestamp() + number)
+            hit = Indexed("s", exchange=1, turn=0, kind=1, at=at, until=0, error=False, rank=0.0)
+            found = in_files(hit, [path], [re.compile(f"word{number}")])
+            assert found and found.text.startswith(f"word{number} ")
