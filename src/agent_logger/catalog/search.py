@@ -3,7 +3,7 @@
 import re
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from agent_logger.catalog.found import Found
 from agent_logger.catalog.questions import Behind, sources_of
 from agent_logger.catalog.scan import Progress, state
 from agent_logger.catalog.summary import Hit
-from agent_logger.catalog.text_index import Entry, Indexed
+from agent_logger.catalog.text_index import Entry, Indexed, Place
 from agent_logger.catalog.texts import INPUT, NO_TURN, TEXT, THINKING, TOOL, texts_of
 from agent_logger.session import Session
 
@@ -79,7 +79,7 @@ def _index(
 ) -> bool:
     left = behind(catalog, texts, details=True)
     total, done = sum(it.size for it in left), 0
-    batch = _Batch(catalog, texts)
+    batch = _Batch(catalog, texts, relatives(catalog))
     for number, it in enumerate(left, 1):
         batch.add(it, session_from(catalog, it.id))
         done += it.size
@@ -96,17 +96,33 @@ def _index(
     return True
 
 
+def relatives(catalog: sqlite3.Connection) -> dict[str, list[str]]:
+    """Of each session that has some: those that have responses in common with it, as forks have."""
+    families: dict[str, list[str]] = {}
+    rows = catalog.execute(
+        """
+        SELECT family, id FROM sessions
+        WHERE family IN (SELECT family FROM sessions GROUP BY family HAVING count(*) > 1)
+        """
+    )
+    for family, name in rows:
+        families.setdefault(family, []).append(name)
+    return {name: [it for it in names if it != name] for names in families.values() for name in names}
+
+
 class _Batch:
     """Sessions that have been read, and are written together."""
 
-    def __init__(self, catalog: sqlite3.Connection, texts: sqlite3.Connection) -> None:
-        self._catalog, self._texts = catalog, texts
+    def __init__(
+        self, catalog: sqlite3.Connection, texts: sqlite3.Connection, relatives: Mapping[str, Sequence[str]]
+    ) -> None:
+        self._catalog, self._texts, self._relatives = catalog, texts, relatives
         self._details: list[Details] = []
         self._entries: list[Entry] = []
         self.size = 0
 
     def add(self, it: Behind, session: Session | None) -> None:
-        entry = Entry(it.id, it.stamp, list(texts_of(session)) if session else [])
+        entry = Entry(it.id, it.stamp, texts_of(session) if session else [], self._relatives.get(it.id, ()))
         self._details.append(details_of(it, session))
         self._entries.append(entry)
         self.size += sum(len(text.text) for text in entry.texts)
@@ -149,19 +165,24 @@ def _within(catalog: sqlite3.Connection, asked: query.Query) -> str | None:
 def _hits(
     catalog: sqlite3.Connection, found: Sequence[Indexed], words: Sequence[re.Pattern[str]]
 ) -> Iterator[Hit]:
-    names = listed({it.session for it in found})
-    titles = dict(
-        catalog.execute(
-            "SELECT id, title FROM sessions WHERE id IN (SELECT value FROM json_each(?))", (names,)
-        )
+    names = listed({place.session for it in found for place in it.places})
+    rows = catalog.execute(
+        """
+        SELECT id, title, coalesce(own_parent, parent) FROM sessions
+        WHERE id IN (SELECT value FROM json_each(?))
+        """,
+        (names,),
     )
+    known = {name: (title, parent) for name, title, parent in rows}
     for it in found:
-        shown = _snippet(catalog, it, words)
+        place, *forks = _first(it.places, {name: parent for name, (_, parent) in known.items()})
+        shown = _snippet(catalog, it, place, words)
         yield Hit(
-            session=it.session,
-            title=titles.get(it.session),
-            exchange=it.exchange,
-            turn=None if it.turn == NO_TURN else it.turn,
+            session=place.session,
+            forks=tuple(fork.session for fork in forks),
+            title=known[place.session][0] if place.session in known else None,
+            exchange=place.exchange,
+            turn=None if place.turn == NO_TURN else place.turn,
             kind=KIND[it.kind],
             at=datetime.fromtimestamp(it.at / 1000, UTC) if it.at else None,
             snippet=shown.text,
@@ -169,13 +190,21 @@ def _hits(
         )
 
 
-def _snippet(catalog: sqlite3.Connection, it: Indexed, words: Sequence[re.Pattern[str]]) -> snippets.Snippet:
-    sources = sources_of(catalog, it.session)
+def _first(places: Sequence[Place], parents: Mapping[str, str | None]) -> list[Place]:
+    """The place in the session that the others were forked from, and then those."""
+    sessions = {it.session for it in places}
+    return sorted(places, key=lambda it: (parents.get(it.session) in sessions, it))
+
+
+def _snippet(
+    catalog: sqlite3.Connection, it: Indexed, place: Place, words: Sequence[re.Pattern[str]]
+) -> snippets.Snippet:
+    sources = sources_of(catalog, place.session)
     files = [path for source in sources if source.agent for path in _files(source)]
     if it.at and (shown := snippets.in_files(it, files, words)):
         return shown
-    session = session_from(catalog, it.session)
-    return (session and snippets.in_session(it, session, words)) or snippets.Snippet("", ())
+    session = session_from(catalog, place.session)
+    return (session and snippets.in_session(it, place, session, words)) or snippets.Snippet("", ())
 
 
 def _files(source: Found) -> Iterator[Path]:

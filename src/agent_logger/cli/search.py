@@ -28,6 +28,7 @@ class HitRow(msgspec.Struct, frozen=True, kw_only=True):
     at: datetime | None
     snippet: str
     marks: tuple[tuple[int, int], ...]
+    forks: tuple[str, ...]
 
 
 @click.command()
@@ -93,6 +94,7 @@ def _told(it: "Hit") -> HitRow:
         at=it.at,
         snippet=it.snippet,
         marks=it.marks,
+        forks=it.forks,
     )
 
 
@@ -104,4 +106,11 @@ def _print(hits: "Sequence[Hit]") -> None:
         output.echo(output.cut(output.printable(head), output.columns()))
         output.echo_marked("  " + hit.snippet, ((low + 2, high + 2) for low, high in hit.marks))
         turn = "" if hit.turn is None else f" --turn {hit.turn}"
-        output.echo(f"  agent-logger show {output.short_id(hit.session)}{turn}")
+        output.echo(f"  agent-logger show {output.short_id(hit.session)}{turn}{_in_forks(hit)}")
+
+
+def _in_forks(hit: "Hit") -> str:
+    if not hit.forks:
+        return ""
+    more = f" and {len(hit.forks) - 1} more" if len(hit.forks) > 1 else ""
+    return f"  (copied to the fork {output.short_id(hit.forks[0])}{more})"
