@@ -171,6 +171,11 @@ ALTER TABLE sessions ADD COLUMN own_reported_usd REAL;
 UPDATE sessions SET detailed = NULL;
 """
 
+_MARKS = """
+-- where a long session is read on for its details: JSON
+ALTER TABLE sessions ADD COLUMN mark BLOB;
+"""
+
 _TEXTS = """
 CREATE TABLE facts (              -- of the index itself
     name TEXT PRIMARY KEY,        -- whole: the state of the catalog that it has all texts of
@@ -209,6 +214,7 @@ _COPIES = """
 -- characters of scripts without blanks are words of their own: all is to be indexed again, and what was is dead
 DELETE FROM facts;
 DELETE FROM indexed;
+ALTER TABLE indexed ADD COLUMN mark BLOB;  -- where a long session is read on: JSON
 UPDATE shards SET dead = rows + 1;
 DROP TABLE texts;
 CREATE TABLE texts (              -- where the text of a row of an index stands; in a fork too, if it has a copy
@@ -223,12 +229,13 @@ CREATE TABLE texts (              -- where the text of a row of an index stands;
     hash INTEGER NOT NULL,        -- of the text
     PRIMARY KEY (words, session)
 ) WITHOUT ROWID;
-CREATE INDEX texts_session ON texts (session);
+CREATE INDEX texts_session ON texts (session, exchange);
 """
 
 STEPS = (
     Step("sessions and ledger", _SESSIONS_AND_LEDGER),
     Step("exchanges in flight", _IN_FLIGHT),
     Step("what clients say of whole sessions", _REPORTED),
+    Step("where sessions are read on", _MARKS),
 )
 TEXT_STEPS = (Step("texts and shards", _TEXTS), Step("one row for copies of a text", _COPIES))

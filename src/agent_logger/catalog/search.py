@@ -8,16 +8,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from agent_logger.catalog import query, snippets, text_index
 from agent_logger.catalog.database import listed, storable
-from agent_logger.catalog.details import Details, details_of, keep, session_from
+from agent_logger.catalog.details import Details, details_from, details_of, keep, session_from, tail_from
 from agent_logger.catalog.found import Found
 from agent_logger.catalog.questions import Behind, sources_of
+from agent_logger.catalog.reading_on import Mark, Tail, mark_of
 from agent_logger.catalog.scan import Progress, state
 from agent_logger.catalog.summary import Hit
 from agent_logger.catalog.text_index import Entry, Indexed, Place
-from agent_logger.catalog.texts import INPUT, NO_TURN, TEXT, THINKING, TOOL, texts_of
-from agent_logger.session import Session
+from agent_logger.catalog.texts import INPUT, NO_TURN, TEXT, THINKING, TOOL, Text, texts_of
 
 MOST_ROUNDS = 10  # as long as others find more to read
 BATCH_BYTES = 24_000_000  # of texts that are taken in at once
@@ -79,9 +81,9 @@ def _index(
 ) -> bool:
     left = behind(catalog, texts, details=True)
     total, done = sum(it.size for it in left), 0
-    batch = _Batch(catalog, texts, relatives(catalog))
+    batch = _Batch(catalog, texts)
     for number, it in enumerate(left, 1):
-        batch.add(it, session_from(catalog, it.id))
+        batch.add(it)
         done += it.size
         late = time.monotonic() > until
         if batch.size > BATCH_BYTES or late or number == len(left):
@@ -110,22 +112,45 @@ def relatives(catalog: sqlite3.Connection) -> dict[str, list[str]]:
     return {name: [it for it in names if it != name] for names in families.values() for name in names}
 
 
+def texts_behind(tail: Tail) -> list[Text]:
+    """With the numbers that they have in the whole session."""
+    return [
+        it._replace(
+            exchange=it.exchange + tail.exchange - 1,
+            turn=it.turn if it.turn == NO_TURN else it.turn + tail.turn,
+        )
+        for it in texts_of(tail.session)
+    ]
+
+
 class _Batch:
     """Sessions that have been read, and are written together."""
 
-    def __init__(
-        self, catalog: sqlite3.Connection, texts: sqlite3.Connection, relatives: Mapping[str, Sequence[str]]
-    ) -> None:
-        self._catalog, self._texts, self._relatives = catalog, texts, relatives
+    def __init__(self, catalog: sqlite3.Connection, texts: sqlite3.Connection) -> None:
+        self._catalog, self._texts = catalog, texts
+        self._relatives = relatives(catalog)
+        self._marks = text_index.marks(texts)
         self._details: list[Details] = []
         self._entries: list[Entry] = []
         self.size = 0
 
-    def add(self, it: Behind, session: Session | None) -> None:
-        entry = Entry(it.id, it.stamp, texts_of(session) if session else [], self._relatives.get(it.id, ()))
-        self._details.append(details_of(it, session))
+    def add(self, it: Behind) -> None:
+        mark = self._marks.get(it.id)
+        tail = tail_from(self._catalog, it.id, mark) if mark else None
+        if tail:
+            self._details.append(details_from(self._catalog, it))
+            self._put(it, texts_behind(tail), (tail.exchange, tail.turn), tail.mark)
+            return
+        session = session_from(self._catalog, it.id)
+        details = details_of(it, session, mark_of(sources_of(self._catalog, it.id), session))
+        self._details.append(details)
+        self._put(it, texts_of(session) if session else [], (0, NO_TURN), details.mark)
+
+    def _put(self, it: Behind, texts: Sequence[Text], since: tuple[int, int], mark: Mark | None) -> None:
+        kept = msgspec.json.encode(mark) if mark else None
+        entry = Entry(it.id, it.stamp, texts, self._relatives.get(it.id, ()), since, kept)
         self._entries.append(entry)
-        self.size += sum(len(text.text) for text in entry.texts)
+        self.size += sum(len(text.text) for text in texts)
 
     def write(self) -> None:
         keep(self._catalog, self._details)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from agent_logger.catalog.database import listed, writing
-from agent_logger.catalog.texts import Text
+from agent_logger.catalog.texts import NO_TURN, Text
 from agent_logger.catalog.words import spaced
 
 SHARD_TEXT_BYTES = 360_000_000  # of texts, which make an index of about 200 MB
@@ -32,8 +32,10 @@ class Entry(NamedTuple):
 
     session: str
     stamp: str
-    texts: Sequence[Text]
+    texts: Sequence[Text]  # all, or those from a turn on
     relatives: Sequence[str] = ()
+    since: tuple[int, int] = (0, NO_TURN)  # the numbers of its exchange and its own
+    mark: bytes | None = None  # where it can be read on
 
 
 class Place(NamedTuple):
@@ -55,6 +57,11 @@ class Indexed(NamedTuple):
 
 def stamps(database: sqlite3.Connection) -> dict[str, str]:
     return dict(database.execute("SELECT session, stamp FROM indexed"))
+
+
+def marks(database: sqlite3.Connection) -> dict[str, bytes]:
+    """Of sessions that can be read on: where."""
+    return dict(database.execute("SELECT session, mark FROM indexed WHERE mark IS NOT NULL"))
 
 
 def whole(database: sqlite3.Connection) -> str | None:
@@ -226,23 +233,26 @@ def _new(database: sqlite3.Connection, entry: Entry) -> tuple[int, Sequence[Text
     """The number of the session, and its texts that are not in the index yet. The others stay where they are."""
     row = database.execute("SELECT id FROM indexed WHERE session = ?", (entry.session,)).fetchone()
     if row is None:
-        insert = "INSERT INTO indexed (session, stamp) VALUES (?, ?) RETURNING id"
-        (session,) = database.execute(insert, (entry.session, entry.stamp)).fetchone()
+        insert = "INSERT INTO indexed (session, stamp, mark) VALUES (?, ?, ?) RETURNING id"
+        (session,) = database.execute(insert, (entry.session, entry.stamp, entry.mark)).fetchone()
         return session, entry.texts
     (session,) = row
-    database.execute("UPDATE indexed SET stamp = ? WHERE id = ?", (entry.stamp, session))
-    return session, _without_known(database, session, entry.texts)
+    update = "UPDATE indexed SET stamp = ?, mark = ? WHERE id = ?"
+    database.execute(update, (entry.stamp, entry.mark, session))
+    return session, _without_known(database, session, entry)
 
 
-def _without_known(database: sqlite3.Connection, session: int, texts: Sequence[Text]) -> list[Text]:
+def _without_known(database: sqlite3.Connection, session: int, entry: Entry) -> list[Text]:
+    query = """
+        SELECT words, hash FROM texts
+        WHERE session = ?1 AND exchange >= ?2 AND (exchange > ?2 OR turn >= ?3) ORDER BY words DESC
+    """
     known: dict[int, list[int]] = {}
-    for row, told in database.execute(
-        "SELECT words, hash FROM texts WHERE session = ? ORDER BY words DESC", (session,)
-    ):
+    for row, told in database.execute(query, (session, *entry.since)):
         known.setdefault(told, []).append(row)
     new: list[Text] = []
     kept: list[tuple[int, ...]] = []
-    for it in texts:
+    for it in entry.texts:
         if rows := known.get(it.hash):
             kept.append((*_columns(it), rows.pop(), session))
         else:
