@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from agent_logger.session import Session
 
 FRESH_SECONDS = 1.0
+SHORT_ID = 8  # characters, where they are enough
 DETAILS_AT_ONCE = 8  # sessions
 INDEX_SECONDS = 1.0  # that a search spends on what is not in the index yet
 
@@ -165,6 +166,10 @@ class Catalog:
         name = session_labelled(self.home, wanted) or wanted
         return self._asked(lambda database: questions.called(database, name))
 
+    def short_ids(self, session_ids: Iterable[str]) -> dict[str, str]:
+        """Of each the beginning that it can be called by: eight characters, or as many as tell it from all others."""
+        return self._asked(lambda database: questions.beginnings(database, session_ids, SHORT_ID))
+
     def session(self, session_id: str) -> "Session | None":
         """From all its witnesses. By the client's id, the name of a log, or a beginning that no other has."""
         from agent_logger.catalog.details import session_from
@@ -228,8 +233,8 @@ class Catalog:
     def usage(
         self, by: "By" = "day", wanted: Filter | None = None, *, zone: tzinfo | None = None
     ) -> "dict[str | None, Total]":
-        """By day (`2026-11-15`), ISO week (`2026-W46`), month, session, model, project, agent or tool; sorted, and what
-        is of none last, under `None`. Days are those of `zone`, or of this machine.
+        """By day (`2026-11-15`), ISO week (`2026-W46`) or month, in their order; by session, model, project, agent or
+        tool, the dearest first. What is of none is last, under `None`. Days are those of `zone`, or of this machine.
 
         By tool, what a response cost is shared out among the tools that it called.
         """

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from datetime import datetime
 from shutil import get_terminal_size
 
 import click
@@ -48,6 +49,18 @@ def echo_marked(text: str, marks: Iterable[tuple[int, int]]) -> None:
 def note(text: str) -> None:
     """Progress, hints, warnings: what a pipe must not carry."""
     click.echo(printable(text, lines=True), err=True)
+
+
+def is_agreed(question: str, *, yes: bool) -> bool:
+    """Whether to go on: it was said before (`--yes`), or somebody says so now."""
+    try:
+        return yes or click.confirm(question, err=True)
+    except click.Abort:
+        if sys.stdin is None or not sys.stdin.isatty():
+            raise click.UsageError(
+                "nobody can be asked here, so nothing was changed; --yes goes ahead without asking"
+            ) from None
+        raise
 
 
 def json(value: object) -> None:
@@ -183,9 +196,26 @@ def width(text: str) -> int:
 _LOG_NAME = re.compile(r"\d{8}[-_]\d{6}[-_]")  # its beginning is a date, and tells nothing
 
 
+_TIMED = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}(?=-7)|ses_[0-9a-f]{12}")  # ids that begin with the millisecond
+
+
+def is_log_name(session: str) -> bool:
+    return bool(_LOG_NAME.match(session))
+
+
 def short_id(session: str) -> str:
-    """Of a client's id the beginning; the name of a log as it is."""
-    return session if _LOG_NAME.match(session) else session[:8]
+    """Where it is not known which others there are: of a client's id the beginning; the name of a log as it is."""
+    if is_log_name(session):
+        return session
+    timed = _TIMED.match(session)
+    return timed[0] if timed else session[:8]
+
+
+def day_and_time(at: datetime) -> str:
+    """In eleven columns: a day of this year with the time, of another one with the year."""
+    local = at.astimezone()
+    this_year = datetime.now().astimezone().year
+    return f"{local:%m-%d %H:%M}" if local.year == this_year else f"{local:%Y-%m-%d}"
 
 
 def cut(text: str, room: int) -> str:

@@ -8,6 +8,7 @@ import msgspec
 
 from agent_logger import config
 from agent_logger.cli import output
+from agent_logger.cli.named import short_ids
 from agent_logger.cli.scanning import NOTHING_YET, bar, opened
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def command(settings: config.Settings, words: tuple[str, ...], limit: int, as_js
         if as_json:
             output.json([_told(it) for it in hits])
         else:
-            _print(hits)
+            _print(hits, short_ids(catalog, {name for it in hits for name in (it.session, *it.forks)}))
             if not hits:
                 output.note("Nothing found." if catalog.count() else NOTHING_YET)
         if not whole:
@@ -98,7 +99,7 @@ def _told(it: "Hit") -> HitRow:
     )
 
 
-def _print(hits: "Sequence[Hit]") -> None:
+def _print(hits: "Sequence[Hit]", ids: dict[str, str]) -> None:
     for hit in hits:
         when = f"{hit.at.astimezone():%Y-%m-%d %H:%M}" if hit.at else "-"
         title = " ".join((hit.title or "").split())
@@ -106,11 +107,11 @@ def _print(hits: "Sequence[Hit]") -> None:
         output.echo(output.cut(output.printable(head), output.columns()))
         output.echo_marked("  " + hit.snippet, ((low + 2, high + 2) for low, high in hit.marks))
         turn = "" if hit.turn is None else f" --turn {hit.turn}"
-        output.echo(f"  agent-logger show {output.short_id(hit.session)}{turn}{_in_forks(hit)}")
+        output.echo(f"  agent-logger show {ids[hit.session]}{turn}{_in_forks(hit, ids)}")
 
 
-def _in_forks(hit: "Hit") -> str:
+def _in_forks(hit: "Hit", ids: dict[str, str]) -> str:
     if not hit.forks:
         return ""
     more = f" and {len(hit.forks) - 1} more" if len(hit.forks) > 1 else ""
-    return f"  (copied to the fork {output.short_id(hit.forks[0])}{more})"
+    return f"  (copied to the fork {ids[hit.forks[0]]}{more})"
