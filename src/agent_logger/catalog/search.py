@@ -5,6 +5,7 @@ import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -174,7 +175,7 @@ def search(
     else:
         return []
     words = [re.compile(word, re.IGNORECASE) for word in asked.words]
-    return list(_hits(catalog, found, words))
+    return list(islice(_hits(catalog, found, words), limit))
 
 
 def _within(catalog: sqlite3.Connection, asked: query.Query) -> str | None:
@@ -190,22 +191,14 @@ def _within(catalog: sqlite3.Connection, asked: query.Query) -> str | None:
 def _hits(
     catalog: sqlite3.Connection, found: Sequence[Indexed], words: Sequence[re.Pattern[str]]
 ) -> Iterator[Hit]:
-    names = listed({place.session for it in found for place in it.places})
-    rows = catalog.execute(
-        """
-        SELECT id, title, coalesce(own_parent, parent) FROM sessions
-        WHERE id IN (SELECT value FROM json_each(?))
-        """,
-        (names,),
-    )
-    known = {name: (title, parent) for name, title, parent in rows}
-    for it in found:
-        place, *forks = _first(it.places, {name: parent for name, (_, parent) in known.items()})
+    sessions = _sessions(catalog, found)
+    for it, places in _once(found, sessions):
+        place, *forks = places
         shown = _snippet(catalog, it, place, words)
         yield Hit(
             session=place.session,
             forks=tuple(fork.session for fork in forks),
-            title=known[place.session][0] if place.session in known else None,
+            title=sessions[place.session].title if place.session in sessions else None,
             exchange=place.exchange,
             turn=None if place.turn == NO_TURN else place.turn,
             kind=KIND[it.kind],
@@ -215,10 +208,46 @@ def _hits(
         )
 
 
-def _first(places: Sequence[Place], parents: Mapping[str, str | None]) -> list[Place]:
+class _Session(NamedTuple):
+    title: str | None
+    family: str
+    parent: str | None
+
+
+def _sessions(catalog: sqlite3.Connection, found: Sequence[Indexed]) -> dict[str, _Session]:
+    names = listed({place.session for it in found for place in it.places})
+    rows = catalog.execute(
+        """
+        SELECT id, title, family, coalesce(own_parent, parent) FROM sessions
+        WHERE id IN (SELECT value FROM json_each(?))
+        """,
+        (names,),
+    )
+    return {name: _Session(*told) for name, *told in rows}
+
+
+def _once(
+    found: Sequence[Indexed], sessions: Mapping[str, _Session]
+) -> Iterator[tuple[Indexed, list[Place]]]:
+    """Each text with its places in a family, that in the session which the others were forked from first. What is in
+    one row of the index goes by what was found first, and sessions may have become relatives, or strangers, since."""
+    groups: dict[tuple[object, ...], tuple[Indexed, dict[str, list[Place]]]] = {}
+    for it in found:
+        for place in it.places:
+            known = sessions.get(place.session)
+            key = (known.family if known else place.session, it.hash, it.at, it.kind)
+            groups.setdefault(key, (it, {}))[1].setdefault(place.session, []).append(place)
+    for it, by_session in groups.values():
+        for number in range(max(map(len, by_session.values()))):
+            places = [sorted(its)[number] for its in by_session.values() if number < len(its)]
+            yield it, _first(places, sessions)
+
+
+def _first(places: Sequence[Place], sessions: Mapping[str, _Session]) -> list[Place]:
     """The place in the session that the others were forked from, and then those."""
-    sessions = {it.session for it in places}
-    return sorted(places, key=lambda it: (parents.get(it.session) in sessions, it))
+    names = {it.session for it in places}
+    parents = {name: sessions[name].parent for name in names if name in sessions}
+    return sorted(places, key=lambda it: (parents.get(it.session) in names, it))
 
 
 def _snippet(

@@ -52,6 +52,7 @@ class Indexed(NamedTuple):
     at: int
     until: int
     error: bool
+    hash: int
     rank: float
 
 
@@ -121,7 +122,7 @@ MONTH = 30 * 86_400_000.0  # milliseconds; what was said now counts twice, and h
 def failed(database: sqlite3.Connection, *, sessions: str | None, limit: int) -> list[Indexed]:
     """Tool calls that failed, the newest first."""
     query = f"""
-        SELECT {_PLACES}, kind, at, until, error, 0.0
+        SELECT {_PLACES}, kind, at, until, error, hash, 0.0
         FROM texts JOIN indexed ON indexed.id = texts.session
         WHERE error AND (?1 IS NULL OR indexed.session IN (SELECT value FROM json_each(?1)))
         GROUP BY words ORDER BY at DESC LIMIT ?2
@@ -147,7 +148,7 @@ def _matching(
     wanted = "AND texts.error" if error else ""
     within = "AND indexed.session IN (SELECT value FROM json_each(?))" if sessions is not None else ""
     query = f"""
-        SELECT {_PLACES}, kind, at, until, error,
+        SELECT {_PLACES}, kind, at, until, error, hash,
             rank * (1 + 1 / (1 + max(0, ? - at) / {MONTH})) AS score
         FROM (
             SELECT rowid AS row, bm25({table}, 1.0, 0.5, 0.5) AS rank FROM {table} WHERE {table} MATCH ?
