@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from agent_logger.catalog.text_index import Indexed
+from agent_logger.catalog.text_index import Indexed, Place
 from agent_logger.catalog.texts import texts_of
 from agent_logger.errors import SourceError
 from agent_logger.redact import hidden
@@ -47,9 +47,11 @@ def in_files(hit: Indexed, files: Iterable[Path], words: Sequence[re.Pattern[str
     return snippet(together, words) if any(word.search(together) for word in words) else None
 
 
-def in_session(hit: Indexed, session: Session, words: Sequence[re.Pattern[str]]) -> Snippet | None:
+def in_session(
+    hit: Indexed, place: Place, session: Session, words: Sequence[re.Pattern[str]]
+) -> Snippet | None:
     for it in texts_of(session):
-        if (it.exchange, it.turn, it.kind, it.at) == (hit.exchange, hit.turn, hit.kind, hit.at) and (
+        if (it.exchange, it.turn, it.kind, it.at) == (*place[1:], hit.kind, hit.at) and (
             not words or any(word.search(it.text) for word in words)
         ):
             return snippet(it.text, words)

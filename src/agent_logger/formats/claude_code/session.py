@@ -65,6 +65,8 @@ class Transcript:
     reported_cost_usd: float | None  # the client's last total
     version: str | None
     entrypoint: str | None
+    titled: bool  # by a person or the client; else the first prompt is the title
+    loose: frozenset[str]  # ids of lines that others hang off, and that are not in the file
     lines: Mapping[str, int]  # by type, those that are not known too
     damage: Sequence[tuple[str, Damage]]  # with the name of the file; at most `MOST_DAMAGE`
     damaged: int
@@ -72,7 +74,9 @@ class Transcript:
 
 def session_of(source: Source, summaries: Mapping[str, str] | None = None) -> Session:
     """Whatever is in the files, nothing is raised. `summaries`: of other sessions' files."""
-    return transcript_of(source, summaries).session
+    reading = _Reading(source)
+    reading.read_all()
+    return reading.session(summaries or {})
 
 
 def transcript_of(source: Source, summaries: Mapping[str, str] | None = None) -> Transcript:
@@ -302,7 +306,7 @@ class _Reading:
 
     def transcript(self, summaries: Mapping[str, str]) -> Transcript:
         facts = self._facts
-        session = self._session(summaries)
+        session = self.session(summaries)
         descent = Lineage(
             session=session.id,
             message_ids=self._message_ids,
@@ -319,12 +323,14 @@ class _Reading:
             reported_cost_usd=facts.reported_cost_usd,
             version=facts.version,
             entrypoint=facts.entrypoint,
+            titled=self._titles.title(self._tree, summaries) is not None,
+            loose=self._tree.loose(),
             lines=self._kinds,
             damage=self._damages.kept,
             damaged=self._damages.count,
         )
 
-    def _session(self, summaries: Mapping[str, str]) -> Session:
+    def session(self, summaries: Mapping[str, str]) -> Session:
         agents = list(self._agents.values())
         joins = Joins(agents, self._started_by, self._uses)
         ordinary = [agent for agent in agents if agent.thread != SIDE]
