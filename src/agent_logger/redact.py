@@ -180,6 +180,7 @@ _AT_ONCE, _DENSE = 64 << 10, 2000  # bytes that are looked at at once, and hits 
 _CREDENTIAL = "credential"
 _SCHEMED = {b"authorization", b"proxy-authorization"}
 _WHOLE = {b"x-api-key", b"api-key", b"x-goog-api-key", b"x-amz-security-token"}
+CARRIERS = _SCHEMED | _WHOLE | {b"cookie", b"set-cookie"}  # headers that hold credentials
 _SCHEME = re.compile(
     rb"[ \t]*(?i:bearer|basic|digest|token|negotiate|ntlm|oauth|api-?key|key|aws4-hmac-sha256)[ \t]+"
 )
@@ -214,10 +215,12 @@ class Known(NamedTuple):
 
 def credentials_of(headers: Headers, target: bytes = b"") -> tuple[bytes, ...]:
     """The secrets in the head of a request or response, without schemes, as sent and percent-decoded."""
-    from urllib.parse import unquote_to_bytes
-
     found = [value[s.start : s.end] for name, value in headers for s in _header_spans(name, value)]
     found += [target[s.start : s.end] for s in _target_spans(target)]
+    if not found:
+        return ()
+    from urllib.parse import unquote_to_bytes
+
     return tuple(dict.fromkeys(form for value in found for form in (value, unquote_to_bytes(value))))
 
 
