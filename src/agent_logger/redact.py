@@ -180,11 +180,15 @@ _AT_ONCE, _DENSE = 64 << 10, 2000  # bytes that are looked at at once, and hits 
 _CREDENTIAL = "credential"
 _SCHEMED = {b"authorization", b"proxy-authorization"}
 _WHOLE = {b"x-api-key", b"api-key", b"x-goog-api-key", b"x-amz-security-token"}
-CARRIERS = _SCHEMED | _WHOLE | {b"cookie", b"set-cookie"}  # headers that hold credentials
 _SCHEME = re.compile(
     rb"[ \t]*(?i:bearer|basic|digest|token|negotiate|ntlm|oauth|api-?key|key|aws4-hmac-sha256)[ \t]+"
 )
 _QUERY = re.compile(rb"[?&](?i:key|api_key|access_token)=([^&#]+)")
+# The header lines that may hold credentials, with whatever is folded under them, of any head behind its first line.
+CARRIER = re.compile(
+    rb"\n(?=[acpsxACPSX])((?i:%b)[ \t]*:(?:[^\r\n]++|\r(?!\n)|\r?\n[ \t])*+)"
+    % b"|".join(sorted(_SCHEMED | _WHOLE | {b"cookie", b"set-cookie"}))
+)
 
 
 class Span(NamedTuple):

@@ -83,6 +83,10 @@ class Collected:
         self.times.append(-1 if self._inside else ns)
         self._inside = not ends_chunk
 
+    def whole(self) -> bytes:
+        """What has gathered."""
+        return self.pieces[0] if len(self.pieces) == 1 else b"".join(self.pieces)
+
     def take(self) -> tuple[list[bytes], list[int]]:
         """What has gathered; what comes later goes on from there."""
         taken = self.pieces, self.times

@@ -1,20 +1,15 @@
 """Credentials do not stand in frames: NULs of the same length do, and a list of what stood where."""
 
-import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from agent_logger.capture.proxy.spool.frames import Mask
-from agent_logger.redact import CARRIERS, credentials_of, searchable
+from agent_logger.redact import CARRIER, credentials_of, searchable
 
 Masked = tuple[bytes, tuple[Mask, ...]]
 Part = tuple[bytes, int]  # a text to look for, and its number as a credential
 
 _KEPT = 2048  # lines that are remembered: agents send the same credentials with each call
-# Header lines that may hold one, with whatever is folded under them: a head that is refused is masked, too.
-_CARRIER = re.compile(
-    rb"\n(?=[acpsxACPSX])((?i:%b)[ \t]*:(?:[^\n]++|\n[ \t])*+)" % b"|".join(sorted(CARRIERS))
-)
 
 
 class InLine(NamedTuple):
@@ -73,7 +68,7 @@ class Masker:
     def head(self, head: bytes, target: bytes = b"") -> Masked:
         """Mask a head. In their own places credentials go however short they are."""
         masks: list[Mask] = []
-        for line in _CARRIER.finditer(head):
+        for line in CARRIER.finditer(head):
             start, found = line.start(1), self._credentials.in_line(line[1])
             self._learn(found.parts)
             head = head[:start] + found.masked + head[line.end() :]
