@@ -9,6 +9,7 @@ Readers hold back what is not yet a whole line (of a head, a chunk size, a trail
 """
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 from agent_logger.wire.bodies import (
@@ -52,29 +53,34 @@ _NONE: list[bytes] = []
 _NO_OPTIONS: frozenset[bytes] = frozenset()
 _NOT_NAMES = frozenset((b"", b"close", b"keep-alive", b"connection"))
 
-# One expression for all lines of a head: each must be valid. Then every CRLF begins a line, and a second one finds
+# One expression for all lines of a head: each must be valid. Then every CRLF begins a line, and others find
 # those that matter. What a head costs does not depend on whether it was seen before.
 _LINES = re.compile(rb"\r\n(?:%b\r\n)*+\r\n" % FIELD)
-_INITIALS = b"".join({name[:1] + name[:1].upper() for name in _KINDS})  # most lines have others
-_MATTERS = re.compile(rb"\r\n(?=[%b])((?i:%b)):(%b*+)" % (_INITIALS, b"|".join(_KINDS), TEXT))
+
+
+def _lines_named(names: Iterable[bytes]) -> re.Pattern[bytes]:
+    initials = b"".join({name[:1] + name[:1].upper() for name in names})  # most lines have others
+    return re.compile(rb"\r\n(?=[%b])((?i:%b)):(%b*+)" % (initials, b"|".join(names), TEXT))
+
+
+_MATTERS = _lines_named(_KINDS)
+_BETWEEN = _lines_named([name for name, kind in _KINDS.items() if kind in (CONNECTION, HOP)])
+_HOST = _lines_named([b"host"])
 
 
 class Head:
     """The head of a request or response: its first line, and those header lines that matter here."""
 
-    __slots__ = ("_fields", "_values", "first", "minor", "options", "raw")
+    __slots__ = ("_values", "first", "minor", "options", "raw")
 
     def __init__(self, raw: bytes, first: bytes, minor: int) -> None:
         self.raw = raw  # to the empty line, included
         self.first, self.minor = first, minor
         if not _LINES.fullmatch(raw, len(first)):
             raise MalformedError("a header line is not valid")
-        self._fields: list[tuple[int, re.Match[bytes]]] = []  # of which kind, and where it stands
         self._values: dict[int, list[bytes]] = {}
-        for found in _MATTERS.finditer(raw, len(first)):
-            kind = _KINDS[found[1].lower()]
-            self._fields.append((kind, found))
-            self._values.setdefault(kind, []).append(found[2].strip(b" \t"))
+        for name, value in _MATTERS.findall(raw, len(first)):
+            self._values.setdefault(_KINDS[name.lower()], []).append(value.strip(b" \t"))
         self.options = _options(self._values[CONNECTION]) if CONNECTION in self._values else _NO_OPTIONS
 
     def values(self, kind: int) -> list[bytes]:
@@ -82,7 +88,7 @@ class Head:
 
     def body(self) -> "Body | None":
         """By `Transfer-Encoding` or `Content-Length`; none if there is neither."""
-        lengths, codings = self.values(LENGTH), self.values(CODING)
+        lengths, codings = self._values.get(LENGTH), self._values.get(CODING)
         if codings:
             if lengths:
                 raise MalformedError("Content-Length beside Transfer-Encoding")
@@ -97,21 +103,14 @@ class Head:
 
     def forwarded(self, first: bytes, *, host: bytes = b"", upgrade: bool = False) -> bytes:
         """The head for the next hop: without what is between two peers only, and with another `Host`."""
-        raw, at, pieces = self.raw, len(self.first), [first]
-        for kind, found in self._fields:
-            if kind == HOST and host:
-                line = b"\r\n%b: %b" % (found[1], host)
-            elif kind == CONNECTION:
-                line = _keep_upgrade(found) if upgrade else b""
-            elif kind == HOP:
-                line = b""
-            else:
-                continue
-            pieces += (raw[at : found.start()], line)
-            at = found.end()
-        pieces.append(raw[at:])
-        lines = b"".join(pieces)
-        return self._without_named(lines, upgrade) if self.options else lines
+        lines = self.raw[len(self.first) :]
+        if HOP in self._values or CONNECTION in self._values:
+            lines = _BETWEEN.sub(_keep_upgrade if upgrade else b"", lines)
+        if self.options:
+            lines = self._without_named(lines, upgrade)
+        if host and (found := _HOST.search(lines)):
+            lines = b"%b: %b%b" % (lines[: found.end(1)], host, lines[found.end() :])
+        return first + lines
 
     def _without_named(self, lines: bytes, upgrade: bool) -> bytes:
         """Without what `Connection` names."""
@@ -120,8 +119,8 @@ class Head:
             raise MalformedError("Connection names a header that is not between two peers")
         if not named:
             return lines
-        first, *rest = lines.split(b"\r\n")
-        return b"\r\n".join((first, *(it for it in rest if it.partition(b":")[0].lower() not in named)))
+        kept = [line for line in lines.split(b"\r\n") if line.partition(b":")[0].lower() not in named]
+        return b"\r\n".join(kept)
 
 
 def _options(values: list[bytes]) -> frozenset[bytes]:
@@ -129,13 +128,13 @@ def _options(values: list[bytes]) -> frozenset[bytes]:
     return frozenset(option.strip(b" \t").lower() for value in values for option in value.split(b","))
 
 
-def _keep_upgrade(connection: re.Match[bytes]) -> bytes:
-    """What stays of a `Connection` line."""
-    options = [option.strip(b" \t") for option in connection[2].split(b",")]
+def _keep_upgrade(line: re.Match[bytes]) -> bytes:
+    """What stays of a line that is between two peers only: of `Connection`, that it is upgraded."""
+    options = [option.strip(b" \t") for option in line[2].split(b",")]
     kept = [option for option in options if option.lower() == b"upgrade"]
-    if not kept or kept == options:
-        return connection[0] if kept else b""
-    return b"\r\n%b: %b" % (connection[1], kept[0])
+    if line[1].lower() != b"connection" or not kept:
+        return b""
+    return line[0] if kept == options else b"\r\n%b: %b" % (line[1], kept[0])
 
 
 def head_end(data: bytes) -> int:
@@ -203,29 +202,17 @@ class ResponseReader:
     `feed` gives what the client may have. What was read meanwhile lies in `heads` and `pieces` until it is taken.
     """
 
-    __slots__ = (
-        "_buffer",
-        "_method",
-        "_websocket",
-        "body",
-        "error",
-        "final",
-        "heads",
-        "rest",
-        "status",
-        "tunnel",
-    )
+    final: Head | None = None
+    body: Body | None = None
+    status = 0
+    tunnel = False  # it was 101: what follows is not HTTP
+    error = ""
+    rest = b""  # what follows the response
+    _buffer = b""
 
     def __init__(self, method: bytes, *, websocket: bool = False) -> None:
         self.heads: list[Head] = []
-        self.final: Head | None = None
-        self.body: Body | None = None
-        self.status = 0
-        self.tunnel = False  # it was 101: what follows is not HTTP
-        self.error = ""
-        self.rest = b""  # what follows the response
         self._method, self._websocket = method, websocket
-        self._buffer = b""
 
     @property
     def done(self) -> bool:

@@ -5,7 +5,7 @@ A call over HTTP is one pair; on a WebSocket each message of the client and its 
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -71,16 +71,15 @@ class Written:
     file_name: str = ""
 
 
-@dataclass(slots=True)
 class _Body:
     """One direction."""
 
-    place: str
     large: Large | None = None
-    unknown: int = 0  # credentials that could not be put back: what the bytes were is not known
-    redactions: list[Redaction] = field(default_factory=list)
-    pieces: list[bytes] = field(default_factory=list)  # of a large one, to be understood all the same
-    size: int = 0
+    unknown = 0  # credentials that could not be put back: what the bytes were is not known
+    size = 0
+
+    def __init__(self) -> None:
+        self.pieces: list[bytes] = []  # of a large one, to be understood all the same
 
     def also(self, text: bytes) -> None:
         """Keep it, as long as it is not too much, and begins as JSON or events do."""
@@ -92,26 +91,26 @@ class _Body:
 
 
 class Pair:
+    seq = 0
+    log: LogName | None = None  # where its request is
+    decision: Decision | None = None
+    answer: Answer | None = None  # once the response has ended
+    reason: str | None = None
+    message = False  # of a WebSocket
+    _status = b""
+    _answered: bytes | None = None  # the lines of the response's head
+    _fields: Fields | None = None  # the same, redacted when first needed
+    _by_name: dict[str, str] | None = None
+    _message = _usage = b""  # of the answer, in JSON
+    _clean = False  # nothing is to be taken out of these
+    _how: Treatment | None = None  # the request's body is looked at
+
     def __init__(self, asked: Asked, call_id: str, ns: int, secrets: Secrets, bench: Bench) -> None:
         self.asked, self.id = asked, call_id
-        self.seq = 0
-        self.log: LogName | None = None  # where its request is
-        self.decision: Decision | None = None
-        self.answer: Answer | None = None  # once the response has ended
         self.call = Call(ns)
         self.secrets = secrets  # those of the response are added when it has begun
-        self.message = False  # of a WebSocket
         self._bench = bench
-        self._request, self._response = _Body("body"), _Body("body")
-        self._status: bytes = b""
-        self._answered: bytes | None = None  # the lines of the response's head
-        self._fields: Fields | None = None  # the same, redacted when first needed
-        self._by_name: dict[str, str] | None = None
-        self._answer_kept = Kept(b"", 0)
-        self._message = self._usage = b""  # of the answer, in JSON
-        self._clean = False  # nothing is to be taken out of these
-        self._how: Treatment | None = None  # the request's body is looked at
-        self.reason: str | None = None
+        self._request, self._response = _Body(), _Body()
 
     # ------------------------------------------------------------ frames
 
@@ -375,7 +374,7 @@ class Pair:
             encoding = ""
             if not self.message and _ENCODED.search(self.asked.head):
                 encoding = self.secrets.fields(self.asked.lines)[0].by_name().get("content-encoding", "")
-            self._how = Treatment(self._bench.key, self.secrets.redactor, self._request.place, encoding)
+            self._how = Treatment(self._bench.key, self.secrets.redactor, "body", encoding)
         return self._how
 
     def _response_treatment(self) -> Treatment:

@@ -68,10 +68,12 @@ class Masker:
     def head(self, head: bytes, target: bytes = b"") -> Masked:
         """Mask a head. In their own places credentials go however short they are."""
         masks: list[Mask] = []
-        for line in CARRIER.finditer(head):
+        at = 0
+        while line := CARRIER.search(head, at):
+            at = line.end()
             start, found = line.start(1), self._credentials.in_line(line[1])
             self._learn(found.parts)
-            head = head[:start] + found.masked + head[line.end() :]
+            head = head[:start] + found.masked + head[at:]
             masks += [Mask(start + mask.offset, mask.length, mask.credential) for mask in found.masks]
         if b"=" in target:
             head = self._in_target(head, target, masks)
@@ -97,9 +99,11 @@ class Masker:
             self._parts = tuple(sorted(both, key=lambda part: -len(part[0])))
 
     def _in_target(self, text: bytes, target: bytes, masks: list[Mask]) -> bytes:
-        found = self._credentials.numbered(credentials_of((), target))
-        if found:
-            self._learn(self._credentials.parts(found))
+        values = credentials_of((), target)
+        if not values:
+            return text
+        found = self._credentials.numbered(values)
+        self._learn(self._credentials.parts(found))
         for secret, index in found:
             for at in _places(text, b"=" + secret):
                 text = _cover_all(text, [(secret, index)], at + 1, at + 1 + len(secret), masks)
