@@ -9,13 +9,14 @@ import hashlib
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.summary import SessionSummary
+from agent_logger.store.parts import part_of
 from agent_logger.web.book import Book
 from agent_logger.web.keeper import Keeper
 
@@ -37,7 +38,7 @@ class StillReadingError(Exception):
 
 
 class Archive:
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, seal_after_seconds: float | None = None) -> None:
         self.home = home
         self._threads = ThreadPoolExecutor(THREADS, "agent-logger-page")
         self._own = threading.local()
@@ -46,7 +47,7 @@ class Archive:
         self._answers: dict[Hashable, tuple[int, Any]] = {}
         self._reading: dict[str, threading.Lock] = {}
         self._lock = threading.Lock()
-        self.keeper = Keeper(home)
+        self.keeper = Keeper(home, seal_after_seconds)
 
     async def ask(self, question: Callable[[Catalog], T]) -> T:
         """Raises `StillReadingError` while the catalog is made for the first time."""
@@ -132,11 +133,19 @@ def digest(state: State) -> str:
 def state_of(paths: Iterable[Path]) -> State:
     """What changes when a session goes on. A file that is gone is nothing."""
     found = []
-    for path in paths:
-        for file in (path, path.with_name(path.name + ".live"), path.with_name(path.name + "-wal")):
-            try:
-                status = file.stat()
-            except OSError:
-                continue
-            found.append((str(file), status.st_mtime_ns, status.st_size))
+    for file in (file for path in paths for file in _files(path)):
+        try:
+            status = file.stat()
+        except OSError:
+            continue
+        found.append((str(file), status.st_mtime_ns, status.st_size))
     return tuple(found)
+
+
+def _files(path: Path) -> Iterator[Path]:
+    """A log may have more parts, a session of Claude Code sub-agents, a database its newest pages beside it."""
+    part = part_of(path)
+    newest = part.newest() if part else None
+    for file in dict.fromkeys((path, newest.path if newest else path)):
+        yield from (file, file.with_name(file.name + ".live"), file.with_name(file.name + "-wal"))
+    yield from sorted(path.with_suffix("").glob("subagents/*.jsonl"))

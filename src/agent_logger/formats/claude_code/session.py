@@ -20,7 +20,7 @@ from agent_logger.formats.claude_code.exchanges import (
     prompt_of,
     queued,
 )
-from agent_logger.formats.claude_code.facts import Compaction, Facts, FileState, Titles
+from agent_logger.formats.claude_code.facts import Facts, FileState, Titles
 from agent_logger.formats.claude_code.lines import records_of
 from agent_logger.formats.claude_code.records import (
     AssistantRecord,
@@ -59,12 +59,13 @@ class Transcript:
     lineage: Lineage  # for `parent_of`
     branches: Sequence[Branch]
     abandoned: frozenset[int]  # exchanges that the conversation did not go on from
-    compactions: Sequence[Compaction]
     files: Sequence[FileState]  # that the client keeps copies of
     summaries: Mapping[str, str]  # by the line of the session they are of, which may be another
     reported_cost_usd: float | None  # the client's last total
     version: str | None
     entrypoint: str | None
+    titled: bool  # by a person or the client; else the first prompt is the title
+    loose: frozenset[str]  # ids of lines that others hang off, and that are not in the file
     lines: Mapping[str, int]  # by type, those that are not known too
     damage: Sequence[tuple[str, Damage]]  # with the name of the file; at most `MOST_DAMAGE`
     damaged: int
@@ -72,7 +73,9 @@ class Transcript:
 
 def session_of(source: Source, summaries: Mapping[str, str] | None = None) -> Session:
     """Whatever is in the files, nothing is raised. `summaries`: of other sessions' files."""
-    return transcript_of(source, summaries).session
+    reading = _Reading(source)
+    reading.read_all()
+    return reading.session(summaries or {})
 
 
 def transcript_of(source: Source, summaries: Mapping[str, str] | None = None) -> Transcript:
@@ -147,13 +150,13 @@ class _Reading:
             return  # a copy; a damaged line with the id of a good one is none
         now = self._now = time_of(record.timestamp)
         self._facts.see(record, now)
+        agent = self._agent_of(record) if self._agent or record.is_sidechain else None
         take = TAKERS.get(type(record))
         if take is not _Reading._assistant and take is not _Reading._user:
-            self._facts.take(record, now)
+            self._facts.take(record, now, agent.thread if agent else MAIN)
             self._titles.take(record)
         if record.forked_from is not None and self._forked_from is None:
             self._forked_from = _session_of(record.forked_from)
-        agent = self._agent_of(record) if self._agent or record.is_sidechain else None
         begun = len(self._exchanges)
         exchange = None if agent else self._tree.exchange_of.get(record.parent_uuid, begun)
         if take:
@@ -307,7 +310,7 @@ class _Reading:
 
     def transcript(self, summaries: Mapping[str, str]) -> Transcript:
         facts = self._facts
-        session = self._session(summaries)
+        session = self.session(summaries)
         descent = Lineage(
             session=session.id,
             message_ids=self._message_ids,
@@ -319,18 +322,19 @@ class _Reading:
             lineage=descent,
             branches=self._tree.branches(),
             abandoned=self._tree.abandoned(),
-            compactions=facts.compactions,
             files=facts.files,
             summaries=self._titles.summaries,
             reported_cost_usd=facts.reported_cost_usd,
             version=facts.version,
             entrypoint=facts.entrypoint,
+            titled=self._titles.title(self._tree, summaries) is not None,
+            loose=self._tree.loose(),
             lines=self._kinds,
             damage=self._damages.kept,
             damaged=self._damages.count,
         )
 
-    def _session(self, summaries: Mapping[str, str]) -> Session:
+    def session(self, summaries: Mapping[str, str]) -> Session:
         agents = list(self._agents.values())
         joins = Joins(agents, self._started_by, self._uses)
         ordinary = [agent for agent in agents if agent.thread != SIDE]
@@ -352,6 +356,7 @@ class _Reading:
             parent=self._forked_from,
             agents=joins.told(),
             reported_cost_usd=self._facts.reported_cost_usd,
+            compactions=self._facts.compactions,
         )
 
     def _first_prompt(self) -> str | None:

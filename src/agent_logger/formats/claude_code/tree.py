@@ -93,6 +93,10 @@ class Tree:
         """The first known line above."""
         return [uuid, *self._above(uuid)][-1]
 
+    def loose(self) -> frozenset[str]:
+        """Lines that are missing: others name them as their parent."""
+        return frozenset(it for it in self.parents.values() if it and it not in self.parents)
+
     def branches(self) -> list[Branch]:
         followers: dict[int, list[int]] = {}
         for exchange in sorted(self._prompts):
