@@ -59,6 +59,13 @@ _AGENTS = (  # how the user agent or the originator begins
     ("asyncopenai/python", "openai-python"),
     ("anthropic/js", "anthropic-js"),
     ("openai/js", "openai-js"),
+    ("agents/python", "openai-agents"),
+    ("ai/", "ai-sdk"),  # Vercel's
+    ("ai-sdk/", "ai-sdk"),
+    ("google-genai-sdk/", "google-genai"),
+    ("langchain-", "langchain"),
+    ("litellm/", "litellm"),
+    ("pydantic-ai/", "pydantic-ai"),
 )
 
 
