@@ -76,7 +76,7 @@ class LedgerRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     witnesses: frozenset[Witness]
     copies: int  # how many times it was told
     joined_by: JoinedBy | None
-    partial: bool  # cut; `usage` is as much as was told
+    partial: bool  # cut, or seen by who is not told the end; `usage` is as much as was told
 
     @property
     def usage(self) -> Usage | None:
@@ -104,7 +104,7 @@ class LedgerRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             seen = "told once"
         else:
             seen = f"told {self.copies} times, known by {REASONS[self.joined_by]}"
-        whole = "cut, counts as far as it was told" if self.partial else "counts"
+        whole = "not to its end, counts as far as that" if self.partial else "counts"
         unpriced = f"; cost unknown: {self.nano_usd}" if isinstance(self.nano_usd, str) else ""
         return f"{seen} ({', '.join(sorted(self.witnesses))}); {whole}{unpriced}"
 

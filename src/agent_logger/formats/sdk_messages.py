@@ -109,10 +109,15 @@ class _EventMessage(msgspec.Struct, frozen=True):
     id: str | None = None
 
 
+class _EventDelta(msgspec.Struct, frozen=True):
+    stop_reason: str | None = None
+
+
 class StreamEvent(msgspec.Struct, frozen=True):
     type: str = ""
     message: _EventMessage | None = None
     usage: dict[str, Any] | None = None
+    delta: _EventDelta | None = None
 
 
 class _Event(msgspec.Struct, frozen=True):
