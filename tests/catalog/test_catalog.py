@@ -19,7 +19,7 @@ import pytest
 from _corpus import Session as Made
 from _corpus import fill, write
 from agent_logger import Catalog, Filter
-from agent_logger.catalog.metrics import count_tool_calls, tool_calls
+from agent_logger.catalog.metrics import count_tool_calls, metrics_of
 from agent_logger.catalog.questions import Order
 from agent_logger.catalog.schema import STEPS
 from agent_logger.catalog.totals import By, total, totals
@@ -163,8 +163,9 @@ def test_tool_calls_are_counted_as_they_are_listed(home: Path, catalog: Catalog)
     for it in catalog.sessions():
         session = catalog.session(it.id)
         assert session
-        calls = list(tool_calls(session))
-        assert count_tool_calls(session) == (len(calls), sum(call.is_error for call in calls))
+        tools = metrics_of(session).tools
+        assert count_tool_calls(session) == (sum(it.calls for it in tools), sum(it.errors for it in tools))
+        assert count_tool_calls(session)[0] == len({call.id for call in session.tool_calls})
         assert (it.tool_calls, it.errors) == count_tool_calls(session)
     summary = catalog.summary(ONE)
     assert summary and summary.errors == 1
