@@ -296,8 +296,10 @@ def sources_of(database: sqlite3.Connection, session: str) -> list[Found]:
         """,
         (session,),
     )
-    found = (Found(*map(_restored, row)) for row in rows)
-    return [it._replace(others=tuple(json.loads(str(it.others)))) if it.others else it for it in found]
+    return [
+        Found(*map(_restored, told), None if others is None else tuple(map(restored, json.loads(others))))
+        for *told, others in rows
+    ]
 
 
 def _restored(value: Any) -> Any:
