@@ -394,6 +394,15 @@ def test_an_older_catalog_is_brought_up_to_date_step_by_step(home: Path, catalog
         )
 
 
+def test_the_first_list_is_in_the_order_of_all_later_ones(home: Path, catalog: Catalog) -> None:
+    """Whose file was written to just now, though what it tells of was long ago, is not the newest."""
+    claude_file(home, TWO, [assistant(50, "new", TWO)])
+    claude_file(home, ONE, [user(1, "old", ONE)])
+    os.utime(home / ".claude" / "projects" / "-p-shop" / f"{ONE}.jsonl", (2_000_000_000, 2_000_000_000))
+    assert [it.id for it in catalog.sessions()] == [it.id for it in catalog.sessions()] == [TWO, ONE]
+    assert [it.id for it in catalog.sessions(limit=1)] == [TWO]
+
+
 def test_a_home_whose_name_is_no_text_is_one_like_others(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     odd = Path(os.fsdecode(os.fsencode(home) + b"-\xff\xfe"))
     monkeypatch.setenv("HOME", str(odd))

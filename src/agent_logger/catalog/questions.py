@@ -296,10 +296,11 @@ def sources_of(database: sqlite3.Connection, session: str) -> list[Found]:
         """,
         (session,),
     )
-    return [
-        Found(*map(_restored, told), None if others is None else tuple(map(restored, json.loads(others))))
-        for *told, others in rows
-    ]
+    return [Found(*map(_restored, told))._replace(others=_paths(others)) for *told, others in rows]
+
+
+def _paths(others: str | None) -> tuple[str, ...] | None:
+    return None if others is None else tuple(map(restored, json.loads(others)))
 
 
 def _restored(value: Any) -> Any:
