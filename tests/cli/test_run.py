@@ -183,14 +183,39 @@ def test_json_is_the_metadata_in_place_of_the_output(env: dict[str, str]) -> Non
         (["a prompt", "--", "claude"], 2),
         (["--resume", "x", "--", "claude"], 2),
         (["--resume=-x", "a prompt"], 2),
-        (["--", "no-such-command"], 127),
-        (["--", "/etc/passwd"], 126),
     ],
     ids=str,
 )
 def test_wrong_calls(arguments: list[str], code: int, env: dict[str, str]) -> None:
     done = run(env, *arguments)
     assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (code, b"", 1), done.stderr
+
+
+NOT_STARTED = [
+    (
+        ["a prompt"],
+        127,
+        "cannot find claude: install it (npm install -g @anthropic-ai/claude-code), or put its folder on the PATH",
+    ),
+    (["--", "no-such"], 127, "cannot find no-such: install it, or put its folder on the PATH"),
+    (["--", "./no-such"], 127, "cannot run ./no-such: there is no such file"),
+    (["--", "bin/odd"], 127, "cannot run bin/odd: what its first line says it is to be run by is not there"),
+    (["--", "/etc/passwd"], 126, "cannot run /etc/passwd: Permission denied"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "said"), NOT_STARTED, ids=str)
+def test_what_cannot_be_started_is_said_in_a_line_and_leaves_no_session(
+    arguments: list[str], code: int, said: str, env: dict[str, str], tmp_path: Path
+) -> None:
+    env["PATH"] = str(tmp_path / "bin")
+    agent(env, "", "odd")
+    (tmp_path / "bin/odd").write_text("#!/no/such/shell\n")
+    done = run(env, *arguments)
+    assert (done.returncode, done.stdout, done.stderr.decode()) == (code, b"", f"agent-logger: {said}\n")
+    assert not {"sessions", "logs", ".agent-logger"} & {it.name for it in tmp_path.iterdir()}
+    told = json.loads(run(env, "--json", *arguments).stdout)
+    assert (told["success"], told["failure"], told["error"]) == (False, "executable_missing", said)
 
 
 # ---------------------------------------------------------------- input
@@ -344,6 +369,13 @@ def test_an_agent_in_the_terminal_keeps_it(env: dict[str, str], tmp_path: Path) 
     assert start and start.argv == ["claude"] and start.agent == "claude-code"
     assert exchange.exit and exchange.exit.status == 6
     assert not list((tmp_path / ".agent-logger").glob("proxy-*.json"))  # it ended with the agent
+
+
+def test_an_agent_that_is_not_there_gets_no_proxy(env: dict[str, str], tmp_path: Path) -> None:
+    env["PATH"] = str(tmp_path / "bin")
+    terminal = Terminal(env, "--", "claude")
+    assert terminal.end() == 127 and b"cannot find claude" in terminal.seen
+    assert not {"sessions", "logs", ".agent-logger"} & {it.name for it in tmp_path.iterdir()}
 
 
 def test_the_session_file_that_the_agent_leaves_is_recorded(env: dict[str, str], tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from agent_logger.capture.run_recording import Recording
 from agent_logger.formats.json_text import encode
+from agent_logger.store import platform
 from agent_logger.store.claude_files import is_id, project_folders
 from agent_logger.store.clock import CLOCK
 from agent_logger.store.layout import agent_files
@@ -27,14 +28,9 @@ class SessionFiles:
 
     def changed(self) -> list[Path]:
         found = [path for path in agent_files(self._agent) if self._is_of_this_folder(path)]
-        return sorted((it for it in found if _modified(it) >= self._since), key=_modified)
+        return sorted(
+            (it for it in found if platform.modified_at(it) >= self._since), key=platform.modified_at
+        )
 
     def _is_of_this_folder(self, path: Path) -> bool:
         return self._agent != "claude-code" or path.parent.name in self._folders
-
-
-def _modified(path: Path) -> float:
-    try:
-        return path.stat().st_mtime
-    except OSError:
-        return 0.0

@@ -239,8 +239,8 @@ class Catalog:
     def usage(
         self, by: "By" = "day", wanted: Filter | None = None, *, zone: tzinfo | None = None
     ) -> "dict[str | None, Total]":
-        """By day (`2026-11-15`), ISO week (`2026-W46`), month, session, model, project, agent or tool; sorted, and what
-        is of none last, under `None`. Days are those of `zone`, or of this machine.
+        """By day (`2026-11-15`), ISO week (`2026-W46`) or month, in their order; by session, model, project, agent or
+        tool, the dearest first. What is of none is last, under `None`. Days are those of `zone`, or of this machine.
 
         By tool, what a response cost is shared out among the tools that it called.
         """
@@ -258,12 +258,15 @@ class Catalog:
     def search(self, words: str, *, limit: int = 20) -> Sequence[Hit]:
         """The best first. Words, `"phrases"`, `begin*`, `tool:Bash`, `file:login.py`, `is:error`, `project:`, `agent:`.
 
-        What the index does not cover yet is not found: `coverage` tells how much it does.
+        What the index does not cover yet is not found: `coverage` tells how much it does. Raises `ValueError` if a
+        field such as `tool:` is not said to be anything.
         """
+        from agent_logger.catalog.query import read
         from agent_logger.catalog.search import search
 
+        asked = read(words)
         self.index(seconds=INDEX_SECONDS)
-        return self._with_texts(lambda database, texts: search(database, texts, words, limit))
+        return self._with_texts(lambda database, texts: search(database, texts, asked, limit))
 
     # ------------------------------------------------------------ removing
 

@@ -4,6 +4,7 @@ A stamp says what the files of a session looked like: as long as it is the same,
 stand only inside a file, as whose sub-agent it is of, are read once and remembered.
 """
 
+import hashlib
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -11,17 +12,22 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from stat import S_ISREG
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from agent_logger.catalog.database import restored, storable
 from agent_logger.errors import SourceError
 from agent_logger.formats.ids import UUID
 from agent_logger.store import foreign
 from agent_logger.store.claude_files import is_id
 from agent_logger.store.facts import known_folders
+from agent_logger.store.foreign import SEALED
 from agent_logger.store.layout import HISTORY_FILE, agent_files, agent_folders, claude_roots, place_of
 from agent_logger.store.parts import part_of
+
+if TYPE_CHECKING:
+    from agent_logger.store.archive import Folder
 
 NO_SESSIONS = ("unattributed", "refused")
 FIRST_BYTES = 1 << 16  # of a file, to see whose it is
@@ -70,7 +76,7 @@ def found(home: Path, remembered: Remembered) -> Iterator[Found]:
         yield from own_logs(folder)
     of_agents = list(agent_sessions(remembered))
     whole = [it for it in of_agents if not it.prompts_only]
-    archived = list(_archived_sessions(home, [(it.agent, it.name) for it in whole]))
+    archived = list(_archived_sessions(home, [(it.agent, it.name) for it in whole], remembered))
     yield from whole
     yield from archived
     known = {(it.agent, it.name) for it in archived}
@@ -354,19 +360,59 @@ def _opencode_stamps(path: Path) -> list[tuple[str, float, int, str]]:
         return []
 
 
-def _archived_sessions(home: Path, present: Iterable[tuple[str | None, str]]) -> Iterator[Found]:
-    """What we have kept of agents, and they have no more."""
+def _archived_sessions(
+    home: Path, present: Iterable[tuple[str | None, str]], remembered: Remembered
+) -> Iterator[Found]:
+    """What we have kept of agents, and they have no more; each once."""
     if not (home / "archive").is_dir():
         return
-    from agent_logger.store.archived import gone
+    from agent_logger.store.archive import folders
 
-    for it in gone(home, present):
-        files = _Files()
-        if stat := _stat(str(it.copy.path)):
-            files.add_stat(stat, "")
-        key = f"{it.file}#{it.id}" if it.agent == _OPENCODE else str(it.file)
-        others = tuple(map(str, it.others)) or None
-        yield Found(key, it.agent, str(it.file), it.id, it.modified, files.size, files.stamp, others)
+    seen = set(present)
+    for folder in folders(home):
+        for name, modified, *paths in _kept(folder, remembered):
+            copy, file, *others = map(restored, paths)
+            if (folder.agent, name) not in seen:
+                seen.add((folder.agent, name))
+                files = _Files()
+                for path in (copy, *others):
+                    if stat := _stat(path) or _stat(path + SEALED):
+                        files.add_stat(stat, "")
+                key = f"{file}#{name}" if folder.agent == _OPENCODE else file
+                yield Found(
+                    key, folder.agent, file, name, modified, files.size, files.stamp, tuple(others) or None
+                )
+
+
+def _kept(folder: "Folder", remembered: Remembered) -> Iterable[Any]:
+    """Of each session its id and time, its copy as that lies there and under its plain name, and those of its
+    sub-agents."""
+    if folder.agent == _CLAUDE:
+        return _read_kept(folder)  # the names say all
+    told: Iterable[Any] = remembered.told(
+        str(folder.copies), _stamp_below(folder.copies), partial(_read_kept, folder)
+    )
+    return told
+
+
+def _read_kept(folder: "Folder") -> list[tuple[str | float, ...]]:
+    from agent_logger.store.archived import archived_in
+
+    return [
+        (it.id, it.modified, *(storable(str(path)) for path in (it.copy.path, it.file, *it.others)))
+        for it in archived_in(folder)
+    ]
+
+
+def _stamp_below(folder: Path) -> str:
+    """Of all files in it, however far down."""
+    files = _Files()
+    for inside, inner, names in os.walk(folder):
+        inner.sort()
+        for name in sorted(names):
+            if stat := _stat(f"{inside}/{name}"):
+                files.add_stat(stat, name)
+    return hashlib.sha256(os.fsencode(files.stamp)).hexdigest()
 
 
 def _histories(remembered: Remembered) -> Iterator[Found]:

@@ -33,7 +33,7 @@ def own_files(home: Path, sources: Iterable[Found]) -> list[OwnFiles]:
         if it.agent is None:
             found[path] = OwnFiles(path, it.size, PartFile(path.parent, it.name))
         for copy in copies_of(home, it.name) if it.agent else ():
-            found[copy] = OwnFiles(copy, _size(copy), None)
+            found[copy] = OwnFiles(copy, platform.size_of(copy), None)
     return list(found.values())
 
 
@@ -81,10 +81,3 @@ def _is_owned(log: PartFile) -> bool:
             finally:
                 held.close()
     return False
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0

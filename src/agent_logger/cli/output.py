@@ -51,15 +51,16 @@ def note(text: str) -> None:
     click.echo(printable(text, lines=True), err=True)
 
 
-def agreed(question: str) -> bool:
-    """What the person answers; where nobody can, what to say beforehand."""
+def is_agreed(question: str, *, yes: bool) -> bool:
+    """Whether to go on: it was said before (`--yes`), or somebody says so now."""
     try:
-        return click.confirm(question, err=True)
-    except click.Abort as error:
-        if not isinstance(error.__context__, EOFError):
-            raise
-    note("\nnobody answered, so nothing was changed; --yes goes ahead without asking")
-    return False
+        return yes or click.confirm(question, err=True)
+    except click.Abort:
+        if sys.stdin is None or not sys.stdin.isatty():
+            raise click.UsageError(
+                "nobody can be asked here, so nothing was changed; --yes goes ahead without asking"
+            ) from None
+        raise
 
 
 def json(value: object) -> None:

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import shutil
 import stat
 import sys
 from collections.abc import Callable, Sequence
@@ -143,18 +144,19 @@ def _run_in_terminal(settings: config.Settings, words: list[str], *, as_json: bo
     from agent_logger.capture.terminal_run import proxy_for_child
 
     start = _start(words, None)
+    if not (shutil.which(words[0]) or os.path.lexists(words[0])):  # no proxy for an agent that is not there
+        return _not_started(start, FileNotFoundError(), as_json=as_json)
     agent = start.began.agent or ""
     with Signals() as signals, proxy_for_child(settings.home, settings.log_dir) as (environment, problem):
         if problem:
             output.note(f"agent-logger: {problem}; the agent runs without the proxy")
-        recording = Recording(start, settings.sessions_dir)
         files = SessionFiles(agent, Path.cwd()) if agent else None
         try:
             child = signals.reach(Child(words, env=environment, given=None, piped=False))
         except OSError as error:
-            recording.ended(None)
-            return _not_started(words, error)
+            return _not_started(start, error, as_json=as_json)
         with child:
+            recording = Recording(start, settings.sessions_dir)
             exited = child.wait_in_terminal()
         if files:
             files.note(recording)
@@ -177,18 +179,17 @@ def _pass(
     from agent_logger.capture.run_recording import Recording
     from agent_logger.capture.session_files import SessionFiles
 
-    recording = Recording(start, settings.sessions_dir)
     files = SessionFiles(start.began.agent, Path.cwd()) if start.began.agent else None
-    hear = None
-    if overheard:
-        overheard.recording, hear = recording, overheard.hear
+    hear = overheard.hear if overheard else None
     with Signals() as signals:
         try:
             child = signals.reach(Child(start.argv, given=given, overhear=hear, timeout=timeout))
         except OSError as error:
-            recording.ended(None)
-            return _not_started(start.argv, error)
+            return _not_started(start, error, as_json=as_json)
         with child:
+            recording = Recording(start, settings.sessions_dir)
+            if overheard:
+                overheard.recording = recording
             silent = (lambda _: None) if as_json else show
             exited = pass_on(child, recording, show=silent, overheard=overheard, files=files)
     return _tell(recording, exited, as_json=as_json, timed_out=child.timed_out)
@@ -273,6 +274,13 @@ def _summary(found: RunMetadata, failure: Failure | None) -> str:
     return " · ".join(parts)
 
 
-def _not_started(words: Sequence[str], error: OSError) -> int:
-    output.note(f"agent-logger: cannot run {words[0]}: {error.strerror}")
+def _not_started(start: "Start", error: OSError, *, as_json: bool) -> int:
+    """Nothing is recorded: there was no agent to have a session with."""
+    from agent_logger.capture.child import why_not_started
+
+    why = why_not_started(start.argv[0], error)
+    if as_json:
+        missing = Failure.EXECUTABLE_MISSING
+        output.json(Report(success=False, failure=missing, error=why, resumed_from=start.resumed_from))
+    output.note(f"agent-logger: {why}")
     return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_RUNNABLE

@@ -49,10 +49,12 @@ def command(settings: config.Settings, words: tuple[str, ...], limit: int, as_js
       agent-logger search 'migrat*' file:models.py project:shop
       agent-logger search is:error agent:codex
     """
+    typed = " ".join(words)
+    _check(typed)
     with opened(settings) as catalog:
         with bar("reading texts") as progress:
             whole = catalog.index(progress, seconds=SECONDS)
-        hits = catalog.search(" ".join(words), limit=limit)
+        hits = catalog.search(typed, limit=limit)
         if as_json:
             output.json([_told(it) for it in hits])
         else:
@@ -61,6 +63,16 @@ def command(settings: config.Settings, words: tuple[str, ...], limit: int, as_js
                 output.note("Nothing found." if catalog.count() else NOTHING_YET)
         if not whole:
             _say_how_far(settings, catalog)
+
+
+def _check(typed: str) -> None:
+    """Before anything is read."""
+    from agent_logger.catalog.query import read
+
+    try:
+        read(typed)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
 
 
 def _say_how_far(settings: config.Settings, catalog: "Catalog") -> None:

@@ -8,11 +8,13 @@ import msgspec
 from msgspec.structs import replace
 
 from agent_logger import session
-from agent_logger.formats.claude_code.records import MessageUsage
+from agent_logger.formats.claude_code.facts import compaction_of
+from agent_logger.formats.claude_code.records import CompactionMessage, MessageUsage
+from agent_logger.formats.noted_context import context_files
 from agent_logger.formats.objects import in_utc
 from agent_logger.prices import priced
 from agent_logger.records import AnyRecord, Exchange, LiveMessage, LiveStart, Message, SessionStart
-from agent_logger.session import AGENT, MAIN, Block, BlockKind, Session, SubAgent, Turn, Witness
+from agent_logger.session import AGENT, MAIN, Block, BlockKind, Compaction, Session, SubAgent, Turn, Witness
 
 # ---------------------------------------------------------------- live files
 
@@ -74,7 +76,28 @@ def session_of(records: Iterable[AnyRecord], exchanges: Iterable[Exchange], log:
         exchanges=found,
         agents=_agents([turn for it in found for turn in it.turns]),
         reported_cost_usd=sum(costs) if costs else None,
+        compactions=[_compaction(it) for exchange in exchanges for it in exchange.messages if _compacts(it)],
+        context_files=context_files(start.context) if start else (),
     )
+
+
+def _compacts(message: Message) -> bool:
+    return message.source == "system" and message.type == "compact_boundary"
+
+
+def _compaction(message: Message) -> Compaction:
+    parent = message.parent_tool_use_id
+    try:
+        told = msgspec.json.decode(message.content or b"{}", type=_Boundary).compact_metadata
+    except (msgspec.MsgspecError, RecursionError):
+        told = None
+    return compaction_of(told, time_of(message.ts), f"{AGENT}{parent}" if parent else MAIN)
+
+
+class _Boundary(msgspec.Struct):
+    """The client's own message."""
+
+    compact_metadata: CompactionMessage | None = None
 
 
 def _agents(turns: Sequence[Turn]) -> list[SubAgent]:
