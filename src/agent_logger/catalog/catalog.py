@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 FRESH_SECONDS = 1.0
 SHORT_ID = 8  # characters, where they are enough
 DETAILS_AT_ONCE = 8  # sessions
+MOST_LOOKS = 3
 INDEX_SECONDS = 1.0  # that a search spends on what is not in the index yet
 
 T = TypeVar("T")
@@ -93,11 +94,12 @@ class Catalog:
         """Another one when anything in the catalog is another one than before. Looks at no files: `refresh` does."""
         return self._safely(changes)
 
-    def read_details(self, sessions: Iterable[str] | None = None, progress: Progress | None = None) -> None:
-        """Titles, exchanges and tools, of all sessions or of these, where they are not known yet."""
+    def read_details(self, sessions: Iterable[str] | None = None, progress: Progress | None = None) -> bool:
+        """Titles, exchanges and tools, of all sessions or of these, where they are not known yet. Whether any were
+        not."""
         left = self._asked(lambda database: questions.behind(database, sessions))
         if not left:
-            return
+            return False
         from agent_logger.catalog.details import read_details
 
         total, done = sum(it.size for it in left), 0
@@ -107,6 +109,7 @@ class Catalog:
             done += sum(it.size for it in batch)
             if progress:
                 progress(done, total)
+        return True
 
     def index(self, progress: Progress | None = None, *, seconds: float = float("inf")) -> bool:
         """Take into the search index what is not in it yet, the one last active first; for no longer than this, if it
@@ -159,8 +162,11 @@ class Catalog:
         asked = wanted or Filter()
         if asked.title or order in NEED_DETAILS:
             self.read_details()
-        ids = self._asked(lambda database: questions.session_ids(database, asked, order, limit, offset))
-        self.read_details(ids)
+        ids: list[str] = []
+        for _ in range(MOST_LOOKS):  # what is read may tell that others were active later
+            ids = self._asked(lambda database: questions.session_ids(database, asked, order, limit, offset))
+            if not self.read_details(ids):
+                break
         return self._asked(lambda database: questions.summaries(database, ids))
 
     def count(self, wanted: Filter | None = None) -> int:
