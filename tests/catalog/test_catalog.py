@@ -5,9 +5,12 @@ import os
 import random
 import shutil
 import sqlite3
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import get_args
 
@@ -21,11 +24,15 @@ from agent_logger.catalog.questions import Order
 from agent_logger.catalog.schema import STEPS
 from agent_logger.catalog.totals import By, total, totals
 from agent_logger.session import Usage
+from agent_logger.store import foreign
+from agent_logger.store.archive import FOLDER_FILE, archive_path
+from agent_logger.store.archive_run import archive_all
 from agent_logger.store.facts import know_folder
 from agent_logger.store.parts import PartFile
 from agent_logger.store.seal import seal
 from tests.catalog.catalogs import ID, all_of, assistant, claude_file, made_anew, tool, user
 from tests.catalog.test_corpus import ccusage
+from tests.store.test_archive import TREES, database
 from tests.store.wire_logs import calls, own, start
 from tests.store.wire_logs import write as write_log
 
@@ -62,7 +69,7 @@ def test_totals_are_the_truth_cold_warm_and_by_every_key(home: Path, catalog: Ca
             assert sum((it.usage for it in sums.values()), Usage()) == truth(sessions), by
             assert sum(it.cost.nano_usd or 0 for it in sums.values()) == asked.total().cost.nano_usd
             if by != "tool":
-                assert sums == totals(rows, by, UTC)
+                assert list(sums.items()) == list(totals(rows, by, UTC).items())
         assert sum((it.usage for it in asked.sessions()), Usage()) == truth(sessions)
     assert total(rows) == catalog.total()
 
@@ -166,6 +173,23 @@ def test_tool_calls_are_counted_as_they_are_listed(home: Path, catalog: Catalog)
 # ---------------------------------------------------------------- work
 
 
+@contextmanager
+def opened_below(folder: str) -> Iterator[list[str]]:
+    """What this process opens there meanwhile, with whatever function."""
+    opened: list[str] = []
+    watching = True
+
+    def watch(event: str, arguments: tuple[object, ...]) -> None:
+        if watching and event in ("open", "sqlite3.connect") and folder in str(arguments[0]):
+            opened.append(str(arguments[0]))
+
+    sys.addaudithook(watch)
+    try:
+        yield opened
+    finally:
+        watching = False
+
+
 def test_what_is_unchanged_is_not_opened(home: Path, catalog: Catalog) -> None:
     fill(home / ".claude", 2)
     first = catalog.refresh()
@@ -178,6 +202,27 @@ def test_what_is_unchanged_is_not_opened(home: Path, catalog: Catalog) -> None:
         assert asked.index()
         assert len(asked.sessions()) == first.sources
         assert asked.refresh().files_opened == 0
+
+
+def test_what_only_the_archive_has_is_not_opened_either(home: Path, catalog: Catalog) -> None:
+    for tree in TREES:
+        shutil.copytree(tree, home, dirs_exist_ok=True)
+    database(home)
+    archive_all(catalog.home)
+    for folder in (".claude", ".codex", ".gemini", ".local"):
+        shutil.rmtree(home / folder, ignore_errors=True)
+    catalog.index()
+    agents = {it.agent for it in catalog.sessions()}
+    assert agents == {"claude-code", "codex", "gemini-cli", "opencode"}
+    kept = str(archive_path(catalog.home))
+    with opened_below(kept) as opened:
+        done = catalog.refresh()
+    assert (done.changed, done.files_opened) == (0, 0)
+    assert {Path(path).name for path in opened} <= {FOLDER_FILE}
+    grown = next(it for it in catalog.sessions() if it.agent == "codex").paths[0]
+    with grown.open("ab") as file:
+        file.write(b"{}\n")
+    assert catalog.refresh().changed == 1
 
 
 def test_a_line_more_is_read_on_with_a_few_bytes_however_long_the_file_is(
@@ -195,6 +240,39 @@ def test_a_line_more_is_read_on_with_a_few_bytes_however_long_the_file_is(
     assert done.bytes_read <= len(json.dumps(line)) + 10
     summary = catalog.summary(ONE)
     assert summary and summary.turns == 800
+
+
+def long_session(home: Path, megabytes: int) -> Path:
+    text = "word" + "." * 22_000
+    lines = [user(1, "one long task", ONE)]
+    for number in range(2, 2 + megabytes * 90, 2):
+        lines += tool(number, ONE, "Bash", {"command": f"run {number}"}, text)
+    at = [{**line, "parentUuid": before["uuid"]} for before, line in pairwise(lines)]
+    return claude_file(home, ONE, [lines[0], *at])
+
+
+def test_a_line_more_in_a_long_session_is_read_on_for_its_title_and_its_texts_too(
+    home: Path, catalog: Catalog
+) -> None:
+    path = long_session(home, 50)
+    assert path.stat().st_size > 45e6
+    catalog.index()
+    number = 4600
+    for what in (
+        [user(number, "and the zebra", ONE)],
+        [assistant(number + 1, "zebra of mine", ONE)],
+        tool(number + 2, ONE, "Bash", {"command": "zebra"}, "refused", failed=True),
+    ):
+        claude_file(home, ONE, what)
+        before = (foreign.work.files, foreign.work.bytes)
+        catalog.refresh()
+        assert catalog.index()
+        assert len(catalog.sessions()) == 1
+        assert foreign.work.bytes - before[1] < 200_000, what
+        assert foreign.work.files - before[0] < 20
+    with made_anew(catalog.home, home / "other") as anew:
+        assert all_of(catalog, ["zebra", "refused"]) == all_of(anew, ["zebra", "refused"])
+    assert len(catalog.search("zebra")) == 3
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -217,11 +217,24 @@ def test_a_rewritten_file_is_a_new_generation(home: Path, own: Path, text: str, 
     assert older("jsonl", own) == [b"one\n", *([text.encode()] if text else [])]  # an empty one has grown
 
 
-def test_a_change_in_the_middle_is_seen(home: Path, own: Path) -> None:
-    claude(home, "a" * 3_000_000 + "\n")
+@pytest.mark.parametrize("size", [3_000_000, 20_000_000])
+@pytest.mark.parametrize("more", ["", "more\n"], ids=["as long", "longer"])
+def test_a_change_in_the_middle_is_seen_however_large_the_file(
+    home: Path, own: Path, size: int, more: str
+) -> None:
+    path = claude(home, "a" * size + "\n")
     run(own)
-    claude(home, "a" * 1_500_000 + "b" + "a" * 1_499_999 + "\nmore\n")
+    before = path.stat().st_ino
+    with path.open("r+b") as file:  # in place, as an editor may: its beginning and its end are what they were
+        file.seek(size // 2)
+        file.write(b"b")
+        file.seek(0, os.SEEK_END)
+        file.write(more.encode())
+    os.utime(path, (5, 5))
+    assert path.stat().st_ino == before
     assert run(own).rewritten == 1
+    assert kept(own)[f"projects/-p/{SESSION}.jsonl"] == path.read_bytes()
+    assert [len(it) for it in older("jsonl", own)] == [size + 1]
 
 
 def test_a_sealed_copy_goes_on_when_its_session_does(home: Path, own: Path) -> None:

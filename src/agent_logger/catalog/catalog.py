@@ -56,6 +56,7 @@ class Catalog:
         self._text_path = home / "catalog-text.db"
         self._open: sqlite3.Connection | None = None
         self._texts: sqlite3.Connection | None = None
+        self._unsealed_since = float("inf")  # as the last refresh saw it
         self._refreshed = float("-inf") if fresh_seconds < float("inf") else 0.0
 
     @classmethod
@@ -82,7 +83,7 @@ class Catalog:
     def refresh(self, progress: Progress | None = None) -> Refreshed:
         """Take in what has changed since the last time, whoever looked. Questions do so by themselves."""
         done = self._safely(lambda database: refresh(database, self.home, progress))
-        self._refreshed = time.monotonic()
+        self._refreshed, self._unsealed_since = time.monotonic(), done.unsealed_since
         return done
 
     @property
@@ -116,6 +117,19 @@ class Catalog:
             if not mine:
                 return self.coverage.is_whole
             return self._with_texts(lambda database, texts: index(database, texts, progress, seconds))
+
+    def is_sealing_due(self, after_seconds: float | None) -> bool:
+        """Whether there may be parts of logs that were not touched for so long, as the last look at the files saw."""
+        from agent_logger.catalog.sealing import is_due
+
+        return self._safely(lambda database: is_due(database, self._unsealed_since, after_seconds))
+
+    def seal(self, after_seconds: float | None, *, seconds: float = float("inf")) -> int:
+        """Seal the parts of our logs that were not touched for so long (none: never), wherever they are; for no longer
+        than `seconds`, if they are given. How many."""
+        from agent_logger.catalog.sealing import seal
+
+        return self._safely(lambda database: seal(database, self.home, after_seconds, seconds))
 
     @property
     def backlog(self) -> int:
@@ -231,8 +245,8 @@ class Catalog:
     def usage(
         self, by: "By" = "day", wanted: Filter | None = None, *, zone: tzinfo | None = None
     ) -> "dict[str | None, Total]":
-        """By day (`2026-11-15`), ISO week (`2026-W46`), month, session, model, project, agent or tool; sorted, and what
-        is of none last, under `None`. Days are those of `zone`, or of this machine.
+        """By day (`2026-11-15`), ISO week (`2026-W46`) or month, in their order; by session, model, project, agent or
+        tool, the dearest first. What is of none is last, under `None`. Days are those of `zone`, or of this machine.
 
         By tool, what a response cost is shared out among the tools that it called.
         """
@@ -250,12 +264,15 @@ class Catalog:
     def search(self, words: str, *, limit: int = 20) -> Sequence[Hit]:
         """The best first. Words, `"phrases"`, `begin*`, `tool:Bash`, `file:login.py`, `is:error`, `project:`, `agent:`.
 
-        What the index does not cover yet is not found: `coverage` tells how much it does.
+        What the index does not cover yet is not found: `coverage` tells how much it does. Raises `ValueError` if a
+        field such as `tool:` is not said to be anything.
         """
+        from agent_logger.catalog.query import read
         from agent_logger.catalog.search import search
 
+        asked = read(words)
         self.index(seconds=INDEX_SECONDS)
-        return self._with_texts(lambda database, texts: search(database, texts, words, limit))
+        return self._with_texts(lambda database, texts: search(database, texts, asked, limit))
 
     # ------------------------------------------------------------ removing
 

@@ -106,8 +106,7 @@ def total(rows: Iterable[LedgerRow]) -> Total:
 
 def totals(rows: Iterable[LedgerRow], by: By, zone: tzinfo | None = None) -> dict[str | None, Total]:
     """By anything but the tool, which a row does not say: by day (`2026-11-15`), ISO week (`2026-W46`), month, session,
-    model, project or agent; sorted, and rows that do not say last, under `None`. Days are those of `zone`, or of this
-    machine."""
+    model, project or agent; in the order of `in_order`. Days are those of `zone`, or of this machine."""
     key = KEYS[by](zone)
     sums: dict[str | None, Sum] = {}
     for row in rows:
@@ -116,7 +115,19 @@ def totals(rows: Iterable[LedgerRow], by: By, zone: tzinfo | None = None) -> dic
         if found is None:
             found = sums[at] = Sum()
         found.add(row)
-    return {at: sums[at].total() for at in sorted(sums, key=lambda it: (it is None, it or ""))}
+    return in_order({at: it.total() for at, it in sums.items()}, by)
+
+
+def in_order(sums: Mapping[str | None, Total], by: By) -> dict[str | None, Total]:
+    """Days, weeks and months as they come; anything else from the dearest, of equal ones the one with more tokens, then
+    by name. What is of none is last, under `None`."""
+
+    def place(key: str | None) -> tuple[object, ...]:
+        it = sums[key]
+        size = () if by in FORMS else (-(it.cost.nano_usd or 0), -sum(it.usage.counts[:4]))
+        return key is None, *size, key or ""
+
+    return {key: sums[key] for key in sorted(sums, key=place)}
 
 
 # ---------------------------------------------------------------- keys

@@ -25,7 +25,7 @@ from agent_logger.store.agent_sources import codex_sources, gemini_cli_source
 from agent_logger.store.follow import Position, Rest
 from agent_logger.store.histories import session_in
 from agent_logger.store.projects import project_of
-from agent_logger.store.read import read_session
+from agent_logger.store.read import read_session, witness_of
 from agent_logger.store.sources import claude_source
 
 
@@ -125,6 +125,8 @@ def _told_by_log(path: Path) -> Told:
     session = msgspec.structs.replace(session, id=own_name(session, path.stem) or session.id)
     responses = list(responses_of_session(session))
     seen: set[Witness] = {it.witness for it in responses} | session.witnesses
+    if not seen and (wrote := witness_of(path)):
+        seen = {wrote}
     return Told(session.id, session.parent, sum(BIT[it] for it in seen), responses)
 
 

@@ -137,7 +137,7 @@ def _restore(home: Path, wanted: str, yes: bool) -> int:
         return _nothing_to_restore(planned)
     for line in _lines(planned):
         output.echo(line)
-    if not yes and not output.agreed("Write this?"):
+    if not output.is_agreed("Write this?", yes=yes):
         return 1
     carry_out(planned)
     output.note(f"{planned.session.id} is back where {planned.session.agent} finds it")

@@ -1,19 +1,13 @@
 """`agent-logger doctor`: is all well, and if not, what to do."""
 
-from collections.abc import Iterator
-from textwrap import fill
-from typing import TYPE_CHECKING
-
 import click
 
 from agent_logger import config
 from agent_logger.cli import output
-
-if TYPE_CHECKING:
-    from agent_logger.cli.checks import Finding
+from agent_logger.cli.rows import SMALLEST, folded
 
 MARKS = {"ok": "ok", "note": "-", "wrong": "WRONG"}
-MARGIN = 18  # columns: the mark and what was looked at
+MARGIN = 18  # columns before what was found
 
 
 @click.command()
@@ -39,18 +33,13 @@ def command(settings: config.Settings, as_json: bool) -> int:
         output.json(examined)
     else:
         for it in examined.findings:
-            for line in _lines(it):
-                output.echo(line)
+            _echo(f"{MARKS[it.mark]:6}{it.check}".ljust(MARGIN), it.found)
+            if it.next:
+                _echo(" " * MARGIN + "> ", it.next)
     return 1 if any(it.mark == "wrong" for it in examined.findings) else 0
 
 
-def _lines(it: "Finding") -> Iterator[str]:
-    """On a terminal what was found is folded, not what to type; in a pipe it is one line."""
-    first = f"{MARKS[it.mark]:6}{it.check:12}"
-    if output.is_terminal():
-        room, rest = max(2 * MARGIN, output.columns()), " " * MARGIN
-        yield fill(it.found, room, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
-    else:
-        yield first + it.found
-    if it.next:
-        yield f"{'':{MARGIN}}> {it.next}"
+def _echo(head: str, text: str) -> None:
+    """On a terminal folded to its width, under where the text begins; in a pipe one line."""
+    lines = folded(text, max(SMALLEST, output.columns() - len(head))) if output.is_terminal() else [text]
+    output.echo(head + ("\n" + " " * len(head)).join(lines))

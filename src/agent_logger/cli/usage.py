@@ -67,7 +67,8 @@ def command(
 
     Every response of a model counts once, however many files tell of it: the agents' own files, their forks and
     copies, and what was recorded here. Prices are list prices of the day; what has none is not in the sum, and
-    is counted as unpriced. By tool, what a response cost is shared out among the tools that it called.
+    is counted as unpriced. By tool, what a response cost is shared out among the tools that it called. Days, weeks
+    and months are in their order; anything else begins with what cost most.
 
     \b
     Examples:

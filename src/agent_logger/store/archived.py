@@ -1,6 +1,6 @@
 """The sessions in the archive: of what is there, main files, by agent and the client's id."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -40,9 +40,14 @@ class Archived(NamedTuple):
 
 def archived_sessions(home: Path) -> Iterator[Archived]:
     for folder in folders(home):
-        place = next((it for it in AGENT_PLACES if it.agent == folder.agent), None)
-        if place:
-            yield from _sessions(place, folder)
+        yield from archived_in(folder)
+
+
+def archived_in(folder: Folder) -> Iterator[Archived]:
+    """Of one folder of an agent's. Files are opened only of agents whose names of files do not tell whose they are."""
+    place = next((it for it in AGENT_PLACES if it.agent == folder.agent), None)
+    if place:
+        yield from _sessions(place, folder)
 
 
 def _sessions(place: Place, folder: Folder) -> Iterator[Archived]:
@@ -92,12 +97,3 @@ def copies_of(home: Path, session: str) -> list[Path]:
     newest_first = sorted(kept, key=lambda it: -it.modified)
     copies = [path for it in newest_first for path in (it.copy.target, *generations(it.copy.target))]
     return [found for path in copies if (found := foreign.existing(path))]
-
-
-def gone(home: Path, present: Iterable[tuple[str | None, str]]) -> Iterator[Archived]:
-    """Those that their agents do not have any more, each once; `present` are those that they have, by agent and id."""
-    seen = set(present)
-    for it in archived_sessions(home):
-        if (it.agent, it.id) not in seen:
-            seen.add((it.agent, it.id))
-            yield it

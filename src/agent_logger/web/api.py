@@ -157,7 +157,10 @@ async def _search(request: Request, wanted: Wanted) -> Page:
     limit = min(wanted.limit, HITS)
     if not words:
         return Page([])
-    found = await site_of(request).archive.ask(lambda catalog: catalog.search(words, limit=limit))
+    try:
+        found = await site_of(request).archive.ask(lambda catalog: catalog.search(words, limit=limit))
+    except ValueError as error:
+        raise HTTPException(400, str(error)) from error
     return Page([items.HitItem.of(hit) for hit in found])
 
 

@@ -120,15 +120,14 @@ def _look(catalog: Catalog, today: date, days: int) -> Home:
 
 
 def _ranked(totals: Mapping[str | None, Total], name: str, since: date) -> list[Ranked]:
-    """The dearest first; those without a name or beyond the first few are counted in the total alone."""
-    ranked = sorted(totals.items(), key=lambda it: (-(it[1].cost.nano_usd or 0), -it[1].responses))
+    """In their order; those without a name or beyond the first few are counted in the total alone."""
     return [
         Ranked(
             name=key,
             total=total,
             href="/sessions" + Wanted(since=since.isoformat()).query(**{name: key}),
         )
-        for key, total in ranked[:RANKED]
+        for key, total in list(totals.items())[:RANKED]
         if key
     ]
 

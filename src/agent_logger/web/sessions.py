@@ -59,12 +59,13 @@ class Found:
 async def search(request: Request) -> Response:
     site = site_of(request)
     words = request.query_params.get("q", "").strip()[:LONGEST_QUERY]
-    hits, coverage = await site.archive.ask(lambda catalog: _found(catalog, words))
+    hits, problem, coverage = await site.archive.ask(lambda catalog: _found(catalog, words))
     template = "_hits.html" if "part" in request.query_params else "search.html"
     return site.render(
         request,
         template,
         query=words,
+        problem=problem,
         found=by_session(hits),
         link=hit_url,
         marked=marked,
@@ -73,13 +74,21 @@ async def search(request: Request) -> Response:
     )
 
 
-def _found(catalog: Catalog, words: str) -> tuple[Sequence[Hit], Coverage]:
+def _found(catalog: Catalog, words: str) -> tuple[Sequence[Hit], str | None, Coverage]:
+    """What was found, or what cannot be looked for."""
+    try:
+        return (_hits(catalog, words) if words else []), None, catalog.coverage
+    except ValueError as error:
+        return [], str(error), catalog.coverage
+
+
+def _hits(catalog: Catalog, words: str) -> list[Hit]:
     """Where few places have the last word as it is, those that begin so too: it may still be typed."""
-    found = {_place(hit): hit for hit in (catalog.search(words, limit=HITS) if words else ())}
+    found = {_place(hit): hit for hit in catalog.search(words, limit=HITS)}
     if len(found) < HITS and BEGUN.search(words) and words.count('"') % 2 == 0:
         for hit in catalog.search(f"{words}*", limit=HITS):
             found.setdefault(_place(hit), hit)
-    return list(found.values())[:HITS], catalog.coverage
+    return list(found.values())[:HITS]
 
 
 def _place(hit: Hit) -> tuple[object, ...]:
