@@ -123,6 +123,17 @@ def test_filters_narrow_what_is_told(page: Page, cookie: str) -> None:
     assert told(page, cookie, "/sessions?min_cost=1000")["items"] == []
 
 
+@pytest.mark.parametrize(
+    ("order", "field"), [("cost", "cost_usd"), ("turns", "turns"), ("nonsense", "ended")]
+)
+def test_the_order_is_from_the_most_to_the_least(page: Page, cookie: str, order: str, field: str) -> None:
+    found = [
+        it[field] or 0 for it in told(page, cookie, f"/sessions?order={order}&since=2026-01-01")["items"]
+    ]
+    assert len(set(found)) > 3
+    assert found == sorted(found, reverse=True)
+
+
 def test_a_call_is_told_with_what_was_sent_and_when_it_came(page: Page, cookie: str, demo: Any) -> None:
     calls = told(page, cookie, f"/sessions/{demo['id']}/calls")["items"]
     assert len(calls) == 8

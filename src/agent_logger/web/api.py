@@ -60,7 +60,9 @@ def _page(found: Sequence[items.Item], wanted: Wanted) -> Page:
 
 async def _sessions(request: Request, wanted: Wanted) -> Page:
     found = await site_of(request).archive.ask(
-        lambda catalog: catalog.sessions(wanted.filter(), limit=wanted.limit + 1, offset=wanted.offset)
+        lambda catalog: catalog.sessions(
+            wanted.filter(), limit=wanted.limit + 1, offset=wanted.offset, order=wanted.order
+        )
     )
     return Page([items.SessionItem.of(it) for it in found[: wanted.limit]], len(found) > wanted.limit)
 
@@ -210,7 +212,9 @@ def _damage_item(it: DamagedPlace) -> items.DamageItem:
 
 
 ENDPOINTS = (
-    Endpoint("/sessions", "Sessions, the one last active first", items.SessionItem, _sessions, TEXTS),
+    Endpoint(
+        "/sessions", "Sessions, the one last active first", items.SessionItem, _sessions, (*TEXTS, "order")
+    ),
     Endpoint("/sessions/{session_id}", "One session", items.WholeSession, _session, one=True),
     Endpoint("/sessions/{session_id}/exchanges", "Its exchanges", items.ExchangeItem, _exchanges),
     Endpoint("/sessions/{session_id}/turns", "Its turns, with all their blocks", items.TurnItem, _turns),
