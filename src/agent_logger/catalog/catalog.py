@@ -83,8 +83,6 @@ class Catalog:
 
     def refresh(self, progress: Progress | None = None) -> Refreshed:
         """Take in what has changed since the last time, whoever looked. Questions do so by themselves."""
-        if self._open and not self.problem and not is_same_file(self._open, self._path):
-            self.close()  # somebody deleted it
         done = self._safely(lambda database: refresh(database, self.home, progress))
         self._refreshed, self._unsealed_since = time.monotonic(), done.unsealed_since
         return done
@@ -348,6 +346,8 @@ class Catalog:
         return self._texts
 
     def _database(self) -> sqlite3.Connection:
+        if self._open and not self.problem and not is_same_file(self._open, self._path):
+            self.close()  # somebody deleted it
         if self._open is None:
             try:
                 self._open = opened(self._path, STEPS)
