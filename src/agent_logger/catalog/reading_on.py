@@ -78,12 +78,10 @@ def counts_of(session: Session) -> Counts:
     return Counts(calls, errors, round((active_seconds(session) or 0.0) * 1e6))
 
 
-def mark_of(sources: Iterable[Found], session: Session | None) -> Mark | None:
-    """For a session that was just read; none if it is short, or cannot be read on."""
+def mark_of(sources: Iterable[Found], session: Session) -> Mark | None:
+    """For a session that was just read; none if it cannot be read on."""
     found = _only(sources)
-    if found is None or session is None or found.size < LONG_BYTES:
-        return None
-    return _marked(found, session, 1, 0, counts_of(session))
+    return _marked(found, session, 1, 0, counts_of(session)) if found else None
 
 
 def tail_of(sources: Iterable[Found], mark: Mark, known: Iterable[ModelResponse]) -> Tail | None:
