@@ -1,7 +1,11 @@
 """Search: what is there is found, at its place; what is not there is not; whatever is typed."""
 
+import json
+import random
+import re
 import sqlite3
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -11,6 +15,8 @@ from hypothesis import strategies as st
 from agent_logger import Catalog, Filter, Hit
 from agent_logger.catalog import background, text_index
 from agent_logger.catalog.query import EXAMPLES, read
+from agent_logger.catalog.snippets import in_files
+from agent_logger.catalog.text_index import Indexed
 from agent_logger.store.facts import know_folder
 from tests.catalog.catalogs import ID, assistant, claude_file, made_anew, tool, user
 from tests.catalog.hostile import TYPED
@@ -276,7 +282,7 @@ def test_a_search_says_how_far_it_has_come_and_leaves_what_another_process_does(
 
 def test_the_index_is_filled_by_a_process_of_its_own(catalog: Catalog) -> None:
     catalog.refresh()
-    assert background.start(catalog.home)
+    assert background.start(catalog.home, None)
     until = time.monotonic() + 60
     while not catalog.coverage.is_whole and time.monotonic() < until:
         time.sleep(0.05)
@@ -332,3 +338,20 @@ def test_what_a_fork_copied_is_found_in_it_when_the_first_is_gone(home: Path, ca
     assert (hit.session, hit.forks, hit.snippet) == (fork, (), "nine zebras")
     catalog.remove(fork)
     assert catalog.search("nine") == []
+
+
+def test_lines_are_found_by_their_time_in_whatever_order_they_stand(tmp_path: Path) -> None:
+    path, numbers = tmp_path / "a.jsonl", [*range(600), 5, 7]
+    random.Random(3).shuffle(numbers)
+    times = [datetime(2026, 11, 15, tzinfo=UTC) + timedelta(seconds=it) for it in numbers]
+    lines = [
+        {"timestamp": f"{time:%Y-%m-%dT%H:%M:%S}.000Z", "text": f"word{number} {'x' * 900}"}
+        for number, time in zip(numbers, times, strict=True)
+    ]
+    for ordered in (lines, sorted(lines, key=lambda it: it["timestamp"])):
+        path.write_text("".join(json.dumps(it, separators=(",", ":")) + "\n" for it in ordered))
+        for number in (0, 5, 299, 599):
+            at = 1000 * round(datetime(2026, 11, 15, tzinfo=UTC).timestamp() + number)
+            hit = Indexed((), kind=1, at=at, until=0, error=False, hash=0, rank=0.0)
+            found = in_files(hit, [path], [re.compile(f"word{number}")])
+            assert found and found.text.startswith(f"word{number} ")

@@ -56,6 +56,7 @@ class Catalog:
         self._text_path = home / "catalog-text.db"
         self._open: sqlite3.Connection | None = None
         self._texts: sqlite3.Connection | None = None
+        self._unsealed_since = float("inf")  # as the last refresh saw it
         self._refreshed = float("-inf") if fresh_seconds < float("inf") else 0.0
 
     @classmethod
@@ -84,7 +85,7 @@ class Catalog:
         if self._open and not self.problem and not is_same_file(self._open, self._path):
             self.close()  # somebody deleted it
         done = self._safely(lambda database: refresh(database, self.home, progress))
-        self._refreshed = time.monotonic()
+        self._refreshed, self._unsealed_since = time.monotonic(), done.unsealed_since
         return done
 
     @property
@@ -118,6 +119,19 @@ class Catalog:
             if not mine:
                 return self.coverage.is_whole
             return self._with_texts(lambda database, texts: index(database, texts, progress, seconds))
+
+    def is_sealing_due(self, after_seconds: float | None) -> bool:
+        """Whether there may be parts of logs that were not touched for so long, as the last look at the files saw."""
+        from agent_logger.catalog.sealing import is_due
+
+        return self._safely(lambda database: is_due(database, self._unsealed_since, after_seconds))
+
+    def seal(self, after_seconds: float | None, *, seconds: float = float("inf")) -> int:
+        """Seal the parts of our logs that were not touched for so long (none: never), wherever they are; for no longer
+        than `seconds`, if they are given. How many."""
+        from agent_logger.catalog.sealing import seal
+
+        return self._safely(lambda database: seal(database, self.home, after_seconds, seconds))
 
     @property
     def backlog(self) -> int:

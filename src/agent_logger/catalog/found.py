@@ -8,7 +8,6 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from stat import S_ISREG
@@ -16,13 +15,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from agent_logger.catalog.database import restored, storable
+from agent_logger.catalog.database import hashed, restored, storable
 from agent_logger.errors import SourceError
 from agent_logger.formats.ids import UUID
 from agent_logger.store import foreign
 from agent_logger.store.claude_files import is_id
 from agent_logger.store.facts import known_folders
-from agent_logger.store.foreign import SEALED
 from agent_logger.store.layout import HISTORY_FILE, agent_files, agent_folders, claude_roots, place_of
 from agent_logger.store.parts import part_of
 
@@ -56,11 +54,39 @@ class Found(NamedTuple):
 
 
 class Remembered:
-    """What files told that need not be opened again: by path and stamp, as JSON."""
+    """What need not be looked at again: what files told, by path and stamp, as JSON; and folders that look as they did
+    when all in them was taken in, whose sessions are passed over."""
 
-    def __init__(self, known: dict[str, tuple[str, str]] | None = None) -> None:
+    def __init__(
+        self, known: dict[str, tuple[str, str]] | None = None, looks: dict[str, str] | None = None
+    ) -> None:
         self._known = known or {}
+        self._looks = looks or {}
         self.new: dict[str, tuple[str, str]] = {}
+        self.looks: dict[str, str] = {}  # of folders, as they are now
+        self._passed_over: list[tuple[str | None, Iterable[str]]] = []
+        self.unsealed_since = float(
+            "inf"
+        )  # when a part that is not sealed was last written to, at the earliest
+
+    def is_as_it_was(
+        self, folder: str, stamps: Iterable[str], agent: str | None, names: Iterable[str]
+    ) -> bool:
+        """Whether its sessions, with these names and stamps, can be passed over."""
+        self.looks[folder] = str(hashed("/".join([*names, *stamps])))
+        if self._looks.get(folder) != self.looks[folder]:
+            return False
+        self._passed_over.append((agent, names))
+        return True
+
+    @property
+    def passed_over(self) -> set[tuple[str | None, str]]:
+        """Agents and names of sessions."""
+        return {(agent, name) for agent, names in self._passed_over for name in names}
+
+    @property
+    def unchanged(self) -> list[str]:
+        return [folder for folder, look in self.looks.items() if self._looks.get(folder) == look]
 
     def told(self, path: str, stamp: str, read: Callable[[], Any]) -> Any:
         known = self._known.get(path)
@@ -72,8 +98,8 @@ class Remembered:
 
 
 def found(home: Path, remembered: Remembered) -> Iterator[Found]:
-    for folder in log_folders(home):
-        yield from own_logs(folder)
+    for folder in folders_of_logs(home):
+        yield from _logs(str(folder), _entries(str(folder)), remembered)
     of_agents = list(agent_sessions(remembered))
     whole = [it for it in of_agents if not it.prompts_only]
     archived = list(_archived_sessions(home, [(it.agent, it.name) for it in whole], remembered))
@@ -89,9 +115,9 @@ def agent_sessions(remembered: Remembered) -> Iterator[Found]:
     for it in _files_of_agents(remembered):
         there.add((it.agent, it.name))
         yield it
-    for it in _histories(remembered):
-        if (it.agent, it.name) not in there:
-            yield it
+    typed = list(_histories(remembered))
+    there |= remembered.passed_over if typed else set()
+    yield from (it for it in typed if (it.agent, it.name) not in there)
 
 
 def _files_of_agents(remembered: Remembered) -> Iterator[Found]:
@@ -110,22 +136,20 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
         return []
 
 
-@dataclass(slots=True)
 class _Files:
     """The files of one session, while they are found."""
 
-    size: int = 0
-    modified: float = 0.0
-    stamp: str = ""
+    def __init__(self) -> None:
+        self.size, self.modified, self.stamp = 0, 0.0, ""
 
-    def add(self, entry: os.DirEntry[str]) -> bool:
+    def add(self, entry: os.DirEntry[str], mark: str = "") -> bool:
         try:
             if not entry.is_file(follow_symlinks=False):
                 return False
             it = entry.stat(follow_symlinks=False)
         except OSError:  # it has just been removed
             return False
-        self.add_stat(it, "")
+        self.add_stat(it, mark)
         return True
 
     def add_stat(self, it: os.stat_result, name: str) -> None:
@@ -144,36 +168,51 @@ def log_folders(home: Path) -> list[Path]:
     return [folder for folder in [*known_folders(home), kept] if folder.is_dir()]
 
 
-def own_logs(folder: Path) -> Iterator[Found]:
-    """The logs of a folder: exchange logs in itself, wire logs in a folder for each provider."""
-    entries = _entries(str(folder))
-    yield from _logs(str(folder), entries)
-    for entry in entries:
-        if (
-            entry.is_dir(follow_symlinks=False)
-            and entry.name[0] != "."
-            and not entry.name.endswith(".bodies")
-        ):
-            yield from _logs(entry.path, _entries(entry.path))
+def folders_of_logs(home: Path) -> Iterator[Path]:
+    """Exchange logs are in such a folder itself, wire logs in one for each provider, transcripts for each project."""
+    for folder in log_folders(home):
+        yield folder
+        yield from (
+            Path(it.path)
+            for it in _entries(str(folder))
+            if it.is_dir(follow_symlinks=False) and it.name[0] != "." and not it.name.endswith(".bodies")
+        )
 
 
-def _logs(folder: str, entries: Iterable[os.DirEntry[str]]) -> Iterator[Found]:
+def _logs(folder: str, entries: Iterable[os.DirEntry[str]], remembered: Remembered) -> Iterator[Found]:
     logs: dict[str, _Files] = {}
     for entry in sorted(entries, key=lambda it: it.name):
         part = part_of(Path(entry.name))
         if part and part.name not in NO_SESSIONS:
             files = logs.get(part.name) or _Files()
-            if files.add(entry):
+            is_sealed = entry.name.endswith(foreign.SEALED)
+            if files.add(entry, SEALED_MARK if is_sealed else ""):
                 logs[part.name] = files
+                if not is_sealed:
+                    remembered.unsealed_since = min(remembered.unsealed_since, files.modified)
+    if remembered.is_as_it_was(folder, [it.stamp for it in logs.values()], None, logs):
+        return
     for name, files in logs.items():
         path = f"{folder}/{name}.jsonl"
         yield Found(path, None, path, name, files.modified, files.size, files.stamp)
 
 
+SEALED_MARK = "z"  # before the stamp of a sealed part
+
+
+def is_only_sealed(stamp: str, before: str) -> bool:
+    """Whether a log is what it was, but for parts that were sealed: these keep their time."""
+    now, then = stamp.split(";"), before.split(";")
+    return len(now) == len(then) and all(
+        it == old or (it[:1] == SEALED_MARK != old[:1] and it.rpartition(":")[2] == old.rpartition(":")[2])
+        for it, old in zip(now, then, strict=True)
+    )
+
+
 def own_log(path: Path) -> Found | None:
     """The log that a file of it names."""
     part = part_of(path.absolute())
-    logs = _logs(str(part.folder), _entries(str(part.folder))) if part else ()
+    logs = _logs(str(part.folder), _entries(str(part.folder)), Remembered()) if part else ()
     return next((it for it in logs if part and it.name == part.name), None)
 
 
@@ -181,15 +220,15 @@ def own_log(path: Path) -> Found | None:
 
 
 def _claude_sessions(root: str, remembered: Remembered) -> Iterator[Found]:
-    yield from _claude_folder(_entries(f"{root}/sessions"), remembered)
+    yield from _claude_folder(f"{root}/sessions", _entries(f"{root}/sessions"), remembered)
     projects = _entries(f"{root}/projects")
-    yield from _claude_folder(projects, remembered)
+    yield from _claude_folder(f"{root}/projects", projects, remembered)
     for project in projects:
         if project.is_dir(follow_symlinks=False):
-            yield from _claude_folder(_entries(project.path), remembered)
+            yield from _claude_folder(project.path, _entries(project.path), remembered)
 
 
-def _claude_folder(entries: list[os.DirEntry[str]], remembered: Remembered) -> Iterator[Found]:
+def _claude_folder(folder: str, entries: list[os.DirEntry[str]], remembered: Remembered) -> Iterator[Found]:
     mains: dict[str, os.DirEntry[str]] = {}
     folders: dict[str, str] = {}
     loose: list[os.DirEntry[str]] = []
@@ -205,30 +244,45 @@ def _claude_folder(entries: list[os.DirEntry[str]], remembered: Remembered) -> I
     if "subagents" in folders and mains:
         loose += [it for it in _entries(folders["subagents"]) if _AGENT.fullmatch(it.name)]
     owned = _owned(loose, remembered) if mains and loose else {}
+    with_agents: dict[str, Found] = {}
+    alone: dict[str, tuple[str, os.stat_result]] = {}
     for name, entry in mains.items():
         if name in folders or name in owned:
-            yield from _with_agents(name, entry, folders.get(name), owned.get(name, ()))
-            continue
-        try:
-            it = entry.stat(follow_symlinks=False)
-        except OSError:  # it has just been removed
-            continue
-        if S_ISREG(it.st_mode):
-            stamp = f"{it.st_ino}:{it.st_size}:{it.st_mtime_ns};"
-            yield Found(entry.path, _CLAUDE, entry.path, name, it.st_mtime, it.st_size, stamp, ())
+            if found := _with_agents(name, entry, folders.get(name), owned.get(name, ())):
+                with_agents[name] = found
+        elif stamped := _stamped(entry):
+            alone[name] = stamped
+    stamps = [*(it.stamp for it in with_agents.values()), *(stamp for stamp, _ in alone.values())]
+    if remembered.is_as_it_was(folder, stamps, _CLAUDE, [*with_agents, *alone]):
+        return
+    yield from with_agents.values()
+    for name, (stamp, it) in alone.items():
+        path = f"{folder}/{name}.jsonl"
+        yield Found(path, _CLAUDE, path, name, it.st_mtime, it.st_size, stamp, ())
+
+
+def _stamped(entry: os.DirEntry[str]) -> tuple[str, os.stat_result] | None:
+    """Of a file alone, as most sessions are: ten thousand of them are to be looked at in no time."""
+    try:
+        it = entry.stat(follow_symlinks=False)
+    except OSError:  # it has just been removed
+        return None
+    return (f"{it.st_ino}:{it.st_size}:{it.st_mtime_ns};", it) if S_ISREG(it.st_mode) else None
 
 
 def _with_agents(
     name: str, entry: os.DirEntry[str], folder: str | None, owned: Iterable[os.DirEntry[str]]
-) -> Iterator[Found]:
+) -> Found | None:
     files, others = _Files(), []
     if not files.add(entry):
-        return
+        return None
     for agent in (*(_agents_below(folder) if folder else ()), *owned):
         if files.add(agent):
             others.append(agent.path)
             files.stamp += agent.name
-    yield Found(entry.path, _CLAUDE, entry.path, name, files.modified, files.size, files.stamp, tuple(others))
+    return Found(
+        entry.path, _CLAUDE, entry.path, name, files.modified, files.size, files.stamp, tuple(others)
+    )
 
 
 def _agents_below(folder: str) -> list[os.DirEntry[str]]:
@@ -368,7 +422,7 @@ def _archived_sessions(
         return
     from agent_logger.store.archive import folders
 
-    seen = set(present)
+    seen = remembered.passed_over.union(present)
     for folder in folders(home):
         for name, modified, *paths in _kept(folder, remembered):
             copy, file, *others = map(restored, paths)
@@ -376,7 +430,7 @@ def _archived_sessions(
                 seen.add((folder.agent, name))
                 files = _Files()
                 for path in (copy, *others):
-                    if stat := _stat(path) or _stat(path + SEALED):
+                    if stat := _stat(path) or _stat(path + foreign.SEALED):
                         files.add_stat(stat, "")
                 key = f"{file}#{name}" if folder.agent == _OPENCODE else file
                 yield Found(

@@ -15,7 +15,8 @@ class Step(NamedTuple):
 
 _SESSIONS_AND_LEDGER = """
 CREATE TABLE facts (              -- of the catalog itself
-    name TEXT PRIMARY KEY,        -- changes: grows with every change; prices: the day of the price list; made: its id
+    name TEXT PRIMARY KEY,        -- changes: grows with every change; prices: the day of the price list; made: its id;
+                                  -- removed: a hash of the names of sessions that were
     value TEXT NOT NULL
 ) WITHOUT ROWID;
 INSERT INTO facts VALUES ('made', lower(hex(randomblob(8))));
@@ -171,6 +172,19 @@ ALTER TABLE sessions ADD COLUMN own_reported_usd REAL;
 UPDATE sessions SET detailed = NULL;
 """
 
+_FOLDERS = """
+-- of its path, up to the last slash
+ALTER TABLE sources ADD COLUMN folder TEXT GENERATED ALWAYS AS (rtrim(path, replace(path, '/', ''))) VIRTUAL;
+CREATE INDEX sources_folder ON sources (folder);
+
+CREATE TABLE folders (            -- all that is in them is in sources, as long as they look like this
+    path TEXT PRIMARY KEY,
+    look TEXT NOT NULL            -- a hash of the stamps of what is in it
+) WITHOUT ROWID;
+
+CREATE INDEX sessions_behind ON sessions (size) WHERE detailed IS NOT stamp;
+"""
+
 _MARKS = """
 -- where a long session is read on for its details: JSON
 ALTER TABLE sessions ADD COLUMN mark BLOB;
@@ -236,6 +250,7 @@ STEPS = (
     Step("sessions and ledger", _SESSIONS_AND_LEDGER),
     Step("exchanges in flight", _IN_FLIGHT),
     Step("what clients say of whole sessions", _REPORTED),
+    Step("folders that look as they did", _FOLDERS),
     Step("where sessions are read on", _MARKS),
 )
 TEXT_STEPS = (Step("texts and shards", _TEXTS), Step("one row for copies of a text", _COPIES))

@@ -38,7 +38,7 @@ class StillReadingError(Exception):
 
 
 class Archive:
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, seal_after_seconds: float | None = None) -> None:
         self.home = home
         self._threads = ThreadPoolExecutor(THREADS, "agent-logger-page")
         self._own = threading.local()
@@ -47,7 +47,7 @@ class Archive:
         self._answers: dict[Hashable, tuple[int, Any]] = {}
         self._reading: dict[str, threading.Lock] = {}
         self._lock = threading.Lock()
-        self.keeper = Keeper(home)
+        self.keeper = Keeper(home, seal_after_seconds)
 
     async def ask(self, question: Callable[[Catalog], T]) -> T:
         """Raises `StillReadingError` while the catalog is made for the first time."""

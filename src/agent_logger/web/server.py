@@ -32,6 +32,7 @@ class Options:
     port: int
     port_is_chosen: bool  # by somebody: then no other will do
     home: Path
+    seal_after_seconds: float | None  # none: never
 
 
 def run(options: Options, ready: Callable[[str], None]) -> None:
@@ -41,7 +42,7 @@ def run(options: Options, ready: Callable[[str], None]) -> None:
     port = listener.getsockname()[1]
     state = PageState(pid=os.getpid(), started=CLOCK.now(), port=port, version=__version__)
     passes = _passes(key, state)
-    archive = Archive(options.home)
+    archive = Archive(options.home, options.seal_after_seconds)
     try:
         with _announced(options.home, state):
             _serve(page(archive, passes, port), listener, lambda: ready(passes.link()))
