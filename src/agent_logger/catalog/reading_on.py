@@ -221,6 +221,7 @@ def _is_end(told: Session, session: Session, at: int) -> bool:
     return (
         _is_plain(told)
         and micros_of(told.started) != NEVER
+        and told.ended == session.ended  # lines need not stand in the order of their times
         and told.turns == session.turns[at:]
         and inputs == [None, *of_all[len(of_all) - len(inputs) + 1 :]]
         and told.exchanges[-1].end_reason == session.exchanges[-1].end_reason
