@@ -16,7 +16,7 @@ from agent_logger import Catalog, Filter, Hit
 from agent_logger.catalog import background, text_index
 from agent_logger.catalog.query import EXAMPLES, read
 from agent_logger.catalog.snippets import in_files
-from agent_logger.catalog.text_index import Indexed
+from agent_logger.catalog.text_index import Indexed, Place
 from agent_logger.store.facts import know_folder
 from tests.catalog.catalogs import ID, assistant, claude_file, made_anew, tool, user
 from tests.catalog.hostile import TYPED
@@ -309,6 +309,23 @@ def test_an_index_of_an_older_version_is_filled_again(home: Path, catalog: Catal
     assert catalog._text_database().execute("SELECT dead FROM shards").fetchall() == [(0,)]
 
 
+def test_lines_are_found_by_their_time_in_whatever_order_they_stand(tmp_path: Path) -> None:
+    path, numbers = tmp_path / "a.jsonl", [*range(600), 5, 7]
+    random.Random(3).shuffle(numbers)
+    times = [datetime(2026, 11, 15, tzinfo=UTC) + timedelta(seconds=it) for it in numbers]
+    lines = [
+        {"timestamp": f"{time:%Y-%m-%dT%H:%M:%S}.000Z", "text": f"word{number} {'x' * 900}"}
+        for number, time in zip(numbers, times, strict=True)
+    ]
+    for ordered in (lines, sorted(lines, key=lambda it: it["timestamp"])):
+        path.write_text("".join(json.dumps(it, separators=(",", ":")) + "\n" for it in ordered))
+        for number in (0, 5, 299, 599):
+            at = 1000 * round(datetime(2026, 11, 15, tzinfo=UTC).timestamp() + number)
+            hit = Indexed((Place("s", 1, 0),), kind=1, at=at, until=0, error=False, hash=0, rank=0.0)
+            found = in_files(hit, [path], [re.compile(f"word{number}")])
+            assert found and found.text.startswith(f"word{number} ")
+
+
 def test_what_a_fork_copied_is_found_once_in_the_session_that_had_it_first(
     home: Path, catalog: Catalog
 ) -> None:
@@ -338,20 +355,3 @@ def test_what_a_fork_copied_is_found_in_it_when_the_first_is_gone(home: Path, ca
     assert (hit.session, hit.forks, hit.snippet) == (fork, (), "nine zebras")
     catalog.remove(fork)
     assert catalog.search("nine") == []
-
-
-def test_lines_are_found_by_their_time_in_whatever_order_they_stand(tmp_path: Path) -> None:
-    path, numbers = tmp_path / "a.jsonl", [*range(600), 5, 7]
-    random.Random(3).shuffle(numbers)
-    times = [datetime(2026, 11, 15, tzinfo=UTC) + timedelta(seconds=it) for it in numbers]
-    lines = [
-        {"timestamp": f"{time:%Y-%m-%dT%H:%M:%S}.000Z", "text": f"word{number} {'x' * 900}"}
-        for number, time in zip(numbers, times, strict=True)
-    ]
-    for ordered in (lines, sorted(lines, key=lambda it: it["timestamp"])):
-        path.write_text("".join(json.dumps(it, separators=(",", ":")) + "\n" for it in ordered))
-        for number in (0, 5, 299, 599):
-            at = 1000 * round(datetime(2026, 11, 15, tzinfo=UTC).timestamp() + number)
-            hit = Indexed((), kind=1, at=at, until=0, error=False, hash=0, rank=0.0)
-            found = in_files(hit, [path], [re.compile(f"word{number}")])
-            assert found and found.text.startswith(f"word{number} ")

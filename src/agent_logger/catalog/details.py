@@ -117,7 +117,7 @@ _DETAIL = """
     UPDATE sessions SET detailed = :stamp, title = :title, project = :project, started = :started, ended = :ended,
         active = coalesce(:ended, last_at, round(modified * 1e6)), exchanges = :exchanges, tool_calls = :tool_calls,
         errors = :errors, active_seconds = :active_seconds, own_parent = :parent, in_flight = :in_flight,
-        own_reported_usd = :reported, mark = :mark
+        own_reported_usd = :reported, mark = :mark, agent = coalesce(agent, :agent)
     WHERE id = :id
 """
 
@@ -126,6 +126,7 @@ def _values(session: Session, counts: Counts) -> dict[str, object]:
     title = storable(hidden(session.title)[:LONGEST_TITLE]) if session.title else None
     return {
         "title": title,
+        "agent": storable(session.agent) if session.agent else None,  # responses tell it, where there are any
         "project": storable(project_of(session.project)) if session.project else None,
         "started": _micros(session.started),
         "ended": _micros(session.ended),

@@ -139,7 +139,7 @@ def _read(found: Found, position: Position) -> tuple[Transcript, Position] | Non
 def _goes_on(told: Transcript, mark: Mark) -> bool:
     return (
         micros_of(told.session.started) >= mark.at
-        and told.loose <= mark.loose
+        and told.loose == mark.loose  # nothing new hangs off lines before, and no missing one has come
         and not told.summaries  # they may be of lines before
         and _is_plain(told.session)
     )

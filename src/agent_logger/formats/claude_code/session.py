@@ -2,11 +2,11 @@
 
 The client writes a line per block of a response, per prompt and per result of a tool, the moment it exists; a resumed
 session goes on in the same file, a forked one in a new file that begins with a copy. Sub-agents have their own files.
-Order is that of the lines; the same line twice, as retries leave it, is read once.
+Order is that of the lines, none before the one it follows; the same line twice, as retries leave it, is read once.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -23,7 +23,6 @@ from agent_logger.formats.claude_code.exchanges import (
 from agent_logger.formats.claude_code.facts import Facts, FileState, Titles
 from agent_logger.formats.claude_code.lines import records_of
 from agent_logger.formats.claude_code.records import (
-    AnyRecord,
     AssistantRecord,
     AttachmentRecord,
     ForkedFrom,
@@ -33,7 +32,7 @@ from agent_logger.formats.claude_code.records import (
     ToolUseResult,
     UserRecord,
 )
-from agent_logger.formats.claude_code.tree import Branch, Lineage, Tree
+from agent_logger.formats.claude_code.tree import Branch, Lineage, Tree, behind_parents
 from agent_logger.formats.claude_code.turns import (
     TurnLines,
     blocks_of,
@@ -134,15 +133,20 @@ class _Reading:
         self._agent = self._agent_lines(named) if named else None
         if self._agent:
             self._agent.meta = meta_of(file.name, self._source.text)
-        for found in records_of(file):
-            if isinstance(found, tuple):
-                self._record(found[0])
-            elif isinstance(found, Damage):
-                self._damages.add(file.name, found)
+        for record in behind_parents(self._records(file)):
+            self._record(record)
 
-    def _record(self, record: AnyRecord) -> None:
-        self._kinds[record.type] += 1
-        if not isinstance(record, SessionRecord) or self._types.get(record.uuid) is type(record):
+    def _records(self, file: File) -> Iterator[SessionRecord]:
+        for found in records_of(file):
+            if isinstance(found, Damage):
+                self._damages.add(file.name, found)
+            elif isinstance(found, tuple):
+                self._kinds[found[0].type] += 1
+                if isinstance(found[0], SessionRecord):
+                    yield found[0]
+
+    def _record(self, record: SessionRecord) -> None:
+        if self._types.get(record.uuid) is type(record):
             return  # a copy; a damaged line with the id of a good one is none
         now = self._now = time_of(record.timestamp)
         self._facts.see(record, now)
