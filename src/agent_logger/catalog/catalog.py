@@ -278,6 +278,11 @@ class Catalog:
 
         asked = read(words)
         self.index(seconds=INDEX_SECONDS)
+        before = self._texts
+        found = self._with_texts(lambda database, texts: search(database, texts, asked, limit))
+        if self._texts is before:
+            return found
+        self.index(seconds=INDEX_SECONDS)  # it was damaged or deleted, and begun anew
         return self._with_texts(lambda database, texts: search(database, texts, asked, limit))
 
     # ------------------------------------------------------------ removing
