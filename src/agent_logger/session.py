@@ -407,4 +407,5 @@ RESUME: Mapping[str, Callable[[str], list[str]]] = {
     "codex": lambda session: ["codex", "resume", session],
     "gemini-cli": lambda session: ["gemini", "--resume", session],
     "opencode": lambda session: ["opencode", "--session", session],
+    "qwen-code": lambda session: ["qwen", "--resume", session],
 }
