@@ -224,7 +224,7 @@ class Catalog:
         return [place_of(it) for it in self._asked(partial(questions.sources_of, session=found[0]))]
 
     def _logs(self, session_id: str) -> list[Path]:
-        return [it.path for it in self.places(session_id) if it.agent is None]
+        return [it.path for it in self.places(session_id) if it.agent is None and not it.is_of_hooks]
 
     def ledger(self, wanted: Filter | None = None, *, session: str | None = None) -> "Iterator[LedgerRow]":
         """Every response of a model once, in the order of time; of one session only, if that is given."""

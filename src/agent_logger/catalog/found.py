@@ -6,6 +6,7 @@ stand only inside a file, as whose sub-agent it is of, are read once and remembe
 
 import os
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -20,11 +21,13 @@ from agent_logger.formats.ids import UUID
 from agent_logger.store import foreign
 from agent_logger.store.claude_files import is_id
 from agent_logger.store.facts import known_folders
+from agent_logger.store.hook_files import day_folders, tag_in
 from agent_logger.store.layout import HISTORY_FILE, agent_files, agent_folders, claude_roots, place_of
 from agent_logger.store.parts import part_of
 
 NO_SESSIONS = ("unattributed", "refused")
 FIRST_BYTES = 1 << 16  # of a file, to see whose it is
+SETTLED_SECONDS = 2.0  # clocks of file systems are coarse: a folder that changed just now may change unseen
 
 _AGENT = re.compile(r"agent-[^/]+\.jsonl")
 _CLAUDE, _CODEX, _GEMINI, _OPENCODE = "claude-code", "codex", "gemini-cli", "opencode"
@@ -47,6 +50,11 @@ class Found(NamedTuple):
     def prompts_only(self) -> bool:
         """The path is that of the agent's history, for the session's own file is gone."""
         return self.agent in HAVE_HISTORIES and self.key != self.path
+
+    @property
+    def is_of_hooks(self) -> bool:
+        """The path is no file, but stands for those of one session and one day."""
+        return self.agent is None and self.key != self.path
 
 
 class Remembered:
@@ -96,6 +104,7 @@ class Remembered:
 def found(home: Path, remembered: Remembered) -> Iterator[Found]:
     for folder in folders_of_logs(home):
         yield from _logs(str(folder), _entries(str(folder)), remembered)
+    yield from _hooked_sessions(home, remembered)
     of_agents = list(agent_sessions(remembered))
     whole = [it for it in of_agents if not it.prompts_only]
     archived = list(_archived_sessions(home, [(it.agent, it.name) for it in whole], remembered))
@@ -210,6 +219,30 @@ def own_log(path: Path) -> Found | None:
     part = part_of(path.absolute())
     logs = _logs(str(part.folder), _entries(str(part.folder)), Remembered()) if part else ()
     return next((it for it in logs if part and it.name == part.name), None)
+
+
+def _hooked_sessions(home: Path, remembered: Remembered) -> Iterator[Found]:
+    """What hooks were told, by day and session. Files come and go, and never change: as long as the folder does not, no
+    more is looked at."""
+    for folder in day_folders(home):
+        stat = _stat(folder)
+        if stat is None:
+            continue
+        settled = time.time() - stat.st_mtime > SETTLED_SECONDS
+        entries = [] if settled else _entries(folder)
+        look = [f"{stat.st_ino}:{stat.st_mtime_ns}", *(it.name for it in entries)]
+        if not remembered.is_as_it_was(folder, look, None, ()):
+            yield from _hooks_in(folder, entries or _entries(folder))
+
+
+def _hooks_in(folder: str, entries: Iterable[os.DirEntry[str]]) -> Iterator[Found]:
+    told: dict[str, _Files] = {}
+    for entry in entries:
+        if tag := tag_in(entry.name):
+            told.setdefault(tag, _Files()).add(entry, entry.name)
+    for tag, files in told.items():
+        path = f"{folder}/{tag}"
+        yield Found(f"{path}#hooks", None, path, tag, files.modified, files.size, str(hashed(files.stamp)))
 
 
 # ---------------------------------------------------------------- Claude Code

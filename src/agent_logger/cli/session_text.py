@@ -79,6 +79,7 @@ class SessionText:
             (*metrics.models, started, took, money(metrics.cost)),
             (", ".join(counts), tokens(metrics.usage)),
             ("The agent's file is gone; its history has what was typed." if session.prompts_only else "",),
+            (_hooked(session),),
         )
         for line in lines:
             text = " · ".join(filter(None, line))
@@ -179,6 +180,13 @@ def _state(shown: Shown) -> str:
 
 def session_lines(session: Session, columns: int) -> Iterator[str]:
     return (row_text(row, columns) for row in SessionText(session, columns).rows())
+
+
+def _hooked(session: Session) -> str:
+    if not session.hooked:
+        return ""
+    ended = f"; ended: {session.end_reason}" if session.end_reason else ""
+    return f"seen by {', '.join(sorted(session.witnesses))}{ended}"
 
 
 def _marked(rows: Iterator[Row], number: str, note: str) -> Iterator[Row]:
