@@ -219,6 +219,25 @@ class SubAgent(Model, frozen=True, kw_only=True, gc=False):
     description: str | None = None
 
 
+class Compaction(Model, frozen=True, kw_only=True, gc=False):
+    """The history was replaced by a summary of it."""
+
+    at: datetime | None = None
+    thread: str = MAIN
+    trigger: str | None = None  # manual, auto
+    tokens_before: int | None = None
+    tokens_after: int | None = None
+
+
+class ContextFile(Model, frozen=True, kw_only=True, gc=False):
+    """A file that an agent took along when the session began. No text of it: an HMAC, by which two can be compared."""
+
+    path: str
+    kind: Literal["instructions", "settings"]
+    bytes: int | None = None
+    hmac: str | None = None
+
+
 class Session(Model, frozen=True, kw_only=True, gc=False):
     """One conversation with an agent."""
 
@@ -236,6 +255,8 @@ class Session(Model, frozen=True, kw_only=True, gc=False):
     reported_cost_usd: float | None = None  # what the client says that all of it cost
     hooked: bool = False  # hooks of its agent told of it
     end_reason: str | None = None  # as they were told: `clear`, `logout`, `prompt_input_exit`, ...
+    compactions: Sequence[Compaction] = ()
+    context_files: Sequence[ContextFile] = ()  # which instructions and settings applied, where that was noted
 
     @property
     def turns(self) -> list[Turn]:

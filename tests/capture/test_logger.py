@@ -175,6 +175,33 @@ def test_any_text_can_be_logged(text: str, tmp_path: Path) -> None:
     assert exchange.user_input == exchange.messages[0].text == text.replace("\ud83d", "\ufffd")
 
 
+TOLD = [  # the JSON of a text, or of what a tool put out; what is read back; whether it is kept whole beside that
+    (b'"a\\tb \\u00e9 \\/"', "a\tb \u00e9 /", False),
+    (b'"no \xff UTF-8"', "no \ufffd UTF-8", False),
+    (b'"half \\ud83d"', "half \ufffd", False),
+    (b'[{"type": "text", "text": "in a \xff block"}]', "in a \ufffd block", True),
+    (b"null", None, True),
+    (b"12", None, True),
+]
+
+
+@pytest.mark.parametrize(("told", "text", "whole"), TOLD, ids=repr)
+def test_lines_of_a_client_are_kept_whatever_their_texts_are(
+    told: bytes, text: str | None, whole: bool, tmp_path: Path
+) -> None:
+    line = b'{"type":"%b","session_id":"%b","uuid":"u","message":{"content":[{"type":"%b","%b":%b}]}}'
+    with SessionLogger(tmp_path, strict=True) as logger:
+        log_all(logger, "go", init())
+        logger.log(line % (b"assistant", SESSION.encode(), b"text", b"text", told))
+        logger.log(line % (b"user", SESSION.encode(), b"tool_result", b"content", told))
+        logger.log(result(0))
+    [exchange] = exchanges(logger)
+    assert len(records(logger)) == 3  # all of them can be read
+    said, output = exchange.messages[:2]
+    assert (said.text if said.type == "text" else None) == (None if whole else text)
+    assert (output.output, output.content is not msgspec.UNSET) == (text or "", whole)
+
+
 # ---------------------------------------------------------------- where exchanges begin and end
 
 

@@ -5,8 +5,10 @@ import os
 import random
 import shutil
 import sqlite3
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import get_args
@@ -21,11 +23,14 @@ from agent_logger.catalog.questions import Order
 from agent_logger.catalog.schema import STEPS
 from agent_logger.catalog.totals import By, total, totals
 from agent_logger.session import Usage
+from agent_logger.store.archive import FOLDER_FILE, archive_path
+from agent_logger.store.archive_run import archive_all
 from agent_logger.store.facts import know_folder
 from agent_logger.store.parts import PartFile
 from agent_logger.store.seal import seal
 from tests.catalog.catalogs import ID, all_of, assistant, claude_file, made_anew, tool, user
 from tests.catalog.test_corpus import ccusage
+from tests.store.test_archive import TREES, database
 from tests.store.wire_logs import calls, own, start
 from tests.store.wire_logs import write as write_log
 
@@ -166,6 +171,23 @@ def test_tool_calls_are_counted_as_they_are_listed(home: Path, catalog: Catalog)
 # ---------------------------------------------------------------- work
 
 
+@contextmanager
+def opened_below(folder: str) -> Iterator[list[str]]:
+    """What this process opens there meanwhile, with whatever function."""
+    opened: list[str] = []
+    watching = True
+
+    def watch(event: str, arguments: tuple[object, ...]) -> None:
+        if watching and event in ("open", "sqlite3.connect") and folder in str(arguments[0]):
+            opened.append(str(arguments[0]))
+
+    sys.addaudithook(watch)
+    try:
+        yield opened
+    finally:
+        watching = False
+
+
 def test_what_is_unchanged_is_not_opened(home: Path, catalog: Catalog) -> None:
     fill(home / ".claude", 2)
     first = catalog.refresh()
@@ -178,6 +200,27 @@ def test_what_is_unchanged_is_not_opened(home: Path, catalog: Catalog) -> None:
         assert asked.index()
         assert len(asked.sessions()) == first.sources
         assert asked.refresh().files_opened == 0
+
+
+def test_what_only_the_archive_has_is_not_opened_either(home: Path, catalog: Catalog) -> None:
+    for tree in TREES:
+        shutil.copytree(tree, home, dirs_exist_ok=True)
+    database(home)
+    archive_all(catalog.home)
+    for folder in (".claude", ".codex", ".gemini", ".local"):
+        shutil.rmtree(home / folder, ignore_errors=True)
+    catalog.index()
+    agents = {it.agent for it in catalog.sessions()}
+    assert agents == {"claude-code", "codex", "gemini-cli", "opencode"}
+    kept = str(archive_path(catalog.home))
+    with opened_below(kept) as opened:
+        done = catalog.refresh()
+    assert (done.changed, done.files_opened) == (0, 0)
+    assert {Path(path).name for path in opened} <= {FOLDER_FILE}
+    grown = next(it for it in catalog.sessions() if it.agent == "codex").paths[0]
+    with grown.open("ab") as file:
+        file.write(b"{}\n")
+    assert catalog.refresh().changed == 1
 
 
 def test_a_line_more_is_read_on_with_a_few_bytes_however_long_the_file_is(

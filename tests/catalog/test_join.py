@@ -23,6 +23,8 @@ from agent_logger.session import (
     MAIN,
     SYNTHETIC,
     Block,
+    Compaction,
+    ContextFile,
     Difference,
     Exchange,
     Session,
@@ -182,6 +184,20 @@ def test_a_session_is_told_by_whoever_knows() -> None:
     )
     assert (whole.agent, whole.project, whole.title) == ("claude-code", "/home/user", "A title")
     assert (whole.started, whole.ended) == (noon, one)
+
+
+def test_compactions_are_told_by_the_best_that_saw_any_and_what_was_taken_along_by_any() -> None:
+    plain = _turn(7, MAIN, named=True)
+    told, seen = Compaction(at=NOON, trigger="auto"), Compaction(at=NOON + timedelta(seconds=1))
+    taken = [ContextFile(kind="settings", path="/s")]
+    whole = join(
+        [
+            session("wire", plain, compactions=[seen]),
+            session("transcript", plain, compactions=[told]),
+            session("sdk", plain, context_files=taken),
+        ]
+    )
+    assert (whole.compactions, whole.context_files) == ([told], taken)
 
 
 def test_an_exchange_that_nobody_answered_is_one_and_how_it_failed_is_known() -> None:

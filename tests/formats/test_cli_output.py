@@ -111,6 +111,20 @@ def test_tools_as_lines_of_their_own_are_events_like_blocks() -> None:
     assert result.is_error is False
 
 
+AGENTS_LINES = {
+    "claude-code": dumped(TEXT),
+    "codex": dumped({"type": "item.completed", "item": {"id": "1", "type": "agent_message", "text": "Hi."}}),
+    "gemini-cli": dumped({"type": "message", "role": "assistant", "content": "Hi."}),
+    "opencode": dumped({"type": "text", "sessionID": "s1", "part": {"type": "text", "text": "Hi."}}),
+}
+
+
+@pytest.mark.parametrize("agent", AGENTS_LINES)
+def test_a_byte_that_is_no_utf_8_costs_itself_and_no_more(agent: str) -> None:
+    line = AGENTS_LINES[agent].replace(b"Hi", b"H\xff")
+    assert shape(events(line, agent)) == [("content", "H\ufffd.")]
+
+
 def test_events_are_the_same_in_an_array_and_in_lines() -> None:
     lines = (DATA / "claude-cli/2.1.325/tools_stream/stream.stdout").read_bytes()
     array = b"[" + b",".join(lines.split(b"\n")[:-1]) + b"]"

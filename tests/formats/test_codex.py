@@ -136,6 +136,14 @@ def test_the_conversation_is_what_was_scripted(scenario: str, conversation: list
     assert shown(read(scenario)[0]) == conversation
 
 
+@pytest.mark.parametrize("scenario", ["0.118.0/app_server", "0.166.0/app_server", "0.166.0/compact"])
+def test_a_compaction_stands_between_the_turns_around_it(scenario: str) -> None:
+    session = read(scenario)[0]
+    (compaction,) = session.compactions
+    started = [turn.started for turn in session.turns if turn.thread == "main" and turn.started]
+    assert compaction.at and started[0] < compaction.at <= started[-1]
+
+
 def test_an_exchange_that_failed_says_so() -> None:
     exchanges = read("0.166.0/tools_fork_failure")[0].exchanges
     assert [(it.complete, it.end_reason) for it in exchanges] == [

@@ -1,4 +1,5 @@
 import json
+from datetime import datetime
 from pathlib import Path
 
 import msgspec
@@ -8,7 +9,7 @@ from msgspec.structs import replace
 from agent_logger.formats import sdk_messages
 from agent_logger.formats.exchange_log import from_live, session_of
 from agent_logger.records import Exchange, LiveMessage, LiveStart, Message, SessionStart
-from agent_logger.session import Usage
+from agent_logger.session import Compaction, ContextFile, Usage
 
 DATA = Path(__file__).parents[1] / "data"
 STREAMS = sorted(DATA.glob("claude-cli/*/*/*stream*.stdout")) + sorted(
@@ -83,6 +84,28 @@ def test_a_sub_agent_is_a_thread_of_its_own() -> None:
     session = session_of([START], [exchange(used("t1", "m1"), prompt, inner, answered("t1", "found it"))])
     assert session.threads == ["main", "agent:t1"]
     assert len(session.turns) == 2, "a prompt is no turn"
+
+
+def test_a_compaction_is_told_and_what_was_taken_along() -> None:
+    metadata = {"trigger": "auto", "pre_tokens": 9, "post_tokens": 2}
+    told = json.dumps({"type": "system", "subtype": "compact_boundary", "compact_metadata": metadata})
+    (boundary,) = sdk_messages.entries(sdk_messages.read(told.encode()), "2026-11-15T08:00:02.000Z")
+    instructions = b'[{"path":"/w/CLAUDE.md","scope":"folder","bytes":7,"hmac":"h"}]'
+    noted = b'{"cwd":"/w","instructions":%b,"settings":[{"path":"/s","hmac":null}]}' % instructions
+    session = session_of(
+        [replace(START, context=msgspec.Raw(noted))], [exchange(said("a", "m1"), boundary, said("b", "m2"))]
+    )
+    at = datetime.fromisoformat("2026-11-15T08:00:02.000Z")
+    assert session.compactions == [Compaction(at=at, trigger="auto", tokens_before=9, tokens_after=2)]
+    assert session.context_files == [
+        ContextFile(kind="instructions", path="/w/CLAUDE.md", bytes=7, hmac="h"),
+        ContextFile(kind="settings", path="/s"),
+    ]
+
+
+@pytest.mark.parametrize("noted", [b"[]", b'{"instructions":7}', b"null", b"{}"])
+def test_what_is_noted_in_another_form_is_nothing(noted: bytes) -> None:
+    assert session_of([replace(START, context=msgspec.Raw(noted))], []).context_files == []
 
 
 def test_a_result_without_a_use_is_kept() -> None:

@@ -18,6 +18,7 @@ from agent_logger.session import Session
 from agent_logger.store import foreign, restore
 from agent_logger.store.archive import archive_path, copies, folders
 from agent_logger.store.archive_run import archive_all, seal_archive
+from agent_logger.store.archived import copies_of
 from agent_logger.store.archiving import Report
 
 DATA = Path(__file__).parents[1] / "data"
@@ -354,6 +355,20 @@ def test_a_session_that_is_put_back_is_where_its_agent_finds_it(
     assert sessions(own) == before
     for path, text in main_and_beside(home).items():
         assert files[path] == text
+
+
+@pytest.mark.parametrize("agent", ["claude-cli", "codex", "gemini-cli"])
+def test_a_session_is_put_back_by_the_id_that_it_is_listed_with(home: Path, own: Path, agent: str) -> None:
+    tree = next(it for it in TREES if it.parts[-4] == agent)
+    shutil.copytree(tree, home, dirs_exist_ok=True)
+    listed = {it.id for it in sessions(own).values()}
+    files = main_and_beside(home)
+    run(own)
+    for folder in (".claude/projects", ".codex/sessions", ".gemini/tmp"):
+        shutil.rmtree(home / folder, ignore_errors=True)
+    for name in listed:
+        assert put_back(own, name[:18]).session.copy.target in copies_of(own, name)
+    assert main_and_beside(home) == files
 
 
 def main_and_beside(home: Path) -> dict[Path, bytes]:

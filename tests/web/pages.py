@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent_logger.store.layout import install_key
-from agent_logger.web.passes import Passes
+from agent_logger.web.server import link_to_running
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,9 @@ class Page:
 
     def link(self) -> str:
         """A new one, as `agent-logger view` makes it."""
-        return Passes(install_key(self.home / ".agent-logger"), self.port).link()
+        link = link_to_running(self.home / ".agent-logger")
+        assert link
+        return link
 
     def second_view(self) -> str:
         """What a second `agent-logger view` says."""

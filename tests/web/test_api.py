@@ -128,12 +128,18 @@ def test_every_view_is_a_table_too(page: Page, cookie: str, path: str) -> None:
         ("/sessions/no-such-session/turns", 404),
         ("/sessions/..%2F..%2Fetc%2Fpasswd", 404),
         ("/nothing", 404),
+        ("/search?q=tool:", 400),
     ],
 )
 def test_an_error_says_what_to_do_next(page: Page, cookie: str, path: str, status: int) -> None:
     answer = page.ask(f"/api/v1{path}", cookie=cookie)
     assert answer.status == status
     assert set(json.loads(answer.body)) == {"status", "error", "next_step"}
+
+
+def test_what_cannot_be_looked_for_is_said_in_the_same_words_on_the_page(page: Page, cookie: str) -> None:
+    answer = page.ask("/search?q=tool:", cookie=cookie)
+    assert (answer.status, "tool: lacks what it should be, as in tool:Bash." in answer.text) == (200, True)
 
 
 @given(st.text())

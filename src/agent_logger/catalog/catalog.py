@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from agent_logger.session import Session
 
 FRESH_SECONDS = 1.0
+SHORT_ID = 8  # characters, where they are enough
 DETAILS_AT_ONCE = 8  # sessions
 INDEX_SECONDS = 1.0  # that a search spends on what is not in the index yet
 
@@ -179,6 +180,10 @@ class Catalog:
         name = session_labelled(self.home, wanted) or wanted
         return self._asked(lambda database: questions.called(database, name))
 
+    def short_ids(self, session_ids: Iterable[str]) -> dict[str, str]:
+        """Of each the beginning that it can be called by: eight characters, or as many as tell it from all others."""
+        return self._asked(lambda database: questions.beginnings(database, session_ids, SHORT_ID))
+
     def session(self, session_id: str) -> "Session | None":
         """From all its witnesses. By the client's id, the name of a log, or a beginning that no other has."""
         from agent_logger.catalog.details import session_from
@@ -261,12 +266,15 @@ class Catalog:
     def search(self, words: str, *, limit: int = 20) -> Sequence[Hit]:
         """The best first. Words, `"phrases"`, `begin*`, `tool:Bash`, `file:login.py`, `is:error`, `project:`, `agent:`.
 
-        What the index does not cover yet is not found: `coverage` tells how much it does.
+        What the index does not cover yet is not found: `coverage` tells how much it does. Raises `ValueError` if a
+        field such as `tool:` is not said to be anything.
         """
+        from agent_logger.catalog.query import read
         from agent_logger.catalog.search import search
 
+        asked = read(words)
         self.index(seconds=INDEX_SECONDS)
-        return self._with_texts(lambda database, texts: search(database, texts, words, limit))
+        return self._with_texts(lambda database, texts: search(database, texts, asked, limit))
 
     # ------------------------------------------------------------ removing
 

@@ -4,6 +4,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from functools import lru_cache
 from typing import NamedTuple
 
 from agent_logger.catalog.columns import NEVER, micros_of
@@ -88,6 +89,11 @@ def _micros(at: datetime | None) -> int | None:
 
 def _tools(session: Session) -> Iterator[tuple[int, str]]:
     for turn in session.turns:
-        uses = [block.name for block in turn.blocks if block.kind == "tool_use" and block.name]
+        uses = tuple(block.name for block in turn.blocks if block.kind == "tool_use" and block.name)
         if uses and turn.message_id:
-            yield hashed(turn.message_id), listed(sorted(Counter(uses).items()))
+            yield hashed(turn.message_id), _counted(uses)
+
+
+@lru_cache  # nearly every turn calls one tool once
+def _counted(uses: tuple[str, ...]) -> str:
+    return listed(sorted(Counter(uses).items()))

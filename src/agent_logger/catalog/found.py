@@ -4,6 +4,7 @@ A stamp says what the files of a session looked like: as long as it is the same,
 stand only inside a file, as whose sub-agent it is of, are read once and remembered.
 """
 
+import hashlib
 import os
 import re
 import time
@@ -11,11 +12,11 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from stat import S_ISREG
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from agent_logger.catalog.database import hashed
+from agent_logger.catalog.database import hashed, restored, storable
 from agent_logger.errors import SourceError
 from agent_logger.formats.ids import UUID
 from agent_logger.store import foreign
@@ -24,6 +25,9 @@ from agent_logger.store.facts import known_folders
 from agent_logger.store.hook_files import day_folders, tag_in
 from agent_logger.store.layout import HISTORY_FILE, agent_files, agent_folders, claude_roots, place_of
 from agent_logger.store.parts import part_of
+
+if TYPE_CHECKING:
+    from agent_logger.store.archive import Folder
 
 NO_SESSIONS = ("unattributed", "refused")
 FIRST_BYTES = 1 << 16  # of a file, to see whose it is
@@ -191,7 +195,7 @@ def _logs(folder: str, entries: Iterable[os.DirEntry[str]], remembered: Remember
         if part and part.name not in NO_SESSIONS:
             files = logs.get(part.name) or _Files()
             is_sealed = entry.name.endswith(foreign.SEALED)
-            if files.add(entry, SEALED if is_sealed else ""):
+            if files.add(entry, SEALED_MARK if is_sealed else ""):
                 logs[part.name] = files
                 if not is_sealed:
                     remembered.unsealed_since = min(remembered.unsealed_since, files.modified)
@@ -202,14 +206,14 @@ def _logs(folder: str, entries: Iterable[os.DirEntry[str]], remembered: Remember
         yield Found(path, None, path, name, files.modified, files.size, files.stamp)
 
 
-SEALED = "z"  # before the stamp of a sealed part
+SEALED_MARK = "z"  # before the stamp of a sealed part
 
 
 def is_only_sealed(stamp: str, before: str) -> bool:
     """Whether a log is what it was, but for parts that were sealed: these keep their time."""
     now, then = stamp.split(";"), before.split(";")
     return len(now) == len(then) and all(
-        it == old or (it[:1] == SEALED != old[:1] and it.rpartition(":")[2] == old.rpartition(":")[2])
+        it == old or (it[:1] == SEALED_MARK != old[:1] and it.rpartition(":")[2] == old.rpartition(":")[2])
         for it, old in zip(now, then, strict=True)
     )
 
@@ -446,18 +450,56 @@ def _opencode_stamps(path: Path) -> list[tuple[str, float, int, str]]:
 def _archived_sessions(
     home: Path, present: Iterable[tuple[str | None, str]], remembered: Remembered
 ) -> Iterator[Found]:
-    """What we have kept of agents, and they have no more."""
+    """What we have kept of agents, and they have no more; each once."""
     if not (home / "archive").is_dir():
         return
-    from agent_logger.store.archived import gone
+    from agent_logger.store.archive import folders
 
-    for it in gone(home, remembered.passed_over.union(present)):
-        files = _Files()
-        if stat := _stat(str(it.copy.path)):
-            files.add_stat(stat, "")
-        key = f"{it.file}#{it.id}" if it.agent == _OPENCODE else str(it.file)
-        others = tuple(map(str, it.others)) or None
-        yield Found(key, it.agent, str(it.file), it.id, it.modified, files.size, files.stamp, others)
+    seen = remembered.passed_over.union(present)
+    for folder in folders(home):
+        for name, modified, *paths in _kept(folder, remembered):
+            copy, file, *others = map(restored, paths)
+            if (folder.agent, name) not in seen:
+                seen.add((folder.agent, name))
+                files = _Files()
+                for path in (copy, *others):
+                    if stat := _stat(path) or _stat(path + foreign.SEALED):
+                        files.add_stat(stat, "")
+                key = f"{file}#{name}" if folder.agent == _OPENCODE else file
+                yield Found(
+                    key, folder.agent, file, name, modified, files.size, files.stamp, tuple(others) or None
+                )
+
+
+def _kept(folder: "Folder", remembered: Remembered) -> Iterable[Any]:
+    """Of each session its id and time, its copy as that lies there and under its plain name, and those of its
+    sub-agents."""
+    if folder.agent == _CLAUDE:
+        return _read_kept(folder)  # the names say all
+    told: Iterable[Any] = remembered.told(
+        str(folder.copies), _stamp_below(folder.copies), partial(_read_kept, folder)
+    )
+    return told
+
+
+def _read_kept(folder: "Folder") -> list[tuple[str | float, ...]]:
+    from agent_logger.store.archived import archived_in
+
+    return [
+        (it.id, it.modified, *(storable(str(path)) for path in (it.copy.path, it.file, *it.others)))
+        for it in archived_in(folder)
+    ]
+
+
+def _stamp_below(folder: Path) -> str:
+    """Of all files in it, however far down."""
+    files = _Files()
+    for inside, inner, names in os.walk(folder):
+        inner.sort()
+        for name in sorted(names):
+            if stat := _stat(f"{inside}/{name}"):
+                files.add_stat(stat, name)
+    return hashlib.sha256(os.fsencode(files.stamp)).hexdigest()
 
 
 def _histories(remembered: Remembered) -> Iterator[Found]:

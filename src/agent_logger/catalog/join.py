@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from agent_logger.catalog.merge import KNOW_THE_END, agent_of, exchange_of, first, turn_of, utc
 from agent_logger.catalog.same import Copy, Joined, Same, rank_of
-from agent_logger.session import AGENT, Exchange, Session, SubAgent, Turn
+from agent_logger.session import AGENT, Compaction, Exchange, Session, SubAgent, Turn
 
 
 def join(sessions: Sequence[Session]) -> Session:
@@ -35,7 +35,7 @@ def _ranked(sessions: Iterable[Session]) -> list[Session]:
             different.append(session)
     if not different:
         raise ValueError("no session to join")
-    return sorted(different, key=_rank)
+    return sorted(different, key=_rank) if len(different) > 1 else different
 
 
 @dataclass(frozen=True)
@@ -182,6 +182,8 @@ class _Joining:
             parent=first(it.parent for it in ranked),
             agents=_agents(ranked, threads),
             reported_cost_usd=first(it.reported_cost_usd for it in ranked),
+            compactions=_compactions(ranked, threads),
+            context_files=next((it.context_files for it in ranked if it.context_files), ()),
         )
 
 
@@ -246,6 +248,12 @@ def _threads(ranked: Iterable[Session], responses: Iterable[Joined]) -> Mapping[
 
 def _in_thread(turn: Turn, threads: Mapping[str, str]) -> Turn:
     return replace(turn, thread=threads[turn.thread]) if turn.thread in threads else turn
+
+
+def _compactions(ranked: Iterable[Session], threads: Mapping[str, str]) -> list[Compaction]:
+    """As the first tells them who saw any; times alone would not tell two of them from two tellings of one."""
+    told = next((it.compactions for it in ranked if it.compactions), ())
+    return [replace(it, thread=threads.get(it.thread, it.thread)) for it in told]
 
 
 def _agents(ranked: Iterable[Session], threads: Mapping[str, str]) -> list[SubAgent]:

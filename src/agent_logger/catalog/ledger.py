@@ -27,9 +27,9 @@ from agent_logger.catalog.columns import (
     NEVER,
     NOT_REPORTED,
     WITNESS_SETS,
-    Columns,
     Entry,
     Place,
+    Rows,
     merged,
     micros_of,
     time_of,
@@ -119,7 +119,7 @@ REASONS: dict[JoinedBy, str] = {
 
 class Ledger:
     def __init__(self) -> None:
-        self._rows = Columns()
+        self._rows = Rows()
         self._known: dict[str, int] = {}  # by what a response is known by
         self._by_time: dict[
             int, int
@@ -139,17 +139,15 @@ class Ledger:
         others = same_by_order(self._in(several)) if several else {}
         taken = {other for rows in others.values() for other in rows}
         facts = _Facts(self._rows.places)
-        for number in range(len(self._rows)):
+        for number, entry in enumerate(self._rows.all):
             if number not in taken:
-                entry = self._rows[number]
                 for other in others.get(number, ()):
-                    entry = merged(entry, self._rows[other], ORDER)
+                    entry = merged(entry, self._rows.all[other], ORDER)
                 yield _row(entry, facts)
 
     def _in(self, sessions: set[str]) -> Iterator[tuple[int, Entry, bool]]:
         """The rows of sessions, each with whether its id makes it another than any other."""
-        for number in range(len(self._rows)):
-            entry = self._rows[number]
+        for number, entry in enumerate(self._rows.all):
             if entry.place.session in sessions:
                 yield (
                     number,
@@ -174,7 +172,7 @@ class Ledger:
         if row is None:
             self._known[key] = self._rows.append(entry)
         else:
-            self._rows[row] = merged(self._rows[row], entry, joined)
+            self._rows.all[row] = merged(self._rows.all[row], entry, joined)
 
     def _put_by_time(self, entry: Entry) -> None:
         """What is the same in everything but the session is a copy; in the same session it is another call."""
@@ -188,14 +186,14 @@ class Ledger:
             row = self._by_time.get(key)
         if row is None:
             self._by_time[key] = self._rows.append(entry)
-        elif _said(known := self._rows[row]) == said:
+        elif _said(known := self._rows.all[row]) == said:
             self._forks[row] = self._sessions(row) | {entry.place.session}
-            self._rows[row] = merged(known, entry, TIME)
+            self._rows.all[row] = merged(known, entry, TIME)
         else:
             self._rows.append(entry)  # two hashes met; not in this life
 
     def _sessions(self, row: int) -> set[str]:
-        return self._forks.get(row) or {self._rows[row].place.session}
+        return self._forks.get(row) or {self._rows.all[row].place.session}
 
 
 def shared_key(response: ModelResponse) -> str | None:

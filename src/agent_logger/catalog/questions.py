@@ -196,6 +196,30 @@ _BEGINS = """
 """
 
 
+def beginnings(database: sqlite3.Connection, ids: Iterable[str], least: int) -> dict[str, str]:
+    """Of each id as much as no other begins with, and no less than `least` characters.
+
+    Codex and opencode make ids of the time: sessions of one minute have the first eight characters in common.
+    """
+    found = {}
+    for name in ids:
+        told = storable(name)
+        beside = database.execute(
+            """
+            SELECT (SELECT max(id) FROM sessions WHERE id < ?1), (SELECT min(id) FROM sessions WHERE id > ?1)
+            """,
+            (told,),
+        ).fetchone()
+        found[name] = name[: max(least, *(1 + _alike(told, it) for it in beside if it is not None), 0)]
+    return found
+
+
+def _alike(one: str, other: str) -> int:
+    """How many characters both begin with."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (mine, yours) in pairs if mine != yours), min(len(one), len(other)))
+
+
 # ---------------------------------------------------------------- their sources
 
 

@@ -34,7 +34,7 @@ def own_files(home: Path, sources: Iterable[Found]) -> list[OwnFiles]:
         if it.agent is None:
             found[path] = OwnFiles(path, it.size, None if it.is_of_hooks else PartFile(path.parent, it.name))
         for copy in copies_of(home, it.name) if it.agent else ():
-            found[copy] = OwnFiles(copy, _size(copy), None)
+            found[copy] = OwnFiles(copy, platform.size_of(copy), None)
     return list(found.values())
 
 
@@ -85,10 +85,3 @@ def _is_owned(log: PartFile) -> bool:
             finally:
                 held.close()
     return False
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0

@@ -219,10 +219,18 @@ CREATE TABLE texts (              -- where the text of a row of an index stands
 CREATE INDEX texts_session ON texts (session);
 """
 
+_UNSPACED = """
+-- characters of scripts without blanks are words of their own: all is to be indexed again, and what was is dead
+DELETE FROM facts;
+DELETE FROM indexed;
+DELETE FROM texts;
+UPDATE shards SET dead = rows + 1;
+"""
+
 STEPS = (
     Step("sessions and ledger", _SESSIONS_AND_LEDGER),
     Step("exchanges in flight", _IN_FLIGHT),
     Step("what clients say of whole sessions", _REPORTED),
     Step("folders that look as they did", _FOLDERS),
 )
-TEXT_STEPS = (Step("texts and shards", _TEXTS),)
+TEXT_STEPS = (Step("texts and shards", _TEXTS), Step("words without blanks between them", _UNSPACED))

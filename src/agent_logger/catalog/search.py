@@ -120,9 +120,10 @@ class _Batch:
 # ---------------------------------------------------------------- searching
 
 
-def search(catalog: sqlite3.Connection, texts: sqlite3.Connection, typed: str, limit: int) -> list[Hit]:
+def search(
+    catalog: sqlite3.Connection, texts: sqlite3.Connection, asked: query.Query, limit: int
+) -> list[Hit]:
     """The best first: by the words, and of equals the newer one."""
-    asked = query.read(typed)
     sessions = _within(catalog, asked)
     if asked.match:
         match = " AND ".join(asked.match)

@@ -17,7 +17,7 @@ from agent_logger.catalog.text_index import Indexed
 from agent_logger.catalog.texts import texts_of
 from agent_logger.errors import SourceError
 from agent_logger.redact import hidden
-from agent_logger.session import Session
+from agent_logger.session import PATH_KEYS, Session
 from agent_logger.store import foreign
 
 AROUND = 60  # characters before the first word that was found
@@ -32,15 +32,15 @@ class Snippet(NamedTuple):
 
 
 def in_files(hit: Indexed, files: Iterable[Path], words: Sequence[re.Pattern[str]]) -> Snippet | None:
-    """From the lines of the time that the text is of; none if no such line has all the words."""
+    """From the lines of the time that the text is of; none if no such line has all the words. Without words: what a
+    tool was given, and answered."""
     times = [_written(time) for time in (hit.at, hit.until) if time]
-    texts: list[str] = []
-    for path in files:
-        for line in _lines(path, times):
-            texts.extend(_strings(line))
-    best = max(texts, key=lambda text: sum(bool(word.search(text)) for word in words), default="")
+    lines = (line for path in files for line in _lines(path, times))
     if not words:
-        return snippet(best, words) if best else None
+        shown = [text for line in lines for text in _used(line)]
+        return snippet("\n".join(shown), words) if shown else None
+    texts = [text for line in lines for text in _strings(line)]
+    best = max(texts, key=lambda text: sum(bool(word.search(text)) for word in words), default="")
     together = best if all(word.search(best) for word in words) else "\n".join(texts)
     return snippet(together, words) if any(word.search(together) for word in words) else None
 
@@ -114,6 +114,33 @@ def _with(data: mmap.mmap, time: bytes) -> Iterator[Any]:
         with suppress(msgspec.MsgspecError, RecursionError):
             yield msgspec.json.decode(data[start:end])
         at, count = data.find(time, end), count + 1
+
+
+def _used(line: Any) -> Iterator[str]:
+    """Of a line of Claude Code's: of an edit the file and the first line that is new; else all there is."""
+    message = line.get("message") if isinstance(line, dict) else None
+    content = message.get("content") if isinstance(message, dict) else None
+    for block in content if isinstance(content, list) else ():
+        if isinstance(block, dict) and block.get("type") == "tool_use":
+            yield from _given(block.get("input"))
+        elif isinstance(block, dict) and block.get("type") == "tool_result":
+            yield from _answered(block.get("content"))
+
+
+def _answered(told: Any) -> Iterator[str]:
+    parts = [it.get("text") for it in told if isinstance(it, dict)] if isinstance(told, list) else [told]
+    yield from (it for it in parts if isinstance(it, str))
+
+
+def _given(given: Any) -> Iterator[str]:
+    edit = [given.get(key) for key in ("old_string", "new_string")] if isinstance(given, dict) else []
+    match edit:
+        case [str(old), str(new)]:
+            yield from (path for key in PATH_KEYS if isinstance(path := given.get(key), str))
+            known = set(old.splitlines())
+            yield next((line for line in new.splitlines() if line not in known), old)
+        case _:
+            yield from _strings(given)
 
 
 def _strings(value: Any, depth: int = 0) -> Iterator[str]:

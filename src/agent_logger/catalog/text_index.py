@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from agent_logger.catalog.database import listed, writing
 from agent_logger.catalog.texts import Text
+from agent_logger.catalog.words import spaced
 
 SHARD_TEXT_BYTES = 360_000_000  # of texts, which make an index of about 200 MB
 MOST_DEAD = 0.2
@@ -191,7 +192,10 @@ def _insert(database: sqlite3.Connection, texts: Sequence[tuple[int, Text]]) -> 
     )
     database.executemany("INSERT INTO texts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
     # Last, and at once: with every other statement in between, SQLite writes out the words it has gathered.
-    words = ((number, it.text, it.tool, it.file) for number, (_, it) in enumerate(texts, first))
+    words = (
+        (number, spaced(it.text), spaced(it.tool), spaced(it.file))
+        for number, (_, it) in enumerate(texts, first)
+    )
     database.executemany(f"INSERT INTO words_{shard} (rowid, text, tool, file) VALUES (?, ?, ?, ?)", words)
 
 

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from datetime import datetime
 
 import click
 
@@ -57,7 +58,9 @@ def is_agreed(question: str, *, yes: bool) -> bool:
         return yes or click.confirm(question, err=True)
     except click.Abort:
         if sys.stdin is None or not sys.stdin.isatty():
-            raise click.UsageError("nobody can be asked here; --yes goes ahead without") from None
+            raise click.UsageError(
+                "nobody can be asked here, so nothing was changed; --yes goes ahead without asking"
+            ) from None
         raise
 
 
@@ -197,12 +200,31 @@ def width(text: str) -> int:
     return cell_len(text)
 
 
-_LOG_NAME = re.compile(r"\d{8}[-_]\d{6}[-_]")  # its beginning is a date, and tells nothing
+_LOG_NAME = re.compile(r"(\d{8}[-_]\d{6})[-_]")  # less of it tells nothing
+
+
+_TIMED = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}(?=-7)|ses_[0-9a-f]{12}")  # ids that begin with the millisecond
+
+
+def date_of_log(session: str) -> str:
+    """What the name of a log begins with; nothing, if it is an id."""
+    found = _LOG_NAME.match(session)
+    return found[1] if found else ""
 
 
 def short_id(session: str) -> str:
-    """Of a client's id the beginning; the name of a log as it is."""
-    return session if _LOG_NAME.match(session) else session[:8]
+    """Where it is not known which others there are: of a client's id the beginning; the name of a log as it is."""
+    if date_of_log(session):
+        return session
+    timed = _TIMED.match(session)
+    return timed[0] if timed else session[:8]
+
+
+def day_and_time(at: datetime) -> str:
+    """In eleven columns: a day of this year with the time, of another one with the year."""
+    local = at.astimezone()
+    this_year = datetime.now().astimezone().year
+    return f"{local:%m-%d %H:%M}" if local.year == this_year else f"{local:%Y-%m-%d}"
 
 
 def cut(text: str, room: int) -> str:

@@ -8,7 +8,7 @@ import msgspec
 
 from agent_logger import config
 from agent_logger.cli import output
-from agent_logger.cli.named import one_called
+from agent_logger.cli.named import one_called, short_ids
 from agent_logger.cli.scanning import NOTHING_YET, bar, opened
 from agent_logger.cli.when import When
 from agent_logger.export.figures import dollars, money
@@ -91,11 +91,12 @@ def command(
                 catalog.read_details(progress=progress)
         sums, whole = catalog.usage(by, wanted), catalog.total(wanted)  # type: ignore[arg-type]  # one of `BY`
         there = bool(catalog.count())
+        names = short_ids(catalog, filter(None, sums)) if by == "session" else {}
     if as_json:
         told = [_told(key, it) for key, it in sums.items()]
         output.json(UsageReport(rows=told, totals=_told("total", whole), price_date=price_date()))
     elif sums:
-        _print(by, sums, whole)
+        _print(by, sums, whole, names)
     elif wanted != Filter():
         output.note("No usage is like that.")
     else:
@@ -116,9 +117,9 @@ def _told(key: str | None, it: "Total") -> UsageRow:
     )
 
 
-def _print(by: str, sums: "dict[str | None, Total]", whole: "Total") -> None:
+def _print(by: str, sums: "dict[str | None, Total]", whole: "Total", names: dict[str, str]) -> None:
     head = [by, "input", "output", "cache read", "cache write", "cost"]
-    rows = [_cells(_name(by, key), it) for key, it in sums.items()]
+    rows = [_cells(names.get(key, key) if key else NONE.get(by, "unknown"), it) for key, it in sums.items()]
     last = _cells("total", whole)
     widths = [max(output.width(str(it)) for it in column) for column in zip(head, *rows, last, strict=True)]
     room = output.columns() - sum(widths) - 2 * len(widths)
@@ -134,12 +135,6 @@ def _print(by: str, sums: "dict[str | None, Total]", whole: "Total") -> None:
 LEAST_BAR, LONGEST_BAR = 5, 30  # columns
 EIGHTHS = " ▏▎▍▌▋▊▉"
 NONE = {"tool": "no tool"}
-
-
-def _name(by: str, key: str | None) -> str:
-    if key is None:
-        return NONE.get(by, "unknown")
-    return output.short_id(key) if by == "session" else key
 
 
 def _bar(value: int, most: int, room: int) -> str:

@@ -8,10 +8,13 @@ import msgspec
 from msgspec.structs import replace
 
 from agent_logger import session
-from agent_logger.formats.claude_code.records import MessageUsage
+from agent_logger.formats.claude_code.facts import compaction_of
+from agent_logger.formats.claude_code.records import CompactionMessage, MessageUsage
+from agent_logger.formats.noted_context import context_files
+from agent_logger.formats.objects import in_utc
 from agent_logger.prices import priced
 from agent_logger.records import AnyRecord, Exchange, LiveMessage, LiveStart, Message, SessionStart
-from agent_logger.session import AGENT, MAIN, Block, BlockKind, Session, SubAgent, Turn, Witness
+from agent_logger.session import AGENT, MAIN, Block, BlockKind, Compaction, Session, SubAgent, Turn, Witness
 
 # ---------------------------------------------------------------- live files
 
@@ -55,8 +58,8 @@ def _in_flight(start: LiveStart, messages: list[Message]) -> Exchange:
 # ---------------------------------------------------------------- the session
 
 
-def session_of(records: Iterable[AnyRecord], exchanges: Iterable[Exchange]) -> Session:
-    """The session of a log: its other records, and its exchanges, each once."""
+def session_of(records: Iterable[AnyRecord], exchanges: Iterable[Exchange], log: str = "") -> Session:
+    """The session of a log: its other records, and its exchanges, each once. `log` names one that no client did."""
     start = next((it for it in records if isinstance(it, SessionStart)), None)
     witness: Witness = start.witness if start and start.witness else "sdk"
     found = [_exchange(it, start.model if start else None, witness) for it in exchanges]
@@ -64,7 +67,7 @@ def session_of(records: Iterable[AnyRecord], exchanges: Iterable[Exchange]) -> S
     ids = [start.session_id if start else None, *(it.session_id for it in exchanges)]
     costs = [it.stats.cost_usd for it in exchanges if it.stats and it.stats.cost_usd is not None]
     return Session(
-        id=next((it for it in ids if it), ""),
+        id=next((it for it in ids if it), log),
         agent=start.agent if start and start.agent else "claude-code" if witness == "sdk" else None,
         title=next((it.user_input for it in found if it.user_input), None),
         project=start.cwd if start else None,
@@ -73,7 +76,28 @@ def session_of(records: Iterable[AnyRecord], exchanges: Iterable[Exchange]) -> S
         exchanges=found,
         agents=_agents([turn for it in found for turn in it.turns]),
         reported_cost_usd=sum(costs) if costs else None,
+        compactions=[_compaction(it) for exchange in exchanges for it in exchange.messages if _compacts(it)],
+        context_files=context_files(start.context) if start else (),
     )
+
+
+def _compacts(message: Message) -> bool:
+    return message.source == "system" and message.type == "compact_boundary"
+
+
+def _compaction(message: Message) -> Compaction:
+    parent = message.parent_tool_use_id
+    try:
+        told = msgspec.json.decode(message.content or b"{}", type=_Boundary).compact_metadata
+    except (msgspec.MsgspecError, RecursionError):
+        told = None
+    return compaction_of(told, time_of(message.ts), f"{AGENT}{parent}" if parent else MAIN)
+
+
+class _Boundary(msgspec.Struct):
+    """The client's own message."""
+
+    compact_metadata: CompactionMessage | None = None
 
 
 def _agents(turns: Sequence[Turn]) -> list[SubAgent]:
@@ -181,6 +205,6 @@ def _value(raw: msgspec.Raw | msgspec.UnsetType) -> Any:
 
 def time_of(ts: str | None) -> datetime | None:
     try:
-        return datetime.fromisoformat(ts) if ts else None
+        return in_utc(datetime.fromisoformat(ts)) if ts else None
     except ValueError:
         return None

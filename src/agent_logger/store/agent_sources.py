@@ -89,7 +89,7 @@ def gemini_cli_source(path: Path) -> Source:
     called as the session."""
     project = path.parent.parent
     main = path.relative_to(project)
-    agents = [it for it in _chats_below(path.parent) if _session_of(path) == it.parent.name]
+    agents = [it for it in _chats_below(path.parent) if gemini_cli_session(path) == it.parent.name]
     others = [source_file(project, it.relative_to(project).as_posix()) for it in agents]
     return Source(source_file(project, main.as_posix()), others, partial(_text, project))
 
@@ -115,7 +115,7 @@ class _Chat(msgspec.Struct, gc=False):
 _chat = msgspec.json.Decoder(_Chat).decode
 
 
-def _session_of(path: Path) -> str | None:
+def gemini_cli_session(path: Path) -> str | None:
     try:
         return _chat((foreign.text(path, MOST_FIRST_BYTES) or "").split("\n", 1)[0]).session
     except (ValueError, RecursionError):

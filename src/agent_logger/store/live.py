@@ -54,7 +54,7 @@ class LiveFile:
         self._opened().append(records.encode(start))
 
     def add(self, message: LiveMessage) -> None:
-        self._opened().append(records.encode(message))
+        self._opened().append(records.encode_line(message))
 
     def end(self) -> Path | None:
         """Returns the file to remove after the next sync, under a name that is not used again."""

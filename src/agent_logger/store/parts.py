@@ -42,6 +42,13 @@ class PartFile(NamedTuple):
     def next(self) -> "PartFile":
         return PartFile(self.folder, self.name, self.number + 1)
 
+    def newest(self) -> "PartFile":
+        """The last one that is there, from this one on: without a look at the whole folder."""
+        part = self
+        while part.next().path.exists() or part.next().is_sealed():
+            part = part.next()
+        return part
+
     def is_sealed(self) -> bool:
         """The sealed file appears only when it is whole, so it counts even while the plain one is there."""
         return self.sealed_path.exists()

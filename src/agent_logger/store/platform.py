@@ -112,6 +112,22 @@ def is_same_file(held: Held) -> bool:
         return False
 
 
+def size_of(path: Path) -> int:
+    """0 for what is gone: anybody may remove a file between two looks at it."""
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
+def modified_at(path: Path) -> float:
+    """0, long ago, for what is gone."""
+    try:
+        return os.stat(path).st_mtime
+    except OSError:
+        return 0.0
+
+
 def make_folder(path: Path) -> bool:
     """Make it and its parents, readable by their owner alone. `False` if it was there."""
     if path.is_dir():

@@ -68,7 +68,7 @@ def read_session(path: Path, *, alone: bool = False) -> Session:
     if part and kind == "exchange":
         found = (item.found for item in read_log(part.folder, part.name))
         records = [it for it in found if not isinstance(it, Damage | Torn | Exchange)]
-        return exchange_log.session_of(records, read_exchanges(part.folder, part.name))
+        return exchange_log.session_of(records, read_exchanges(part.folder, part.name), part.name)
     if part and kind == "transcript":
         return session_of_log(part, read_header(part), read_messages)
     return _read_foreign(path)

@@ -62,7 +62,7 @@ async def _sessions(request: Request, wanted: Wanted) -> Page:
 
 
 async def _session(request: Request, _wanted: Wanted) -> Page:
-    return Page([items.SessionItem.of((await book_of(request)).summary)])
+    return Page([items.WholeSession.of_book(await book_of(request))])
 
 
 async def _exchanges(request: Request, wanted: Wanted) -> Page:
@@ -140,7 +140,10 @@ async def _search(request: Request, wanted: Wanted) -> Page:
     limit = min(wanted.limit, HITS)
     if not words:
         return Page([])
-    found = await site_of(request).archive.ask(lambda catalog: catalog.search(words, limit=limit))
+    try:
+        found = await site_of(request).archive.ask(lambda catalog: catalog.search(words, limit=limit))
+    except ValueError as error:
+        raise HTTPException(400, str(error)) from error
     return Page([items.HitItem.of(hit) for hit in found])
 
 
@@ -158,7 +161,7 @@ async def _health(request: Request, wanted: Wanted) -> Page:
 
 ENDPOINTS = (
     Endpoint("/sessions", "Sessions, the one last active first", items.SessionItem, _sessions, TEXTS),
-    Endpoint("/sessions/{session_id}", "One session", items.SessionItem, _session, one=True),
+    Endpoint("/sessions/{session_id}", "One session", items.WholeSession, _session, one=True),
     Endpoint("/sessions/{session_id}/exchanges", "Its exchanges", items.ExchangeItem, _exchanges),
     Endpoint("/sessions/{session_id}/turns", "Its turns, with all their blocks", items.TurnItem, _turns),
     Endpoint("/sessions/{session_id}/ledger", "The rows behind its cost", items.LedgerItem, _session_ledger),

@@ -9,13 +9,14 @@ import hashlib
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.summary import SessionSummary
+from agent_logger.store.parts import part_of
 from agent_logger.web.book import Book
 from agent_logger.web.keeper import Keeper
 
@@ -132,11 +133,19 @@ def digest(state: State) -> str:
 def state_of(paths: Iterable[Path]) -> State:
     """What changes when a session goes on. A file that is gone is nothing."""
     found = []
-    for path in paths:
-        for file in (path, path.with_name(path.name + ".live"), path.with_name(path.name + "-wal")):
-            try:
-                status = file.stat()
-            except OSError:
-                continue
-            found.append((str(file), status.st_mtime_ns, status.st_size))
+    for file in (file for path in paths for file in _files(path)):
+        try:
+            status = file.stat()
+        except OSError:
+            continue
+        found.append((str(file), status.st_mtime_ns, status.st_size))
     return tuple(found)
+
+
+def _files(path: Path) -> Iterator[Path]:
+    """A log may have more parts, a session of Claude Code sub-agents, a database its newest pages beside it."""
+    part = part_of(path)
+    newest = part.newest() if part else None
+    for file in dict.fromkeys((path, newest.path if newest else path)):
+        yield from (file, file.with_name(file.name + ".live"), file.with_name(file.name + "-wal"))
+    yield from sorted(path.with_suffix("").glob("subagents/*.jsonl"))

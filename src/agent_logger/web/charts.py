@@ -116,6 +116,7 @@ class Fall:
     at: int
     told: str
     href: str
+    kind: str = ""  # a class
 
 
 def area(values: Sequence[float], falls: Sequence[Fall], label: str) -> Markup:
@@ -127,8 +128,8 @@ def area(values: Sequence[float], falls: Sequence[Fall], label: str) -> Markup:
     marks = Markup().join(
         Markup(
             '<a href="{}" aria-label="{}"><title>{}</title>'
-            '<line class="fall" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="100"/></a>'
-        ).format(fall.href, fall.told, fall.told, x=1000 * fall.at / last)
+            '<line class="fall {kind}" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="100"/></a>'
+        ).format(fall.href, fall.told, fall.told, kind=fall.kind, x=1000 * fall.at / last)
         for fall in falls
     )
     return Markup(

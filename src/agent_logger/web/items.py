@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
+from msgspec.structs import asdict
 
 from agent_logger.catalog.calls import WireCall
 from agent_logger.catalog.ledger import LedgerRow
@@ -75,6 +76,36 @@ class SessionItem(Item, frozen=True, kw_only=True):
             parent=it.parent,
             live=it.live,
             url=session_url(it.id),
+        )
+
+
+class CompactionItem(Item, frozen=True, kw_only=True):
+    at: datetime | None
+    thread: str
+    trigger: str | None  # manual, auto
+    tokens_before: int | None
+    tokens_after: int | None
+
+
+class ContextFileItem(Item, frozen=True, kw_only=True):
+    path: str
+    kind: str  # instructions, settings
+    bytes: int | None
+    hmac: str | None  # under the key of this installation: the same one is the same text
+
+
+class WholeSession(SessionItem, frozen=True, kw_only=True):
+    """With what only the whole session tells."""
+
+    compactions: list[CompactionItem]
+    context_files: list[ContextFileItem]
+
+    @classmethod
+    def of_book(cls, book: Book) -> "WholeSession":
+        return cls(
+            **asdict(SessionItem.of(book.summary)),
+            compactions=[CompactionItem(**asdict(it)) for it in book.session.compactions],
+            context_files=[ContextFileItem(**asdict(it)) for it in book.session.context_files],
         )
 
 

@@ -1,6 +1,7 @@
 """Keeps the catalog up with the files, and seals what is due, in a thread of its own, for as long as somebody looks.
 
-So no page waits for that: it is answered from what is known, and told when more is.
+So no page waits for that: it is answered from what is known, and told when more is. What would take long, such as the
+first index of everything, is left to a process aside, which no page shares an interpreter with.
 """
 
 import asyncio
@@ -10,12 +11,14 @@ import threading
 import time
 from pathlib import Path
 
+from agent_logger.catalog import background
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.errors import AgentLoggerError
 
 SECONDS = 1.0  # between two looks at all files
 PATIENCE_SECONDS = 30.0  # without anybody looking, until it rests
 INDEX_SECONDS = 5.0  # of filling the search index, until the files are looked at again
+ASIDE_BYTES = 20_000_000  # of files that are not in the search index: more, and another process reads them
 SEAL_SECONDS = 1.0  # of sealing logs, likewise
 BREATH_SECONDS = 0.002  # after each file that is read, for those who look meanwhile
 
@@ -76,9 +79,12 @@ class Keeper:
         catalog.refresh(self._progress)
         self.version = catalog.version
         self.ready.set()
-        catalog.read_details(progress=self._progress)
-        self.version = catalog.version
+        covered = catalog.coverage
+        is_much = covered.total - covered.done > ASIDE_BYTES
+        if is_much and not catalog.problem and background.start(self._home, self._seal_after):
+            return
         catalog.index(self._progress, seconds=INDEX_SECONDS)
+        self.version = catalog.version
         if catalog.is_sealing_due(self._seal_after):
             catalog.seal(self._seal_after, seconds=SEAL_SECONDS)
 

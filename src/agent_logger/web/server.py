@@ -21,6 +21,8 @@ from agent_logger.web.app import page
 from agent_logger.web.archive import Archive
 from agent_logger.web.passes import Passes
 
+log = logging.getLogger("agent_logger.web")
+
 PORTS_TO_TRY = 20
 LAST_ANSWERS_SECONDS = 1  # streams of events would never end
 
@@ -38,14 +40,13 @@ def run(options: Options, ready: Callable[[str], None]) -> None:
     key = install_key(options.home)
     listener = _listen(options.port, is_chosen=options.port_is_chosen)
     port = listener.getsockname()[1]
-    passes = Passes(key, port)
     state = PageState(pid=os.getpid(), started=CLOCK.now(), port=port, version=__version__)
+    passes = _passes(key, state)
     archive = Archive(options.home, options.seal_after_seconds)
-    announcement = Announcement(options.home, state)
     try:
-        _serve(page(archive, passes, port), listener, lambda: ready(passes.link()))
+        with _announced(options.home, state):
+            _serve(page(archive, passes, port), listener, lambda: ready(passes.link()))
     finally:
-        announcement.close()
         archive.close()
         listener.close()
 
@@ -53,7 +54,26 @@ def run(options: Options, ready: Callable[[str], None]) -> None:
 def link_to_running(home: Path) -> str | None:
     """To a page of this user that runs already."""
     pages = sorted(running_pages(home), key=lambda it: it.started)
-    return Passes(install_key(home), pages[-1].port).link() if pages else None
+    return _passes(install_key(home), pages[-1]).link() if pages else None
+
+
+def _passes(key: bytes, state: PageState) -> Passes:
+    return Passes(key, state.port, f"{state.pid} {state.started}")
+
+
+@contextmanager
+def _announced(home: Path, state: PageState) -> Iterator[None]:
+    """On a disk that is full nobody else can be told of the page; it is shown all the same."""
+    try:
+        announcement = Announcement(home, state)
+    except OSError as error:
+        log.warning("no other command will find this page: %s", error)
+        yield
+        return
+    try:
+        yield
+    finally:
+        announcement.close()
 
 
 def _serve(app: ASGIApp, listener: socket.socket, ready: Callable[[], None]) -> None:

@@ -13,7 +13,7 @@ from agent_logger.export.outline import NumberedTurn, Part, Said, Thought, Used
 from agent_logger.export.pieces import Prose
 from agent_logger.session import Turn
 from agent_logger.web import charts, shown
-from agent_logger.web.book import Book, ContextFall, Segment, agent_id
+from agent_logger.web.book import Book, Segment, agent_id
 from agent_logger.web.charts import Fall, Tick
 from agent_logger.web.site import session_url, site_of
 
@@ -61,7 +61,8 @@ async def session(request: Request) -> Response:
 
 
 async def head(request: Request) -> Response:
-    return await _drawn(request, await book_of(request), "_session_head.html")
+    book = await book_of(request)
+    return await _drawn(request, book, "_session_head.html", path=session_url(book.summary.id))
 
 
 async def rest(request: Request) -> Response:
@@ -142,11 +143,16 @@ class Drawing:
     def parts(self, numbered: NumberedTurn) -> Iterator[tuple[str, Part, int]]:
         """What each is, and which of the turn's tool calls."""
         tools = 0
-        for part in numbered.parts():
-            yield KINDS[type(part)], part, tools
+        for kind, part in self.kinds(numbered):
+            yield kind, part, tools
             tools += isinstance(part, Used)
 
-    def prose(self, text: str) -> Markup:
+    @staticmethod
+    def kinds(numbered: NumberedTurn) -> Iterator[tuple[str, Part]]:
+        return ((KINDS[type(part)], part) for part in numbered.parts())
+
+    @staticmethod
+    def prose(text: str) -> Markup:
         return html_of(Prose(text))
 
     def is_open(self, used: Used) -> bool:
@@ -167,7 +173,12 @@ class Drawing:
         kept = values[::step]
         numbers = [number for number, _ in kept]
         falls = [
-            Fall(at=bisect_left(numbers, it.turn), told=_told(it), href=f"#turn-{it.turn + 1}")
+            Fall(
+                at=bisect_left(numbers, it.turn),
+                told=f"Turn {it.turn + 1}: {it.told}",
+                href=f"#turn-{it.turn + 1}",
+                kind="compacted" if it.compaction else "",
+            )
             for it in self._book.falls[:MOST_FALLS]
         ]
         return charts.area([size for _, size in kept], falls, "Context by turn")
@@ -180,10 +191,6 @@ class Drawing:
 
     def estimated_lines(self, segment: Segment) -> int:
         return segment.size * 9
-
-
-def _told(fall: ContextFall) -> str:
-    return f"Turn {fall.turn + 1}: context fell from {shown.count(fall.before)} to {shown.count(fall.after)} tokens"
 
 
 def _tick(turns: list[Turn], first: int) -> Tick:

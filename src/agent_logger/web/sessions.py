@@ -57,12 +57,13 @@ class Found:
 async def search(request: Request) -> Response:
     site = site_of(request)
     words = request.query_params.get("q", "").strip()[:LONGEST_QUERY]
-    hits, coverage = await site.archive.ask(lambda catalog: _found(catalog, words))
+    hits, problem, coverage = await site.archive.ask(lambda catalog: _found(catalog, words))
     template = "_hits.html" if "part" in request.query_params else "search.html"
     return site.render(
         request,
         template,
         query=words,
+        problem=problem,
         found=by_session(hits),
         link=hit_url,
         marked=marked,
@@ -71,8 +72,12 @@ async def search(request: Request) -> Response:
     )
 
 
-def _found(catalog: Catalog, words: str) -> tuple[Sequence[Hit], Coverage]:
-    return (catalog.search(words, limit=HITS) if words else []), catalog.coverage
+def _found(catalog: Catalog, words: str) -> tuple[Sequence[Hit], str | None, Coverage]:
+    """What was found, or what cannot be looked for."""
+    try:
+        return (catalog.search(words, limit=HITS) if words else []), None, catalog.coverage
+    except ValueError as error:
+        return [], str(error), catalog.coverage
 
 
 def by_session(hits: Iterable[Hit]) -> list[Found]:

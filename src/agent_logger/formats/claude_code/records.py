@@ -126,6 +126,14 @@ class CompactMetadata(Part, frozen=True, kw_only=True):
     post_tokens: int | None = None
 
 
+class CompactionMessage(Reported, frozen=True, kw_only=True):
+    """The same in the messages of an SDK."""
+
+    trigger: str | None = None
+    pre_tokens: int | None = None
+    post_tokens: int | None = None
+
+
 class Backup(Part, frozen=True, kw_only=True):
     """A file's state: in the client's own shape a name that holds a hash, in the specification's the content."""
 

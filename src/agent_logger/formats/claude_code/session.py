@@ -20,7 +20,7 @@ from agent_logger.formats.claude_code.exchanges import (
     prompt_of,
     queued,
 )
-from agent_logger.formats.claude_code.facts import Compaction, Facts, FileState, Titles
+from agent_logger.formats.claude_code.facts import Facts, FileState, Titles
 from agent_logger.formats.claude_code.lines import records_of
 from agent_logger.formats.claude_code.records import (
     AnyRecord,
@@ -60,7 +60,6 @@ class Transcript:
     lineage: Lineage  # for `parent_of`
     branches: Sequence[Branch]
     abandoned: frozenset[int]  # exchanges that the conversation did not go on from
-    compactions: Sequence[Compaction]
     files: Sequence[FileState]  # that the client keeps copies of
     summaries: Mapping[str, str]  # by the line of the session they are of, which may be another
     reported_cost_usd: float | None  # the client's last total
@@ -143,13 +142,13 @@ class _Reading:
             return  # a copy; a damaged line with the id of a good one is none
         now = self._now = time_of(record.timestamp)
         self._facts.see(record, now)
+        agent = self._agent_of(record) if self._agent or record.is_sidechain else None
         take = TAKERS.get(type(record))
         if take is not _Reading._assistant and take is not _Reading._user:
-            self._facts.take(record, now)
+            self._facts.take(record, now, agent.thread if agent else MAIN)
             self._titles.take(record)
         if record.forked_from is not None and self._forked_from is None:
             self._forked_from = _session_of(record.forked_from)
-        agent = self._agent_of(record) if self._agent or record.is_sidechain else None
         begun = len(self._exchanges)
         exchange = None if agent else self._tree.exchange_of.get(record.parent_uuid, begun)
         if take:
@@ -315,7 +314,6 @@ class _Reading:
             lineage=descent,
             branches=self._tree.branches(),
             abandoned=self._tree.abandoned(),
-            compactions=facts.compactions,
             files=facts.files,
             summaries=self._titles.summaries,
             reported_cost_usd=facts.reported_cost_usd,
@@ -348,6 +346,7 @@ class _Reading:
             parent=self._forked_from,
             agents=joins.told(),
             reported_cost_usd=self._facts.reported_cost_usd,
+            compactions=self._facts.compactions,
         )
 
     def _first_prompt(self) -> str | None:

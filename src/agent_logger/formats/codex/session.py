@@ -24,7 +24,7 @@ from agent_logger.formats.objects import time_of
 from agent_logger.formats.responses import ModelResponse
 from agent_logger.formats.source import File, Source
 from agent_logger.formats.wire_log.blocks import item_blocks, item_result, value_of
-from agent_logger.session import MAIN, Block, Session, Usage
+from agent_logger.session import MAIN, Block, Compaction, Session, Usage
 from agent_logger.wire.answer import Json, fields_of, text_of
 
 AGENT = "codex"
@@ -42,6 +42,7 @@ def session_of(source: Source) -> Session:
         other = _Rollout(file, None)
         other.read_all()
         main.conversation.place(other.conversation.turns())
+        main.conversation.compactions += other.conversation.compactions
     told, meta = main.conversation, main.meta
     return Session(
         id=meta.id,
@@ -52,6 +53,7 @@ def session_of(source: Source) -> Session:
         ended=told.ended,
         exchanges=told.told(),
         parent=meta.forked_from or meta.spawned_by,
+        compactions=told.compactions,
     )
 
 
@@ -212,11 +214,13 @@ class _Rollout:
                 if self._turn and self._turn.usage is None:
                     self._turn.complete = False
                 self.conversation.end("cut", at)
-            case Compacted() if self._early:  # the response that wrote the summary is not among the items
-                turn = self._begin(at)
-                self._open = False
-                summary = Block(kind="other", text=line.message or "", raw={"type": "compacted"})
-                self.conversation.put(turn, summary, at)
+            case Compacted():
+                self.conversation.compactions.append(Compaction(at=at, thread=self.thread))
+                if self._early:  # the response that wrote the summary is not among the items
+                    turn = self._begin(at)
+                    self._open = False
+                    summary = Block(kind="other", text=line.message or "", raw={"type": "compacted"})
+                    self.conversation.put(turn, summary, at)
 
     def _item(self, item: Json, at: datetime | None) -> None:
         kind, role = text_of(item.get("type")) or "", item.get("role")
