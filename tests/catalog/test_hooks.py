@@ -39,7 +39,9 @@ def hook(home: Path, event: str, at: float, session: str = ONE, **more: Any) -> 
 
 
 def hooks_of_a_session(home: Path, session: str = ONE) -> None:
-    hook(home, "SessionStart", 0.5, session, source="startup")
+    began = hook(home, "SessionStart", 0.5, session, source="startup")
+    noted = b',"context":{"instructions":[{"path":"/p/shop/CLAUDE.md","bytes":7,"hmac":"v1:x"}]}}'
+    began.write_bytes(began.read_bytes().removesuffix(b"}\n") + noted + b"\n")
     hook(home, "UserPromptSubmit", 1, session, prompt="count the zebras\nall of them")
     use = {"tool_name": "Bash", "tool_use_id": f"toolu_01{2:022d}", "tool_input": {"command": "wc"}}
     hook(home, "PreToolUse", 2, session, **use)
@@ -64,6 +66,7 @@ def test_a_session_that_only_hooks_saw_is_listed_and_shown(home: Path, catalog: 
     assert session.end_reason == "prompt_input_exit"
     assert session.witnesses == {"hook"}
     assert session.ended == datetime(2026, 11, 16, 0, 0, 9, tzinfo=UTC)
+    assert [it.path for it in session.context_files] == ["/p/shop/CLAUDE.md"]
     (exchange,) = session.exchanges
     assert (exchange.user_input, exchange.complete) == ("count the zebras\nall of them", True)
     (call,) = session.tool_calls

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from agent_logger.formats.hooks import HookInput
-from agent_logger.session import AGENT, MAIN, Block, Exchange, Session, Turn, Witness
+from agent_logger.session import AGENT, MAIN, Block, ContextFile, Exchange, Session, Turn, Witness
 from agent_logger.wire.answer import text_of
 
 SEEN: frozenset[Witness] = frozenset({"hook"})
@@ -20,6 +20,7 @@ SEEN: frozenset[Witness] = frozenset({"hook"})
 class HookEvent(NamedTuple):
     at: datetime | None
     input: HookInput
+    context_files: Sequence[ContextFile] = ()  # that applied when the session began
 
     @property
     def name(self) -> str:
@@ -43,6 +44,7 @@ def session_of(session: str, agent: str | None, events: Sequence[HookEvent]) -> 
         started=min(times, default=None),
         ended=max(times, default=None),
         exchanges=exchanges,
+        context_files=_context_files(events),
         hooked=True,
         end_reason=_end_reason(events),
     )
@@ -59,6 +61,7 @@ def with_hooks(session: Session, events: Sequence[HookEvent]) -> Session:
         ended=max([*ended, *filter(None, [session.ended])], default=None),
         exchanges=[replace(it, turns=[_seen(turn, tools) for turn in it.turns]) for it in session.exchanges],
         side_turns=[_seen(turn, tools) for turn in session.side_turns],
+        context_files=session.context_files or _context_files(events),
         hooked=True,
         end_reason=_end_reason(events),
     )
@@ -68,6 +71,10 @@ def _seen(turn: Turn, tools: set[str | None]) -> Turn:
     if any(block.kind == "tool_use" and block.id in tools for block in turn.blocks):
         return replace(turn, witnesses=turn.witnesses | SEEN)
     return turn
+
+
+def _context_files(events: Iterable[HookEvent]) -> Sequence[ContextFile]:
+    return next((it.context_files for it in events if it.context_files), ())
 
 
 def _end_reason(events: Iterable[HookEvent]) -> str | None:

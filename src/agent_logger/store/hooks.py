@@ -1,6 +1,6 @@
 """What hooks were told, read back: one file each in `<home>/hooks/YYYYMMDD/`."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,10 @@ from agent_logger import records
 from agent_logger.errors import SourceError
 from agent_logger.formats.hook_session import HookEvent
 from agent_logger.formats.hooks import HookInput
+from agent_logger.formats.noted_context import context_files
 from agent_logger.formats.objects import time_of
 from agent_logger.records import Hook
+from agent_logger.session import ContextFile
 from agent_logger.store import foreign
 from agent_logger.store.hook_files import day_folders, files_with, session_named
 from agent_logger.store.layout import agent_folders, is_hashed
@@ -27,6 +29,7 @@ class KeptHook:
     ts: str
     input: HookInput  # empty if it was no JSON object
     context: Any = None  # which instructions and settings applied, at the start of a session
+    context_files: Sequence[ContextFile] = ()  # the same in short
 
 
 def read_hooks(home: Path, since_day: str = "") -> Iterator[KeptHook]:
@@ -54,7 +57,7 @@ def session_in(folder: Path, tag: str) -> str:
 def events_in(folders: Iterable[Path], tag: str) -> list[HookEvent]:
     """Of a session, in the order they came."""
     kept = [it for folder in sorted(folders) for it in hooks_in(folder, tag)]
-    return [HookEvent(time_of(it.ts), it.input) for it in kept]
+    return [HookEvent(time_of(it.ts), it.input, it.context_files) for it in kept]
 
 
 def agent_of(events: Iterable[HookEvent]) -> str | None:
@@ -76,4 +79,5 @@ def _read(path: Path) -> KeptHook | None:
         context = msgspec.json.decode(record.context) if isinstance(record.context, msgspec.Raw) else None
     except (msgspec.MsgspecError, RecursionError):
         return None
-    return KeptHook(path, record.ts, HookInput.of(told if isinstance(told, dict) else {}), context)
+    told = HookInput.of(told if isinstance(told, dict) else {})
+    return KeptHook(path, record.ts, told, context, context_files(record.context))
