@@ -87,7 +87,9 @@ def _show(doomed: list[Removed]) -> None:
         for path in it.paths:
             output.echo(f"  {path}")
         for path in it.stays:
-            output.note(f"  {path} is the agent's own: it stays, and is not shown any more")
+            output.note(f"  {path} stays")
+    if any(it.stays for it in doomed):
+        output.note("What stays is the agents' own; it is not shown any more.")
 
 
 def _size(doomed: list[Removed]) -> str:
