@@ -8,7 +8,7 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from stat import S_ISREG
@@ -457,7 +457,7 @@ def _archived_sessions(
 
     seen = remembered.passed_over.union(present)
     for folder in folders(home):
-        for name, modified, *paths in _kept(folder, remembered):
+        for name, modified, *paths in _kept(folder, remembered, seen):
             copy, file, *others = map(restored, paths)
             if (folder.agent, name) not in seen:
                 seen.add((folder.agent, name))
@@ -471,15 +471,32 @@ def _archived_sessions(
                 )
 
 
-def _kept(folder: "Folder", remembered: Remembered) -> Iterable[Any]:
+def _kept(folder: "Folder", remembered: Remembered, seen: Container[tuple[str | None, str]]) -> Iterable[Any]:
     """Of each session its id and time, its copy as that lies there and under its plain name, and those of its
     sub-agents."""
     if folder.agent == _CLAUDE:
-        return _read_kept(folder)  # the names say all
+        return _kept_of_claude(str(folder.copies), seen)
     told: Iterable[Any] = remembered.told(
         str(folder.copies), _stamp_below(folder.copies), partial(_read_kept, folder)
     )
     return told
+
+
+def _kept_of_claude(
+    copies: str, seen: Container[tuple[str | None, str]]
+) -> Iterator[tuple[str | float, ...]]:
+    """But for those that the client still has, nearly all: the names say all that must be known of them."""
+    for project in sorted(_entries(f"{copies}/projects"), key=lambda it: it.name):
+        entries = _entries(project.path) if project.is_dir(follow_symlinks=False) else []
+        plain = {it.name: it.name.removesuffix(foreign.SEALED) for it in entries}
+        for name, file in plain.items():
+            session = file.removesuffix(".jsonl")
+            is_double = name != file and file in plain  # somebody was killed while sealing
+            if session == file or (_CLAUDE, session) in seen or not is_id(session) or is_double:
+                continue
+            path = storable(f"{project.path}/{name}")
+            if stat := _stat(restored(path)):
+                yield session, stat.st_mtime, path, storable(f"{project.path}/{file}")
 
 
 def _read_kept(folder: "Folder") -> list[tuple[str | float, ...]]:
