@@ -8,7 +8,7 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from stat import S_ISREG
@@ -114,8 +114,9 @@ def found(home: Path, remembered: Remembered) -> Iterator[Found]:
     archived = list(_archived_sessions(home, [(it.agent, it.name) for it in whole], remembered))
     yield from whole
     yield from archived
-    known = {(it.agent, it.name) for it in archived}
-    yield from (it for it in of_agents if it.prompts_only and (it.agent, it.name) not in known)
+    if typed := [it for it in of_agents if it.prompts_only]:
+        known = remembered.passed_over.union((it.agent, it.name) for it in archived)
+        yield from (it for it in typed if (it.agent, it.name) not in known)
 
 
 def agent_sessions(remembered: Remembered) -> Iterator[Found]:
@@ -471,11 +472,11 @@ def _archived_sessions(
                 )
 
 
-def _kept(folder: "Folder", remembered: Remembered, seen: Container[tuple[str | None, str]]) -> Iterable[Any]:
+def _kept(folder: "Folder", remembered: Remembered, seen: set[tuple[str | None, str]]) -> Iterable[Any]:
     """Of each session its id and time, its copy as that lies there and under its plain name, and those of its
     sub-agents."""
     if folder.agent == _CLAUDE:
-        return _kept_of_claude(str(folder.copies), seen)
+        return _kept_of_claude(str(folder.copies), remembered, seen)
     told: Iterable[Any] = remembered.told(
         str(folder.copies), _stamp_below(folder.copies), partial(_read_kept, folder)
     )
@@ -483,20 +484,31 @@ def _kept(folder: "Folder", remembered: Remembered, seen: Container[tuple[str | 
 
 
 def _kept_of_claude(
-    copies: str, seen: Container[tuple[str | None, str]]
+    copies: str, remembered: Remembered, seen: set[tuple[str | None, str]]
 ) -> Iterator[tuple[str | float, ...]]:
-    """But for those that the client still has, nearly all: the names say all that must be known of them."""
+    """But for those that the client still has: of them the names say all that must be known."""
     for project in sorted(_entries(f"{copies}/projects"), key=lambda it: it.name):
-        entries = _entries(project.path) if project.is_dir(follow_symlinks=False) else []
-        plain = {it.name: it.name.removesuffix(foreign.SEALED) for it in entries}
-        for name, file in plain.items():
-            session = file.removesuffix(".jsonl")
-            is_double = name != file and file in plain  # somebody was killed while sealing
-            if session == file or (_CLAUDE, session) in seen or not is_id(session) or is_double:
-                continue
-            path = storable(f"{project.path}/{name}")
-            if stat := _stat(restored(path)):
-                yield session, stat.st_mtime, path, storable(f"{project.path}/{file}")
+        gone = {
+            session: (entry.path, *told)
+            for session, entry in _copies_in(project).items()
+            if (_CLAUDE, session) not in seen and (told := _stamped(entry))
+        }
+        if remembered.is_as_it_was(project.path, [stamp for _, stamp, _ in gone.values()], _CLAUDE, gone):
+            seen.update((_CLAUDE, session) for session in gone)
+            continue
+        for session, (path, _, stat) in gone.items():
+            yield session, stat.st_mtime, storable(path), storable(f"{project.path}/{session}.jsonl")
+
+
+def _copies_in(project: os.DirEntry[str]) -> dict[str, os.DirEntry[str]]:
+    """By session. Where one is there plain and sealed, somebody was killed while sealing: the plain one counts."""
+    found: dict[str, os.DirEntry[str]] = {}
+    for entry in _entries(project.path) if project.is_dir(follow_symlinks=False) else ():
+        file = entry.name.removesuffix(foreign.SEALED)
+        session = file.removesuffix(".jsonl")
+        if session != file and is_id(session) and (session not in found or file == entry.name):
+            found[session] = entry
+    return found
 
 
 def _read_kept(folder: "Folder") -> list[tuple[str | float, ...]]:
