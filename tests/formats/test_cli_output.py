@@ -185,6 +185,22 @@ def test_a_json_text_of_several_lines_is_one_line_of_the_log() -> None:
     assert result.result and b"\n" not in result.raw and json.loads(result.raw) == json.loads(data)
 
 
+@pytest.mark.parametrize(
+    ("stats", "tokens"),
+    [
+        ({"total_tokens": 96, "input_tokens": 90, "output_tokens": 6, "duration_ms": 5}, (90, 6, 0)),
+        (
+            {"models": {"g": {"tokens": {"prompt": 90, "candidates": 6, "cached": 30, "thoughts": 2}}}},
+            (60, 8, 30),
+        ),
+    ],
+)
+def test_older_counts_of_gemini_cli_are_read(stats: Any, tokens: tuple[int, int, int]) -> None:
+    told = {"type": "result", "status": "success", "stats": stats}
+    billed = outcome(dumped(told), "gemini-cli").metadata().tokens
+    assert billed and (billed.input, billed.output, billed.cache_read) == tokens
+
+
 def test_what_opencode_fails_with_is_told() -> None:
     found = outcome((DATA / "opencode/1.18.33/agents_fork/04.stdout").read_bytes(), "opencode")
     assert (found.failure(None, ""), found.error) == (Failure.API_ERROR, "no such thing")

@@ -114,6 +114,7 @@ SIDE = [
     pytest.param(CLAUDE, {**TEXT, "model": "claude-3-5-haiku"}, id="around a shell command, 1.0.3"),
     pytest.param(OPENCODE, TEXT, id="a title of opencode"),
 ]
+COLD = {**TEXT, "model": "claude-3-5-haiku", "temperature": 0}
 MAIN = [
     pytest.param({}, TEXT, id="no tools, no agent"),
     pytest.param(CLAUDE, TEXT, id="no tools, not the small model"),
@@ -137,6 +138,15 @@ def test_a_call_of_a_known_shape_is_aside(headers: dict[str, str], body: Any) ->
 @pytest.mark.parametrize(("headers", "body"), MAIN)
 def test_a_call_without_a_name_is_main_otherwise(headers: dict[str, str], body: Any) -> None:
     assert decide(body=body, headers=headers).kind == "main"
+
+
+def test_a_title_under_an_id_that_no_session_gets_is_aside() -> None:
+    """1.0.128 makes titles of older sessions when it resumes one, before it takes that one's id."""
+    named = {"metadata": {"user_id": "user_1_account__session_abc"}}
+    assert decide(body={**COLD, **named}, headers=CLAUDE).kind == "side"
+    assert decide(body={**COLD, **named, "temperature": 1}, headers=CLAUDE).kind == "main"
+    assert decide(body={**COLD, **named, **TOOLS}, headers=CLAUDE).kind == "main"
+    assert decide(body={**COLD, **named}).kind == "main"
 
 
 def test_a_router_of_gemini_is_aside() -> None:

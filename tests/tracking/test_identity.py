@@ -118,7 +118,9 @@ def test_an_agent_is_known_by_how_it_calls_itself(headers: dict[str, str], agent
 
 
 def test_only_the_headers_that_matter_are_taken_out_of_a_head() -> None:
-    lines = [b"Host: x", b"X-Claude-Code-Session-Id:  s ", b"Authorization: Bearer secret", b"no colon"]
+    lines = (
+        b"\r\nHost: x\r\nX-Claude-Code-Session-Id:  s \r\nAuthorization: Bearer secret\r\nno colon\r\n\r\n"
+    )
     assert headers_of(lines) == {"x-claude-code-session-id": "s"}
 
 

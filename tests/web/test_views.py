@@ -264,7 +264,7 @@ def test_what_is_far_away_is_fetched_when_it_comes_near(seen: Watched, long: str
     for _ in range(12):
         seen.tab.mouse.wheel(0, 3000)
         seen.tab.wait_for_timeout(50)
-    expect(seen.tab.locator(".exchange:not([data-src])").nth(12)).to_be_attached()
+    expect(seen.tab.locator(".exchange:not([data-lines])").nth(12)).to_be_attached()
     assert seen.tab.locator(".turn").count() > drawn
 
 

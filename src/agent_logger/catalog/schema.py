@@ -185,6 +185,11 @@ CREATE TABLE folders (            -- all that is in them is in sources, as long 
 CREATE INDEX sessions_behind ON sessions (size) WHERE detailed IS NOT stamp;
 """
 
+_MARKS = """
+-- where a long session is read on for its details: JSON
+ALTER TABLE sessions ADD COLUMN mark BLOB;
+"""
+
 _TEXTS = """
 CREATE TABLE facts (              -- of the index itself
     name TEXT PRIMARY KEY,        -- whole: the state of the catalog that it has all texts of
@@ -219,12 +224,26 @@ CREATE TABLE texts (              -- where the text of a row of an index stands
 CREATE INDEX texts_session ON texts (session);
 """
 
-_UNSPACED = """
+_COPIES = """
 -- characters of scripts without blanks are words of their own: all is to be indexed again, and what was is dead
 DELETE FROM facts;
 DELETE FROM indexed;
-DELETE FROM texts;
+ALTER TABLE indexed ADD COLUMN mark BLOB;  -- where a long session is read on: JSON
 UPDATE shards SET dead = rows + 1;
+DROP TABLE texts;
+CREATE TABLE texts (              -- where the text of a row of an index stands; in a fork too, if it has a copy
+    words INTEGER NOT NULL,       -- the shard, and 40 bits: the row's number in it
+    session INTEGER NOT NULL,     -- indexed.id
+    exchange INTEGER NOT NULL,    -- its number; 0 outside of all
+    turn INTEGER NOT NULL,        -- its place among the turns; -1 for what a person typed
+    kind INTEGER NOT NULL,        -- 0 input, 1 text, 2 thinking, 3 a tool's call and result
+    at INTEGER NOT NULL,          -- milliseconds since 1970; 0: not known
+    until INTEGER NOT NULL,       -- of the result
+    error INTEGER NOT NULL,
+    hash INTEGER NOT NULL,        -- of the text
+    PRIMARY KEY (words, session)
+) WITHOUT ROWID;
+CREATE INDEX texts_session ON texts (session, exchange);
 """
 
 STEPS = (
@@ -232,5 +251,6 @@ STEPS = (
     Step("exchanges in flight", _IN_FLIGHT),
     Step("what clients say of whole sessions", _REPORTED),
     Step("folders that look as they did", _FOLDERS),
+    Step("where sessions are read on", _MARKS),
 )
-TEXT_STEPS = (Step("texts and shards", _TEXTS), Step("words without blanks between them", _UNSPACED))
+TEXT_STEPS = (Step("texts and shards", _TEXTS), Step("one row for copies of a text", _COPIES))

@@ -34,13 +34,17 @@ def name_among(session: Session, others: Iterable[Session]) -> str | None:
 
 
 def is_told_by(session: Session, other: Session) -> bool:
-    """Whether all that was answered stands in the other, in this order, at the time. What is last may be missing: it
-    is written down later."""
-    said, told = list(_said(session)), _said(other)
-    known = [it for it in said if _is_next(it, told)]
-    return (
-        bool(known) and known == said[: len(known)] and len(said) - len(known) <= 1 and _meet(session, other)
+    """Whether all that was answered stands in the other, in this order, at the time; or all words do, for before 0.40
+    a response without words was put to the one before it."""
+    return _meet(session, other) and any(
+        _stand_in(list(told(session)), told(other)) for told in (_said, _worded)
     )
+
+
+def _stand_in(said: list[Said], told: Iterator[Said]) -> bool:
+    """What is last may be missing: it is written down later."""
+    known = [it for it in said if _is_next(it, told)]
+    return bool(known) and known == said[: len(known)] and len(said) - len(known) <= 1
 
 
 def _is_next(wanted: Said, told: Iterator[Said]) -> bool:
@@ -53,6 +57,10 @@ def _said(session: Session) -> Iterator[Said]:
         said = said_in(turn, hidden=True)
         if turn.thread != SIDE and turn.complete and any(said):
             yield said, turn.usage
+
+
+def _worded(session: Session) -> Iterator[Said]:
+    return ((said[:1], usage) for said, usage in _said(session) if said[0])
 
 
 def _meet(one: Session, two: Session) -> bool:

@@ -22,16 +22,14 @@ from agent_logger.formats.session_responses import responses_of_session
 from agent_logger.formats.source import Source
 from agent_logger.formats.table import format_of
 from agent_logger.prices import Tokens
-from agent_logger.records import SessionStart
 from agent_logger.session import Session, Usage, Witness
 from agent_logger.store import foreign, opencode
 from agent_logger.store.agent_sources import codex_sources, gemini_cli_source
 from agent_logger.store.follow import Position, Rest
 from agent_logger.store.histories import session_in as session_typed_in
 from agent_logger.store.hooks import agent_of, events_in, session_in
-from agent_logger.store.parts import part_of
 from agent_logger.store.projects import project_of
-from agent_logger.store.read import read_log, read_session
+from agent_logger.store.read import read_session, witness_of
 from agent_logger.store.sources import claude_source
 
 
@@ -145,16 +143,10 @@ def _told_by_log(path: Path) -> Told:
     session = read_session(path, alone=True)
     session = msgspec.structs.replace(session, id=own_name(session, path.stem) or session.id)
     responses = list(responses_of_session(session))
-    seen: set[Witness] = {it.witness for it in responses} | session.witnesses or _recorded_by(path)
+    seen: set[Witness] = {it.witness for it in responses} | session.witnesses
+    if not seen and (wrote := witness_of(path)):
+        seen = {wrote}
     return Told(session.id, session.parent, sum(BIT[it] for it in seen), responses)
-
-
-def _recorded_by(path: Path) -> set[Witness]:
-    """Whose log it is, where no turn says so: a run may print what is no message of an agent."""
-    part = part_of(path)
-    items = (item.found for item in read_log(part.folder, part.name)) if part else ()
-    start = next((it for it in items if isinstance(it, SessionStart)), None)
-    return {start.witness} if start and start.witness else set()
 
 
 def _told_by_claude(found: Found, before: Told | None) -> Told:

@@ -15,6 +15,7 @@ from agent_logger.formats.objects import in_utc
 from agent_logger.prices import priced
 from agent_logger.records import AnyRecord, Exchange, LiveMessage, LiveStart, Message, SessionStart
 from agent_logger.session import AGENT, MAIN, Block, BlockKind, Compaction, Session, SubAgent, Turn, Witness
+from agent_logger.wire.answer import fields_of, text_of
 
 # ---------------------------------------------------------------- live files
 
@@ -101,14 +102,21 @@ class _Boundary(msgspec.Struct):
 
 
 def _agents(turns: Sequence[Turn]) -> list[SubAgent]:
-    """An SDK names a sub-agent by the tool call that started it, and nothing more."""
-    callers = {block.id: turn.thread for turn in turns for block in turn.blocks if block.kind == "tool_use"}
+    """An SDK names a sub-agent by the tool call that started it; what that was given tells the rest."""
+    uses = {block.id: (turn, block) for turn in turns for block in turn.blocks if block.kind == "tool_use"}
     threads = dict.fromkeys(turn.thread for turn in turns if turn.thread.startswith(AGENT))
-    calls = {thread: thread.removeprefix(AGENT) for thread in threads}
-    return [
-        SubAgent(thread=thread, parent_thread=callers.get(call, MAIN), tool_use_id=call)
-        for thread, call in calls.items()
-    ]
+    return [_agent(thread, *uses.get(thread.removeprefix(AGENT), (None, None))) for thread in threads]
+
+
+def _agent(thread: str, caller: Turn | None, use: Block | None) -> SubAgent:
+    given = fields_of(use.input if use else None)
+    return SubAgent(
+        thread=thread,
+        parent_thread=caller.thread if caller else MAIN,
+        tool_use_id=thread.removeprefix(AGENT),
+        kind=text_of(given.get("subagent_type")),
+        description=text_of(given.get("description")),
+    )
 
 
 def _exchange(record: Exchange, model: str | None, witness: Witness) -> session.Exchange:

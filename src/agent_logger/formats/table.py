@@ -65,11 +65,14 @@ class _CodexLine(msgspec.Struct, gc=False):
 
 _codex_line = msgspec.json.Decoder(_CodexLine).decode
 _CODEX_META = re.compile(rb'\{"timestamp":"[^"]*",(?:"ordinal":\d+,)?"type":"session_meta","payload":\{')
+_CODEX_BARE = re.compile(rb'\{"id":"[^"]*","timestamp":"[^"]*"[,}]')  # before 0.32
 
 
 def is_codex(first: bytes) -> bool:
     """Instructions may make the first line longer than what is seen of it: then a sub-agent's role tells it."""
     line = first.split(b"\n", 1)[0]
+    if _CODEX_BARE.match(line):
+        return True
     try:
         found = _codex_line(line)
     except (ValueError, RecursionError):

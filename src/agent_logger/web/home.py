@@ -72,6 +72,12 @@ class Home:
         days = [first + timedelta(days=number) for number in range(self.days)]
         return [self._point(day, self.by_day.get(day, NOTHING)) for day in days]
 
+    @property
+    def highest(self) -> str:
+        """What the highest bar stands for."""
+        most = max(self.spend, key=lambda it: it.value)
+        return f"at most {most.told}, {most.label}" if most.value else ""
+
     @staticmethod
     def _point(day: date, total: Total) -> Point:
         told = shown.money(total.cost) if total.responses else "nothing"

@@ -272,6 +272,7 @@ class HitItem(Item, frozen=True, kw_only=True):
     kind: str
     at: datetime | None
     snippet: str
+    forks: tuple[str, ...]
     url: str
 
     @classmethod
@@ -284,6 +285,7 @@ class HitItem(Item, frozen=True, kw_only=True):
             kind=hit.kind,
             at=hit.at,
             snippet=hit.snippet,
+            forks=hit.forks,
             url=hit_url(hit),
         )
 

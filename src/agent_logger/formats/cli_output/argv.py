@@ -40,7 +40,10 @@ AGENTS: Mapping[str, Agent] = {
         headless=("exec", "e"),
         resume=("resume",),
         go_on=("--last",),
-        flags=("--json", "--skip-git-repo-check", "--full-auto", "--oss", "--ephemeral", "--yolo"),
+        flags=(
+            *("--json", "--skip-git-repo-check", "--full-auto", "--oss", "--ephemeral", "--yolo"),
+            "--dangerously-bypass-approvals-and-sandbox",
+        ),
         lists=("-i", "--image"),
     ),
     "gemini": Agent(
