@@ -9,7 +9,10 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from agent_logger.catalog.found import Found, Remembered, agent_sessions, found, own_log
+from agent_logger.catalog.everything import found
+from agent_logger.catalog.found import Found, Remembered
+from agent_logger.catalog.found_agents import agent_sessions
+from agent_logger.catalog.found_ours import own_log
 from agent_logger.catalog.join import join
 from agent_logger.catalog.witness import hook_events, hooked_session, session_of, told_by
 from agent_logger.errors import SourceError

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import msgspec
 
-from agent_logger.catalog.found import Found, Remembered, found
+from agent_logger.catalog.everything import found
+from agent_logger.catalog.found import Found, Remembered
 from agent_logger.catalog.live import LIVE_SECONDS
 from agent_logger.catalog.witness import session_of
 from agent_logger.errors import SourceError
