@@ -262,6 +262,8 @@ class Session(Model, frozen=True, kw_only=True, gc=False):
     agents: Sequence[SubAgent] = ()
     prompts_only: bool = False  # the agent's file is gone; its history has what was typed
     reported_cost_usd: float | None = None  # what the client says that all of it cost
+    hooked: bool = False  # hooks of its agent told of it
+    end_reason: str | None = None  # as they were told: `clear`, `logout`, `prompt_input_exit`, ...
     compactions: Sequence[Compaction] = ()
     context_files: Sequence[ContextFile] = ()  # which instructions and settings applied, where that was noted
 
@@ -285,7 +287,8 @@ class Session(Model, frozen=True, kw_only=True, gc=False):
 
     @property
     def witnesses(self) -> frozenset[Witness]:
-        return frozenset().union(*(turn.witnesses for turn in self.turns))
+        hooks: frozenset[Witness] = frozenset({"hook"}) if self.hooked else frozenset()
+        return hooks.union(*(turn.witnesses for turn in self.turns))
 
     @property
     def usage(self) -> Usage:

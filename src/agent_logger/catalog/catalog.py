@@ -233,7 +233,7 @@ class Catalog:
         return [place_of(it) for it in self._asked(partial(questions.sources_of, session=found[0]))]
 
     def _logs(self, session_id: str) -> list[Path]:
-        return [it.path for it in self.places(session_id) if it.agent is None]
+        return [it.path for it in self.places(session_id) if it.agent is None and not it.is_of_hooks]
 
     def ledger(self, wanted: Filter | None = None, *, session: str | None = None) -> "Iterator[LedgerRow]":
         """Every response of a model once, in the order of time; of one session only, if that is given."""
@@ -287,21 +287,24 @@ class Catalog:
 
     # ------------------------------------------------------------ removing
 
-    def files_of_ours(self, session_id: str) -> "Sequence[OwnFiles]":
-        """What we have written of a session: its logs, and copies of an agent's files. Those of agents are not ours."""
+    def files_of_ours(self, *session_ids: str) -> "Sequence[OwnFiles]":
+        """What we have written of sessions: logs, copies of agents' files, what hooks were told."""
         from agent_logger.catalog.removal import own_files
 
-        return own_files(self.home, self._asked(lambda database: questions.sources_of(database, session_id)))
+        sources = {
+            it: self._asked(partial(questions.sources_of, session=it)) for it in dict.fromkeys(session_ids)
+        }
+        return own_files(self.home, sources)
 
-    def remove(self, session_id: str) -> "Sequence[OwnFiles]":
-        """Delete what we have written of a session, and do not show it any more, also if its agent still has it. What
-        was deleted. Raises `StoreError` while it is being recorded, and `OSError`."""
+    def remove(self, *session_ids: str) -> "Sequence[OwnFiles]":
+        """Delete what we have written of sessions, and do not show them any more, also if their agent still has them.
+        What was deleted. Raises `StoreError` if one of them is being recorded, and `OSError`."""
         from agent_logger.catalog.removal import remove_files
         from agent_logger.catalog.text_index import erase
 
-        ours = self.files_of_ours(session_id)
-        remove_files(self.home, session_id, ours)
-        self._with_texts(lambda _, texts: erase(texts, [session_id]))
+        ours = self.files_of_ours(*session_ids)
+        remove_files(self.home, session_ids, ours)
+        self._with_texts(lambda _, texts: erase(texts, session_ids))
         self.refresh()
         return ours
 

@@ -158,7 +158,7 @@ def _summary(row: sqlite3.Row, sources: Sequence[Found], live: _Live) -> Session
         witnesses=WITNESS_SETS[row["witnesses"]],
         parent=parent if parent != name else None,
         live=live.holds(name, row["modified"], in_flight=bool(row["in_flight"])),
-        paths=tuple(dict.fromkeys(Path(it.path) for it in sources)),
+        paths=tuple(dict.fromkeys(Path(it.path) for it in sources if not it.is_of_hooks)),
         prompts_only=bool(sources) and all(it.prompts_only for it in sources),
     )
 
