@@ -12,7 +12,8 @@ from pathlib import Path
 
 import msgspec
 
-from agent_logger.catalog.found import Found, Remembered, found
+from agent_logger.catalog.everything import found
+from agent_logger.catalog.found import Found, Remembered
 from agent_logger.catalog.live import LIVE_SECONDS
 from agent_logger.catalog.witness import session_of
 from agent_logger.errors import SourceError
@@ -68,7 +69,7 @@ class Tail:
         self._looked = now
         best: dict[str, Found] = {}
         for it in found(self._home, self._remembered):
-            if self._wanted is None and now - it.modified >= LIVE_SECONDS:
+            if it.is_of_hooks or (self._wanted is None and now - it.modified >= LIVE_SECONDS):
                 continue
             name = self._id_of(it)
             if self._wanted in (None, name) and (name not in best or _rank(it) < _rank(best[name])):
