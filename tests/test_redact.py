@@ -845,3 +845,27 @@ def test_a_key_that_begins_within_the_beginning_of_another_is_found(before: str,
     secret = "A1b2C3d4E5f6G7h8J9k0" * 2
     text = f"see {before}{start}{secret}."
     assert secret.encode() not in REDACTOR.redact(text.encode(), "text").data
+
+
+BEGINNINGS = [
+    *("sk-", "gs", "gsk_", "://", "Bearer", "BEGIN", "-----BEGIN ", "%3A", "eyJ", "task-", "npm_"),
+    "no word " * 1000,
+]
+
+
+@at_leisure
+@given(
+    keys=st.lists(KEYS, max_size=4),
+    noise=st.lists(st.sampled_from(BEGINNINGS)),
+    often=st.sampled_from([1, 9, 3000]),
+)
+@example(keys=[ANTHROPIC], noise=["sk-"], often=3000)
+@example(keys=[ANTHROPIC, ANTHROPIC], noise=BEGINNINGS[-1:], often=1)
+def test_keys_are_found_among_few_and_among_many_beginnings_of_keys(
+    keys: list[Key], noise: list[str], often: int
+) -> None:
+    between = " ".join(noise * often)[:200_000]
+    text = f" {between} ".join(["", *(key.text for key in keys), ""]).encode()
+    redacted = REDACTOR.redact(text, "text")
+    assert not [key for key in keys if key.text.encode() in redacted.data]
+    assert len(redacted.redactions) >= len(keys)

@@ -454,6 +454,14 @@ def encode(record: AnyRecord) -> bytes:
         )
 
 
+def encode_line(record: Record) -> bytes:
+    """The same with its newline, which to add would be a copy of it all."""
+    try:
+        return _encoder.encode_lines([record])
+    except UnicodeEncodeError:
+        return encode(record) + b"\n"
+
+
 def _parsed(raw: msgspec.Raw) -> Any:
     return json.loads(bytes(raw))
 

@@ -5,7 +5,7 @@ patterns for the known families of keys. Nothing is decoded first: a text may be
 percent-encoded or cut off, and the patterns allow for all of these at once.
 
 Speed: every pattern begins with a literal, and one automaton looks for all of them in one go (Aho-Corasick, at
-half a GB/s); the rest of a pattern is tried only at a hit. One `re` of all families is many times slower, for
+several GB/s); the rest of a pattern is tried only at a hit. One `re` of all families is many times slower, for
 they have no common beginning. What only a hit needs is compiled and imported at the first: an agent waits for the
 hook that goes through here, and most texts have none.
 
@@ -14,7 +14,7 @@ edge forbids it, or the first match takes the whole run); the others read a boun
 """
 
 import re
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, cached_property
 from itertools import groupby
 from operator import attrgetter
@@ -158,8 +158,12 @@ _SHAPES = (
 )
 _REACH = 16  # bytes by which these may reach over a blank, as "Bearer" does
 _PRIVATE_KEY_REACH = 1 << 16
+_PRIVATE_KEY = len(
+    _SHAPES
+)  # its number: it is none of them, for it reaches further, and begins before its literal
 
 _STARTS = [(start, number) for number, shape in enumerate(_SHAPES) for start in shape.starts]
+_STARTS.append((b"BEGIN", _PRIVATE_KEY))  # without the dashes, of which texts are full
 _LONGEST_START = max(len(start) for start, _ in _STARTS)
 _LITERALS = [start for start, _ in _STARTS]
 
@@ -176,6 +180,7 @@ _find_starts = BytesAhoCorasick(_LITERALS, matchkind=MatchKind.LeftmostFirst).fi
 _find_all = BytesAhoCorasick(_LITERALS).find_matches_as_indexes
 _HIDING = {number for number, literal in enumerate(_LITERALS) if _hides_another(literal)}
 _AT_ONCE, _DENSE = 64 << 10, 2000  # bytes that are looked at at once, and hits in them
+_TRY_BYTES = 2000  # that a pattern is looked for in while it is tried at one place
 
 _CREDENTIAL = "credential"
 _SCHEMED = {b"authorization", b"proxy-authorization"}
@@ -345,7 +350,10 @@ class Redactor:
         return bool(spans) and bool(_merged(data, spans))
 
     def redact_text(self, text: str, place: str) -> Redacted[str]:
-        redacted = self.redact(text.encode("utf-8", "surrogatepass"), place)
+        data = text.encode("utf-8", "surrogatepass")
+        redacted = self.redact(data, place)
+        if redacted.data is data:
+            return Redacted(text)
         return Redacted(redacted.data.decode("utf-8", "surrogatepass"), redacted.redactions)
 
     def redact_chunks(self, chunks: Sequence[bytes], place: str) -> Redacted[list[bytes]]:
@@ -429,50 +437,64 @@ def hidden_bytes(data: bytes) -> bytes:
 
 def _pattern_spans(data: bytes, low: int, high: int) -> list[Span]:
     limit = min(high + _REACH, len(data))
-    firsts = _first_hits(data, max(low - _REACH, 0), limit)
+    hits = _hits(data, max(low - _REACH, 0), limit)
+    may_be_private_key = hits.pop(_PRIVATE_KEY, None) is not None or low > 0  # then it may begin before that
     spans: list[Span] = []
-    for number in sorted(firsts) if firsts else ():
+    for number in sorted(hits) if hits else ():
         _, pattern, group = _SHAPES[number]
-        matches = _matches(_compiled(pattern), data, firsts[number], limit)
+        matches = _matches(_compiled(pattern), data, hits[number], limit)
         spans += [Span(*found.span(group), str(found.lastgroup)) for found in matches]
-    first = data.find(b"-----BEGIN", max(low - _PRIVATE_KEY_REACH, 0), high)
+    first = data.find(b"-----BEGIN", max(low - _PRIVATE_KEY_REACH, 0), high) if may_be_private_key else -1
     if first >= 0:
         matches = _compiled(_PEM, re.VERBOSE).finditer(data, first, high + _PRIVATE_KEY_REACH)
         spans += [Span(*found.span(1), str(found.lastgroup)) for found in matches]
     return spans
 
 
-def _matches(pattern: re.Pattern[bytes], data: bytes, at: int, end: int) -> Iterator[re.Match[bytes]]:
+class _Hits(NamedTuple):
+    """Where a shape may begin."""
+
+    places: list[int]
+    all: bool  # else the first alone
+
+
+def _matches(pattern: re.Pattern[bytes], data: bytes, hits: _Hits, end: int) -> Iterator[re.Match[bytes]]:
     """Of keys that touch, the first reads on into the start of the next: it is looked for again from before there."""
+    first, at = hits.places[0], 0
+    if hits.all and len(hits.places) * _TRY_BYTES < end - first:
+        for place in hits.places:
+            if place >= at and (found := pattern.match(data, place, end)):
+                yield found
+                at = max(found.end() - _LONGEST_START, found.start() + 1)
+        return
+    at = first
     while found := pattern.search(data, at, end):
         yield found
         at = max(found.end() - _LONGEST_START, found.start() + 1)
 
 
-def _first_hits(data: bytes, low: int, high: int) -> dict[int, int]:
-    """By shape: where one of its literals first stands."""
-    firsts: dict[int, int] = {}
+def _hits(data: bytes, low: int, high: int) -> dict[int, _Hits]:
+    """By shape."""
+    places: dict[int, list[int]] = {}
     for base in range(low, high, _AT_ONCE):
         text = data[base : min(base + _AT_ONCE + _LONGEST_START, high)]
         hits = _find_starts(text)
-        if not hits:
-            continue
         for start, at, _ in hits:
-            firsts.setdefault(_STARTS[start][1], base + at)
+            places.setdefault(_STARTS[start][1], []).append(base + at)
         if (
             len(hits) > _DENSE
         ):  # a text of nothing but such literals: to list them all takes longer than to look
-            return firsts | _first_hits_one_by_one(data, base, high, firsts)
+            return _first_hits(data, base, high, places)
         for at in [at for start, at, _ in hits if start in _HIDING]:
             for hidden, beyond, _ in _find_all(text[at : at + 2 * _LONGEST_START], overlapping=True):
-                number = _STARTS[hidden][1]
-                firsts[number] = min(firsts.get(number, high), base + at + beyond)
-    return firsts
+                places.setdefault(_STARTS[hidden][1], []).append(base + at + beyond)
+    return {number: _Hits(sorted(found), all=True) for number, found in places.items()}
 
 
-def _first_hits_one_by_one(data: bytes, low: int, high: int, known: Container[int]) -> dict[int, int]:
-    found = [(data.find(start, low, high), number) for start, number in _STARTS if number not in known]
-    return {number: at for at, number in sorted(found, reverse=True) if at >= 0}
+def _first_hits(data: bytes, low: int, high: int, known: dict[int, list[int]]) -> dict[int, _Hits]:
+    found = [(data.find(start, low, high), number) for start, number in _STARTS]
+    found += [(min(places), number) for number, places in known.items()]
+    return {number: _Hits([at], all=False) for at, number in sorted(found, reverse=True) if at >= 0}
 
 
 _DELIMITERS = (b" ", b"\n", b'"')  # no key has one of these in it, but for what a reach is there for

@@ -6,6 +6,7 @@ Whatever the witnesses were, these say the same things. Nothing here is stored: 
 from the logs, and can be derived again, better, from the same files.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, Self
@@ -17,6 +18,7 @@ BlockKind = Literal["text", "thinking", "tool_use", "tool_result", "image", "oth
 ToolKind = Literal["read", "write", "edit", "shell", "search", "fetch", "agent", "mcp", "other"]
 JoinedBy = Literal["message id", "request id", "tool call", "order"]
 
+TOLD_EARLY: frozenset[Witness] = frozenset({"sdk", "run"})  # of a response, before it has come to its end
 MAIN = "main"
 SIDE = "side"
 AGENT = "agent:"  # before the id of a sub-agent
@@ -158,6 +160,13 @@ class Turn(Model, frozen=True, kw_only=True, gc=False):
         return told and self.model != SYNTHETIC
 
     @property
+    def is_final(self) -> bool:
+        """Whether `usage` is what was billed in the end. An SDK, or a run, tells what is known when a response begins,
+        unless it also tells how it ended."""
+        told_early = bool(self.witnesses) and self.witnesses <= TOLD_EARLY
+        return self.complete and not (told_early and self.usage and self.stop_reason is None)
+
+    @property
     def tool_calls(self) -> list[ToolCall]:
         uses, results = [], []
         for block in self.blocks:
@@ -219,6 +228,25 @@ class SubAgent(Model, frozen=True, kw_only=True, gc=False):
     description: str | None = None
 
 
+class Compaction(Model, frozen=True, kw_only=True, gc=False):
+    """The history was replaced by a summary of it."""
+
+    at: datetime | None = None
+    thread: str = MAIN
+    trigger: str | None = None  # manual, auto
+    tokens_before: int | None = None
+    tokens_after: int | None = None
+
+
+class ContextFile(Model, frozen=True, kw_only=True, gc=False):
+    """A file that an agent took along when the session began. No text of it: an HMAC, by which two can be compared."""
+
+    path: str
+    kind: Literal["instructions", "settings"]
+    bytes: int | None = None
+    hmac: str | None = None
+
+
 class Session(Model, frozen=True, kw_only=True, gc=False):
     """One conversation with an agent."""
 
@@ -234,6 +262,10 @@ class Session(Model, frozen=True, kw_only=True, gc=False):
     agents: Sequence[SubAgent] = ()
     prompts_only: bool = False  # the agent's file is gone; its history has what was typed
     reported_cost_usd: float | None = None  # what the client says that all of it cost
+    hooked: bool = False  # hooks of its agent told of it
+    end_reason: str | None = None  # as they were told: `clear`, `logout`, `prompt_input_exit`, ...
+    compactions: Sequence[Compaction] = ()
+    context_files: Sequence[ContextFile] = ()  # which instructions and settings applied, where that was noted
 
     @property
     def turns(self) -> list[Turn]:
@@ -255,7 +287,8 @@ class Session(Model, frozen=True, kw_only=True, gc=False):
 
     @property
     def witnesses(self) -> frozenset[Witness]:
-        return frozenset().union(*(turn.witnesses for turn in self.turns))
+        hooks: frozenset[Witness] = frozenset({"hook"}) if self.hooked else frozenset()
+        return hooks.union(*(turn.witnesses for turn in self.turns))
 
     @property
     def usage(self) -> Usage:
@@ -279,8 +312,8 @@ class Session(Model, frozen=True, kw_only=True, gc=False):
         return [turn.usage.context_tokens for turn in self.turns if turn.thread == MAIN and turn.usage]
 
     def resume_command(self) -> list[str] | None:
-        """What to run to go on with this session; `None` for an agent that cannot."""
-        command = RESUME.get(self.agent or "")
+        """What to run to go on with this session; `None` for an agent that cannot, or that gave it no name."""
+        command = None if _LOG_NAME.match(self.id) else RESUME.get(self.agent or "")
         return command(self.id) if command else None
 
 
@@ -371,9 +404,11 @@ def tool_kind(name: str) -> ToolKind:
 _KIND_OF = {name: kind for kind, names in TOOL_KINDS.items() for name in names}
 
 
+_LOG_NAME = re.compile(r"\d{8}([_-])\d{6}\1")  # how our own logs are called
 RESUME: Mapping[str, Callable[[str], list[str]]] = {
     "claude-code": lambda session: ["claude", "--resume", session],
     "codex": lambda session: ["codex", "resume", session],
     "gemini-cli": lambda session: ["gemini", "--resume", session],
     "opencode": lambda session: ["opencode", "--session", session],
+    "qwen-code": lambda session: ["qwen", "--resume", session],
 }

@@ -119,6 +119,10 @@ WRONG = [
     {"fork": True},
     {"resume": "abc", "continue_": True},
     {"extra_args": "--verbose"},
+    {"timeout": 0},
+    {"timeout": -1.5},
+    {"timeout": float("nan")},
+    {"prompt": " \n"},
 ]
 
 
@@ -127,7 +131,7 @@ def test_what_makes_no_sense_is_refused_before_anything_starts(
     options: dict[str, Any], claude: Any, tmp_path: Path
 ) -> None:
     with pytest.raises(ValueError):
-        run("go on", executable=claude(), sessions_dir=tmp_path / "s", **options)
+        run(**{"prompt": "go on", "executable": claude(), "sessions_dir": tmp_path / "s", **options})
     assert not (tmp_path / "arguments").exists() and not (tmp_path / "s").exists()
 
 
@@ -199,13 +203,15 @@ def test_keys_are_not_recorded_but_the_caller_gets_what_was_printed(claude: Any,
 def test_an_executable_that_is_not_there(tmp_path: Path) -> None:
     result = run("go on", executable=str(tmp_path / "nothing"), sessions_dir=tmp_path / "s")
     assert (result.success, result.failure) == (False, Failure.EXECUTABLE_MISSING)
-    assert "nothing" in (result.error or "") and result.metadata.exit_status is None
-    assert [it.user_input for it in exchanges(result)] == ["go on"]
+    assert result.error == f"cannot run {tmp_path}/nothing: there is no such file"
+    assert (result.metadata.exit_status, result.metadata.log) == (None, None)
+    assert not (tmp_path / "s").exists()  # there was no agent to have a session with
 
 
 def test_a_folder_that_is_not_there(claude: Any, tmp_path: Path) -> None:
     result = run("go on", executable=claude(), cwd=tmp_path / "nowhere", sessions_dir=tmp_path / "s")
-    assert result.failure is Failure.OTHER
+    assert (result.failure, result.error) == (Failure.OTHER, f"there is no folder {tmp_path}/nowhere")
+    assert not (tmp_path / "s").exists()
 
 
 def test_metadata_is_kept_when_a_run_fails(claude: Any, tmp_path: Path) -> None:

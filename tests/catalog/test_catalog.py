@@ -5,9 +5,12 @@ import os
 import random
 import shutil
 import sqlite3
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import get_args
 
@@ -16,16 +19,20 @@ import pytest
 from _corpus import Session as Made
 from _corpus import fill, write
 from agent_logger import Catalog, Filter
-from agent_logger.catalog.metrics import count_tool_calls, tool_calls
+from agent_logger.catalog.metrics import count_tool_calls, metrics_of
 from agent_logger.catalog.questions import Order
 from agent_logger.catalog.schema import STEPS
 from agent_logger.catalog.totals import By, total, totals
 from agent_logger.session import Usage
+from agent_logger.store import foreign
+from agent_logger.store.archive import FOLDER_FILE, archive_path
+from agent_logger.store.archive_run import archive_all
 from agent_logger.store.facts import know_folder
 from agent_logger.store.parts import PartFile
 from agent_logger.store.seal import seal
 from tests.catalog.catalogs import ID, all_of, assistant, claude_file, made_anew, tool, user
 from tests.catalog.test_corpus import ccusage
+from tests.store.test_archive import TREES, database
 from tests.store.wire_logs import calls, own, start
 from tests.store.wire_logs import write as write_log
 
@@ -62,7 +69,7 @@ def test_totals_are_the_truth_cold_warm_and_by_every_key(home: Path, catalog: Ca
             assert sum((it.usage for it in sums.values()), Usage()) == truth(sessions), by
             assert sum(it.cost.nano_usd or 0 for it in sums.values()) == asked.total().cost.nano_usd
             if by != "tool":
-                assert sums == totals(rows, by, UTC)
+                assert list(sums.items()) == list(totals(rows, by, UTC).items())
         assert sum((it.usage for it in asked.sessions()), Usage()) == truth(sessions)
     assert total(rows) == catalog.total()
 
@@ -156,14 +163,32 @@ def test_tool_calls_are_counted_as_they_are_listed(home: Path, catalog: Catalog)
     for it in catalog.sessions():
         session = catalog.session(it.id)
         assert session
-        calls = list(tool_calls(session))
-        assert count_tool_calls(session) == (len(calls), sum(call.is_error for call in calls))
+        tools = metrics_of(session).tools
+        assert count_tool_calls(session) == (sum(it.calls for it in tools), sum(it.errors for it in tools))
+        assert count_tool_calls(session)[0] == len({call.id for call in session.tool_calls})
         assert (it.tool_calls, it.errors) == count_tool_calls(session)
     summary = catalog.summary(ONE)
     assert summary and summary.errors == 1
 
 
 # ---------------------------------------------------------------- work
+
+
+@contextmanager
+def opened_below(folder: str) -> Iterator[list[str]]:
+    """What this process opens there meanwhile, with whatever function."""
+    opened: list[str] = []
+    watching = True
+
+    def watch(event: str, arguments: tuple[object, ...]) -> None:
+        if watching and event in ("open", "sqlite3.connect") and folder in str(arguments[0]):
+            opened.append(str(arguments[0]))
+
+    sys.addaudithook(watch)
+    try:
+        yield opened
+    finally:
+        watching = False
 
 
 def test_what_is_unchanged_is_not_opened(home: Path, catalog: Catalog) -> None:
@@ -178,6 +203,27 @@ def test_what_is_unchanged_is_not_opened(home: Path, catalog: Catalog) -> None:
         assert asked.index()
         assert len(asked.sessions()) == first.sources
         assert asked.refresh().files_opened == 0
+
+
+def test_what_only_the_archive_has_is_not_opened_either(home: Path, catalog: Catalog) -> None:
+    for tree in TREES:
+        shutil.copytree(tree, home, dirs_exist_ok=True)
+    database(home)
+    archive_all(catalog.home)
+    for folder in (".claude", ".codex", ".gemini", ".local"):
+        shutil.rmtree(home / folder, ignore_errors=True)
+    catalog.index()
+    agents = {it.agent for it in catalog.sessions()}
+    assert agents == {"claude-code", "codex", "gemini-cli", "opencode"}
+    kept = str(archive_path(catalog.home))
+    with opened_below(kept) as opened:
+        done = catalog.refresh()
+    assert (done.changed, done.files_opened) == (0, 0)
+    assert {Path(path).name for path in opened} <= {FOLDER_FILE}
+    grown = next(it for it in catalog.sessions() if it.agent == "codex").paths[0]
+    with grown.open("ab") as file:
+        file.write(b"{}\n")
+    assert catalog.refresh().changed == 1
 
 
 def test_a_line_more_is_read_on_with_a_few_bytes_however_long_the_file_is(
@@ -195,6 +241,39 @@ def test_a_line_more_is_read_on_with_a_few_bytes_however_long_the_file_is(
     assert done.bytes_read <= len(json.dumps(line)) + 10
     summary = catalog.summary(ONE)
     assert summary and summary.turns == 800
+
+
+def long_session(home: Path, megabytes: int) -> Path:
+    text = "word" + "." * 22_000
+    lines = [user(1, "one long task", ONE)]
+    for number in range(2, 2 + megabytes * 90, 2):
+        lines += tool(number, ONE, "Bash", {"command": f"run {number}"}, text)
+    at = [{**line, "parentUuid": before["uuid"]} for before, line in pairwise(lines)]
+    return claude_file(home, ONE, [lines[0], *at])
+
+
+def test_a_line_more_in_a_long_session_is_read_on_for_its_title_and_its_texts_too(
+    home: Path, catalog: Catalog
+) -> None:
+    path = long_session(home, 50)
+    assert path.stat().st_size > 45e6
+    catalog.index()
+    number = 4600
+    for what in (
+        [user(number, "and the zebra", ONE)],
+        [assistant(number + 1, "zebra of mine", ONE)],
+        tool(number + 2, ONE, "Bash", {"command": "zebra"}, "refused", failed=True),
+    ):
+        claude_file(home, ONE, what)
+        before = (foreign.work.files, foreign.work.bytes)
+        catalog.refresh()
+        assert catalog.index()
+        assert len(catalog.sessions()) == 1
+        assert foreign.work.bytes - before[1] < 200_000, what
+        assert foreign.work.files - before[0] < 20
+    with made_anew(catalog.home, home / "other") as anew:
+        assert all_of(catalog, ["zebra", "refused"]) == all_of(anew, ["zebra", "refused"])
+    assert len(catalog.search("zebra")) == 3
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -392,3 +471,26 @@ def test_an_older_catalog_is_brought_up_to_date_step_by_step(home: Path, catalog
         assert new.execute("SELECT value FROM facts WHERE name = 'made'").fetchone() == (made,), (
             "not made anew"
         )
+
+
+def test_the_first_list_is_in_the_order_of_all_later_ones(home: Path, catalog: Catalog) -> None:
+    """Whose file was written to just now, though what it tells of was long ago, is not the newest."""
+    claude_file(home, TWO, [assistant(50, "new", TWO)])
+    claude_file(home, ONE, [user(1, "old", ONE)])
+    os.utime(home / ".claude" / "projects" / "-p-shop" / f"{ONE}.jsonl", (2_000_000_000, 2_000_000_000))
+    assert [it.id for it in catalog.sessions()] == [it.id for it in catalog.sessions()] == [TWO, ONE]
+    assert [it.id for it in catalog.sessions(limit=1)] == [TWO]
+
+
+def test_a_home_whose_name_is_no_text_is_one_like_others(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    odd = Path(os.fsdecode(os.fsencode(home) + b"-\xff\xfe"))
+    monkeypatch.setenv("HOME", str(odd))
+    main = claude_file(odd, ONE, [user(1, "go", ONE)])
+    agents = main.with_suffix("") / "subagents"
+    agents.mkdir(parents=True)
+    line = {**assistant(2, "zebra", ONE), "isSidechain": True, "agentId": "a1"}
+    (agents / "agent-a1.jsonl").write_text(json.dumps(line) + "\n")
+    with Catalog.open(odd / ".agent-logger") as catalog:
+        session = catalog.session(ONE)
+        assert session and [turn.thread for turn in session.turns] == ["agent:a1"]
+        assert catalog.search("zebra") and catalog.problem is None

@@ -1,6 +1,11 @@
 """Search: what is there is found, at its place; what is not there is not; whatever is typed."""
 
+import json
+import random
+import re
+import sqlite3
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -9,9 +14,11 @@ from hypothesis import strategies as st
 
 from agent_logger import Catalog, Filter, Hit
 from agent_logger.catalog import background, text_index
-from agent_logger.catalog.query import read
+from agent_logger.catalog.query import EXAMPLES, read
+from agent_logger.catalog.snippets import in_files
+from agent_logger.catalog.text_index import Indexed, Place
 from agent_logger.store.facts import know_folder
-from tests.catalog.catalogs import ID, assistant, claude_file, tool, user
+from tests.catalog.catalogs import ID, assistant, claude_file, made_anew, tool, user
 from tests.catalog.hostile import TYPED
 from tests.store.wire_logs import calls, start
 from tests.store.wire_logs import write as write_log
@@ -72,6 +79,9 @@ QUERIES = [
     ("cafe", [("1", 2)]),
     ("nothing-of-this", []),
     ("timer AND login", []),
+    ('"connection refused', [("1", 0)]),
+    ('timer "login', [("1", None)]),
+    ('tool:"Bash', [("1", 0)]),
     ("", []),
 ]
 
@@ -95,6 +105,63 @@ def test_a_hit_is_the_place_to_open_and_the_text_around_the_words(catalog: Catal
     assert [typed.snippet[low:high] for low, high in typed.marks] == ["login", "timer"]
 
 
+@pytest.mark.parametrize(
+    "typed", ["tool:", "timer file:", 'project:""', "agent:", "tool:**", 'file:"', "is:"]
+)
+def test_a_field_that_is_not_said_to_be_anything_is_said_to_be_so(catalog: Catalog, typed: str) -> None:
+    with pytest.raises(ValueError, match=r"^[a-z]+: lacks what it should be, as in [a-z]+:[A-Za-z.]+$"):
+        catalog.search(typed)
+
+
+def test_only_errors_can_be_asked_for_by_what_they_are(catalog: Catalog) -> None:
+    with pytest.raises(ValueError, match="is:warning is not known"):
+        catalog.search("is:warning")
+
+
+def test_without_words_a_hit_shows_what_the_tool_was_given(home: Path, catalog: Catalog) -> None:
+    lines = "def total(cart):\n    return {}\n"
+    edit = {
+        "file_path": "/p/cart.py",
+        "old_string": lines.format("0"),
+        "new_string": lines.format("sum(cart)"),
+    }
+    claude_file(home, ONE, tool(20, ONE, "Edit", {**edit, "replace_all": False}, "The file was updated."))
+    (hit,) = catalog.search("tool:Edit")
+    assert hit.snippet == "/p/cart.py return sum(cart) The file was updated."
+    (hit,) = catalog.search("is:error")
+    assert hit.snippet == "pytest -k timer connection refused by host"
+    (hit,) = catalog.search("file:login.py")
+    assert hit.snippet == "/p/shop/src/login.py def login(user): pass"
+
+
+UNSPACED = [
+    ("登录", ["登录"]),
+    ("超时", ["超时"]),
+    ("录超", ["录超"]),
+    ("时超", []),
+    ("登*", ["登"]),
+    ('"登录超时"', ["登录超时"]),
+    ("超时 login", ["超时", "login"]),
+    ("login登录", []),
+    ("timer", ["timer"]),
+    ("サーバー", ["サーバー"]),
+    ("バー", ["バー"]),
+    ("서버", ["서버"]),
+    ("file:登录.py", []),
+]
+
+
+@pytest.mark.parametrize(("typed", "marked"), UNSPACED)
+def test_words_are_found_where_none_are_spaced(
+    home: Path, catalog: Catalog, typed: str, marked: list[str]
+) -> None:
+    said = "用户登录超时了 (login), サーバーが遅い。 웹서버가 느려요 𠀀 用timer时"
+    claude_file(home, ONE, [assistant(30, said, ONE)])
+    hits = [hit for hit in catalog.search(typed) if hit.at and hit.at.second == 30]
+    assert [hit.snippet[low:high] for hit in hits for low, high in hit.marks] == marked
+    assert all(hit.snippet == said for hit in hits)
+
+
 def test_keys_are_neither_found_nor_shown(catalog: Catalog) -> None:
     assert catalog.search("Qz7Qz7*") == catalog.search(KEY) == []
     (hit,) = catalog.search('"the key is"')
@@ -108,7 +175,11 @@ def test_whatever_is_typed_is_words(catalog: Catalog) -> None:
     assert len(set(TYPED)) >= 200
     every = {(it.session, it.turn, it.kind) for it in _all(catalog)}
     for typed in TYPED:
-        hits = catalog.search(typed, limit=1000)
+        try:
+            hits = catalog.search(typed, limit=1000)
+        except ValueError as error:
+            assert "lacks what it should be" in str(error) or "is not known" in str(error), typed
+            continue
         assert {(it.session, it.turn, it.kind) for it in hits} <= every, typed
         words = [it.strip('"*').lower() for it in read(typed).match if " : " not in it]
         for hit in hits:  # no extra row: each has every word that was asked for
@@ -134,18 +205,22 @@ def _text_of(catalog: Catalog, hit: Hit) -> str:
 
 @given(st.text())
 def test_a_query_is_always_one_that_the_index_understands(typed: str) -> None:
-    asked = read(typed)
+    try:
+        asked = read(typed)
+    except ValueError as error:
+        assert any(f"{name}:" in str(error) for name in EXAMPLES)
+        return
     assert all('"' in it for it in asked.match)
     assert "\0" not in " ".join(asked.match)
 
 
 def test_a_text_that_is_new_is_added_and_the_others_stay(home: Path, catalog: Catalog) -> None:
     catalog.index()
-    rows = catalog._text_database().execute("SELECT id, hash FROM texts ORDER BY id").fetchall()
+    rows = catalog._text_database().execute("SELECT words, hash FROM texts ORDER BY words").fetchall()
     claude_file(home, ONE, [assistant(9, "and a zebra", ONE)])
     catalog.refresh()
     assert found(catalog, "zebra") == [("1", 3)]
-    after = catalog._text_database().execute("SELECT id, hash FROM texts ORDER BY id").fetchall()
+    after = catalog._text_database().execute("SELECT words, hash FROM texts ORDER BY words").fetchall()
     assert after[: len(rows)] == rows
     assert len(after) == len(rows) + 1
 
@@ -207,7 +282,7 @@ def test_a_search_says_how_far_it_has_come_and_leaves_what_another_process_does(
 
 def test_the_index_is_filled_by_a_process_of_its_own(catalog: Catalog) -> None:
     catalog.refresh()
-    assert background.start(catalog.home)
+    assert background.start(catalog.home, None)
     until = time.monotonic() + 60
     while not catalog.coverage.is_whole and time.monotonic() < until:
         time.sleep(0.05)
@@ -221,3 +296,62 @@ def test_a_lot_of_time_is_not_spent_at_once(home: Path, catalog: Catalog) -> Non
     assert not catalog.index(seconds=0)
     assert 0 < catalog.coverage.done < catalog.coverage.total
     assert catalog.index()
+
+
+def test_an_index_of_an_older_version_is_filled_again(home: Path, catalog: Catalog) -> None:
+    catalog.index()
+    catalog.close()
+    with sqlite3.connect(catalog.home / "catalog-text.db") as database:
+        database.execute("PRAGMA user_version = 1")
+    claude_file(home, ONE, [assistant(9, "and a zebra", ONE)])
+    assert found(catalog, "zebra") == [("1", 3)]
+    assert found(catalog, '"connection refused"') == [("1", 0)]
+    assert catalog._text_database().execute("SELECT dead FROM shards").fetchall() == [(0,)]
+
+
+def test_lines_are_found_by_their_time_in_whatever_order_they_stand(tmp_path: Path) -> None:
+    path, numbers = tmp_path / "a.jsonl", [*range(600), 5, 7]
+    random.Random(3).shuffle(numbers)
+    times = [datetime(2026, 11, 15, tzinfo=UTC) + timedelta(seconds=it) for it in numbers]
+    lines = [
+        {"timestamp": f"{time:%Y-%m-%dT%H:%M:%S}.000Z", "text": f"word{number} {'x' * 900}"}
+        for number, time in zip(numbers, times, strict=True)
+    ]
+    for ordered in (lines, sorted(lines, key=lambda it: it["timestamp"])):
+        path.write_text("".join(json.dumps(it, separators=(",", ":")) + "\n" for it in ordered))
+        for number in (0, 5, 299, 599):
+            at = 1000 * round(datetime(2026, 11, 15, tzinfo=UTC).timestamp() + number)
+            hit = Indexed((Place("s", 1, 0),), kind=1, at=at, until=0, error=False, hash=0, rank=0.0)
+            found = in_files(hit, [path], [re.compile(f"word{number}")])
+            assert found and found.text.startswith(f"word{number} ")
+
+
+def test_what_a_fork_copied_is_found_once_in_the_session_that_had_it_first(
+    home: Path, catalog: Catalog
+) -> None:
+    first, fork = ID.format(5), ID.format(3)
+    said = [user(1, "count the zebras", first), assistant(2, "nine zebras", first)]
+    claude_file(home, first, said)
+    claude_file(home, fork, [*({**line, "sessionId": fork} for line in said), assistant(9, "a zebra", fork)])
+    for asked in (catalog, made_anew(catalog.home, home / "other")):
+        hits = {(it.session, it.turn): it.forks for it in asked.search("zebra*")}
+        assert hits == {(first, None): (fork,), (first, 0): (fork,), (fork, 1): ()}
+        assert [it.snippet for it in asked.search("nine")] == ["nine zebras"]
+        assert [it.session for it in asked.search("is:error")] == [ONE]
+    rows = catalog._text_database().execute("SELECT count(*), count(DISTINCT words) FROM texts").fetchone()
+    assert rows[0] - rows[1] == 2
+
+
+def test_what_a_fork_copied_is_found_in_it_when_the_first_is_gone(home: Path, catalog: Catalog) -> None:
+    fork = ID.format(3)
+    lines = [user(1, "count the zebras", ID.format(4)), assistant(2, "nine zebras", ID.format(4))]
+    path = claude_file(home, ID.format(4), lines)
+    claude_file(home, fork, [{**line, "sessionId": fork} for line in lines])
+    (hit,) = catalog.search("nine")
+    assert {hit.session, *hit.forks} == {ID.format(4), fork}
+    path.unlink()
+    catalog.refresh()
+    (hit,) = catalog.search("nine")
+    assert (hit.session, hit.forks, hit.snippet) == (fork, (), "nine zebras")
+    catalog.remove(fork)
+    assert catalog.search("nine") == []

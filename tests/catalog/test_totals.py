@@ -100,7 +100,7 @@ GROUPS: list[tuple[By, list[str | None]]] = [
 
 
 @pytest.mark.parametrize(("by", "keys"), GROUPS)
-def test_groups_are_sorted_and_what_does_not_say_comes_last(by: By, keys: list[str | None]) -> None:
+def test_groups_are_in_order_and_what_does_not_say_comes_last(by: By, keys: list[str | None]) -> None:
     rows = rows_of(
         response(message_id=unique(1), at=None, session="two", project=None, model=None),
         response(
@@ -114,6 +114,29 @@ def test_groups_are_sorted_and_what_does_not_say_comes_last(by: By, keys: list[s
         response(message_id=unique(4)),
     )
     assert list(totals(rows, by, UTC)) == keys
+
+
+def test_what_cost_most_is_first_then_what_was_used_most() -> None:
+    used = [
+        response(
+            message_id=unique(number),
+            session=f"{number}",
+            usage=Usage(input_tokens=tokens),
+            project=project,
+            model=model,
+        )
+        for number, (project, tokens, model) in enumerate(
+            [
+                ("little", 1, "claude-haiku-4-5"),
+                ("much", 900, "claude-haiku-4-5"),
+                ("free", 5, "mine"),
+                ("free too", 7, "mine"),
+                ("alike", 1, "claude-haiku-4-5"),
+                (None, 10_000, "claude-haiku-4-5"),
+            ]
+        )
+    ]
+    assert list(totals(rows_of(*used), "project")) == ["much", "alike", "little", "free too", "free", None]
 
 
 def test_a_response_told_in_two_sessions_counts_in_one() -> None:

@@ -32,10 +32,12 @@ def world(home: Path) -> Path:
     return home
 
 
-def run(home: Path, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "COLUMNS": "80", "TZ": "UTC"}
+def run(
+    home: Path, *arguments: str, code: int = 0, say: str = "", zone: str = "UTC"
+) -> subprocess.CompletedProcess[str]:
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "COLUMNS": "80", "TZ": zone}
     line = [sys.executable, "-m", "agent_logger", *arguments]
-    done = subprocess.run(line, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(line, env=environment, input=say, capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stderr
     return done
 
@@ -47,6 +49,21 @@ def test_a_fork_stands_under_its_parent_and_everything_fits_in_80_columns(world:
     assert "00000002" in lines[parent + 1]
     assert "└" in lines[parent + 1]
     assert "\x1b" not in "".join(lines)
+
+
+def test_a_session_of_another_year_says_which(home: Path) -> None:
+    claude_file(home, ONE, [{**user(1, "Long ago", ONE), "timestamp": "2019-03-04T05:06:07.000Z"}])
+    assert run(home, "ls").stdout.splitlines()[1].startswith("2019-03-04")
+    assert "  2019-03-04  " in run(home, "tree", ONE).stdout
+
+
+@pytest.mark.parametrize(
+    ("time", "zone"), [("0001-01-01T00:00:00Z", "XXX12"), ("9999-12-31T23:59:59Z", "XXX-14")]
+)
+def test_a_time_that_is_none_in_this_zone_is_no_time(home: Path, time: str, zone: str) -> None:
+    claude_file(home, ONE, [{**user(1, "zebra", ONE), "timestamp": time}])
+    for line in (["show", ONE], ["export", ONE, "--to", "md"]):
+        assert "zebra" in run(home, *line, zone=zone).stdout
 
 
 @pytest.mark.parametrize(
@@ -85,16 +102,50 @@ def test_what_is_found_says_which_turn_to_open(world: Path) -> None:
     assert "Nothing found" in run(world, "search", "nothing-like-it").stderr
 
 
+def test_ids_that_begin_alike_are_told_as_far_as_each_can_be_called_by(home: Path) -> None:
+    ids = ["01a1df80-6d47-7f40-8abe-e75c554681fc", "01a1df80-7890-7630-b878-385c5984b873", ONE]
+    for number, name in enumerate(ids):
+        claude_file(home, name, [user(1, "zebra", name), assistant(10 + number, "runs", name)])
+    short = ["01a1df80-6", "01a1df80-7", ONE[:8]]
+    assert sorted(line.split()[2] for line in run(home, "ls").stdout.splitlines()[1:]) == sorted(short)
+    usage = run(home, "usage", "session").stdout.splitlines()[1:-1]
+    assert sorted(line.split()[0] for line in usage) == sorted(short)
+    found = run(home, "search", "zebra").stdout
+    for name in short:
+        assert f"agent-logger show {name}\n" in found
+        assert run(home, "tree", name).stdout.startswith(f"{name} *")
+
+
+def test_a_field_without_a_value_is_wrong_usage(world: Path) -> None:
+    done = run(world, "search", "zebra", "tool:", code=2)
+    assert "tool: lacks what it should be, as in tool:Bash" in done.stderr
+    assert "zebra" in run(world, "search", '"the zebra').stdout
+
+
 def test_what_is_removed_is_named_and_gone(world: Path) -> None:
     log = world / "logs" / "anthropic" / "20261115-080000-abcd.jsonl"
     assert str(log) in run(world, "rm", "20261115-080000-abcd", "--dry-run").stdout
     assert log.exists()
-    run(world, "rm", "20261115-080000-abcd")
+    run(world, "rm", "20261115-080000-abcd", "--yes")
     assert not log.exists()
-    done = run(world, "rm", "00000001")
-    assert "is the agent's own: it stays" in done.stderr
+    done = run(world, "rm", "00000001", "--yes")
+    assert f"{ONE}.jsonl stays" in done.stderr
     assert {row["id"] for row in json.loads(run(world, "ls", "--json").stdout)} == {TWO}
-    run(world, "rm", "00000001", code=1)
+    run(world, "rm", "00000001", "--yes", code=1)
+
+
+def test_nothing_is_deleted_before_somebody_agrees(world: Path) -> None:
+    log = world / "logs" / "anthropic" / "20261115-080000-abcd.jsonl"
+    os.utime(log, (time.time() - 3600,) * 2)
+    for command in (["rm", log.stem], ["prune", "--larger-than", "1B"]):
+        refused = run(world, *command, say="n\n", code=1)
+        assert str(log) in refused.stdout
+        assert "for good?" in refused.stderr
+        assert "--yes" in run(world, *command, code=2).stderr
+        assert "--yes" in run(world, *command, "--json", say="y\n", code=2).stderr
+    assert log.exists()
+    assert "1 session" in run(world, "rm", log.stem, log.stem, say="y\n").stdout
+    assert not log.exists()
 
 
 def test_what_is_old_or_large_is_pruned_if_it_is_ours(world: Path) -> None:
@@ -106,7 +157,7 @@ def test_what_is_old_or_large_is_pruned_if_it_is_ours(world: Path) -> None:
     (told,) = json.loads(run(world, "prune", "--larger-than", "1kB", "--dry-run", "--json").stdout)
     assert told["session"] == "20261115-080000-abcd"
     assert log.exists()
-    assert "1 session" in run(world, "prune", "--larger-than", "1kB").stdout
+    assert "1 session" in run(world, "prune", "--larger-than", "1kB", "--yes").stdout
     assert not log.exists()
     assert len(json.loads(run(world, "ls", "--json").stdout)) == 2
 

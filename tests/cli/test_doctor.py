@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import subprocess
 import sys
 import time
@@ -49,6 +50,18 @@ def session(home: Path, days_old: float, name: str = SESSION) -> Path:
 
 def archive() -> None:
     subprocess.run([sys.executable, "-m", "agent_logger", "archive"], capture_output=True, check=True)
+
+
+def test_on_a_terminal_it_fits_in_80_columns(home: Path) -> None:
+    session(home, 1)
+    ours, theirs = pty.openpty()
+    line = [sys.executable, "-m", "agent_logger", "doctor"]
+    subprocess.run(line, env={**os.environ, "COLUMNS": "80"}, stdout=theirs, check=True)
+    os.close(theirs)
+    shown = os.read(ours, 65536).decode().split("\r\n")
+    os.close(ours)
+    assert any("  the first is deleted after" in it for it in shown)
+    assert all(len(it) <= 80 for it in shown if str(home) not in it)
 
 
 def test_a_new_installation_has_nothing_wrong(home: Path) -> None:

@@ -36,6 +36,12 @@ def test_nothing_is_done_without_being_told_to(tmp_path: Path) -> None:
     assert (tmp_path / "sessions" / ".gitkeep").exists()
 
 
+def test_where_nobody_can_answer_it_says_what_to_do(tmp_path: Path) -> None:
+    done = CliRunner().invoke(command, [str(tmp_path)], input="")
+    assert done.exit_code == 2 and "nothing was changed; --yes" in done.output
+    assert not (tmp_path / "sessions").exists() and not (tmp_path / ".gitignore").exists()
+
+
 def test_a_logger_writes_no_rules_into_the_folder(tmp_path: Path) -> None:
     from agent_logger import SessionLogger
 

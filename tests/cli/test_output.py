@@ -220,10 +220,12 @@ def a_terminal() -> Iterator[Callable[[], bytes]]:
 
 def test_a_bar_comes_when_it_takes_long_and_goes_when_it_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
+    assert output.WAIT_SECONDS == 0.5
+    monkeypatch.setattr(output, "WAIT_SECONDS", 60.0)
     with a_terminal() as written:
         with output.progress("reading", 100) as advance:
             advance(100)
-        assert (written(), output.WAIT_SECONDS) == (b"", 0.5)
+        assert written() == b""
         monkeypatch.setattr(output, "WAIT_SECONDS", 0.0)
         with output.progress("reading\x1b[2J", 100) as advance:
             advance(40)
@@ -237,3 +239,16 @@ def test_a_pipe_gets_no_bar(capsys: pytest.CaptureFixture[str], monkeypatch: pyt
     with output.progress("reading", 100) as advance:
         advance(40)
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("session", "short"),
+    [
+        ("7b320356-6966-4682-abc3-e62e1560a136", "7b320356"),
+        ("01a1df80-6d47-7f40-8abe-e75c554681fc", "01a1df80-6d47"),
+        ("ses_e2090a1b2c3dffeXYZ", "ses_e2090a1b2c3d"),
+        ("20261115-080000-abcd", "20261115-080000-abcd"),
+    ],
+)
+def test_an_id_is_shortened_to_what_tells_it_from_others(session: str, short: str) -> None:
+    assert output.short_id(session) == short

@@ -13,11 +13,13 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.capture.played import script
 
 from agent_logger.records import Exchange, SessionStart
+from agent_logger.store.claude_files import project_folders
 from agent_logger.store.read import read_exchanges, read_log
 
 ROOT = Path(__file__).parents[2]
@@ -126,12 +128,50 @@ def test_the_summary_tells_what_it_came_to(env: dict[str, str]) -> None:
     assert json.loads(done.stdout) == RESULT
 
 
+def test_an_agent_that_prints_no_id_is_known_by_the_file_it_wrote(
+    env: dict[str, str], tmp_path: Path
+) -> None:
+    folder = tmp_path / ".claude" / "projects" / project_folders(tmp_path)[0]
+    line = {"type": "user", "sessionId": SESSION, "message": {"role": "user", "content": "Fix the timer"}}
+    (tmp_path / "line").write_text(json.dumps(line) + "\n")
+    agent(env, f"mkdir -p {folder}; cp {tmp_path}/line {folder}/{SESSION}.jsonl; echo Done.")
+    done = run(env, "--", "claude", "-p", "Fix the timer")
+    assert done.stdout == b"Done.\n" and b"session 7b320356" in done.stderr
+    [it] = listed(env)
+    assert (it["id"], it["witnesses"]) == (SESSION, ["run", "transcript"])
+
+
+def test_runs_that_nothing_names_are_sessions_of_their_own(env: dict[str, str]) -> None:
+    for word in ("one", "two"):
+        run(env, "--", "echo", word)
+    rows = listed(env)
+    assert len({it["id"] for it in rows}) == 2
+    assert all(it["id"] == it["log"] and it["witnesses"] == ["run"] for it in rows)
+
+
+def listed(env: dict[str, str]) -> list[dict[str, Any]]:
+    line = [sys.executable, "-m", "agent_logger", "ls", "--json"]
+    found: list[dict[str, Any]] = json.loads(
+        subprocess.run(line, env=env, capture_output=True, check=True).stdout
+    )
+    return found
+
+
 def test_one_prompt_for_claude(env: dict[str, str], tmp_path: Path) -> None:
     agent(env, f'printf "%s " "$@" > {tmp_path}/arguments\n{printing(RESULT)}\nexit 4')
     done = run(env, "Fix the timer", "--max-turns", "3", "--model", "opus")
     assert done.returncode == 4 and json.loads(done.stdout) == RESULT
     wanted = "-p Fix the timer --output-format stream-json --verbose --max-turns=3 --model=opus "
     assert (tmp_path / "arguments").read_text() == wanted
+
+
+def test_an_agent_that_takes_too_long_is_ended_and_that_is_said(env: dict[str, str]) -> None:
+    agent(env, f"{printing({'type': 'system', 'subtype': 'init', 'session_id': SESSION})}\nexec sleep 30")
+    done = run(env, "--timeout", "0.5", "Fix the timer")
+    assert (done.returncode, done.stderr) == (
+        -signal.SIGINT,
+        b"agent-logger: session 7b320356 \xc2\xb7 timed out\n",
+    )
 
 
 @pytest.mark.needs("jsonschema")
@@ -152,14 +192,42 @@ def test_json_is_the_metadata_in_place_of_the_output(env: dict[str, str]) -> Non
         (["a prompt", "--", "claude"], 2),
         (["--resume", "x", "--", "claude"], 2),
         (["--resume=-x", "a prompt"], 2),
-        (["--", "no-such-command"], 127),
-        (["--", "/etc/passwd"], 126),
+        ([""], 2),
+        (["--timeout", "0", "a prompt"], 2),
+        (["--timeout", "-1", "--", "true"], 2),
     ],
     ids=str,
 )
 def test_wrong_calls(arguments: list[str], code: int, env: dict[str, str]) -> None:
     done = run(env, *arguments)
     assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (code, b"", 1), done.stderr
+
+
+NOT_STARTED = [
+    (
+        ["a prompt"],
+        127,
+        "cannot find claude: install it (npm install -g @anthropic-ai/claude-code), or put its folder on the PATH",
+    ),
+    (["--", "no-such"], 127, "cannot find no-such: install it, or put its folder on the PATH"),
+    (["--", "./no-such"], 127, "cannot run ./no-such: there is no such file"),
+    (["--", "bin/odd"], 127, "cannot run bin/odd: what its first line says it is to be run by is not there"),
+    (["--", "/etc/passwd"], 126, "cannot run /etc/passwd: Permission denied"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "said"), NOT_STARTED, ids=str)
+def test_what_cannot_be_started_is_said_in_a_line_and_leaves_no_session(
+    arguments: list[str], code: int, said: str, env: dict[str, str], tmp_path: Path
+) -> None:
+    env["PATH"] = str(tmp_path / "bin")
+    agent(env, "", "odd")
+    (tmp_path / "bin/odd").write_text("#!/no/such/shell\n")
+    done = run(env, *arguments)
+    assert (done.returncode, done.stdout, done.stderr.decode()) == (code, b"", f"agent-logger: {said}\n")
+    assert not {"sessions", "logs", ".agent-logger"} & {it.name for it in tmp_path.iterdir()}
+    told = json.loads(run(env, "--json", *arguments).stdout)
+    assert (told["success"], told["failure"], told["error"]) == (False, "executable_missing", said)
 
 
 # ---------------------------------------------------------------- input
@@ -313,6 +381,13 @@ def test_an_agent_in_the_terminal_keeps_it(env: dict[str, str], tmp_path: Path) 
     assert start and start.argv == ["claude"] and start.agent == "claude-code"
     assert exchange.exit and exchange.exit.status == 6
     assert not list((tmp_path / ".agent-logger").glob("proxy-*.json"))  # it ended with the agent
+
+
+def test_an_agent_that_is_not_there_gets_no_proxy(env: dict[str, str], tmp_path: Path) -> None:
+    env["PATH"] = str(tmp_path / "bin")
+    terminal = Terminal(env, "--", "claude")
+    assert terminal.end() == 127 and b"cannot find claude" in terminal.seen
+    assert not {"sessions", "logs", ".agent-logger"} & {it.name for it in tmp_path.iterdir()}
 
 
 def test_the_session_file_that_the_agent_leaves_is_recorded(env: dict[str, str], tmp_path: Path) -> None:

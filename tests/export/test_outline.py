@@ -1,12 +1,13 @@
 """A session laid out: chapters, numbered turns, agents under the call that began them."""
 
 from collections.abc import Iterable
+from datetime import timedelta
 
-from tests.export.sessions import all_tools, call, turn, with_agents
+from tests.export.sessions import START, all_tools, call, turn, with_agents
 
 from agent_logger.export.outline import AgentAtWork, NumberedTurn, Said, Thought, Used, chapters, side_turns
 from agent_logger.export.pieces import Json, Picture, Prose
-from agent_logger.session import Block, BlockKind, Difference, Exchange, Session, SubAgent, Usage
+from agent_logger.session import Block, BlockKind, Compaction, Difference, Exchange, Session, SubAgent, Usage
 
 KEY = "sk-ant-api03-" + "Qz7" * 20
 
@@ -44,6 +45,21 @@ def test_turns_are_numbered_as_the_session_has_them() -> None:
     assert [session.turns[it.number] for it in chapter.turns] == [it.turn for it in chapter.turns]
     aside = Session(id="x", exchanges=session.exchanges, side_turns=[turn(99, [])])
     assert [it.number for it in side_turns(aside)] == [len(session.turns)]
+
+
+def test_a_compaction_stands_before_the_turn_that_came_next_in_its_thread() -> None:
+    turns = [turn(0, []), turn(1, []), turn(2, [], thread="agent:a"), turn(3, [])]
+    between = START + timedelta(seconds=7)
+    compactions = [
+        Compaction(at=between, trigger="auto", tokens_before=155_000, tokens_after=12_400),
+        Compaction(at=between, thread="agent:a"),
+        Compaction(at=START + timedelta(hours=1)),
+        Compaction(),
+    ]
+    session = Session(id="x", exchanges=[Exchange(number=1, turns=turns)], compactions=compactions)
+    (chapter,) = chapters(session)
+    told = {it.number: list(it.before()) for it in (*chapter.turns, *chapter.agents[0].turns)}
+    assert told == {0: [], 1: [], 2: ["compacted"], 3: ["compacted (auto), 155.0k to 12.4k tokens"]}
 
 
 def test_a_thread_that_is_named_by_its_call_is_found_without_more() -> None:

@@ -146,7 +146,7 @@ def test_compaction_and_commands_begin_no_exchange() -> None:
     transcript = only("claude-cli/2.1.325/compact_and_slash")
     inputs = [it.user_input for it in transcript.session.exchanges]
     assert inputs == ["Remember BANANA", "Again", "After compact"]
-    (compaction,) = transcript.compactions
+    (compaction,) = transcript.session.compactions
     assert (compaction.trigger, compaction.tokens_before, compaction.tokens_after) == ("manual", 2260, 2585)
     assert (transcript.branches, transcript.abandoned) == ([], frozenset())
 

@@ -1,5 +1,6 @@
 """Codex rollouts: 0.50 (usage before its items), 0.118 (copied forks), 0.166 (exact records, references)."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from agent_logger.formats.codex.lines import Info, Tokens
 from agent_logger.formats.codex.meta import meta_of
 from agent_logger.formats.codex.usage import Meter
 from agent_logger.formats.source import Source
+from agent_logger.formats.table import format_of, recognised
 from agent_logger.session import Session, Usage
 from agent_logger.wire.jsonl import Entry
 
@@ -134,6 +136,14 @@ WORK = ["(**Planning** write a file first)", "I'll create note.txt first."]
 )
 def test_the_conversation_is_what_was_scripted(scenario: str, conversation: list[Any]) -> None:
     assert shown(read(scenario)[0]) == conversation
+
+
+@pytest.mark.parametrize("scenario", ["0.118.0/app_server", "0.166.0/app_server", "0.166.0/compact"])
+def test_a_compaction_stands_between_the_turns_around_it(scenario: str) -> None:
+    session = read(scenario)[0]
+    (compaction,) = session.compactions
+    started = [turn.started for turn in session.turns if turn.thread == "main" and turn.started]
+    assert compaction.at and started[0] < compaction.at <= started[-1]
 
 
 def test_an_exchange_that_failed_says_so() -> None:
@@ -360,6 +370,29 @@ def test_the_name_of_the_file_stands_in_for_a_first_line_that_is_lost() -> None:
     name = f"rollout-2026-01-01T00-00-00-{ID}.jsonl"
     session = codex.session_of(source(lines(message("user", "Go")), name=name))
     assert (session.id, session.title) == (ID, "Go")
+
+
+def test_a_rollout_of_before_lines_had_times_and_payloads() -> None:
+    def bare(role: str, text: str) -> dict[str, Any]:
+        return {"type": "message", "id": None, "role": role, "content": [{"type": "text", "text": text}]}
+
+    call = {"type": "function_call", "name": "shell", "arguments": '{"command":["ls"]}', "call_id": "c"}
+    told = json.dumps({"output": "none\n", "metadata": {"exit_code": 2}})
+    old = lines(
+        {"id": ID, "timestamp": "2025-08-01T10:00:00.000Z", "instructions": None},
+        {"record_type": "state"},
+        bare("user", "List"),
+        bare("assistant", "I look."),
+        call,
+        {"record_type": "state"},
+        {"type": "function_call_output", "call_id": "c", "output": told},
+        bare("assistant", "Nothing there."),
+    )
+    session = codex.session_of(source(old))
+    assert (session.id, session.title, str(session.started)[:10]) == (ID, "List", "2025-08-01")
+    assert shown(session) == [("List", [["I look.", ">shell", "<failed"], ["Nothing there."]])]
+    assert list(codex.responses_of(source(old))) == []  # it tells no usage
+    assert recognised(f"rollout-2025-08-01T10-00-00-{ID}.jsonl", old) is format_of("codex")
 
 
 def test_damage_costs_what_is_damaged_alone() -> None:

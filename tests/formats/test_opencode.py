@@ -198,9 +198,10 @@ def test_what_opencode_adds_is_no_input() -> None:
     session = read(
         SESSION,
         user("q", said("Called the Read tool", synthetic=True), said("Go")),
-        user("r", {"type": "compaction"}),
+        user("r", {"type": "compaction", "auto": True}),
     )
     assert [it.user_input for it in session.exchanges] == ["Go"]
+    assert [it.trigger for it in session.compactions] == ["auto"]
 
 
 def test_a_tool_that_still_runs_has_no_result() -> None:

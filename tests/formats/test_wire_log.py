@@ -5,6 +5,7 @@ import gzip
 import json
 from collections.abc import Iterable
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -475,7 +476,7 @@ def test_a_rewritten_history_goes_on_with_the_same_exchange() -> None:
     talking.ask(text("CRITICAL: Respond with TEXT ONLY. Summarise."), kind="compact")
     talking.answer(text("a summary"))
     talking.messages = [{"role": "user", "content": [text(BESIDE[3])]}]
-    talking.records.append(Rewrite(ts=ts(3), seq=3, reason="history_replaced"))
+    talking.records.append(Rewrite(ts=ts(3), seq=3, reason="compaction"))
     talking.ask()
     talking.answer(text("done"))
     session = talking.session
@@ -483,6 +484,7 @@ def test_a_rewritten_history_goes_on_with_the_same_exchange() -> None:
     assert [len(it.turns) for it in session.exchanges] == [3]
     assert last(session).complete
     assert session.usage.output_tokens == 30
+    assert [it.at for it in session.compactions] == [datetime.fromisoformat(ts(3))]
 
 
 def test_a_log_that_begins_within_an_exchange_finds_its_input_in_the_history() -> None:

@@ -18,6 +18,7 @@ from agent_logger.session import Session
 from agent_logger.store import foreign, restore
 from agent_logger.store.archive import archive_path, copies, folders
 from agent_logger.store.archive_run import archive_all, seal_archive
+from agent_logger.store.archived import copies_of
 from agent_logger.store.archiving import Report
 
 DATA = Path(__file__).parents[1] / "data"
@@ -216,11 +217,24 @@ def test_a_rewritten_file_is_a_new_generation(home: Path, own: Path, text: str, 
     assert older("jsonl", own) == [b"one\n", *([text.encode()] if text else [])]  # an empty one has grown
 
 
-def test_a_change_in_the_middle_is_seen(home: Path, own: Path) -> None:
-    claude(home, "a" * 3_000_000 + "\n")
+@pytest.mark.parametrize("size", [3_000_000, 20_000_000])
+@pytest.mark.parametrize("more", ["", "more\n"], ids=["as long", "longer"])
+def test_a_change_in_the_middle_is_seen_however_large_the_file(
+    home: Path, own: Path, size: int, more: str
+) -> None:
+    path = claude(home, "a" * size + "\n")
     run(own)
-    claude(home, "a" * 1_500_000 + "b" + "a" * 1_499_999 + "\nmore\n")
+    before = path.stat().st_ino
+    with path.open("r+b") as file:  # in place, as an editor may: its beginning and its end are what they were
+        file.seek(size // 2)
+        file.write(b"b")
+        file.seek(0, os.SEEK_END)
+        file.write(more.encode())
+    os.utime(path, (5, 5))
+    assert path.stat().st_ino == before
     assert run(own).rewritten == 1
+    assert kept(own)[f"projects/-p/{SESSION}.jsonl"] == path.read_bytes()
+    assert [len(it) for it in older("jsonl", own)] == [size + 1]
 
 
 def test_a_sealed_copy_goes_on_when_its_session_does(home: Path, own: Path) -> None:
@@ -341,6 +355,20 @@ def test_a_session_that_is_put_back_is_where_its_agent_finds_it(
     assert sessions(own) == before
     for path, text in main_and_beside(home).items():
         assert files[path] == text
+
+
+@pytest.mark.parametrize("agent", ["claude-cli", "codex", "gemini-cli"])
+def test_a_session_is_put_back_by_the_id_that_it_is_listed_with(home: Path, own: Path, agent: str) -> None:
+    tree = next(it for it in TREES if it.parts[-4] == agent)
+    shutil.copytree(tree, home, dirs_exist_ok=True)
+    listed = {it.id for it in sessions(own).values()}
+    files = main_and_beside(home)
+    run(own)
+    for folder in (".claude/projects", ".codex/sessions", ".gemini/tmp"):
+        shutil.rmtree(home / folder, ignore_errors=True)
+    for name in listed:
+        assert put_back(own, name[:18]).session.copy.target in copies_of(own, name)
+    assert main_and_beside(home) == files
 
 
 def main_and_beside(home: Path) -> dict[Path, bytes]:

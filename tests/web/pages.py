@@ -3,6 +3,7 @@
 import http.client
 import os
 import re
+import resource
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -10,8 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent_logger.store.layout import install_key
-from agent_logger.web.passes import Passes
+from agent_logger.web.server import link_to_running
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,9 @@ class Answer:
 
 
 class Page:
-    """`agent-logger view` over the sessions of a home."""
+    """`agent-logger view` over the sessions of a home. `file_bytes`: how large any file that it writes may be."""
 
-    def __init__(self, home: Path, *arguments: str) -> None:
+    def __init__(self, home: Path, *arguments: str, file_bytes: int = resource.RLIM_INFINITY) -> None:
         self.home = home
         self.environment = {"PATH": os.environ["PATH"], "HOME": str(home), "TZ": "UTC"}
         self.process = subprocess.Popen(
@@ -39,6 +39,9 @@ class Page:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=lambda: resource.setrlimit(
+                resource.RLIMIT_FSIZE, (file_bytes, resource.RLIM_INFINITY)
+            ),
         )
         assert self.process.stderr
         said = self.process.stderr.readline()
@@ -49,7 +52,9 @@ class Page:
 
     def link(self) -> str:
         """A new one, as `agent-logger view` makes it."""
-        return Passes(install_key(self.home / ".agent-logger"), self.port).link()
+        link = link_to_running(self.home / ".agent-logger")
+        assert link
+        return link
 
     def second_view(self) -> str:
         """What a second `agent-logger view` says."""
@@ -88,8 +93,8 @@ class Page:
 
 
 @contextmanager
-def showing(home: Path, *arguments: str) -> Iterator[Page]:
-    page = Page(home, "--no-open", *arguments)
+def showing(home: Path, *arguments: str, file_bytes: int = resource.RLIM_INFINITY) -> Iterator[Page]:
+    page = Page(home, "--no-open", *arguments, file_bytes=file_bytes)
     try:
         yield page
     finally:

@@ -95,7 +95,7 @@ def test_a_link_works_once(page: Page) -> None:
 
 
 def test_a_link_and_a_cookie_are_different_things() -> None:
-    passes = Passes(b"k" * 32, 8081)
+    passes = Passes(b"k" * 32, 8081, "run")
     token = passes.link().partition("token=")[2]
     assert not passes.admits(token)
     cookie = passes.redeem(token)
@@ -106,18 +106,19 @@ def test_a_link_and_a_cookie_are_different_things() -> None:
 
 def test_passes_are_of_one_key_one_port_and_some_time() -> None:
     now = 1000.0
-    passes = Passes(b"k" * 32, 8081, lambda: now)
+    passes = Passes(b"k" * 32, 8081, "run", lambda: now)
     token = passes.link().partition("token=")[2]
-    assert Passes(b"x" * 32, 8081, lambda: now).redeem(token) is None
-    assert Passes(b"k" * 32, 8082, lambda: now).redeem(token) is None
-    later = Passes(b"k" * 32, 8081, lambda: now + LINK_SECONDS + 1)
+    assert Passes(b"x" * 32, 8081, "run", lambda: now).redeem(token) is None
+    assert Passes(b"k" * 32, 8082, "run", lambda: now).redeem(token) is None
+    assert Passes(b"k" * 32, 8081, "another run", lambda: now).redeem(token) is None
+    later = Passes(b"k" * 32, 8081, "run", lambda: now + LINK_SECONDS + 1)
     assert later.redeem(token) is None
-    assert Passes(b"k" * 32, 8081, lambda: now + 1).redeem(token)
+    assert Passes(b"k" * 32, 8081, "run", lambda: now + 1).redeem(token)
 
 
 @pytest.mark.parametrize("token", ["", ".", "..", "a.b.c", "9" * 400 + ".x.y", "é.ü.ö", "\0"])
 def test_what_is_no_pass_opens_nothing(token: str) -> None:
-    passes = Passes(b"k" * 32, 8081)
+    passes = Passes(b"k" * 32, 8081, "run")
     assert passes.redeem(token) is None
     assert not passes.admits(token)
 
@@ -151,13 +152,17 @@ def test_a_websocket_is_refused(page: Page, cookie: str) -> None:
     assert answer.status != 101
 
 
-def test_a_browser_stays_let_in_when_the_page_is_started_anew(tmp_path: Path) -> None:
+def test_a_browser_stays_let_in_when_the_page_is_started_anew_and_an_old_link_lets_nobody_in(
+    tmp_path: Path,
+) -> None:
     port = _free_port()
     with showing(tmp_path, "--page-port", str(port)) as page:
-        cookie = page.cookie()
+        cookie, used, unused = page.cookie(), page.way_in, page.link().removeprefix(page.url)
+        assert page.ask(used).status == 303
         assert page.stop() == 0
     with showing(tmp_path, "--page-port", str(port)) as page:
         assert page.ask("/", cookie=cookie).status == 200
+        assert [page.ask(link).status for link in (used, unused)] == [401, 401]
 
 
 def test_ctrl_c_ends_it_at_once_and_takes_its_word_back(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ to end is asked before it is made to; whoever leaves the `with` leaves no proces
 import contextlib
 import os
 import selectors
+import shutil
 import signal
 import subprocess
 import time
@@ -14,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import IO, Self
 
+from agent_logger.formats.cli_output.argv import installed_by
 from agent_logger.records import Exit
 
 READ_BYTES = 256 << 10
@@ -209,6 +211,18 @@ def in_foreground() -> bool:
         return False
     finally:
         os.close(terminal)
+
+
+def why_not_started(command: str, error: Exception) -> str:
+    """In words, with what to do about it."""
+    if not isinstance(error, FileNotFoundError):
+        return f"cannot run {command}: {getattr(error, 'strerror', None) or error}"
+    if shutil.which(command):
+        return f"cannot run {command}: what its first line says it is to be run by is not there"
+    if os.path.dirname(command):
+        return f"cannot run {command}: there is no such file"
+    how = installed_by(command)
+    return f"cannot find {command}: install it{f' ({how})' if how else ''}, or put its folder on the PATH"
 
 
 def exit_of(returncode: int) -> Exit:

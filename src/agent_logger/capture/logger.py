@@ -20,7 +20,7 @@ from agent_logger.capture.session_writer import SessionWriter
 from agent_logger.errors import AgentLoggerError, StoreError
 from agent_logger.formats import sdk_messages, sdk_objects
 from agent_logger.formats.exchanges import UserInput
-from agent_logger.formats.json_text import encode
+from agent_logger.formats.json_text import encode, in_utf8
 from agent_logger.records import EndReason
 
 T = TypeVar("T")
@@ -172,7 +172,7 @@ def _json(message: object) -> bytes:
     found = sdk_objects.json_of(message)
     if found is not None:
         return found
-    return message if isinstance(message, bytes) else str(message).encode("utf-8", "replace")
+    return in_utf8(message) if isinstance(message, bytes) else str(message).encode("utf-8", "replace")
 
 
 # ---------------------------------------------------------------- of the process

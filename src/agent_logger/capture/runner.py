@@ -12,10 +12,11 @@ import threading
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, Unpack
 
-from agent_logger.capture.child import Child, in_foreground
+from agent_logger.capture.child import Child, in_foreground, why_not_started
 from agent_logger.capture.claude_command import Command, RunOptions, command
 from agent_logger.capture.run_recording import Recording
 from agent_logger.formats.cli_output.events import Event
@@ -93,23 +94,30 @@ class _Run:
 
     def work(self, tell: Callable[[Event], None]) -> RunResult:
         wanted = self._wanted
-        recording = Recording(wanted.start, wanted.sessions_dir)
-        heard = _Heard(recording, tell, keeps_output=self._keeps_output, keeps_events=wanted.include_events)
         try:
             child = Child(wanted.start.argv, cwd=wanted.cwd, given=wanted.given, timeout=wanted.timeout)
         except (OSError, ValueError) as error:
-            heard.ended(None)
-            return self._not_started(heard, error)
+            return self._not_started(error)
         with child:
             self._child = child
+            heard = self._heard(tell, wanted.sessions_dir)
             if self._is_to_end:
                 child.end()
             exited = _pumped(child, heard)
         return self._result(heard, exited, timed_out=child.timed_out)
 
-    def _not_started(self, heard: "_Heard", error: Exception) -> RunResult:
-        failure = Failure.EXECUTABLE_MISSING if os.path.isdir(self._wanted.cwd) else Failure.OTHER
-        return self._told(heard, failure, f"cannot run {self._wanted.executable}: {error}")
+    def _heard(self, tell: Callable[[Event], None], folder: Path | None) -> "_Heard":
+        recording = Recording(self._wanted.start, folder)
+        keeps_events = self._wanted.include_events
+        return _Heard(recording, tell, keeps_output=self._keeps_output, keeps_events=keeps_events)
+
+    def _not_started(self, error: Exception) -> RunResult:
+        """Nothing is recorded: there was no agent to have a session with."""
+        heard = self._heard(lambda _: None, None)
+        heard.ended(None)
+        if not os.path.isdir(self._wanted.cwd):
+            return self._told(heard, Failure.OTHER, f"there is no folder {self._wanted.cwd}")
+        return self._told(heard, Failure.EXECUTABLE_MISSING, why_not_started(self._wanted.executable, error))
 
     def _result(self, heard: "_Heard", exited: Exit, *, timed_out: bool) -> RunResult:
         recording = heard.recording

@@ -1,12 +1,8 @@
-"""Where the ledger keeps its rows: packed, 67 bytes each and the id. As objects they would take five times as much.
+"""The rows of the ledger while it is made, and what two copies of a response make together."""
 
-An `Entry` is one row taken out, and what two copies of a response make together is said here.
-"""
-
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import UTC, datetime
-from struct import Struct
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import msgspec
 
@@ -113,51 +109,27 @@ def tokens_of(usage: Usage | None) -> Tokens | None:
     return tokens if -MOST_TOKENS < min(tokens) <= max(tokens) < MOST_TOKENS else None
 
 
-T = TypeVar("T", Kind, Place)
+class Rows:
+    """Responses, each as all copies of it have told it so far. Kinds and places are there once, for most rows share
+    theirs with others."""
 
-
-class Shared(Generic[T]):
-    """What many rows have in common, by number. Asked for by plain tuples, which are quicker to make."""
-
-    def __init__(self, make: Callable[[Iterable[Any]], T]) -> None:
-        self._make: Callable[[Iterable[Any]], T] = make
-        self._numbers: dict[tuple[str | None, ...], int] = {}
-        self.all: list[T] = []
-
-    def number(self, it: tuple[str | None, ...]) -> int:
-        number = self._numbers.get(it)
-        if number is None:
-            number = self._numbers[it] = len(self.all)
-            self.all.append(self._make(it))
-        return number
-
-
-# Five kinds of tokens, time, dollars, kind, place, copies, flags, witnesses, joined.
-_ROW = Struct("<5qqdIIIBBB")
-_FINAL, _USED = 1, 2
-
-
-class Columns:
     def __init__(self) -> None:
-        self._ids: list[str | None] = []
-        self._data = bytearray()
-        self._kinds = Shared(Kind._make)
-        self._places = Shared(Place._make)
-
-    def __len__(self) -> int:
-        return len(self._ids)
+        self.all: list[Entry] = []
+        self._kinds: dict[tuple[str | None, ...], Kind] = {}
+        self._places: dict[tuple[str | None, ...], Place] = {}
 
     @property
     def places(self) -> Iterable[Place]:
         """Of all that was ever taken in, also where another copy is the first."""
-        return self._places.all
+        return self._places.values()
 
     def entry(self, row: ModelResponse) -> Entry:
-        kinds, places = self._kinds, self._places
+        kind = (row.family, row.model, row.tier)
+        place = (row.session, row.project, row.agent, row.thread)
         return Entry(
             row.message_id,
-            kinds.all[kinds.number((row.family, row.model, row.tier))],
-            places.all[places.number((row.session, row.project, row.agent, row.thread))],
+            self._kinds.get(kind) or self._kinds.setdefault(kind, Kind(*kind)),
+            self._places.get(place) or self._places.setdefault(place, Place(*place)),
             tokens_of(row.usage),
             micros_of(row.at),
             row.final,
@@ -167,40 +139,5 @@ class Columns:
 
     def append(self, entry: Entry) -> int:
         """The number of the new row."""
-        self._ids.append(entry.message_id)
-        self._data += self._packed(entry)
-        return len(self._ids) - 1
-
-    def __setitem__(self, row: int, entry: Entry) -> None:
-        self._ids[row] = entry.message_id
-        self._data[row * _ROW.size : (row + 1) * _ROW.size] = self._packed(entry)
-
-    def __getitem__(self, row: int) -> Entry:
-        given, output, read, write, hour, at, reported, kind, place, copies, flags, witnesses, joined = (
-            _ROW.unpack_from(self._data, row * _ROW.size)
-        )
-        return Entry(
-            self._ids[row],
-            self._kinds.all[kind],
-            self._places.all[place],
-            (given, output, read, write, hour) if flags & _USED else None,
-            at,
-            flags & _FINAL == _FINAL,
-            reported,
-            witnesses,
-            copies,
-            joined,
-        )
-
-    def _packed(self, entry: Entry) -> bytes:
-        return _ROW.pack(
-            *(entry.tokens or NO_TOKENS),
-            entry.at,
-            entry.reported,
-            self._kinds.number(entry.kind),
-            self._places.number(entry.place),
-            entry.copies,
-            entry.final * _FINAL | (entry.tokens is not None) * _USED,
-            entry.witnesses,
-            entry.joined,
-        )
+        self.all.append(entry)
+        return len(self.all) - 1

@@ -44,8 +44,11 @@ def post(database: sqlite3.Connection, read: Sequence[Read], gone: Sequence[str]
         database.execute(f"DELETE FROM {table} WHERE source IN (SELECT id {of_changed})", forgotten)
     database.execute("DELETE FROM sources WHERE key IN (SELECT value FROM json_each(?))", forgotten)
     fresh = {it.found.key: _Responses(it.told.responses) for it in read}
-    for it in read:
-        _keep(database, it, fresh[it.found.key].keys)
+    numbers = [(_keep(database, it), fresh[it.found.key].keys) for it in read]
+    known_by = sorted((key, source) for source, keys in numbers for key in keys)
+    database.executemany(
+        "INSERT OR IGNORE INTO keys VALUES (?, ?)", known_by
+    )  # sorted, as they lie in the file
     dirty |= {it.told.session for it in read}
     dirty |= _touched(database, [key for it in fresh.values() for key in it.keys])
     _derive(database, _families(database, dirty), fresh)
@@ -66,7 +69,8 @@ class _Responses:
         self.keys = [hashed(key) for it in told if (key := shared_key(it))]
 
 
-def _keep(database: sqlite3.Connection, it: Read, keys: list[int]) -> None:
+def _keep(database: sqlite3.Connection, it: Read) -> int:
+    """The number of the source."""
     found, told = it.found, it.told
     values = (
         storable(found.key),
@@ -82,13 +86,13 @@ def _keep(database: sqlite3.Connection, it: Read, keys: list[int]) -> None:
         found.stamp,
         it.damage,
     )
-    (source,) = database.execute(_KEEP, values).fetchone()
+    source: int = database.execute(_KEEP, values).fetchone()[0]
     position = msgspec.json.encode(told.position) if told.position else None
     database.execute(
         "INSERT OR REPLACE INTO told VALUES (?, ?, ?)",
         (source, position, told.data or packed(told.responses)),
     )
-    database.executemany("INSERT OR IGNORE INTO keys VALUES (?, ?)", [(key, source) for key in keys])
+    return source
 
 
 _KEEP = """
@@ -372,7 +376,7 @@ _UPSERT_SESSION = f"""
         unpriced_reason, reported_cost_usd, context_tokens, peak_context_tokens, witnesses, parent, modified, size,
         stamp, exchanges, tool_calls, errors)
     VALUES ({", ".join("?" * 25)}, 0, 0, 0)
-    ON CONFLICT (id) DO UPDATE SET family = excluded.family, agent = excluded.agent,
+    ON CONFLICT (id) DO UPDATE SET family = excluded.family, agent = coalesce(excluded.agent, agent),
         told_project = excluded.told_project, models = excluded.models, first_at = excluded.first_at,
         last_at = excluded.last_at, active = max(coalesce(ended, excluded.active), excluded.active),
         turns = excluded.turns, input_tokens = excluded.input_tokens,

@@ -13,17 +13,19 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from agent_logger.catalog.text_index import Indexed
+from agent_logger.catalog.text_index import Indexed, Place
 from agent_logger.catalog.texts import texts_of
 from agent_logger.errors import SourceError
 from agent_logger.redact import hidden
-from agent_logger.session import Session
+from agent_logger.session import PATH_KEYS, Session
 from agent_logger.store import foreign
 
 AROUND = 60  # characters before the first word that was found
 LONGEST = 200  # characters of a snippet
 MOST_LINES = 20  # with the same time
 MOST_FILE_BYTES = 1 << 30
+WINDOW = 64 << 10  # bytes of a file that are looked through
+STAMP = b'"timestamp":"'
 
 
 class Snippet(NamedTuple):
@@ -32,22 +34,24 @@ class Snippet(NamedTuple):
 
 
 def in_files(hit: Indexed, files: Iterable[Path], words: Sequence[re.Pattern[str]]) -> Snippet | None:
-    """From the lines of the time that the text is of; none if no such line has all the words."""
+    """From the lines of the time that the text is of; none if no such line has all the words. Without words: what a
+    tool was given, and answered."""
     times = [_written(time) for time in (hit.at, hit.until) if time]
-    texts: list[str] = []
-    for path in files:
-        for line in _lines(path, times):
-            texts.extend(_strings(line))
-    best = max(texts, key=lambda text: sum(bool(word.search(text)) for word in words), default="")
+    lines = (line for path in files for line in _lines(path, times))
     if not words:
-        return snippet(best, words) if best else None
+        shown = [text for line in lines for text in _used(line)]
+        return snippet("\n".join(shown), words) if shown else None
+    texts = [text for line in lines for text in _strings(line)]
+    best = max(texts, key=lambda text: sum(bool(word.search(text)) for word in words), default="")
     together = best if all(word.search(best) for word in words) else "\n".join(texts)
     return snippet(together, words) if any(word.search(together) for word in words) else None
 
 
-def in_session(hit: Indexed, session: Session, words: Sequence[re.Pattern[str]]) -> Snippet | None:
+def in_session(
+    hit: Indexed, place: Place, session: Session, words: Sequence[re.Pattern[str]]
+) -> Snippet | None:
     for it in texts_of(session):
-        if (it.exchange, it.turn, it.kind, it.at) == (hit.exchange, hit.turn, hit.kind, hit.at) and (
+        if (it.exchange, it.turn, it.kind, it.at) == (*place[1:], hit.kind, hit.at) and (
             not words or any(word.search(it.text) for word in words)
         ):
             return snippet(it.text, words)
@@ -107,13 +111,57 @@ def _lines(path: Path, times: Sequence[bytes]) -> Iterator[Any]:
 
 
 def _with(data: mmap.mmap, time: bytes) -> Iterator[Any]:
-    at, count = data.find(time), 0
+    """Lines of a time stand together, near enough to where they would if all were in the order of time."""
+    low, high = _around(data, time.strip(b'"'))
+    at, count = data.find(time, low, high), 0
+    if at < 0:
+        at = data.find(time)
     while at >= 0 and count < MOST_LINES:
         start, end = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at)
         end = end if end >= 0 else len(data)
         with suppress(msgspec.MsgspecError, RecursionError):
             yield msgspec.json.decode(data[start:end])
-        at, count = data.find(time, end), count + 1
+        at, count = data.find(time, end, max(high, end + WINDOW)), count + 1
+
+
+def _around(data: mmap.mmap, time: bytes) -> tuple[int, int]:
+    """Where lines of that time are, if those before it are older and those behind it newer."""
+    low, high = 0, len(data)
+    while high - low > WINDOW:
+        middle = (low + high) // 2
+        at = data.find(STAMP, middle, high)
+        if at < 0 or data[at + len(STAMP) : at + len(STAMP) + len(time)] >= time:
+            high = middle
+        else:
+            low = at
+    return max(0, low - WINDOW), high + WINDOW
+
+
+def _used(line: Any) -> Iterator[str]:
+    """Of a line of Claude Code's: of an edit the file and the first line that is new; else all there is."""
+    message = line.get("message") if isinstance(line, dict) else None
+    content = message.get("content") if isinstance(message, dict) else None
+    for block in content if isinstance(content, list) else ():
+        if isinstance(block, dict) and block.get("type") == "tool_use":
+            yield from _given(block.get("input"))
+        elif isinstance(block, dict) and block.get("type") == "tool_result":
+            yield from _answered(block.get("content"))
+
+
+def _answered(told: Any) -> Iterator[str]:
+    parts = [it.get("text") for it in told if isinstance(it, dict)] if isinstance(told, list) else [told]
+    yield from (it for it in parts if isinstance(it, str))
+
+
+def _given(given: Any) -> Iterator[str]:
+    edit = [given.get(key) for key in ("old_string", "new_string")] if isinstance(given, dict) else []
+    match edit:
+        case [str(old), str(new)]:
+            yield from (path for key in PATH_KEYS if isinstance(path := given.get(key), str))
+            known = set(old.splitlines())
+            yield next((line for line in new.splitlines() if line not in known), old)
+        case _:
+            yield from _strings(given)
 
 
 def _strings(value: Any, depth: int = 0) -> Iterator[str]:

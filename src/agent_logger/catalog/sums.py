@@ -11,7 +11,7 @@ from agent_logger.catalog.database import listed, storable
 from agent_logger.catalog.ledger import LedgerRow
 from agent_logger.catalog.questions import moment, since
 from agent_logger.catalog.summary import Filter
-from agent_logger.catalog.totals import By, Sum, Total, time_key, totals
+from agent_logger.catalog.totals import By, Sum, Total, in_order, time_key, totals
 from agent_logger.catalog.witness import unpacked
 
 
@@ -120,7 +120,7 @@ def usage(
         if by == "tool":
             raise
         return totals(ledger_rows(database, wanted), by, zone)
-    return {key: sums[key].total() for key in sorted(sums, key=lambda it: (it is None, it or ""))}
+    return in_order({key: it.total() for key, it in sums.items()}, by)
 
 
 def total_usage(database: sqlite3.Connection, wanted: Filter) -> Total:

@@ -37,19 +37,25 @@ class Text(NamedTuple):
 
 
 def texts_of(session: Session) -> list[Text]:
-    found = list(_found(session))
-    pieces = [piece[:MOST_CHARACTERS] for it in found for piece in (it.text, it.file)]
-    shown = iter(_hidden(pieces))
-    return [
-        it._replace(text=_bindable(next(shown)), file=_bindable(next(shown)), tool=_bindable(it.tool))
-        for it in found
-    ]
+    found = [_cut(it) if len(it.text) > MOST_CHARACTERS else it for it in _found(session)]
+    together = BORDER.join([piece for it in found for piece in (it.text, it.tool, it.file)])
+    shown = hidden(together)
+    if shown is together and _bindable(shown) is shown:
+        return found  # as nearly all are: with nothing to hide, and of whole characters
+    pieces = iter(_parted(_bindable(shown), found))
+    return [it._replace(text=next(pieces), tool=next(pieces), file=next(pieces)) for it in found]
 
 
-def _hidden(pieces: list[str]) -> list[str]:
-    """All at once, for most have nothing to hide; one by one, if what is hidden seems to reach over two of them."""
-    shown = hidden(BORDER.join(pieces)).split(BORDER)
-    return shown if len(shown) == len(pieces) else [hidden(it) for it in pieces]
+def _cut(it: Text) -> Text:
+    return it._replace(text=it.text[:MOST_CHARACTERS])
+
+
+def _parted(shown: str, found: list[Text]) -> list[str]:
+    """One by one, if what is hidden seems to reach over two of them."""
+    parts = shown.split(BORDER)
+    if len(parts) == 3 * len(found):
+        return parts
+    return [_bindable(hidden(piece)) for it in found for piece in (it.text, it.tool, it.file)]
 
 
 BORDER = "\n\x00\x1e\x00\n"
@@ -104,8 +110,14 @@ def _milliseconds(at: datetime | None) -> int:
 
 
 def _bindable(text: str) -> str:
-    """Halves of characters are in files of some, and in no database."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+    """Halves of characters are in files of some, and in no database. The very text, if there are none."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text
 
 
 def _strings(value: Any, depth: int = 0) -> Iterator[str]:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import Any, Literal
 
-from agent_logger.catalog.ledger import LedgerRow
-from agent_logger.prices import price_date
+from agent_logger.catalog.ledger import Ledger, LedgerRow, nano_usd_of, reported_usd_of
+from agent_logger.prices import Tokens, price_date
 from agent_logger.session import Cost, Usage
 
 By = Literal["day", "week", "month", "session", "model", "project", "agent", "tool"]
@@ -38,22 +38,27 @@ class Sum:
         self._responses = self._partial = self._unpriced = 0
 
     def add(self, row: LedgerRow) -> None:
+        self.count(row.tokens, row.nano_usd, row.reported_cost_usd, row.partial)
+
+    def count(
+        self, tokens: Tokens | None, nano_usd: int | str, reported_usd: float | None, partial: bool
+    ) -> None:
         self._responses += 1
-        self._partial += row.partial
-        if row.tokens:
-            given, output, read, write, hour = row.tokens
+        self._partial += partial
+        if tokens:
+            given, output, read, write, hour = tokens
             self._input += given
             self._output += output
             self._read += read
             self._write += write
             self._hour += hour
-        if isinstance(row.nano_usd, str):
+        if isinstance(nano_usd, str):
             self._unpriced += 1
-            self._reason = min(self._reason or row.nano_usd, row.nano_usd)
+            self._reason = min(self._reason or nano_usd, nano_usd)
         else:
-            self._nano = (self._nano or 0) + row.nano_usd
-        if row.reported_cost_usd is not None:
-            self._reported = (self._reported or 0.0) + row.reported_cost_usd
+            self._nano = (self._nano or 0) + nano_usd
+        if reported_usd is not None:
+            self._reported = (self._reported or 0.0) + reported_usd
 
     def add_sums(self, sums: Sequence[Any]) -> None:
         """What somebody else has summed: responses, partial ones, five kinds of tokens, cost, unpriced ones and the
@@ -104,10 +109,17 @@ def total(rows: Iterable[LedgerRow]) -> Total:
     return grown.total()
 
 
+def total_of(ledger: Ledger) -> Total:
+    """Of all its rows, without making them."""
+    grown = Sum()
+    for entry in ledger.entries():
+        grown.count(entry.tokens, nano_usd_of(entry), reported_usd_of(entry), not entry.final)
+    return grown.total()
+
+
 def totals(rows: Iterable[LedgerRow], by: By, zone: tzinfo | None = None) -> dict[str | None, Total]:
     """By anything but the tool, which a row does not say: by day (`2026-11-15`), ISO week (`2026-W46`), month, session,
-    model, project or agent; sorted, and rows that do not say last, under `None`. Days are those of `zone`, or of this
-    machine."""
+    model, project or agent; in the order of `in_order`. Days are those of `zone`, or of this machine."""
     key = KEYS[by](zone)
     sums: dict[str | None, Sum] = {}
     for row in rows:
@@ -116,7 +128,19 @@ def totals(rows: Iterable[LedgerRow], by: By, zone: tzinfo | None = None) -> dic
         if found is None:
             found = sums[at] = Sum()
         found.add(row)
-    return {at: sums[at].total() for at in sorted(sums, key=lambda it: (it is None, it or ""))}
+    return in_order({at: it.total() for at, it in sums.items()}, by)
+
+
+def in_order(sums: Mapping[str | None, Total], by: By) -> dict[str | None, Total]:
+    """Days, weeks and months as they come; anything else from the dearest, of equal ones the one with more tokens, then
+    by name. What is of none is last, under `None`."""
+
+    def place(key: str | None) -> tuple[object, ...]:
+        it = sums[key]
+        size = () if by in FORMS else (-(it.cost.nano_usd or 0), -sum(it.usage.counts[:4]))
+        return key is None, *size, key or ""
+
+    return {key: sums[key] for key in sorted(sums, key=place)}
 
 
 # ---------------------------------------------------------------- keys

@@ -140,10 +140,10 @@ def _all_there(count: int) -> str:
 
 def _damage(home: Path) -> Iterator[Finding]:
     files = [file for folder in known_folders(home) if folder.is_dir() for file in log_files(folder)]
-    files.sort(key=lambda it: -it.stat().st_mtime)
+    files.sort(key=lambda it: -platform.modified_at(it))
     every = read = damaged = lost = 0
     for file in files:
-        size = file.stat().st_size
+        size = platform.size_of(file)
         every += size
         if read + size > MOST_VERIFIED_BYTES:
             continue
@@ -184,12 +184,14 @@ VARIABLES = {
     "codex": "OPENAI_BASE_URL",
     "gemini-cli": "GOOGLE_GEMINI_BASE_URL",
     "opencode": "OPENCODE_CONFIG_CONTENT",
+    "qwen-code": "OPENAI_BASE_URL",
 }
 FILES = {
     "claude-code": "settings.json",
     "codex": "config.toml",
     "gemini-cli": ".env",
     "opencode": "opencode.json",
+    "qwen-code": ".env",
 }
 _EVAL = 'eval "$(agent-logger env)", or agent-logger run -- '
 SET_UP = {
@@ -197,6 +199,7 @@ SET_UP = {
     "codex": "a provider in ~/.codex/config.toml (docs/proxy.md), or agent-logger run -- codex",
     "gemini-cli": f"{_EVAL}gemini",
     "opencode": f"{_EVAL}opencode",
+    "qwen-code": f"{_EVAL}qwen",
 }
 
 
@@ -230,7 +233,8 @@ def _unseen(home: Path, proxies: list[ProxyReport]) -> Iterator[Finding]:
     for place in AGENT_PLACES[:2]:  # those whose files have the id that is also on the wire
         for origin in agent_folders(place):
             for path in main_files_in(place, origin):
-                if _age(path) < LIVE_SECONDS and not any(it and it in path.name for it in seen):
+                is_live = time.time() - platform.modified_at(path) < LIVE_SECONDS
+                if is_live and not any(it and it in path.name for it in seen):
                     unseen[place.agent] = unseen.get(place.agent, 0) + 1
     for agent, count in unseen.items():
         sessions = "a session" if count == 1 else f"{count} sessions"
@@ -241,15 +245,8 @@ def _unseen(home: Path, proxies: list[ProxyReport]) -> Iterator[Finding]:
 def _recent_logs(folder: Path) -> Iterator[PartFile]:
     inner = [it for it in folder.iterdir() if it.is_dir()] if folder.is_dir() else []
     for part in (part for it in inner for part in parts_in(it)):
-        if part.path.exists() and _age(part.path) < RECENT_SECONDS:
+        if time.time() - platform.modified_at(part.path) < RECENT_SECONDS:
             yield part
-
-
-def _age(path: Path) -> float:
-    try:
-        return time.time() - path.stat().st_mtime
-    except OSError:
-        return float("inf")
 
 
 def _hooks() -> Iterator[Finding]:

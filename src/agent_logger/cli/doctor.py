@@ -4,8 +4,10 @@ import click
 
 from agent_logger import config
 from agent_logger.cli import output
+from agent_logger.cli.rows import SMALLEST, folded
 
 MARKS = {"ok": "ok", "note": "-", "wrong": "WRONG"}
+MARGIN = 18  # columns before what was found
 
 
 @click.command()
@@ -31,7 +33,13 @@ def command(settings: config.Settings, as_json: bool) -> int:
         output.json(examined)
     else:
         for it in examined.findings:
-            output.echo(f"{MARKS[it.mark]:6}{it.check:12}{it.found}")
+            _echo(f"{MARKS[it.mark]:6}{it.check}".ljust(MARGIN), it.found)
             if it.next:
-                output.echo(f"{'':18}> {it.next}")
+                _echo(" " * MARGIN + "> ", it.next)
     return 1 if any(it.mark == "wrong" for it in examined.findings) else 0
+
+
+def _echo(head: str, text: str) -> None:
+    """On a terminal folded to its width, under where the text begins; in a pipe one line."""
+    lines = folded(text, max(SMALLEST, output.columns() - len(head))) if output.is_terminal() else [text]
+    output.echo(head + ("\n" + " " * len(head)).join(lines))

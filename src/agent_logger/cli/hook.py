@@ -74,7 +74,7 @@ def _change(install: bool, yes: bool) -> int:
         return 0
     for line in edited.diff(after):
         output.echo(line)
-    if not yes and not click.confirm(f"Write this to {edited.path}?", err=True):
+    if not output.is_agreed(f"Write this to {edited.path}?", yes=yes):
         return 1
     edited.write(after)
     output.note("done; sessions that run now call the hooks after their next start" if install else "done")

@@ -35,7 +35,7 @@ def command(settings: config.Settings, folder: Path, yes: bool) -> int:  # noqa:
         output.echo(f"make {keep}")
     for rule in rules:
         output.echo(f"add to {ignore}: {rule}")
-    if not yes and not click.confirm("Do it?", err=True):
+    if not output.is_agreed("Do it?", yes=yes):
         return 1
     keep.parent.mkdir(mode=0o700, exist_ok=True)
     keep.touch()

@@ -11,6 +11,7 @@ import msgspec
 
 from agent_logger import config
 from agent_logger.cli import output
+from agent_logger.cli.named import short_ids
 from agent_logger.cli.scanning import NOTHING_YET, opened
 from agent_logger.cli.when import When
 
@@ -74,10 +75,10 @@ def command(
 ) -> None:
     """List sessions, the one last active first.
 
-    A session is one conversation, whoever saw it: the agent's own file (t), the proxy's log (w), an SDK's (s) or a
-    run's (r); where the agent's file is gone, its history may still have what was typed (p). Forks stand under what
-    they were forked from. Tokens are all that were billed; what a fork copied is its parent's. A star marks a
-    session that somebody is at.
+    A session is one conversation, whoever saw it: the agent's own file (t), the proxy's log (w), an SDK's (s), a
+    run's (r), hooks (h); where the agent's file is gone, its history may still have what was typed (p). Forks stand
+    under what they were forked from. Tokens are all that were billed; what a fork copied is its parent's. A star
+    marks a session that somebody is at.
 
     \b
     Examples:
@@ -91,7 +92,7 @@ def command(
         if as_json:
             output.json([_told(it) for it in rows])
         elif rows:
-            _print(rows)
+            _print(rows, short_ids(catalog, [it.id for it in rows]))
             _say_more(catalog, given, len(rows))
         else:
             output.note(_nothing(catalog))
@@ -152,13 +153,13 @@ def _told(it: "SessionSummary") -> SessionRow:
 
 HEAD = ("active", "id", "title", "project", "model", "ex", "time", "tokens", "cost", "by")
 TITLE, PROJECT, MODEL = 2, 3, 4
-LEAST = {PROJECT: 8, MODEL: 8, TITLE: 16}  # columns that are cut where there is no room, and to what
+LEAST = {PROJECT: 8, MODEL: 8, TITLE: 14}  # columns that are cut where there is no room, and to what
 LESS = (PROJECT, MODEL)  # that are left out where there is still none
 NUMBERS = (5, 6, 7, 8)
 
 
-def _print(rows: "Sequence[SessionSummary]") -> None:
-    cells = [_cells(row, depth) for row, depth in _as_tree(rows)]
+def _print(rows: "Sequence[SessionSummary]", ids: dict[str, str]) -> None:
+    cells = [_cells(row, ids[row.id], depth) for row, depth in _as_tree(rows)]
     widths = [max(output.width(str(it)) for it in column) for column in zip(HEAD, *cells, strict=True)]
     kept = _kept(widths)
     for row in cells:
@@ -200,13 +201,13 @@ def _as_tree(rows: "Sequence[SessionSummary]") -> "Iterator[tuple[SessionSummary
     yield from ((row, 0) for forks in below.values() for row in forks)  # each says it is of another
 
 
-def _cells(row: "SessionSummary", depth: int) -> list[str | int]:
+def _cells(row: "SessionSummary", short_id: str, depth: int) -> list[str | int]:
     when = row.ended or row.started
-    told = f"{when.astimezone():%m-%d %H:%M}" if when else "-"
+    told = output.day_and_time(when) if when else "-"
     title = output.printable(" ".join((row.title or (row.paths[0].stem if row.paths else "")).split()))
     return [
         told + ("*" if row.live else ""),
-        output.short_id(row.id),
+        short_id,
         "  " * (depth - 1) + ("└ " if depth else "") + title,
         output.printable(Path(row.project).name) if row.project else "-",
         _model(row),

@@ -1,12 +1,14 @@
 """The session that is meant by an ID, and what there is of it. A path stands for the one file; else all are joined
 that tell of the same session."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from agent_logger import config
+from agent_logger.cli import output
 from agent_logger.cli.scanning import opened
 from agent_logger.errors import SourceError
 from agent_logger.store.parts import part_of, parts_of
@@ -57,6 +59,14 @@ def _is_there(wanted: str) -> bool:
 def _parts(path: Path) -> list[Path]:
     part = part_of(path)
     return [it.existing_path() for it in parts_of(part.folder, part.name)] if part else [path]
+
+
+def short_ids(catalog: "Catalog", sessions: Iterable[str]) -> dict[str, str]:
+    """What a person can type for each of them."""
+    return {
+        name: max(short, output.date_of_log(name), key=len)
+        for name, short in catalog.short_ids(sessions).items()
+    }
 
 
 def one_called(catalog: "Catalog", wanted: str) -> str:

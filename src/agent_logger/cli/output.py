@@ -5,20 +5,22 @@ screen, a bidi control can turn a line around, a tag character can hide a senten
 functions here show such characters as text; `printable` does so for what is printed otherwise.
 """
 
+import os
 import re
 import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from shutil import get_terminal_size
+from datetime import datetime
 
 import click
 
-from agent_logger.config import no_color
+from agent_logger.config import no_color, variable
 from agent_logger.export.printable import CONTROLS_IN_LINES
 from agent_logger.export.printable import printable as printable
 
 WAIT_SECONDS = 0.5  # that nobody minds
+PLAIN_COLUMNS = 80  # where there is no terminal
 
 
 def hidden(text: str) -> str:
@@ -48,6 +50,18 @@ def echo_marked(text: str, marks: Iterable[tuple[int, int]]) -> None:
 def note(text: str) -> None:
     """Progress, hints, warnings: what a pipe must not carry."""
     click.echo(printable(text, lines=True), err=True)
+
+
+def is_agreed(question: str, *, yes: bool) -> bool:
+    """Whether to go on: it was said before (`--yes`), or somebody says so now."""
+    try:
+        return yes or click.confirm(question, err=True)
+    except click.Abort:
+        if sys.stdin is None or not sys.stdin.isatty():
+            raise click.UsageError(
+                "nobody can be asked here, so nothing was changed; --yes goes ahead without asking"
+            ) from None
+        raise
 
 
 def json(value: object) -> None:
@@ -164,8 +178,14 @@ def is_terminal() -> bool:
 
 
 def columns() -> int:
-    """The width to fill: the terminal's, 80 where there is none."""
-    return get_terminal_size((80, 24)).columns
+    """The width to fill: the terminal's. By hand, for `shutil` takes its time to be imported."""
+    told = variable("COLUMNS") or ""
+    if told.isdecimal() and int(told):
+        return int(told)
+    try:
+        return os.get_terminal_size(1).columns or PLAIN_COLUMNS
+    except OSError:
+        return PLAIN_COLUMNS
 
 
 NARROW = {ord("…"): None, ord("└"): None}
@@ -180,12 +200,31 @@ def width(text: str) -> int:
     return cell_len(text)
 
 
-_LOG_NAME = re.compile(r"\d{8}[-_]\d{6}[-_]")  # its beginning is a date, and tells nothing
+_LOG_NAME = re.compile(r"(\d{8}[-_]\d{6})[-_]")  # less of it tells nothing
+
+
+_TIMED = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}(?=-7)|ses_[0-9a-f]{12}")  # ids that begin with the millisecond
+
+
+def date_of_log(session: str) -> str:
+    """What the name of a log begins with; nothing, if it is an id."""
+    found = _LOG_NAME.match(session)
+    return found[1] if found else ""
 
 
 def short_id(session: str) -> str:
-    """Of a client's id the beginning; the name of a log as it is."""
-    return session if _LOG_NAME.match(session) else session[:8]
+    """Where it is not known which others there are: of a client's id the beginning; the name of a log as it is."""
+    if date_of_log(session):
+        return session
+    timed = _TIMED.match(session)
+    return timed[0] if timed else session[:8]
+
+
+def day_and_time(at: datetime) -> str:
+    """In eleven columns: a day of this year with the time, of another one with the year."""
+    local = at.astimezone()
+    this_year = datetime.now().astimezone().year
+    return f"{local:%m-%d %H:%M}" if local.year == this_year else f"{local:%Y-%m-%d}"
 
 
 def cut(text: str, room: int) -> str:

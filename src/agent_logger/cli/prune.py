@@ -6,10 +6,8 @@ from datetime import datetime, timedelta
 import click
 
 from agent_logger import config
-from agent_logger.cli import output
-from agent_logger.cli.rm import tell, told_of
+from agent_logger.cli.rm import remove, told_of
 from agent_logger.cli.scanning import opened
-from agent_logger.export.figures import bytes_text, counted
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT]?)B?", re.IGNORECASE)
 _UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
@@ -41,6 +39,7 @@ class Size(click.ParamType[int]):
 @click.option("--older-than", type=Age(), help="Not active for this long: 90d, 12w, 6m, 1y.")
 @click.option("--larger-than", type=Size(), help="With more than this recorded: 500MB, 2GB.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be deleted.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/rm.json).")
 @config.settings_options()
 def command(
@@ -48,8 +47,9 @@ def command(
     older_than: timedelta | None,
     larger_than: int | None,
     dry_run: bool,
+    yes: bool,
     as_json: bool,
-) -> None:
+) -> int:
     """Delete what was recorded of sessions that are old or large, as `rm` does.
 
     With both options, only what is old and large. Sessions of which nothing was recorded here, which only an
@@ -58,7 +58,8 @@ def command(
     \b
     Examples:
       agent-logger prune --older-than 90d --dry-run
-      agent-logger prune --larger-than 1GB
+      agent-logger prune --older-than 90d --larger-than 1GB
+      agent-logger prune --older-than 1y --yes
     """
     from agent_logger.catalog.summary import Filter
 
@@ -71,14 +72,10 @@ def command(
             for it in catalog.sessions(Filter(until=before))
             if not it.live and (before is None or (it.ended or it.started or before) < before)
         ]
+        in_use = {it.session for it in catalog.files_of_ours(*(it.id for it in old)) if it.is_in_use}
         told = [
             it
-            for session in old
-            if (it := told_of(catalog, session.id)).paths and it.bytes > (larger_than or 0)
+            for it in told_of(catalog, [it.id for it in old if it.id not in in_use])
+            if it.paths and it.bytes > (larger_than or 0)
         ]
-        for it in told if not dry_run else ():
-            catalog.remove(it.session)
-    tell(told, dry_run=dry_run, as_json=as_json)
-    if not as_json:
-        word = "would be freed" if dry_run else "freed"
-        output.echo(f"{counted(len(told), 'session')}, {bytes_text(sum(it.bytes for it in told))} {word}")
+        return remove(catalog, told, dry_run=dry_run, yes=yes, as_json=as_json)

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import shutil
 import stat
 import sys
 from collections.abc import Callable, Sequence
@@ -55,7 +56,12 @@ class _WithCommand(click.Command):
 @click.option("--model", metavar="NAME", help="The model to ask.")
 @click.option("--max-turns", type=click.IntRange(1), metavar="N", help="Stop after so many turns.")
 @click.option("--permission-mode", metavar="MODE", help="What the agent may do without asking.")
-@click.option("--timeout", type=float, metavar="SECONDS", help="End the agent after this time.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0, min_open=True),
+    metavar="SECONDS",
+    help="End the agent after this time.",
+)
 @click.option(
     "--json", "as_json", is_flag=True, help="Print what came of it, not its output (docs/schemas/run.json)."
 )
@@ -87,11 +93,11 @@ def command(
     """
     logging.getLogger("agent_logger").addHandler(_Notes())
     behind: Sequence[str] | None = ctx.meta.get(BEHIND)
-    if behind is None and prompt is None:
+    if not behind and prompt is None:
         ctx.fail("say what to run: a prompt, or a command behind --")
     if behind is None:
         return _run_prompt(settings, prompt or "", as_json=as_json, timeout=timeout, **options)
-    if not behind or prompt is not None:
+    if prompt is not None:
         ctx.fail("a command behind --, or a prompt: one of the two")
     if given := [name for name, value in options.items() if value]:
         ctx.fail(f"--{given[0].strip('_').replace('_', '-')} is for a prompt; tell it the command behind --")
@@ -139,24 +145,26 @@ def _run_in_terminal(settings: config.Settings, words: list[str], *, as_json: bo
     from agent_logger.capture.child import Child
     from agent_logger.capture.passed import Signals
     from agent_logger.capture.run_recording import Recording
-    from agent_logger.capture.terminal_run import SessionFiles, note_session_files, proxy_for_child
+    from agent_logger.capture.session_files import SessionFiles
+    from agent_logger.capture.terminal_run import proxy_for_child
 
     start = _start(words, None)
+    if not (shutil.which(words[0]) or os.path.lexists(words[0])):  # no proxy for an agent that is not there
+        return _not_started(start, FileNotFoundError(), as_json=as_json)
     agent = start.began.agent or ""
     with Signals() as signals, proxy_for_child(settings.home, settings.log_dir) as (environment, problem):
         if problem:
             output.note(f"agent-logger: {problem}; the agent runs without the proxy")
-        recording = Recording(start, settings.sessions_dir)
         files = SessionFiles(agent, Path.cwd()) if agent else None
         try:
             child = signals.reach(Child(words, env=environment, given=None, piped=False))
         except OSError as error:
-            recording.ended(None)
-            return _not_started(words, error)
+            return _not_started(start, error, as_json=as_json)
         with child:
+            recording = Recording(start, settings.sessions_dir)
             exited = child.wait_in_terminal()
         if files:
-            note_session_files(recording, agent, files.changed())
+            files.note(recording)
         recording.ended(exited)
     return _tell(recording, exited, as_json=as_json)
 
@@ -174,20 +182,21 @@ def _pass(
     from agent_logger.capture.child import Child
     from agent_logger.capture.passed import Signals, pass_on
     from agent_logger.capture.run_recording import Recording
+    from agent_logger.capture.session_files import SessionFiles
 
-    recording = Recording(start, settings.sessions_dir)
-    hear = None
-    if overheard:
-        overheard.recording, hear = recording, overheard.hear
+    files = SessionFiles(start.began.agent, Path.cwd()) if start.began.agent else None
+    hear = overheard.hear if overheard else None
     with Signals() as signals:
         try:
             child = signals.reach(Child(start.argv, given=given, overhear=hear, timeout=timeout))
         except OSError as error:
-            recording.ended(None)
-            return _not_started(start.argv, error)
+            return _not_started(start, error, as_json=as_json)
         with child:
+            recording = Recording(start, settings.sessions_dir)
+            if overheard:
+                overheard.recording = recording
             silent = (lambda _: None) if as_json else show
-            exited = pass_on(child, recording, show=silent, overheard=overheard)
+            exited = pass_on(child, recording, show=silent, overheard=overheard, files=files)
     return _tell(recording, exited, as_json=as_json, timed_out=child.timed_out)
 
 
@@ -243,7 +252,8 @@ def _tell(recording: "Recording", exited: "Exit", *, as_json: bool, timed_out: b
         error = (recording.outcome.error or recording.errors.last or None) if failure else None
         fields = {name: getattr(found, name) for name in found.__struct_fields__}
         output.json(Report(success=failure is None, failure=failure, error=error, **fields))
-    output.note(f"agent-logger: {_summary(found, failure if recording.outcome.results else None)}")
+    is_told = recording.outcome.results or timed_out  # else the agent itself has said why
+    output.note(f"agent-logger: {_summary(found, failure if is_told else None)}")
     sys.stdout.flush()
     return end_as(exited)
 
@@ -251,7 +261,9 @@ def _tell(recording: "Recording", exited: "Exit", *, as_json: bool, timed_out: b
 def _summary(found: RunMetadata, failure: Failure | None) -> str:
     from agent_logger.export.figures import counted, dollars, seconds_text
 
-    parts = [f"session {found.session_id[:8]}" if found.session_id else f"recorded in {found.log}"]
+    parts = [
+        f"session {output.short_id(found.session_id)}" if found.session_id else f"recorded in {found.log}"
+    ]
     if found.turns is not None:
         parts.append(counted(found.turns, "turn"))
     if found.tokens:
@@ -268,6 +280,13 @@ def _summary(found: RunMetadata, failure: Failure | None) -> str:
     return " · ".join(parts)
 
 
-def _not_started(words: Sequence[str], error: OSError) -> int:
-    output.note(f"agent-logger: cannot run {words[0]}: {error.strerror}")
+def _not_started(start: "Start", error: OSError, *, as_json: bool) -> int:
+    """Nothing is recorded: there was no agent to have a session with."""
+    from agent_logger.capture.child import why_not_started
+
+    why = why_not_started(start.argv[0], error)
+    if as_json:
+        missing = Failure.EXECUTABLE_MISSING
+        output.json(Report(success=False, failure=missing, error=why, resumed_from=start.resumed_from))
+    output.note(f"agent-logger: {why}")
     return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_RUNNABLE

@@ -8,6 +8,7 @@ import msgspec
 
 from agent_logger import config
 from agent_logger.cli import output
+from agent_logger.cli.named import short_ids
 from agent_logger.cli.scanning import NOTHING_YET, bar, opened
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class HitRow(msgspec.Struct, frozen=True, kw_only=True):
     at: datetime | None
     snippet: str
     marks: tuple[tuple[int, int], ...]
+    forks: tuple[str, ...]
 
 
 @click.command()
@@ -48,25 +50,37 @@ def command(settings: config.Settings, words: tuple[str, ...], limit: int, as_js
       agent-logger search 'migrat*' file:models.py project:shop
       agent-logger search is:error agent:codex
     """
+    typed = " ".join(words)
+    _check(typed)
     with opened(settings) as catalog:
         with bar("reading texts") as progress:
             whole = catalog.index(progress, seconds=SECONDS)
-        hits = catalog.search(" ".join(words), limit=limit)
+        hits = catalog.search(typed, limit=limit)
         if as_json:
             output.json([_told(it) for it in hits])
         else:
-            _print(hits)
+            _print(hits, short_ids(catalog, {name for it in hits for name in (it.session, *it.forks)}))
             if not hits:
                 output.note("Nothing found." if catalog.count() else NOTHING_YET)
         if not whole:
             _say_how_far(settings, catalog)
 
 
+def _check(typed: str) -> None:
+    """Before anything is read."""
+    from agent_logger.catalog.query import read
+
+    try:
+        read(typed)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+
+
 def _say_how_far(settings: config.Settings, catalog: "Catalog") -> None:
     from agent_logger.catalog.background import start
 
     done, total = catalog.coverage
-    going = start(settings.home)
+    going = start(settings.home, settings.seal_after)
     rest = "the rest is being read in the background" if going else "the rest is read with the next searches"
     output.note(f"searched {done / max(total, 1):.0%} of what there is so far, the newest first; {rest}")
 
@@ -81,10 +95,11 @@ def _told(it: "Hit") -> HitRow:
         at=it.at,
         snippet=it.snippet,
         marks=it.marks,
+        forks=it.forks,
     )
 
 
-def _print(hits: "Sequence[Hit]") -> None:
+def _print(hits: "Sequence[Hit]", ids: dict[str, str]) -> None:
     for hit in hits:
         when = f"{hit.at.astimezone():%Y-%m-%d %H:%M}" if hit.at else "-"
         title = " ".join((hit.title or "").split())
@@ -92,4 +107,11 @@ def _print(hits: "Sequence[Hit]") -> None:
         output.echo(output.cut(output.printable(head), output.columns()))
         output.echo_marked("  " + hit.snippet, ((low + 2, high + 2) for low, high in hit.marks))
         turn = "" if hit.turn is None else f" --turn {hit.turn}"
-        output.echo(f"  agent-logger show {output.short_id(hit.session)}{turn}")
+        output.echo(f"  agent-logger show {ids[hit.session]}{turn}{_in_forks(hit, ids)}")
+
+
+def _in_forks(hit: "Hit", ids: dict[str, str]) -> str:
+    if not hit.forks:
+        return ""
+    more = f" and {len(hit.forks) - 1} more" if len(hit.forks) > 1 else ""
+    return f"  (copied to the fork {ids[hit.forks[0]]}{more})"

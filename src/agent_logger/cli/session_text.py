@@ -5,9 +5,10 @@ from dataclasses import replace
 from itertools import chain
 
 from agent_logger.catalog.metrics import Metrics, exchange_total, metrics_of
-from agent_logger.cli.output import width
+from agent_logger.cli.output import short_id, width
 from agent_logger.cli.pieces_text import piece_lines
 from agent_logger.cli.rows import Row, Segment, fitted, folded, noted, room, row_text
+from agent_logger.export.facts import context_of
 from agent_logger.export.figures import (
     call_seconds,
     counted,
@@ -74,11 +75,14 @@ class SessionText:
         )
         started = f"{utc(session.started).astimezone():%Y-%m-%d %H:%M}" if session.started else ""
         took = "" if metrics.wall_seconds is None else seconds_text(metrics.wall_seconds)
+        cost = money(metrics.cost)
         lines = (
-            (f"session {session.id[:8]}", session.agent, session.project),
-            (*metrics.models, started, took, money(metrics.cost)),
+            (f"session {short_id(session.id)}", session.agent, session.project),
+            (*metrics.models, started, took, cost if cost != "unknown" else "cost unknown"),
             (", ".join(counts), tokens(metrics.usage)),
+            (f"with {files}" if (files := context_of(session)) else "",),
             ("The agent's file is gone; its history has what was typed." if session.prompts_only else "",),
+            (_hooked(session),),
         )
         for line in lines:
             text = " · ".join(filter(None, line))
@@ -101,6 +105,8 @@ class SessionText:
             yield Row.of(fitted(f"({chapter.unfinished}: not complete)", room(self._columns, 0)), "quiet")
 
     def _turn(self, it: NumberedTurn, depth: int) -> Iterator[Row]:
+        for event in it.before():
+            yield Row(((fitted(f"-- {event} --", room(self._columns, depth)), "quiet"),), depth)
         seconds, cost = turn_seconds(it.turn), it.turn.cost
         figures = (seconds_text(seconds) if seconds else "", money(cost) if cost else "")
         note = noted(self._columns, depth, "  ".join(filter(None, figures)))
@@ -179,6 +185,13 @@ def _state(shown: Shown) -> str:
 
 def session_lines(session: Session, columns: int) -> Iterator[str]:
     return (row_text(row, columns) for row in SessionText(session, columns).rows())
+
+
+def _hooked(session: Session) -> str:
+    if not session.hooked:
+        return ""
+    ended = f"; ended: {session.end_reason}" if session.end_reason else ""
+    return f"seen by {', '.join(sorted(session.witnesses))}{ended}"
 
 
 def _marked(rows: Iterator[Row], number: str, note: str) -> Iterator[Row]:

@@ -1,13 +1,13 @@
 """`agent-logger tree`: a session's forks and sub-agents."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
 from agent_logger import config
 from agent_logger.cli import output
-from agent_logger.cli.named import one_called
+from agent_logger.cli.named import one_called, short_ids
 from agent_logger.cli.scanning import opened
 from agent_logger.errors import SourceError
 from agent_logger.export.figures import counted, dollars
@@ -37,35 +37,44 @@ def command(settings: config.Settings, session: str, as_json: bool) -> None:
     """
     with opened(settings) as catalog:
         root = catalog.tree(one_called(catalog, session))
+        ids = short_ids(catalog, _ids(root)) if root else {}
     if root is None:
         raise SourceError(f"the files of session {session!r} cannot be read any more")
     if as_json:
         output.json_text(output.hidden(json_of(root)))
         return
-    for line in session_lines(root, output.columns()):
+    for line in session_lines(root, ids, output.columns()):
         output.echo(line)
 
 
-def session_lines(node: "SessionNode", width: int, first: str = "", rest: str = "") -> Iterator[str]:
+def _ids(node: "SessionNode") -> Iterator[str]:
+    yield node.id
+    for fork in node.forks:
+        yield from _ids(fork)
+
+
+def session_lines(
+    node: "SessionNode", ids: Mapping[str, str], width: int, first: str = "", rest: str = ""
+) -> Iterator[str]:
     """`first` stands before its own line, `rest` before those under it."""
     mark = " *" if node.asked else ""
     live = " (live)" if node.live else ""
-    started = f"{node.started.astimezone():%m-%d %H:%M}" if node.started else ""
-    name = f"{first}{'fork ' if first else ''}{output.short_id(node.id)}{mark}{live}"
+    started = output.day_and_time(node.started) if node.started else ""
+    name = f"{first}{'fork ' if first else ''}{ids[node.id]}{mark}{live}"
     yield _line(
         name, node.title or "", [started, counted(node.turns, "turn"), _dollars(node.cost_usd)], width
     )
     below: list[Node] = [*node.agents, *node.branches, *node.forks]
     for number, it in enumerate(below, 1):
-        yield from _below(it, width, rest, last=number == len(below))
+        yield from _below(it, ids, width, rest, last=number == len(below))
 
 
-def _below(node: "Node", width: int, before: str, *, last: bool) -> Iterator[str]:
+def _below(node: "Node", ids: Mapping[str, str], width: int, before: str, *, last: bool) -> Iterator[str]:
     from agent_logger.catalog.tree import BranchNode, SessionNode
 
     first, rest = (f"{before}└─ ", f"{before}   ") if last else (f"{before}├─ ", f"{before}│  ")
     if isinstance(node, SessionNode):
-        yield from session_lines(node, width, first, rest)
+        yield from session_lines(node, ids, width, first, rest)
     elif isinstance(node, BranchNode):
         yield output.cut(f"{first}branch {node.log}  after call {node.from_call} of {node.parent}", width)
     else:
@@ -73,7 +82,7 @@ def _below(node: "Node", width: int, before: str, *, last: bool) -> Iterator[str
         title = ": ".join(filter(None, (node.kind, node.description)))
         yield _line(name, title, ["", counted(node.turns, "turn"), _dollars(node.cost_usd)], width)
         for number, it in enumerate(node.agents, 1):
-            yield from _below(it, width, rest, last=number == len(node.agents))
+            yield from _below(it, ids, width, rest, last=number == len(node.agents))
 
 
 def _line(name: str, title: str, facts: Sequence[str], width: int) -> str:

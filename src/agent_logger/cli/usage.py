@@ -8,7 +8,7 @@ import msgspec
 
 from agent_logger import config
 from agent_logger.cli import output
-from agent_logger.cli.named import one_called
+from agent_logger.cli.named import one_called, short_ids
 from agent_logger.cli.scanning import NOTHING_YET, bar, opened
 from agent_logger.cli.when import When
 from agent_logger.export.figures import dollars, money
@@ -67,7 +67,8 @@ def command(
 
     Every response of a model counts once, however many files tell of it: the agents' own files, their forks and
     copies, and what was recorded here. Prices are list prices of the day; what has none is not in the sum, and
-    is counted as unpriced. By tool, what a response cost is shared out among the tools that it called.
+    is counted as unpriced. By tool, what a response cost is shared out among the tools that it called. Days, weeks
+    and months are in their order; anything else begins with what cost most.
 
     \b
     Examples:
@@ -90,11 +91,12 @@ def command(
                 catalog.read_details(progress=progress)
         sums, whole = catalog.usage(by, wanted), catalog.total(wanted)  # type: ignore[arg-type]  # one of `BY`
         there = bool(catalog.count())
+        names = short_ids(catalog, filter(None, sums)) if by == "session" else {}
     if as_json:
         told = [_told(key, it) for key, it in sums.items()]
         output.json(UsageReport(rows=told, totals=_told("total", whole), price_date=price_date()))
     elif sums:
-        _print(by, sums, whole)
+        _print(by, sums, whole, names)
     elif wanted != Filter():
         output.note("No usage is like that.")
     else:
@@ -115,30 +117,37 @@ def _told(key: str | None, it: "Total") -> UsageRow:
     )
 
 
-def _print(by: str, sums: "dict[str | None, Total]", whole: "Total") -> None:
+def _print(by: str, sums: "dict[str | None, Total]", whole: "Total", names: dict[str, str]) -> None:
     head = [by, "input", "output", "cache read", "cache write", "cost"]
-    rows = [_cells(_name(by, key), it) for key, it in sums.items()]
+    rows = [_cells(names.get(key, key) if key else NONE.get(by, "unknown"), it) for key, it in sums.items()]
     last = _cells("total", whole)
     widths = [max(output.width(str(it)) for it in column) for column in zip(head, *rows, last, strict=True)]
     room = output.columns() - sum(widths) - 2 * len(widths)
+    if output.is_terminal() and room < -2:  # no bar, so no gap behind the last column
+        least = max(SHORTEST_NAME, widths[0] + room + 2)
+        rows = [[_cut(by, str(name), least), *counts] for name, *counts in rows]
     if output.is_terminal() and room >= LEAST_BAR and len(rows) > 1:
         most = max((it.cost.nano_usd or 0 for it in sums.values()), default=0)
         head.append("")
         bars = [_bar(it.cost.nano_usd or 0, most, min(room, LONGEST_BAR)) for it in sums.values()]
         rows = [[*row, bar] for row, bar in zip(rows, bars, strict=True)]
         last.append("")
-    output.table(head, [*rows, last], fold=room < 0, right=range(1, 6))
+    output.table(head, [*rows, last], fold=False, right=range(1, 6))
 
 
 LEAST_BAR, LONGEST_BAR = 5, 30  # columns
+SHORTEST_NAME = 12
 EIGHTHS = " ▏▎▍▌▋▊▉"
 NONE = {"tool": "no tool"}
 
 
-def _name(by: str, key: str | None) -> str:
-    if key is None:
-        return NONE.get(by, "unknown")
-    return output.short_id(key) if by == "session" else key
+def _cut(by: str, name: str, room: int) -> str:
+    """Of a path the end is what tells it from others."""
+    if by != "project" or output.width(name) <= room:
+        return output.cut(name, room)
+    while output.width(name) > room - 1:
+        name = name[1:]
+    return f"…{name}"
 
 
 def _bar(value: int, most: int, room: int) -> str:

@@ -65,20 +65,14 @@ def _existing(path: Path) -> Path:
 
 
 def _with_progress(files: list[Path]) -> Iterator["FileReport"]:
+    from agent_logger.store.platform import size_of
     from agent_logger.store.verify import verify_file
 
-    sizes = [_size(path) for path in files]
+    sizes = [size_of(path) for path in files]
     with output.progress("reading", sum(sizes)) as advance:
         for path, size in zip(files, sizes, strict=True):
             yield verify_file(path)
             advance(size)
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.lstat().st_size
-    except OSError:  # it has just been removed
-        return 0
 
 
 def _trouble_lines(report: "FileReport") -> Iterable[str]:

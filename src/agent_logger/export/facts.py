@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from agent_logger.catalog.metrics import Metrics
-from agent_logger.export.figures import counted, moment, money, seconds_text, tokens
+from agent_logger.export.figures import compacted, counted, moment, money, seconds_text, tokens
 from agent_logger.redact import hidden
-from agent_logger.session import Session
+from agent_logger.session import MAIN, Session
 
 
 def facts_of(session: Session, metrics: Metrics) -> list[tuple[str, str]]:
@@ -18,6 +18,7 @@ def _facts(session: Session, metrics: Metrics) -> Iterator[tuple[str, str]]:
     yield "project", hidden(session.project or "")
     yield "model", hidden(", ".join(metrics.models))
     yield "started", moment(session.started)
+    yield "ended by", hidden(session.end_reason or "")
     yield "took", _took(metrics)
     calls = sum(tool.calls for tool in metrics.tools)
     counts = (
@@ -28,8 +29,21 @@ def _facts(session: Session, metrics: Metrics) -> Iterator[tuple[str, str]]:
     yield "size", ", ".join(counts)
     yield "tokens", tokens(metrics.usage)
     yield "cost", money(metrics.cost)
+    yield "compacted", "; ".join(_compactions(session))
+    yield "took along", context_of(session)
     yield "forked from", hidden(session.parent or "")
     yield "resume", hidden(" ".join(session.resume_command() or ()))
+
+
+def _compactions(session: Session) -> Iterator[str]:
+    for it in session.compactions:
+        where = "" if it.thread == MAIN else f" in {hidden(it.thread)}"
+        yield f"{moment(it.at)} {compacted(it).removeprefix('compacted').strip(' ,')}{where}".strip()
+
+
+def context_of(session: Session) -> str:
+    """The files of instructions and settings that applied when it began."""
+    return ", ".join(hidden(it.path) for it in session.context_files)
 
 
 def _took(metrics: Metrics) -> str:

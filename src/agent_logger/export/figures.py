@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from agent_logger.redact import hidden
-from agent_logger.session import Cost, ToolCall, Turn, Usage
+from agent_logger.session import Compaction, Cost, ToolCall, Turn, Usage
 
 
 def counted(number: int, noun: str) -> str:
@@ -65,6 +65,14 @@ def turn_figures(turn: Turn) -> str:
     seconds, cost = turn_seconds(turn), turn.cost
     took = "" if seconds is None else seconds_text(seconds)
     return " · ".join(filter(None, (hidden(turn.model or ""), took, money(cost) if cost else "")))
+
+
+def compacted(it: Compaction) -> str:
+    """`compacted (auto), 155.0k to 12.4k tokens`"""
+    sizes = [None if size is None else short(size) for size in (it.tokens_before, it.tokens_after)]
+    told = " to ".join(filter(None, sizes))
+    by = f" ({hidden(it.trigger)})" if it.trigger else ""
+    return f"compacted{by}" + (f", {told} tokens" if told else "")
 
 
 def call_seconds(call: ToolCall) -> float | None:

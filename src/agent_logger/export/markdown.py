@@ -88,6 +88,8 @@ def _chapter(session: Session, chapter: Chapter) -> Iterator[str]:
 
 
 def _turn(it: NumberedTurn) -> Iterator[str]:
+    for event in it.before():
+        yield from ("", f"*{_plain(event)}*")
     yield ""
     yield f"### {it.number} · {_plain(turn_figures(it.turn))}"
     for part in it.parts():

@@ -7,14 +7,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from textwrap import shorten
 
-from agent_logger.export.figures import tokens
+from agent_logger.export.figures import compacted, tokens, utc
 from agent_logger.export.hide import hidden_value
 from agent_logger.export.pictures import pictures_in
 from agent_logger.export.pieces import Json, Piece, Prose, Shown
 from agent_logger.export.tools import shown
 from agent_logger.formats.history import LOST
 from agent_logger.redact import hidden
-from agent_logger.session import MAIN, SIDE, Block, Exchange, Session, SubAgent, ToolCall, Turn, Usage
+from agent_logger.session import (
+    MAIN,
+    SIDE,
+    Block,
+    Compaction,
+    Exchange,
+    Session,
+    SubAgent,
+    ToolCall,
+    Turn,
+    Usage,
+)
 
 LONGEST_REMARK = 200  # characters
 DEEPEST = 8  # agents that agents started; those further down stand beside the others
@@ -49,6 +60,7 @@ class NumberedTurn:
     number: int  # its place in `Session.turns`
     turn: Turn
     agents: Mapping[str, tuple["AgentAtWork", ...]] = field(default_factory=dict)  # by the tool call's id
+    compactions: Sequence[Compaction] = ()  # since the turn before
 
     def parts(self) -> Iterator[Part]:
         """In the order of the blocks; a result stands with its call."""
@@ -59,6 +71,10 @@ class NumberedTurn:
             elif block.kind != "tool_result" and not self._is_asked_of_an_agent(block):
                 yield from _said(block)
         yield from map(self._used, calls)
+
+    def before(self) -> Iterator[str]:
+        """What happened to the conversation since the turn before."""
+        yield from map(compacted, self.compactions)
 
     def remarks(self) -> Iterator[str]:
         """What a reader should know beside what it says: that it was cut, and what a witness says otherwise."""
@@ -121,10 +137,27 @@ class Chapter:
 
 def chapters(session: Session) -> Iterator[Chapter]:
     known = {agent.thread: agent for agent in session.agents}
-    first = 0
+    compactions, first = compactions_of(session), 0
     for exchange in session.exchanges:
-        yield _Layout(known, exchange, first).chapter()
+        yield _Layout(known, exchange, first, compactions).chapter()
         first += len(exchange.turns)
+
+
+def compactions_of(session: Session) -> dict[int, list[Compaction]]:
+    """By the number of the first turn behind them. One that no turn of its thread follows is in none."""
+    found: dict[int, list[Compaction]] = {}
+    turns = session.turns if session.compactions else []
+    for it in session.compactions:
+        behind = (number for number, turn in enumerate(turns) if _is_behind(turn, it))
+        if (number := next(behind, None)) is not None:
+            found.setdefault(number, []).append(it)
+    return found
+
+
+def _is_behind(turn: Turn, it: Compaction) -> bool:
+    if turn.thread != it.thread or turn.started is None or it.at is None:
+        return False
+    return utc(turn.started) >= utc(it.at)
 
 
 def side_turns(session: Session) -> list[NumberedTurn]:
@@ -134,8 +167,14 @@ def side_turns(session: Session) -> list[NumberedTurn]:
 
 
 class _Layout:
-    def __init__(self, known: Mapping[str, SubAgent], exchange: Exchange, first: int) -> None:
-        self._known, self._exchange = known, exchange
+    def __init__(
+        self,
+        known: Mapping[str, SubAgent],
+        exchange: Exchange,
+        first: int,
+        compactions: Mapping[int, Sequence[Compaction]],
+    ) -> None:
+        self._known, self._exchange, self._compactions = known, exchange, compactions
         self._threads: dict[str, list[tuple[int, Turn]]] = {}
         for number, turn in enumerate(exchange.turns, first):
             self._threads.setdefault(turn.thread, []).append((number, turn))
@@ -156,7 +195,10 @@ class _Layout:
         return Chapter(self._exchange, main, tuple(agents))
 
     def _numbered(self, turns: Sequence[tuple[int, Turn]], depth: int) -> tuple[NumberedTurn, ...]:
-        return tuple(NumberedTurn(number, turn, self._agents(turn, depth)) for number, turn in turns)
+        return tuple(
+            NumberedTurn(number, turn, self._agents(turn, depth), self._compactions.get(number, ()))
+            for number, turn in turns
+        )
 
     def _agents(self, turn: Turn, depth: int) -> dict[str, tuple[AgentAtWork, ...]]:
         if len(self._started) <= 1 or depth >= DEEPEST:  # no thread but the main one, as most often

@@ -6,7 +6,7 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from agent_logger.prices import priced
-from agent_logger.session import MAIN, Block, Exchange, Turn, Usage, Witness
+from agent_logger.session import MAIN, Block, Compaction, Exchange, Turn, Usage, Witness
 
 TRANSCRIPT: frozenset[Witness] = frozenset({"transcript"})
 
@@ -89,6 +89,7 @@ class OpenExchange:
 class Conversation:
     def __init__(self) -> None:
         self.exchanges: list[OpenExchange] = []
+        self.compactions: list[Compaction] = []
         self.started: datetime | None = None
         self.ended: datetime | None = None
         self._callers: dict[str, OpenTurn] = {}

@@ -8,10 +8,16 @@ import msgspec
 from msgspec.structs import replace
 
 from agent_logger import session
-from agent_logger.formats.claude_code.records import MessageUsage
+from agent_logger.formats.claude_code.facts import compaction_of
+from agent_logger.formats.claude_code.records import CompactionMessage, MessageUsage
+from agent_logger.formats.claude_code.turns import more_final
+from agent_logger.formats.noted_context import context_files
+from agent_logger.formats.objects import in_utc
+from agent_logger.formats.result_usage import with_result
 from agent_logger.prices import priced
 from agent_logger.records import AnyRecord, Exchange, LiveMessage, LiveStart, Message, SessionStart
-from agent_logger.session import AGENT, MAIN, Block, BlockKind, Session, SubAgent, Turn, Witness
+from agent_logger.session import AGENT, MAIN, Block, BlockKind, Compaction, Session, SubAgent, Turn, Witness
+from agent_logger.wire.answer import fields_of, text_of
 
 # ---------------------------------------------------------------- live files
 
@@ -55,8 +61,8 @@ def _in_flight(start: LiveStart, messages: list[Message]) -> Exchange:
 # ---------------------------------------------------------------- the session
 
 
-def session_of(records: Iterable[AnyRecord], exchanges: Iterable[Exchange]) -> Session:
-    """The session of a log: its other records, and its exchanges, each once."""
+def session_of(records: Iterable[AnyRecord], exchanges: Iterable[Exchange], log: str = "") -> Session:
+    """The session of a log: its other records, and its exchanges, each once. `log` names one that no client did."""
     start = next((it for it in records if isinstance(it, SessionStart)), None)
     witness: Witness = start.witness if start and start.witness else "sdk"
     found = [_exchange(it, start.model if start else None, witness) for it in exchanges]
@@ -64,7 +70,7 @@ def session_of(records: Iterable[AnyRecord], exchanges: Iterable[Exchange]) -> S
     ids = [start.session_id if start else None, *(it.session_id for it in exchanges)]
     costs = [it.stats.cost_usd for it in exchanges if it.stats and it.stats.cost_usd is not None]
     return Session(
-        id=next((it for it in ids if it), ""),
+        id=next((it for it in ids if it), log),
         agent=start.agent if start and start.agent else "claude-code" if witness == "sdk" else None,
         title=next((it.user_input for it in found if it.user_input), None),
         project=start.cwd if start else None,
@@ -73,18 +79,46 @@ def session_of(records: Iterable[AnyRecord], exchanges: Iterable[Exchange]) -> S
         exchanges=found,
         agents=_agents([turn for it in found for turn in it.turns]),
         reported_cost_usd=sum(costs) if costs else None,
+        compactions=[_compaction(it) for exchange in exchanges for it in exchange.messages if _compacts(it)],
+        context_files=context_files(start.context) if start else (),
     )
 
 
+def _compacts(message: Message) -> bool:
+    return message.source == "system" and message.type == "compact_boundary"
+
+
+def _compaction(message: Message) -> Compaction:
+    parent = message.parent_tool_use_id
+    try:
+        told = msgspec.json.decode(message.content or b"{}", type=_Boundary).compact_metadata
+    except (msgspec.MsgspecError, RecursionError):
+        told = None
+    return compaction_of(told, time_of(message.ts), f"{AGENT}{parent}" if parent else MAIN)
+
+
+class _Boundary(msgspec.Struct):
+    """The client's own message."""
+
+    compact_metadata: CompactionMessage | None = None
+
+
 def _agents(turns: Sequence[Turn]) -> list[SubAgent]:
-    """An SDK names a sub-agent by the tool call that started it, and nothing more."""
-    callers = {block.id: turn.thread for turn in turns for block in turn.blocks if block.kind == "tool_use"}
+    """An SDK names a sub-agent by the tool call that started it; what that was given tells the rest."""
+    uses = {block.id: (turn, block) for turn in turns for block in turn.blocks if block.kind == "tool_use"}
     threads = dict.fromkeys(turn.thread for turn in turns if turn.thread.startswith(AGENT))
-    calls = {thread: thread.removeprefix(AGENT) for thread in threads}
-    return [
-        SubAgent(thread=thread, parent_thread=callers.get(call, MAIN), tool_use_id=call)
-        for thread, call in calls.items()
-    ]
+    return [_agent(thread, *uses.get(thread.removeprefix(AGENT), (None, None))) for thread in threads]
+
+
+def _agent(thread: str, caller: Turn | None, use: Block | None) -> SubAgent:
+    given = fields_of(use.input if use else None)
+    return SubAgent(
+        thread=thread,
+        parent_thread=caller.thread if caller else MAIN,
+        tool_use_id=thread.removeprefix(AGENT),
+        kind=text_of(given.get("subagent_type")),
+        description=text_of(given.get("description")),
+    )
 
 
 def _exchange(record: Exchange, model: str | None, witness: Witness) -> session.Exchange:
@@ -94,7 +128,7 @@ def _exchange(record: Exchange, model: str | None, witness: Witness) -> session.
         started=started,
         ended=_not_before(started, time_of(record.ts_end)),
         user_input=record.user_input,
-        turns=_turns(record.messages, model, witness),
+        turns=[priced(it) for it in with_result(_turns(record.messages, model, witness), record.stats)],
         complete=record.complete,
         end_reason=record.end_reason,
     )
@@ -123,17 +157,15 @@ def _turns(messages: list[Message], model: str | None, witness: Witness) -> list
             if not key or message.source == "system":
                 continue
         turns[key] = _extended(turns.get(key) or _turn(message, model, witness), message)
-    return [priced(turn) for turn in turns.values()]
+    return list(turns.values())
 
 
 def _turn(message: Message, model: str | None, witness: Witness) -> Turn:
-    parent, reported = message.parent_tool_use_id, _reported(message)
+    parent = message.parent_tool_use_id
     return Turn(
         message_id=message.message_id,
         thread=f"{AGENT}{parent}" if parent else MAIN,
         model=message.model or model,
-        service_tier=reported.service_tier if reported else None,
-        usage=reported.usage() if reported else None,
         started=time_of(message.ts),
         witnesses=frozenset({witness}),
     )
@@ -141,7 +173,19 @@ def _turn(message: Message, model: str | None, witness: Witness) -> Turn:
 
 def _extended(turn: Turn, message: Message) -> Turn:
     ended = _not_before(turn.started, time_of(message.ts))
-    return replace(turn, blocks=[*turn.blocks, _block(message)], ended=ended)
+    turn = replace(turn, blocks=[*turn.blocks, _block(message)], ended=ended)
+    reported = _reported(message) if message.source == "assistant" else None
+    return _counted(turn, message, reported) if reported else turn
+
+
+def _counted(turn: Turn, message: Message, reported: MessageUsage) -> Turn:
+    """Lines of one response say the same, but for the one it ended with."""
+    usage, final = reported.usage(), message.stop_reason is not None
+    was_final = turn.stop_reason is not None
+    if turn.usage and not more_final(usage, turn.usage, final=final, was_final=was_final):
+        return turn
+    tier = reported.service_tier or turn.service_tier
+    return replace(turn, usage=usage, service_tier=tier, stop_reason=message.stop_reason or turn.stop_reason)
 
 
 KINDS: Mapping[str, BlockKind] = {
@@ -181,6 +225,6 @@ def _value(raw: msgspec.Raw | msgspec.UnsetType) -> Any:
 
 def time_of(ts: str | None) -> datetime | None:
     try:
-        return datetime.fromisoformat(ts) if ts else None
+        return in_utc(datetime.fromisoformat(ts)) if ts else None
     except ValueError:
         return None

@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from agent_logger.wire.jsonl import is_utf8
+
 _encoder = msgspec.json.Encoder(enc_hook=repr)
 
 
@@ -24,12 +26,12 @@ def _encode_anything(value: Any) -> bytes:
         return json.dumps({"type": "unknown", "repr": _repr(value)}).encode("ascii")
 
 
-def decode(data: bytes) -> Any:
+def decode(data: bytes | msgspec.Raw) -> Any:
     """What `encode` has written, half characters too. `ValueError`, `RecursionError`: it cannot be read."""
     try:
         return msgspec.json.decode(data)
     except msgspec.DecodeError:
-        return json.loads(data)
+        return json.loads(bytes(data))
 
 
 def _repr(value: Any) -> str:
@@ -39,10 +41,15 @@ def _repr(value: Any) -> str:
         return f"<{type(value).__name__}: {error!r}>"
 
 
+def in_utf8(data: bytes) -> bytes:
+    """Somebody's JSON, with U+FFFD for what is no UTF-8 in it; what is no JSON, as it is."""
+    return data if is_utf8(data) else mended(data) or data
+
+
 def mended(line: bytes) -> bytes | None:
     """JSON that msgspec reads, of JSON that only the standard library does: half a character becomes U+FFFD."""
     try:
-        text = json.dumps(json.loads(line), ensure_ascii=False)
+        text = json.dumps(json.loads(line.decode("utf-8-sig", "replace")), ensure_ascii=False)
     except (ValueError, RecursionError):
         return None
     return re.sub("[\ud800-\udfff]", "\ufffd", text).encode()

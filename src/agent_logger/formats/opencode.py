@@ -15,7 +15,7 @@ from agent_logger.formats.human_input import typed
 from agent_logger.formats.objects import REFUSED, decoded, salvaged, time_of_ms
 from agent_logger.formats.responses import ModelResponse
 from agent_logger.formats.source import File, Source
-from agent_logger.session import MAIN, Block, Session, Usage
+from agent_logger.session import MAIN, Block, Compaction, Session, Usage
 from agent_logger.wire.answer import Json, count, fields_of, text_of
 from agent_logger.wire.jsonl import Entry
 
@@ -65,7 +65,9 @@ def session_of(source: Source) -> Session:
     told = main.conversation(MAIN)
     for file in source.others:
         other = _Rows(file)
-        told.place(other.conversation(other.thread).turns())
+        inner = other.conversation(other.thread)
+        told.place(inner.turns())
+        told.compactions += inner.compactions
     told.see(main.started)
     return Session(
         id=main.id,
@@ -76,6 +78,7 @@ def session_of(source: Source) -> Session:
         ended=told.ended,
         exchanges=told.told(),
         parent=main.forked_from or text_of(main.fields.get("parent_id")),
+        compactions=told.compactions,
     )
 
 
@@ -159,8 +162,10 @@ class _Rows:
                 for step in _steps(message):
                     _answer(told, step, thread)
                 _end(told, message)
-            elif text := _typed(message):
-                told.ask(text, message.at)
+            else:
+                told.compactions += _compactions(message, thread)
+                if text := _typed(message):
+                    told.ask(text, message.at)
         return told
 
 
@@ -207,6 +212,14 @@ def _end(told: Conversation, message: _Message) -> None:
         told.current()
         aborted = fields_of(message.fields["error"]).get("name") == "MessageAbortedError"
         told.end("cut" if aborted else "failed", ended)
+
+
+def _compactions(message: _Message, thread: str) -> Iterator[Compaction]:
+    for _, part in message.parts:
+        if part.get("type") == "compaction":
+            auto = part.get("auto")
+            trigger = ("auto" if auto else "manual") if type(auto) is bool else None
+            yield Compaction(at=message.at, thread=thread, trigger=trigger)
 
 
 def _typed(message: _Message) -> str | None:

@@ -2,6 +2,8 @@
 
 They are read by shape: what is missing is `None`, what is unknown is kept as it came. The head of a message decides
 which fields are looked for; a field of the wrong shape costs what stands in it, not the message.
+
+Agents wait for this: a long text is passed over, and stays the JSON it came as, on its way to the log.
 """
 
 import dataclasses
@@ -15,7 +17,7 @@ from msgspec.structs import replace
 
 from agent_logger.formats import json_text
 from agent_logger.formats.json_text import raw as raw_json
-from agent_logger.records import Message, as_text
+from agent_logger.records import Json, Message, as_text
 
 T = TypeVar("T")
 UNKNOWN, STDERR, STREAM_EVENT = "unknown", "stderr", "stream_event"
@@ -107,10 +109,15 @@ class _EventMessage(msgspec.Struct, frozen=True):
     id: str | None = None
 
 
+class _EventDelta(msgspec.Struct, frozen=True):
+    stop_reason: str | None = None
+
+
 class StreamEvent(msgspec.Struct, frozen=True):
     type: str = ""
     message: _EventMessage | None = None
     usage: dict[str, Any] | None = None
+    delta: _EventDelta | None = None
 
 
 class _Event(msgspec.Struct, frozen=True):
@@ -182,7 +189,10 @@ def read(line: bytes) -> SdkMessage:
     )
     match head.type, head.subtype:
         case (("assistant" | "user"), _):
-            return _with(known, inner=more.message if isinstance(more.message, Inner) else None)
+            known = _with(known, inner=more.message if isinstance(more.message, Inner) else None)
+            # Who sends a prompt to the client calls the session `default`, or whatever.
+            sent = known.prompt is not None and not known.is_replay
+            return _with(known, session_id=None) if sent else known
         case "system", "init":
             return _with(known, init=_part(line, Init) or Init())
         case "result", _:
@@ -242,51 +252,81 @@ def _with(message: SdkMessage, **parts: Any) -> SdkMessage:
 def _part(line: bytes | Raw, kind: type[T]) -> T | None:
     try:
         return msgspec.json.decode(line, type=kind)
-    except (msgspec.DecodeError, RecursionError):
+    except (ValueError, RecursionError):  # msgspec's own errors are ValueErrors, and so is what is not UTF-8
         return None
 
 
 def _is_null(value: Raw | UnsetType) -> bool:
-    return isinstance(value, UnsetType) or bytes(value) == b"null"
+    return isinstance(value, UnsetType) or _begins(value, b"n")
+
+
+def _begins(value: Raw, first: bytes) -> bool:
+    """Without a copy, for it may be long."""
+    return memoryview(value)[:1] == first
 
 
 # ---------------------------------------------------------------- entries of an exchange
 
 
+class Entry(Message, frozen=True, kw_only=True):
+    """A message as it is to be written: of a text it has the JSON. To decode that and to encode it again would take
+    longer than all else."""
+
+    text: Any = None
+    output: Any = None
+
+    @property
+    def told(self) -> str:
+        """Its text or output, to be read."""
+        found = self.output if self.text is None else self.text
+        return str(json_text.decode(found)) if isinstance(found, Raw) else found or ""
+
+
 class Block(msgspec.Struct, frozen=True):
     type: str = "unknown"
-    text: str | None = None
-    thinking: str | None = None
+    text: Json = UNSET
+    thinking: Json = UNSET
     id: str | None = None
     name: str | None = None
-    input: Raw | UnsetType = UNSET
+    input: Json = UNSET
     tool_use_id: str | None = None
-    content: Any = None
+    content: Json = UNSET
     is_error: bool | None = None
 
 
 def _block(raw: Raw) -> Block:
-    return _part(raw, Block) or Block()
+    block = _part(raw, Block)
+    return block if block and _is_text(block.text) and _is_text(block.thinking) else Block()
 
 
-def entries(message: SdkMessage, ts: str) -> Iterator[Message]:
+def _is_text(value: Json) -> bool:
+    return isinstance(value, UnsetType) or _begins(value, b'"') or _begins(value, b"n")
+
+
+def _text(value: Json) -> Raw | None:
+    return None if isinstance(value, UnsetType) or _is_null(value) else value
+
+
+def entries(message: SdkMessage, ts: str) -> Iterator[Entry]:
     """What a message adds to its exchange: one entry a block; for what is no conversation, one in all."""
     if message.inner is None:
         yield _whole(message, ts)
         return
     content = message.inner.content
     texts = [raw_json({"type": "text", "text": content})] if isinstance(content, str) else content
+    if not texts:  # but a model that had nothing to say was paid for that, too
+        yield replace(_known(message, message.inner, message.type, ts), content=Raw(message.raw))
     for number, raw in enumerate(texts):
         entry = _entry(message, message.inner, raw, ts)
         yield replace(entry, content=Raw(message.raw)) if message.is_translated and not number else entry
 
 
-def _whole(message: SdkMessage, ts: str) -> Message:
+def _whole(message: SdkMessage, ts: str) -> Entry:
     if message.is_text:
         text, encoding = as_text(message.raw)
-        return Message(source="system", type=message.type, ts=ts, raw=text, raw_encoding=encoding)
+        return Entry(source="system", type=message.type, ts=ts, raw=text, raw_encoding=encoding)
     names = {"result": RESULT_MESSAGE, "system": message.subtype or "system"}
-    return Message(
+    return Entry(
         source="assistant" if message.event else "system",
         type=names.get(message.type, message.type),
         ts=ts,
@@ -296,11 +336,10 @@ def _whole(message: SdkMessage, ts: str) -> Message:
     )
 
 
-def _entry(message: SdkMessage, inner: Inner, raw: Raw, ts: str) -> Message:
-    block = _block(raw)
-    known = Message(
+def _known(message: SdkMessage, inner: Inner, kind: str, ts: str) -> Entry:
+    return Entry(
         source="assistant" if message.type == "assistant" else "user",
-        type=block.type,
+        type=kind,
         ts=ts,
         message_id=inner.id,
         parent_tool_use_id=message.parent_tool_use_id,
@@ -310,14 +349,20 @@ def _entry(message: SdkMessage, inner: Inner, raw: Raw, ts: str) -> Message:
         stop_reason=inner.stop_reason,
         error=message.error,
     )
+
+
+def _entry(message: SdkMessage, inner: Inner, raw: Raw, ts: str) -> Entry:
+    block = _block(raw)
+    known = _known(message, inner, block.type, ts)
     match block.type:
         case "text":
-            return replace(known, text=block.text)
+            return replace(known, text=_text(block.text))
         case "thinking":
-            return replace(known, text=block.thinking, content=raw)
+            return replace(known, text=_text(block.thinking), content=raw)
         case "tool_use":
             return replace(known, tool_use_id=block.id, name=block.name, input=block.input)
         case "tool_result":
+            output, content = _output(block.content)
             return replace(
                 known,
                 source="tool",
@@ -325,13 +370,22 @@ def _entry(message: SdkMessage, inner: Inner, raw: Raw, ts: str) -> Message:
                 tool_use_id=block.tool_use_id,
                 name=block.name,
                 is_error=bool(block.is_error),
-                output=text_of(block.content),
-                content=UNSET if isinstance(block.content, str) else raw_json(block.content),
+                output=output,
+                content=content,
                 tool_use_result=message.tool_use_result,
             )
     return replace(
         known, tool_use_id=block.id or block.tool_use_id, name=block.name, input=block.input, content=raw
     )
+
+
+def _output(content: Json) -> tuple[Raw | str, Json]:
+    """What a tool put out as a text, and its blocks, if it is more than that."""
+    if isinstance(content, UnsetType):
+        return "", raw_json(None)
+    if _begins(content, b'"'):
+        return content, UNSET
+    return text_of(json_text.decode(content)), content
 
 
 def text_of(content: Any) -> str:

@@ -1,4 +1,4 @@
-"""From the main files of Codex, Gemini CLI and opencode to what their readers are given.
+"""From the main files of Codex, Gemini CLI, opencode and Qwen Code to what their readers are given.
 
 Files are opened when they are read, and only read. One that is gone by then is empty.
 """
@@ -32,6 +32,8 @@ def sources_of(agent: str, paths: Iterable[Path]) -> Iterator[Source]:
         case "opencode":
             for path in paths:
                 yield from _opencode_sources(path)
+        case "qwen-code":
+            yield from map(qwen_code_source, paths)
         case _:
             raise ValueError(f"no sources of {agent!r} are known here")
 
@@ -89,7 +91,7 @@ def gemini_cli_source(path: Path) -> Source:
     called as the session."""
     project = path.parent.parent
     main = path.relative_to(project)
-    agents = [it for it in _chats_below(path.parent) if _session_of(path) == it.parent.name]
+    agents = [it for it in _chats_below(path.parent) if gemini_cli_session(path) == it.parent.name]
     others = [source_file(project, it.relative_to(project).as_posix()) for it in agents]
     return Source(source_file(project, main.as_posix()), others, partial(_text, project))
 
@@ -115,7 +117,7 @@ class _Chat(msgspec.Struct, gc=False):
 _chat = msgspec.json.Decoder(_Chat).decode
 
 
-def _session_of(path: Path) -> str | None:
+def gemini_cli_session(path: Path) -> str | None:
     try:
         return _chat((foreign.text(path, MOST_FIRST_BYTES) or "").split("\n", 1)[0]).session
     except (ValueError, RecursionError):
@@ -128,6 +130,13 @@ def _text(project: Path, name: str) -> str | None:
     if name != PROJECT_FILE and (parts[:1] != ("chats",) or ".." in parts):
         return None
     return foreign.text(project / name, MOST_DOCUMENT_BYTES)
+
+
+# ---------------------------------------------------------------- Qwen Code
+
+
+def qwen_code_source(path: Path) -> Source:
+    return _source(path, ())
 
 
 # ---------------------------------------------------------------- opencode

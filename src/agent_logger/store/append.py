@@ -20,10 +20,13 @@ class Appender:
         self._newline_first = self._unsure = False
 
     def append(self, line: bytes) -> None:
-        """One write; when it returns, the line survives the end of this process. Raises `OSError`."""
+        """One write; when it returns, the line survives the end of this process. Its newline may be there already.
+        Raises `OSError`."""
         if self._unsure:
             self._look_again()
-        data = b"\n" + line + b"\n" if self._newline_first else line + b"\n"
+        data = line if line.endswith(b"\n") else line + b"\n"
+        if self._newline_first:
+            data = b"\n" + data
         self._unsure = True  # until the end of this: a signal may raise in the middle
         try:
             self._held.write(data)

@@ -1,6 +1,6 @@
 """The sessions in the archive: of what is there, main files, by agent and the client's id."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from typing import NamedTuple
 from agent_logger.formats.ids import UUID
 from agent_logger.formats.source import Source
 from agent_logger.store import foreign
-from agent_logger.store.agent_sources import sources_of
+from agent_logger.store.agent_sources import gemini_cli_session, sources_of
 from agent_logger.store.archive import DATABASES, Copy, Folder, copies, folders
 from agent_logger.store.archiving import is_main_file
 from agent_logger.store.claude_files import is_id
@@ -31,12 +31,23 @@ class Archived(NamedTuple):
     def agent(self) -> str:
         return self.copy.folder.agent
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What it may be called by. The name of a file of Gemini CLI has a part of the id, which stands inside."""
+        inside = gemini_cli_session(self.copy.target) if self.agent == "gemini-cli" else None
+        return (self.id, inside) if inside else (self.id,)
+
 
 def archived_sessions(home: Path) -> Iterator[Archived]:
     for folder in folders(home):
-        place = next((it for it in AGENT_PLACES if it.agent == folder.agent), None)
-        if place:
-            yield from _sessions(place, folder)
+        yield from archived_in(folder)
+
+
+def archived_in(folder: Folder) -> Iterator[Archived]:
+    """Of one folder of an agent's. Files are opened only of agents whose names of files do not tell whose they are."""
+    place = next((it for it in AGENT_PLACES if it.agent == folder.agent), None)
+    if place:
+        yield from _sessions(place, folder)
 
 
 def _sessions(place: Place, folder: Folder) -> Iterator[Archived]:
@@ -79,19 +90,18 @@ def id_in(name: str) -> str:
     return found[0] if found else PurePosixPath(name).stem
 
 
+def copies_by_name(home: Path) -> dict[str, list[Path]]:
+    """The copies of sessions' main files, as they lie in the archive, the newest first, by what the session may be
+    called by; none of a database, for it holds the sessions of others too."""
+    found: dict[str, list[Path]] = {}
+    kept = [it for it in archived_sessions(home) if it.agent not in DATABASES]
+    for it in sorted(kept, key=lambda it: -it.modified):
+        plain = (it.copy.target, *generations(it.copy.target))
+        copies = [copy for path in plain if (copy := foreign.existing(path))]
+        for name in it.names:
+            found.setdefault(name, []).extend(copies)
+    return found
+
+
 def copies_of(home: Path, session: str) -> list[Path]:
-    """The copies of a session's main file, as they lie in the archive, the newest first; none of a database, for it
-    holds the sessions of others too."""
-    kept = [it for it in archived_sessions(home) if it.id == session and it.agent not in DATABASES]
-    newest_first = sorted(kept, key=lambda it: -it.modified)
-    copies = [path for it in newest_first for path in (it.copy.target, *generations(it.copy.target))]
-    return [found for path in copies if (found := foreign.existing(path))]
-
-
-def gone(home: Path, present: Iterable[tuple[str | None, str]]) -> Iterator[Archived]:
-    """Those that their agents do not have any more, each once; `present` are those that they have, by agent and id."""
-    seen = set(present)
-    for it in archived_sessions(home):
-        if (it.agent, it.id) not in seen:
-            seen.add((it.agent, it.id))
-            yield it
+    return copies_by_name(home).get(session, [])

@@ -20,7 +20,9 @@ from agent_logger.store.append import lock_for_a_while
 from agent_logger.store.foreign import READ_BYTES, SEALED
 
 OLDER = "~"  # in the name of an older generation, or of a copy in the making
-WHOLE_BYTES = 16 << 20  # up to here a copy is compared whole; beyond, its beginning and its end
+COMPARED_BYTES = (
+    1 << 18
+)  # at once: small enough to stay in the processor's cache, which is four times as fast as 1 MB
 ATTEMPTS = 5  # to get hold of a copy that others replace meanwhile
 LOCK_SECONDS = 10.0  # that another may take to bring it up to date
 
@@ -48,7 +50,7 @@ def keep(source: int, target: Path) -> Kept:
     platform.make_folder(target.parent)
     with _held(target) as (copy, is_new):
         size = copy.size()
-        if status.st_size < size or not _begins_with(source, copy, size):
+        if status.st_size < size or not is_equal(source, copy.fd, size):
             _replace(source, status, target)
             return Kept("rewritten", status.st_size)
         _append(source, copy, size, status.st_size)
@@ -155,16 +157,13 @@ def _sealed(target: Path) -> Path:
 # ---------------------------------------------------------------- copying
 
 
-def _begins_with(source: int, copy: platform.Held, size: int) -> bool:
-    if size <= WHOLE_BYTES:
-        return is_equal(source, copy.fd, 0, size)
-    return is_equal(source, copy.fd, 0, READ_BYTES) and is_equal(source, copy.fd, size - READ_BYTES, size)
-
-
-def is_equal(one: int, other: int, start: int, end: int) -> bool:
+def is_equal(one: int, other: int, size: int) -> bool:
+    """All of it, of files of any length: nothing else tells one that grew from one that was written anew. A hundred
+    megabytes take some 30 ms."""
     return all(
-        os.pread(one, min(READ_BYTES, end - at), at) == os.pread(other, min(READ_BYTES, end - at), at)
-        for at in range(start, end, READ_BYTES)
+        os.pread(one, min(COMPARED_BYTES, size - at), at)
+        == os.pread(other, min(COMPARED_BYTES, size - at), at)
+        for at in range(0, size, COMPARED_BYTES)
     )
 
 

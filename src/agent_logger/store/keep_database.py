@@ -55,7 +55,7 @@ def _is_same(copy: platform.Held, target: Path) -> bool:
         return False
     held = platform.open_file(target)
     try:
-        return is_equal(copy.fd, held.fd, 0, copy.size())
+        return is_equal(copy.fd, held.fd, copy.size())
     finally:
         held.close()
 

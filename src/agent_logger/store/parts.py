@@ -7,7 +7,6 @@ of an exchange in flight are in `.live`.
 import os
 import re
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,8 +15,7 @@ _PART = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class PartFile:
+class PartFile(NamedTuple):
     """One part of a log, by name; it need not exist."""
 
     folder: Path
@@ -43,6 +41,13 @@ class PartFile:
 
     def next(self) -> "PartFile":
         return PartFile(self.folder, self.name, self.number + 1)
+
+    def newest(self) -> "PartFile":
+        """The last one that is there, from this one on: without a look at the whole folder."""
+        part = self
+        while part.next().path.exists() or part.next().is_sealed():
+            part = part.next()
+        return part
 
     def is_sealed(self) -> bool:
         """The sealed file appears only when it is whole, so it counts even while the plain one is there."""

@@ -10,6 +10,7 @@ import os
 import stat
 import sys
 import weakref
+from contextlib import suppress
 from pathlib import Path
 
 FILE_MODE = 0o600
@@ -83,10 +84,6 @@ def lock(held: Held, *, wait: bool = False) -> bool:
     return True
 
 
-def unlock(held: Held) -> None:
-    fcntl.flock(held.fd, fcntl.LOCK_UN)
-
-
 def sync(fd: int) -> None:
     """The data is on the device when this returns."""
     if sys.platform == "darwin":
@@ -110,6 +107,22 @@ def is_same_file(held: Held) -> bool:
         return os.path.samestat(os.fstat(held.fd), os.lstat(held.path))
     except FileNotFoundError:
         return False
+
+
+def size_of(path: Path) -> int:
+    """0 for what is gone: anybody may remove a file between two looks at it."""
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
+def modified_at(path: Path) -> float:
+    """0, long ago, for what is gone."""
+    try:
+        return os.stat(path).st_mtime
+    except OSError:
+        return 0.0
 
 
 def make_folder(path: Path) -> bool:
@@ -155,3 +168,12 @@ def is_low_on_space(path: Path) -> bool:
 
 def machine() -> str:
     return os.uname().nodename
+
+
+def give_way(niceness: int) -> None:
+    """To everybody who has something to do, in this thread and all that it will start; where the system can, also by
+    never pushing a running program aside."""
+    os.nice(niceness)
+    if sys.platform == "linux":
+        with suppress(OSError):
+            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))

@@ -42,12 +42,14 @@ class Plan(NamedTuple):
 
 def find(home: Path, wanted: str) -> Archived:
     """By id, or a beginning that no other has. Raises `SourceError`."""
-    every = list(archived_sessions(home))
-    found = [it for it in every if it.id == wanted] or [it for it in every if it.id.startswith(wanted or "/")]
+    every = [(name, it) for it in archived_sessions(home) for name in it.names]
+    found = [it for name, it in every if name == wanted]
+    found = found or [it for name, it in every if name.startswith(wanted or "/")]
     if not found:
         raise SourceError(f"no session {wanted} in the archive; 'agent-logger ls' lists those there are")
     if len({it.id for it in found}) > 1:
-        raise SourceError(f"{wanted} begins the ids of {len(found)} sessions in the archive; give more of it")
+        count = len({it.id for it in found})
+        raise SourceError(f"{wanted} begins the ids of {count} sessions in the archive; give more of it")
     return max(found, key=lambda it: it.modified)
 
 

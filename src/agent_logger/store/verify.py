@@ -9,6 +9,7 @@ import msgspec
 from agent_logger import records
 from agent_logger.errors import SourceError
 from agent_logger.records import Gap, Kind, Recovered
+from agent_logger.store import platform
 from agent_logger.store.bodies import decode
 from agent_logger.store.files import entries
 from agent_logger.store.parts import part_of
@@ -123,7 +124,7 @@ class _Check:
     def report(self) -> FileReport:
         return FileReport(
             path=str(self._path),
-            bytes=self._path.stat().st_size if self._path.exists() else 0,
+            bytes=platform.size_of(self._path),
             records=self._records,
             torn_bytes=self._torn_bytes,
             mended=self._mended,

@@ -88,6 +88,7 @@ def page(archive: Archive, passes: Passes, port: int) -> ASGIApp:
         Route("/search", search),
         Route("/demo", demo, methods=["POST"]),
         Route("/live", live.live),
+        Route("/live/events", live.live_events),
         Route("/events", live.events),
         Route("/why", why.why),
         Route("/health", health.health),

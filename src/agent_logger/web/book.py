@@ -8,13 +8,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from msgspec.structs import replace
+
 from agent_logger.catalog.summary import SessionSummary
-from agent_logger.export.outline import AgentAtWork, Chapter, NumberedTurn, chapters, side_turns
+from agent_logger.export.figures import compacted, short
+from agent_logger.export.outline import (
+    AgentAtWork,
+    Chapter,
+    NumberedTurn,
+    chapters,
+    compactions_of,
+    side_turns,
+)
 from agent_logger.prices import price
-from agent_logger.session import MAIN, Cost, Exchange, Session, Turn
+from agent_logger.session import MAIN, Compaction, Cost, Exchange, Session, Turn
 
 SEGMENT_TURNS = 30
-FALL = 0.6  # of what it was: a context that falls below this was compacted, cleared or rewound
+FALL = 0.6  # of what it was: a context that falls below this was cleared or rewound, if it was not compacted
 FALL_TOKENS = 20_000  # and it was at least so large
 
 
@@ -37,6 +47,16 @@ class ContextFall:
     turn: int  # the first one that was given less
     before: int
     after: int
+    compaction: Compaction | None = None  # none: cleared or rewound, or nobody noted why
+
+    @property
+    def told(self) -> str:
+        if self.compaction is None:
+            return f"fell from {short(self.before)} to {short(self.after)} tokens"
+        before, after = self.compaction.tokens_before, self.compaction.tokens_after
+        return compacted(
+            replace(self.compaction, tokens_before=before or self.before, tokens_after=after or self.after)
+        )
 
 
 class Book:
@@ -102,12 +122,14 @@ class Book:
 
     @cached_property
     def falls(self) -> list[ContextFall]:
-        pairs = zip(self.context, self.context[1:], strict=False)
-        return [
-            ContextFall(number, before, after)
-            for (_, before), (number, after) in pairs
-            if before >= FALL_TOKENS and after < FALL * before
-        ]
+        pairs, compactions = zip(self.context, self.context[1:], strict=False), compactions_of(self.session)
+        found = []
+        for (last, before), (number, after) in pairs:
+            between = (it for at in range(last + 1, number + 1) for it in compactions.get(at, ()))
+            compaction = next((it for it in between if it.thread == MAIN), None)
+            if compaction or (before >= FALL_TOKENS and after < FALL * before):
+                found.append(ContextFall(number, before, after, compaction))
+        return found
 
     @cached_property
     def _places(self) -> dict[int, tuple[NumberedTurn, list[str]]]:

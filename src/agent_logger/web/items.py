@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
+from msgspec.structs import asdict
 
 from agent_logger.catalog.calls import WireCall
 from agent_logger.catalog.ledger import LedgerRow
@@ -78,6 +79,36 @@ class SessionItem(Item, frozen=True, kw_only=True):
         )
 
 
+class CompactionItem(Item, frozen=True, kw_only=True):
+    at: datetime | None
+    thread: str
+    trigger: str | None  # manual, auto
+    tokens_before: int | None
+    tokens_after: int | None
+
+
+class ContextFileItem(Item, frozen=True, kw_only=True):
+    path: str
+    kind: str  # instructions, settings
+    bytes: int | None
+    hmac: str | None  # under the key of this installation: the same one is the same text
+
+
+class WholeSession(SessionItem, frozen=True, kw_only=True):
+    """With what only the whole session tells."""
+
+    compactions: list[CompactionItem]
+    context_files: list[ContextFileItem]
+
+    @classmethod
+    def of_book(cls, book: Book) -> "WholeSession":
+        return cls(
+            **asdict(SessionItem.of(book.summary)),
+            compactions=[CompactionItem(**asdict(it)) for it in book.session.compactions],
+            context_files=[ContextFileItem(**asdict(it)) for it in book.session.context_files],
+        )
+
+
 class BlockItem(Item, frozen=True, kw_only=True):
     kind: str
     text: str
@@ -133,6 +164,18 @@ class TurnItem(Item, frozen=True, kw_only=True):
             cost_usd=cost.usd if cost else None,
             blocks=[BlockItem.of(block) for block in turn.blocks],
         )
+
+
+class BesideTurn(TurnItem, frozen=True, kw_only=True):
+    """A turn of one of two sessions, behind the last that they share."""
+
+    session: str
+    exchange: int
+
+    @classmethod
+    def of_book(cls, book: Book, exchange: int, number: int) -> "BesideTurn":
+        turn = TurnItem.of(number, book.turns[number], book.cost(number))
+        return cls(**asdict(turn), session=book.summary.id, exchange=exchange)
 
 
 class ExchangeItem(Item, frozen=True, kw_only=True):
@@ -241,6 +284,7 @@ class HitItem(Item, frozen=True, kw_only=True):
     kind: str
     at: datetime | None
     snippet: str
+    forks: tuple[str, ...]
     url: str
 
     @classmethod
@@ -253,6 +297,7 @@ class HitItem(Item, frozen=True, kw_only=True):
             kind=hit.kind,
             at=hit.at,
             snippet=hit.snippet,
+            forks=hit.forks,
             url=hit_url(hit),
         )
 
@@ -371,3 +416,26 @@ class ProxyItem(Item, frozen=True, kw_only=True):
     lost: int | None
     lag_ms: float | None
     free_bytes: int
+
+
+class DamageItem(Item, frozen=True, kw_only=True):
+    path: str
+    line: int | None
+    offset: int
+    bytes: int
+    reason: str
+    text: str  # what stands there, its beginning
+
+
+class CheckupItem(Item, frozen=True, kw_only=True):
+    """What reading every byte has found. `at` is null until that was done once."""
+
+    at: datetime | None
+    running: bool
+    problem: str | None  # why it did not come to its end
+    files: int | None
+    records: int | None
+    torn: int | None
+    lost: int | None
+    redactions: dict[str, int]  # by rule
+    damage: list[DamageItem]

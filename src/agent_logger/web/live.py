@@ -1,9 +1,10 @@
 """What is happening now, told as it happens: server-sent events for lists and for a session, and all that run."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
@@ -12,62 +13,136 @@ from agent_logger.catalog.summary import Filter, SessionSummary
 from agent_logger.export.outline import NumberedTurn
 from agent_logger.web.archive import Archive, digest, state_of
 from agent_logger.web.book import Book
-from agent_logger.web.session import Drawing, book_of
-from agent_logger.web.site import site_of
+from agent_logger.web.session import Drawing, no_session
+from agent_logger.web.site import Site, site_of
 
 SECONDS = 1.0  # between looks at everything
-SESSION_SECONDS = 0.4  # between looks at the files of one session
+WORDS_SECONDS = 0.25  # between looks at the files of a session, and at what is being said
 QUIET_SECONDS = 15.0  # without a word, and a proxy or a sleeping laptop would think that we are gone
 LAST_TURNS = 2
 MOST_SESSIONS = 12
+CHANGED = "event: changed\ndata: {}\n\n"
+GONE = "event: gone\ndata: {}\n\n"
+LIVE = "event: live\ndata: {}\n\n"
+
+Look = Callable[[], Awaitable[Sequence[str]]]
+
+
+def _stream(look: Look, seconds: float, hello: str = ": hello\n\n") -> Response:
+    """Of what each look finds; now and then a word that means nothing."""
+
+    async def told() -> AsyncIterator[str]:
+        yield hello
+        quiet = 0.0
+        while True:
+            await asyncio.sleep(seconds)
+            found = await look()
+            for event in found:
+                yield event
+            quiet = 0.0 if found else quiet + seconds
+            if quiet >= QUIET_SECONDS:
+                quiet = 0.0
+                yield ": still here\n\n"
+
+    return StreamingResponse(told(), media_type="text/event-stream")
 
 
 async def events(request: Request) -> Response:
     """`changed`, whenever a session is new or went on."""
-    archive = site_of(request).archive
+    return _stream(_Everything(site_of(request).archive).look, SECONDS)
 
-    async def told() -> AsyncIterator[str]:
-        version, quiet = archive.keeper.version, 0.0
-        yield ": hello\n\n"
-        while True:
-            await asyncio.sleep(SECONDS)
-            archive.keeper.wake()
-            now = archive.keeper.version
-            quiet = 0.0 if now != version else quiet + SECONDS
-            if now != version:
-                version = now
-                yield "event: changed\ndata: {}\n\n"
-            elif quiet >= QUIET_SECONDS:
-                quiet = 0.0
-                yield ": still here\n\n"
 
-    return _stream(told())
+async def live_events(request: Request) -> Response:
+    """The same, and `words` of all sessions that run."""
+    return _stream(_Running(site_of(request), request).look, WORDS_SECONDS)
 
 
 async def session_events(request: Request) -> Response:
-    """`live` at first, for a session that is; `changed` whenever its files are, since `state` as the page had them."""
-    archive, book = site_of(request).archive, await book_of(request)
-    known = request.query_params.get("state") or book.state
-
-    async def told() -> AsyncIterator[str]:
-        state, quiet = known, 0.0
-        yield "event: live\ndata: {}\n\n" if book.summary.live else ": hello\n\n"
-        while True:
-            await asyncio.sleep(SESSION_SECONDS)
-            now = await archive.do(lambda: digest(state_of(book.summary.paths)))
-            quiet = 0.0 if now != state else quiet + SESSION_SECONDS
-            if now != state:
-                state = now
-                yield "event: changed\ndata: {}\n\n"
-            elif quiet >= QUIET_SECONDS:
-                quiet = 0.0
-                yield ": still here\n\n"
-
-    return _stream(told())
+    """`live` at first, for a session that is; `changed` whenever its files are, since `state` as the page had them;
+    `words` while a model answers; `gone` if it was removed."""
+    site, session_id = site_of(request), request.path_params["session_id"]
+    summary = await site.archive.ask(lambda catalog: catalog.summary(session_id))
+    if summary is None:
+        raise no_session(session_id)
+    state = request.query_params.get("state") or digest(state_of(summary.paths))
+    return _stream(
+        _Session(site, request, summary, state).look, WORDS_SECONDS, LIVE if summary.live else ": hello\n\n"
+    )
 
 
-def _stream(told: AsyncIterator[str]) -> Response:
-    return StreamingResponse(told, media_type="text/event-stream")
+class _Everything:
+    def __init__(self, archive: Archive) -> None:
+        self._archive, self._version = archive, archive.keeper.version
+
+    async def look(self) -> list[str]:
+        self._archive.keeper.wake()
+        before, self._version = self._version, self._archive.keeper.version
+        return [CHANGED] if before != self._version else []
+
+
+class _Words:
+    """What is being said in some sessions, told when it is more than the last time."""
+
+    def __init__(self, site: Site, request: Request) -> None:
+        self._site, self._request = site, request
+        self._told: dict[str, str] = {}  # by session
+
+    def look(self, summaries: Iterable[SessionSummary]) -> list[str]:
+        return [event for it in summaries if (event := self._of(it))]
+
+    def _of(self, summary: SessionSummary) -> str | None:
+        turns = [NumberedTurn(-1, turn) for turn in self._site.words.turns(summary)]
+        answer = (
+            self._site.render(self._request, "_words.html", turns=turns, drawing=Drawing) if turns else None
+        )
+        html = bytes(answer.body).decode() if answer else ""
+        if html == self._told.get(summary.id, ""):
+            return None
+        self._told[summary.id] = html
+        told = msgspec.json.encode({"session": summary.id, "html": html}).decode()
+        return f"event: words\ndata: {told}\n\n"
+
+
+class _Session:
+    def __init__(self, site: Site, request: Request, summary: SessionSummary, state: str) -> None:
+        self._archive, self._summary, self._state = site.archive, summary, state
+        self._version = site.archive.keeper.version
+        self._words = _Words(site, request)
+
+    async def look(self) -> list[str]:
+        self._archive.keeper.wake()
+        if self._version != self._archive.keeper.version:
+            self._version = self._archive.keeper.version
+            found = await self._archive.ask(lambda catalog: catalog.summary(self._summary.id))
+            if found is None:
+                return [GONE]
+            self._summary = found
+        return await self._archive.do(self._look)
+
+    def _look(self) -> list[str]:
+        before, self._state = self._state, digest(state_of(self._summary.paths))
+        changed = [CHANGED] if before != self._state else []
+        return changed + self._words.look([self._summary])
+
+
+class _Running:
+    """Which sessions run is asked for as often as anything changes."""
+
+    def __init__(self, site: Site, request: Request) -> None:
+        self._archive = site.archive
+        self._everything, self._words = _Everything(site.archive), _Words(site, request)
+        self._running: list[SessionSummary] | None = None
+
+    async def look(self) -> list[str]:
+        changed = await self._everything.look()
+        if changed or self._running is None:
+            self._running = await self._archive.ask(_live_sessions)
+        running = self._running
+        return changed + await self._archive.do(lambda: self._words.look(running))
+
+
+def _live_sessions(catalog: Catalog) -> list[SessionSummary]:
+    return catalog.sessions(Filter(live=True), limit=MOST_SESSIONS)
 
 
 # ---------------------------------------------------------------- the page
@@ -94,8 +169,7 @@ async def live(request: Request) -> Response:
 
 
 def _running(archive: Archive, catalog: Catalog) -> list[Running]:
-    found = catalog.sessions(Filter(live=True), limit=MOST_SESSIONS)
-    books = (archive.read(catalog, it.id) for it in found)
+    books = (archive.read(catalog, it.id) for it in _live_sessions(catalog))
     return [_last_words(book) for book in books if book]
 
 

@@ -1,7 +1,8 @@
 """Who may look: a link that works once, then a cookie.
 
 Both are signed with a key that only this user can read. So every program of the user can make a link for a page that
-runs (`agent-logger view` does), and a browser that was let in stays so when the page is started anew.
+runs (`agent-logger view` does), and a browser that was let in stays so when the page is started anew. A link is for one
+run of the page: which were used is remembered in memory alone.
 """
 
 import hmac
@@ -14,10 +15,12 @@ COOKIE_SECONDS = 7 * 86_400
 
 
 class Passes:
-    """For the page on one port. `key` is the install's."""
+    """For the page on one port. `key` is the install's; `run` is another one whenever the page is started."""
 
-    def __init__(self, key: bytes, port: int, clock: Callable[[], float] = time.time) -> None:
-        self._key, self._port, self._clock = key, port, clock
+    def __init__(self, key: bytes, port: int, run: str, clock: Callable[[], float] = time.time) -> None:
+        self._key, self._clock = key, clock
+        self._of = {"link": f"{port}\n{run}", "cookie": f"{port}"}
+        self._port = port
         self._used: dict[str, float] = {}  # links, and when they are over
         self.cookie_name = f"agent_logger_{port}"  # browsers tell cookies apart by host, not by port
 
@@ -47,5 +50,5 @@ class Passes:
         return int(told.partition(".")[0]) > self._clock()
 
     def _signature(self, purpose: str, told: str) -> str:
-        message = f"agent-logger page\n{purpose}\n{self._port}\n{told}"
+        message = f"agent-logger page\n{purpose}\n{self._of[purpose]}\n{told}"
         return hmac.digest(self._key, message.encode(), "sha256").hex()

@@ -13,15 +13,19 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from agent_logger import __version__
-from agent_logger.capture.proxy.state import Announcement, PageState, running_pages
+from agent_logger.capture.proxy.state import Announcement, PageState, running, running_pages
 from agent_logger.errors import StoreError
+from agent_logger.store import platform
 from agent_logger.store.clock import CLOCK
 from agent_logger.store.layout import install_key
 from agent_logger.web.app import page
 from agent_logger.web.archive import Archive
 from agent_logger.web.passes import Passes
 
+log = logging.getLogger("agent_logger.web")
+
 PORTS_TO_TRY = 20
+BESIDE_A_PROXY = 10  # of niceness: whoever is recorded goes first, but who looks is not starved by a compiler
 LAST_ANSWERS_SECONDS = 1  # streams of events would never end
 
 
@@ -30,21 +34,23 @@ class Options:
     port: int
     port_is_chosen: bool  # by somebody: then no other will do
     home: Path
+    seal_after_seconds: float | None  # none: never
 
 
 def run(options: Options, ready: Callable[[str], None]) -> None:
     """Until SIGTERM or SIGINT. `ready` is told a link that works once. Raises `StoreError`: the port is taken."""
+    if running(options.home):
+        platform.give_way(BESIDE_A_PROXY)
     key = install_key(options.home)
     listener = _listen(options.port, is_chosen=options.port_is_chosen)
     port = listener.getsockname()[1]
-    passes = Passes(key, port)
     state = PageState(pid=os.getpid(), started=CLOCK.now(), port=port, version=__version__)
-    archive = Archive(options.home)
-    announcement = Announcement(options.home, state)
+    passes = _passes(key, state)
+    archive = Archive(options.home, options.seal_after_seconds)
     try:
-        _serve(page(archive, passes, port), listener, lambda: ready(passes.link()))
+        with _announced(options.home, state):
+            _serve(page(archive, passes, port), listener, lambda: ready(passes.link()))
     finally:
-        announcement.close()
         archive.close()
         listener.close()
 
@@ -52,7 +58,26 @@ def run(options: Options, ready: Callable[[str], None]) -> None:
 def link_to_running(home: Path) -> str | None:
     """To a page of this user that runs already."""
     pages = sorted(running_pages(home), key=lambda it: it.started)
-    return Passes(install_key(home), pages[-1].port).link() if pages else None
+    return _passes(install_key(home), pages[-1]).link() if pages else None
+
+
+def _passes(key: bytes, state: PageState) -> Passes:
+    return Passes(key, state.port, f"{state.pid} {state.started}")
+
+
+@contextmanager
+def _announced(home: Path, state: PageState) -> Iterator[None]:
+    """On a disk that is full nobody else can be told of the page; it is shown all the same."""
+    try:
+        announcement = Announcement(home, state)
+    except OSError as error:
+        log.warning("no other command will find this page: %s", error)
+        yield
+        return
+    try:
+        yield
+    finally:
+        announcement.close()
 
 
 def _serve(app: ASGIApp, listener: socket.socket, ready: Callable[[], None]) -> None:

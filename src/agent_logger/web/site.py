@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -19,6 +18,7 @@ from agent_logger.session import Session
 from agent_logger.web import charts, shown
 from agent_logger.web.archive import Archive
 from agent_logger.web.checkups import Checkups
+from agent_logger.web.in_flight import WordByWord
 
 HERE = Path(__file__).parent
 PIECES_CSS = HERE.parent / "export" / "html" / "style.css"
@@ -42,19 +42,24 @@ class Site:
     def __init__(self, archive: Archive) -> None:
         self.archive = archive
         self.checkups = Checkups(archive.home)
+        self.words = WordByWord()
         self._templates = _environment()
 
     def render(self, request: Request, template: str, /, **values: Any) -> Response:
-        """`data` is where the same is to be had for programs."""
-        reports = proxy_reports(self.archive.home)
+        """`data` is where the same is to be had for programs. Parts of a page, named `_so`, have no frame."""
+        frame = {} if template.startswith("_") else self._frame(request)
         text = self._templates.get_template(template).render(
-            path=request.url.path,
-            theme=_theme(request),
-            proxy=_worst(reports),
-            now=datetime.now().astimezone(),
-            **{"data": None, "query": "", **values},
+            {"path": request.url.path, "query": "", **frame, **values}
         )
         return HTMLResponse(text, values.get("status", 200))
+
+    def _frame(self, request: Request) -> dict[str, Any]:
+        return {
+            "theme": _theme(request),
+            "proxy": _worst(proxy_reports(self.archive.home)),
+            "trouble": self.archive.keeper.problem,
+            "data": None,
+        }
 
     def render_around(self, request: Request, template: str, /, **values: Any) -> tuple[bytes, bytes]:
         """A page in two halves, for what is between them takes longer: it stands where `{{ conversation }}` does."""
@@ -93,7 +98,7 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         name: getattr(shown, name)
-        for name in ("money", "count", "size", "duration", "when", "exactly", "folder")
+        for name in ("money", "count", "size", "duration", "when", "exactly", "folder", "model")
     }
     environment.globals |= {
         "version": __version__,

@@ -259,7 +259,10 @@ def count(usage: Mapping[str, Any], name: str) -> int:
 
 def failure(body: Any) -> Failure | None:
     """The error in a body or an event, in any vendor's form; none if there is none."""
-    told = fields_of(body).get("error")
+    fields = fields_of(body)
+    told = (
+        fields if fields.get("object") == "error" else fields.get("error") or fields.get("detail")
+    )  # of gateways
     if isinstance(told, str):
         return Failure(type=None, message=told)
     if not isinstance(told, dict):

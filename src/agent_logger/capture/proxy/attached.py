@@ -2,9 +2,11 @@
 
 import re
 import subprocess
+import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 from agent_logger.capture.attended import attended
 from agent_logger.config import child_environment
@@ -22,13 +24,23 @@ def attached(log_dir: Path, allow: Sequence[str] = (), *, home: Path | None = No
         environment=child_environment(**({"AGENT_LOGGER_HOME": str(home)} if home else {})),
         stderr=subprocess.PIPE,
     )
-    assert process.stderr
+    assert process.stdin and process.stderr
     try:
         said = process.stderr.readline()
         found = re.search(r"http://127\.0\.0\.1:(\d+)", said)
         if not found or process.poll() is not None:
+            process.stderr.close()
             raise StoreError(said.strip().removeprefix("agent-logger: ") or "the proxy did not start")
+        threading.Thread(target=_leave_unread, args=[process.stderr], daemon=True).start()
         yield int(found[1])
     finally:
-        process.terminate()
-        process.communicate(timeout=STOP_SECONDS)
+        process.stdin.close()
+        with suppress(subprocess.TimeoutExpired):  # it goes on alone, until its calls have ended
+            process.wait(STOP_SECONDS)
+
+
+def _leave_unread(said: IO[str]) -> None:
+    """In a pipe that is full whoever writes waits: the proxy, and every agent with it."""
+    with said:
+        for _ in said:
+            pass

@@ -7,6 +7,8 @@ from datetime import datetime
 
 from agent_logger.formats.claude_code.records import (
     Backup,
+    CompactionMessage,
+    CompactMetadata,
     CostRecord,
     CustomTitleRecord,
     FileDeltaRecord,
@@ -18,16 +20,7 @@ from agent_logger.formats.claude_code.records import (
 )
 from agent_logger.formats.claude_code.tree import Tree
 from agent_logger.formats.claude_code.turns import time_of
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compaction:
-    """The history was replaced by a summary of it."""
-
-    at: datetime | None
-    trigger: str | None  # manual, auto
-    tokens_before: int | None
-    tokens_after: int | None
+from agent_logger.session import Compaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,20 +62,22 @@ class Facts:
         if record.version:
             self.version = record.version
 
-    def take(self, record: SessionRecord, at: datetime | None) -> None:
+    def take(self, record: SessionRecord, at: datetime | None, thread: str) -> None:
         match record:
             case SystemRecord(subtype="compact_boundary"):
-                self.compactions.append(_compaction(record, at))
+                self.compactions.append(compaction_of(record.compact_metadata, at, thread))
             case CostRecord():
                 self.reported_cost_usd = record.total_cost_usd
             case FileHistoryRecord() | FileDeltaRecord():
                 self.files.extend(_states(record))
 
 
-def _compaction(record: SystemRecord, at: datetime | None) -> Compaction:
-    told = record.compact_metadata
+def compaction_of(
+    told: CompactMetadata | CompactionMessage | None, at: datetime | None, thread: str
+) -> Compaction:
     return Compaction(
         at=at,
+        thread=thread,
         trigger=told.trigger if told else None,
         tokens_before=told.pre_tokens if told else None,
         tokens_after=told.post_tokens if told else None,

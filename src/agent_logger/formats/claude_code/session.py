@@ -2,11 +2,11 @@
 
 The client writes a line per block of a response, per prompt and per result of a tool, the moment it exists; a resumed
 session goes on in the same file, a forked one in a new file that begins with a copy. Sub-agents have their own files.
-Order is that of the lines; the same line twice, as retries leave it, is read once.
+Order is that of the lines, none before the one it follows; the same line twice, as retries leave it, is read once.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -20,20 +20,20 @@ from agent_logger.formats.claude_code.exchanges import (
     prompt_of,
     queued,
 )
-from agent_logger.formats.claude_code.facts import Compaction, Facts, FileState, Titles
+from agent_logger.formats.claude_code.facts import Facts, FileState, Titles
 from agent_logger.formats.claude_code.lines import records_of
 from agent_logger.formats.claude_code.records import (
-    AnyRecord,
     AssistantRecord,
     AttachmentRecord,
     ForkedFrom,
+    Message,
     SessionRecord,
     ToolResultRecord,
     ToolUseRecord,
     ToolUseResult,
     UserRecord,
 )
-from agent_logger.formats.claude_code.tree import Branch, Lineage, Tree
+from agent_logger.formats.claude_code.tree import Branch, Lineage, Tree, behind_parents
 from agent_logger.formats.claude_code.turns import (
     TurnLines,
     blocks_of,
@@ -60,12 +60,13 @@ class Transcript:
     lineage: Lineage  # for `parent_of`
     branches: Sequence[Branch]
     abandoned: frozenset[int]  # exchanges that the conversation did not go on from
-    compactions: Sequence[Compaction]
     files: Sequence[FileState]  # that the client keeps copies of
     summaries: Mapping[str, str]  # by the line of the session they are of, which may be another
     reported_cost_usd: float | None  # the client's last total
     version: str | None
     entrypoint: str | None
+    titled: bool  # by a person or the client; else the first prompt is the title
+    loose: frozenset[str]  # ids of lines that others hang off, and that are not in the file
     lines: Mapping[str, int]  # by type, those that are not known too
     damage: Sequence[tuple[str, Damage]]  # with the name of the file; at most `MOST_DAMAGE`
     damaged: int
@@ -73,7 +74,9 @@ class Transcript:
 
 def session_of(source: Source, summaries: Mapping[str, str] | None = None) -> Session:
     """Whatever is in the files, nothing is raised. `summaries`: of other sessions' files."""
-    return transcript_of(source, summaries).session
+    reading = _Reading(source)
+    reading.read_all()
+    return reading.session(summaries or {})
 
 
 def transcript_of(source: Source, summaries: Mapping[str, str] | None = None) -> Transcript:
@@ -131,25 +134,32 @@ class _Reading:
         self._agent = self._agent_lines(named) if named else None
         if self._agent:
             self._agent.meta = meta_of(file.name, self._source.text)
-        for found in records_of(file):
-            if isinstance(found, tuple):
-                self._record(found[0])
-            elif isinstance(found, Damage):
-                self._damages.add(file.name, found)
+        for record in behind_parents(self._records(file)):
+            self._record(record)
 
-    def _record(self, record: AnyRecord) -> None:
-        self._kinds[record.type] += 1
-        if not isinstance(record, SessionRecord) or self._types.get(record.uuid) is type(record):
-            return  # a copy; a damaged line with the id of a good one is none
+    def _records(self, file: File) -> Iterator[SessionRecord]:
+        for found in records_of(file):
+            if isinstance(found, Damage):
+                self._damages.add(file.name, found)
+            elif isinstance(found, tuple):
+                self._kinds[found[0].type] += 1
+                if isinstance(found[0], SessionRecord):
+                    yield found[0]
+
+    def _record(self, record: SessionRecord) -> None:
+        kind = type(record)
+        if self._types.get(record.uuid) is kind:  # a damaged line with the id of a good one is no copy
+            self._copy(record)
+            return
         now = self._now = time_of(record.timestamp)
         self._facts.see(record, now)
-        take = TAKERS.get(type(record))
-        if take is not _Reading._assistant and take is not _Reading._user:
-            self._facts.take(record, now)
+        agent = self._agent_of(record) if self._agent or record.is_sidechain else None
+        take = TAKERS.get(kind)
+        if kind not in CONVERSATION:
+            self._facts.take(record, now, agent.thread if agent else MAIN)
             self._titles.take(record)
         if record.forked_from is not None and self._forked_from is None:
             self._forked_from = _session_of(record.forked_from)
-        agent = self._agent_of(record) if self._agent or record.is_sidechain else None
         begun = len(self._exchanges)
         exchange = None if agent else self._tree.exchange_of.get(record.parent_uuid, begun)
         if take:
@@ -161,8 +171,15 @@ class _Reading:
         if exchange:
             self._exchanges[exchange - 1].see(now)
         if record.uuid:
-            self._types[record.uuid] = type(record)
+            self._types[record.uuid] = kind
             self._tree.add(record.uuid, record.parent_uuid, exchange)
+
+    def _copy(self, record: SessionRecord) -> None:
+        """The same line again. Of a response it may know more, as the ledger takes it too."""
+        if isinstance(record, AssistantRecord):
+            message, self._now = text_of_message(record.message), time_of(record.timestamp)
+            if (turn := self._turns.get(message.id or "")) and turn.is_unique:
+                self._add_to(turn, record, message)
 
     def _agent_of(self, record: SessionRecord) -> AgentLines | None:
         """The sub-agent that a line is of. Older clients write their lines into the session's file, without a name."""
@@ -226,10 +243,13 @@ class _Reading:
         turn = self._turn(message.id, record.request_id, agent, exchange)
         if turn.thread != (agent.thread if agent else MAIN):
             return  # a sub-agent's file may begin with what its parent was told
+        self._add_to(turn, record, message)
+        self._latest[turn.thread] = turn
+
+    def _add_to(self, turn: TurnLines, record: AssistantRecord, message: Message) -> None:
         for block in turn.take(record, message, self._now):
             if block.kind == "tool_use" and block.id:
                 self._uses.setdefault(block.id, turn)
-        self._latest[turn.thread] = turn
 
     def _tool_use(self, record: ToolUseRecord, agent: AgentLines | None, exchange: int | None) -> None:
         turn = self._latest_turn(agent, exchange)
@@ -303,7 +323,7 @@ class _Reading:
 
     def transcript(self, summaries: Mapping[str, str]) -> Transcript:
         facts = self._facts
-        session = self._session(summaries)
+        session = self.session(summaries)
         descent = Lineage(
             session=session.id,
             message_ids=self._message_ids,
@@ -315,18 +335,19 @@ class _Reading:
             lineage=descent,
             branches=self._tree.branches(),
             abandoned=self._tree.abandoned(),
-            compactions=facts.compactions,
             files=facts.files,
             summaries=self._titles.summaries,
             reported_cost_usd=facts.reported_cost_usd,
             version=facts.version,
             entrypoint=facts.entrypoint,
+            titled=self._titles.title(self._tree, summaries) is not None,
+            loose=self._tree.loose(),
             lines=self._kinds,
             damage=self._damages.kept,
             damaged=self._damages.count,
         )
 
-    def _session(self, summaries: Mapping[str, str]) -> Session:
+    def session(self, summaries: Mapping[str, str]) -> Session:
         agents = list(self._agents.values())
         joins = Joins(agents, self._started_by, self._uses)
         ordinary = [agent for agent in agents if agent.thread != SIDE]
@@ -348,6 +369,7 @@ class _Reading:
             parent=self._forked_from,
             agents=joins.told(),
             reported_cost_usd=self._facts.reported_cost_usd,
+            compactions=self._facts.compactions,
         )
 
     def _first_prompt(self) -> str | None:
@@ -364,6 +386,7 @@ def _told(turns: Iterable[TurnLines]) -> list[Turn]:
     return [turn.told() for turn in turns]
 
 
+CONVERSATION = (AssistantRecord, UserRecord)
 TAKERS: Mapping[type[SessionRecord], Callable[[_Reading, Any, AgentLines | None, int | None], None]] = {
     AssistantRecord: _Reading._assistant,
     UserRecord: _Reading._user,

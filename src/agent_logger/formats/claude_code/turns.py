@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import MAXYEAR, MINYEAR, UTC, datetime
 from typing import Any
 
 import msgspec
@@ -15,6 +15,7 @@ from agent_logger.formats.claude_code.records import (
     ToolUseResult,
     UserRecord,
 )
+from agent_logger.formats.objects import in_utc
 from agent_logger.formats.wire_log.blocks import answer_blocks
 from agent_logger.prices import priced
 from agent_logger.session import SYNTHETIC, Block, Turn, Usage, Witness
@@ -37,7 +38,7 @@ def time_of(timestamp: str | None) -> datetime | None:
         time = datetime.fromisoformat(timestamp)
     except ValueError:
         return None
-    return time if time.tzinfo else time.replace(tzinfo=UTC)
+    return time if time.tzinfo is UTC and MINYEAR < time.year < MAXYEAR else in_utc(time)
 
 
 class TurnLines(msgspec.Struct, eq=False, gc=False):
@@ -59,7 +60,7 @@ class TurnLines(msgspec.Struct, eq=False, gc=False):
     ended: datetime | None = None
     blocks: list[Block] = []
     results: list[Block] = []
-    known: set[object] = set()  # blocks, for lines may repeat them
+    known: dict[object, str | set[str]] = {}  # blocks, for lines may repeat them
 
     def take(self, record: AssistantRecord, message: Message, at: datetime | None) -> list[Block]:
         """Returns the blocks that are new."""
@@ -100,10 +101,18 @@ class TurnLines(msgspec.Struct, eq=False, gc=False):
         """Lines may repeat what stood in earlier ones of the same response."""
         if block.kind in ("other", "image"):
             return True
-        key: object = block.id if block.kind == "tool_use" and block.id else (block.kind, block.text, index)
-        if key in self.known:
+        used = block.id if block.kind == "tool_use" else None
+        # By their length first: to hash a text takes as long as to read it.
+        key: object = used or (block.kind, len(block.text), index)
+        known = self.known.get(key)
+        if known is None:
+            self.known[key] = block.text
+            return True
+        if isinstance(known, str):
+            known = self.known[key] = {known}
+        if used or block.text in known:
             return False
-        self.known.add(key)
+        known.add(block.text)
         return True
 
     def waits(self) -> bool:

@@ -11,6 +11,7 @@ from pathlib import PurePath
 @dataclass(frozen=True, slots=True)
 class Agent:
     name: str
+    package: str  # of npm, that installs it
     headless: tuple[str, ...]  # one of these: it prints and ends, and wants no terminal
     prompt_after: tuple[str, ...] = ()  # options that the prompt follows; none: it is the last argument
     resume: tuple[str, ...] = ()
@@ -22,6 +23,7 @@ class Agent:
 AGENTS: Mapping[str, Agent] = {
     "claude": Agent(
         "claude-code",
+        "@anthropic-ai/claude-code",
         headless=("-p", "--print"),
         prompt_after=("-p", "--print"),
         resume=("-r", "--resume"),
@@ -34,20 +36,34 @@ AGENTS: Mapping[str, Agent] = {
     ),
     "codex": Agent(
         "codex",
+        "@openai/codex",
         headless=("exec", "e"),
         resume=("resume",),
         go_on=("--last",),
-        flags=("--json", "--skip-git-repo-check", "--full-auto", "--oss", "--ephemeral", "--yolo"),
+        flags=(
+            *("--json", "--skip-git-repo-check", "--full-auto", "--oss", "--ephemeral", "--yolo"),
+            "--dangerously-bypass-approvals-and-sandbox",
+        ),
         lists=("-i", "--image"),
     ),
     "gemini": Agent(
         "gemini-cli",
+        "@google/gemini-cli",
         headless=("-p", "--prompt"),
         prompt_after=("-p", "--prompt"),
         go_on=("-r", "--resume"),
     ),
+    "qwen": Agent(
+        "qwen-code",
+        "@qwen-code/qwen-code",
+        headless=("-p", "--prompt"),
+        prompt_after=("-p", "--prompt"),
+        resume=("-r", "--resume"),
+        go_on=("-c", "--continue"),
+    ),
     "opencode": Agent(
         "opencode",
+        "opencode-ai",
         headless=("run",),
         resume=("-s", "--session"),
         go_on=("-c", "--continue"),
@@ -59,6 +75,12 @@ AGENTS: Mapping[str, Agent] = {
 
 def agent_of(argv: Sequence[str]) -> Agent | None:
     return AGENTS.get(PurePath(argv[0]).name)
+
+
+def installed_by(command: str) -> str | None:
+    """The command that installs an agent's; none for what is no agent's."""
+    agent = AGENTS.get(command)
+    return f"npm install -g {agent.package}" if agent else None
 
 
 def is_headless(argv: Sequence[str]) -> bool:

@@ -5,8 +5,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from agent_logger.formats.sdk_messages import SdkMessage, entries
-from agent_logger.records import Message
+from agent_logger.formats.sdk_messages import Entry, SdkMessage, entries
 
 EventType = Literal["content", "thinking", "tool_use", "tool_result"]
 
@@ -39,22 +38,22 @@ class Events:
         self._last = max(self._last, milliseconds)
         return [event for entry in entries(message, "") for event in self._events(entry)]
 
-    def _events(self, entry: Message) -> Iterator[Event]:
+    def _events(self, entry: Entry) -> Iterator[Event]:
         match entry.source, entry.type:
             case "assistant", "text":
-                yield self._event(entry, "content", text=entry.text or "")
+                yield self._event(entry, "content", text=entry.told)
             case "assistant", "thinking":
-                yield self._event(entry, "thinking", text=entry.text or "")
+                yield self._event(entry, "thinking", text=entry.told)
             case "assistant", _ if entry.name:  # server tools too
                 self._tools[entry.tool_use_id or ""] = entry.name
                 given = msgspec.json.decode(entry.input) if entry.input else None
                 yield self._event(entry, "tool_use", tool=entry.name, input=given)
             case "tool", _:
                 tool = entry.name or self._tools.get(entry.tool_use_id or "")
-                output, failed = entry.output, bool(entry.is_error)
-                yield self._event(entry, "tool_result", tool=tool, output=output, is_error=failed)
+                failed = bool(entry.is_error)
+                yield self._event(entry, "tool_result", tool=tool, output=entry.told, is_error=failed)
 
-    def _event(self, entry: Message, kind: EventType, **fields: Any) -> Event:
+    def _event(self, entry: Entry, kind: EventType, **fields: Any) -> Event:
         return Event(
             type=kind,
             timestamp=self._last,

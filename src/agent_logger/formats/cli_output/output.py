@@ -12,7 +12,8 @@ import msgspec
 from msgspec import Raw
 
 from agent_logger.formats import sdk_messages
-from agent_logger.formats.cli_output import codex, gemini, opencode
+from agent_logger.formats.cli_output import codex, gemini, opencode, qwen
+from agent_logger.formats.json_text import in_utf8
 from agent_logger.formats.sdk_messages import STDERR, UNKNOWN, SdkMessage
 from agent_logger.wire import jsonl
 from agent_logger.wire.jsonl import Entry
@@ -44,6 +45,7 @@ READERS: Mapping[str, type[Reader]] = {
     "codex": codex.Lines,
     "gemini-cli": gemini.Lines,
     "opencode": opencode.Lines,
+    "qwen-code": qwen.Lines,
 }
 
 
@@ -94,7 +96,7 @@ class Output:
             self._warn(text)
 
     def _messages(self, line: bytes) -> list[SdkMessage]:
-        text = line.strip().removeprefix(jsonl.BOM)
+        text = in_utf8(line.strip().removeprefix(jsonl.BOM))
         if text.startswith(b"["):
             return [message for it in _elements(text) for message in self._reader.read(bytes(it))]
         if not text.startswith(b"{"):

@@ -23,15 +23,14 @@ from agent_logger.formats.human_input import typed
 from agent_logger.formats.objects import time_of
 from agent_logger.formats.responses import ModelResponse
 from agent_logger.formats.source import File, Source
-from agent_logger.formats.wire_log.blocks import item_blocks, item_result, value_of
-from agent_logger.session import MAIN, Block, Session, Usage
+from agent_logger.formats.wire_log.blocks import item_blocks, item_result
+from agent_logger.session import MAIN, Block, Compaction, Session, Usage
 from agent_logger.wire.answer import Json, fields_of, text_of
 
 AGENT = "codex"
 BURST = timedelta(seconds=0.5)  # the lines of a copy come faster than this, one after the other
 _UUID7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
 _ID_IN_NAME = re.compile(r"rollout-[0-9T-]+?-([0-9a-f-]{36})\.jsonl")
-_EXIT_STATUS = re.compile(r"^(?:Process exited with|Exit) code:? (\d+)$", re.MULTILINE)
 
 
 def session_of(source: Source) -> Session:
@@ -42,6 +41,7 @@ def session_of(source: Source) -> Session:
         other = _Rollout(file, None)
         other.read_all()
         main.conversation.place(other.conversation.turns())
+        main.conversation.compactions += other.conversation.compactions
     told, meta = main.conversation, main.meta
     return Session(
         id=meta.id,
@@ -52,6 +52,7 @@ def session_of(source: Source) -> Session:
         ended=told.ended,
         exchanges=told.told(),
         parent=meta.forked_from or meta.spawned_by,
+        compactions=told.compactions,
     )
 
 
@@ -212,11 +213,13 @@ class _Rollout:
                 if self._turn and self._turn.usage is None:
                     self._turn.complete = False
                 self.conversation.end("cut", at)
-            case Compacted() if self._early:  # the response that wrote the summary is not among the items
-                turn = self._begin(at)
-                self._open = False
-                summary = Block(kind="other", text=line.message or "", raw={"type": "compacted"})
-                self.conversation.put(turn, summary, at)
+            case Compacted():
+                self.conversation.compactions.append(Compaction(at=at, thread=self.thread))
+                if self._early:  # the response that wrote the summary is not among the items
+                    turn = self._begin(at)
+                    self._open = False
+                    summary = Block(kind="other", text=line.message or "", raw={"type": "compacted"})
+                    self.conversation.put(turn, summary, at)
 
     def _item(self, item: Json, at: datetime | None) -> None:
         kind, role = text_of(item.get("type")) or "", item.get("role")
@@ -226,7 +229,7 @@ class _Rollout:
                 self._user(item, at)
         elif kind.endswith("_output"):
             self._open = False
-            self.conversation.result(_output(item), at)
+            self.conversation.result(item_result(item), at)
         elif kind:
             turn = self._turn if self._turn and self._open else self._begin(at)
             for block in item_blocks(item):
@@ -265,17 +268,3 @@ def _named(block: Block, item: Json) -> Block:
     if block.kind == "tool_use" and type(space) is str and space.startswith("mcp__"):
         return replace(block, name=f"{space.removesuffix('__')}__{block.name}")
     return block
-
-
-def _output(item: Json) -> Block:
-    """What a tool gave. Commands tell their exit status in it, in a form of each version's own."""
-    block = item_result(item)
-    if block.text.startswith("{"):
-        told = fields_of(value_of(block.text))
-        status = fields_of(told.get("metadata")).get("exit_code")
-        if isinstance(told.get("output"), str) and status is not None:
-            return replace(block, text=told["output"], is_error=status != 0)
-    head = block.text[:400].split("\nOutput:", 1)[0]
-    found = _EXIT_STATUS.search(head)
-    failed = fields_of(item.get("output")).get("success") is False
-    return replace(block, is_error=failed or bool(found and found[1] != "0"))

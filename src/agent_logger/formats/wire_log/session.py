@@ -25,11 +25,12 @@ from agent_logger.formats.wire_log.blocks import (
 )
 from agent_logger.formats.wire_log.calls import Call, ExchangeCalls, Thread
 from agent_logger.records import Fork, Request, Response, Rewrite, WireStart
-from agent_logger.session import MAIN, SIDE, Block, Session, Turn, Witness
+from agent_logger.session import MAIN, SIDE, Block, Compaction, Session, Turn, Witness
 from agent_logger.wire.answer import Answer
 from agent_logger.wire.dialects import Dialect, dialect_of
 
 WIRE: frozenset[Witness] = frozenset({"wire"})
+COMPACTION = "compaction"  # the reason of a rewrite
 SHORT_ID = 16  # characters; the ids of some local servers are used again and again
 
 
@@ -59,6 +60,7 @@ class Reading:
         self._exchanges: list[ExchangeCalls] = []
         self._side: list[Call] = []
         self._short_ids: set[str] = set()
+        self._compactions: list[Compaction] = []
 
     def take(self, record: object) -> None:
         match record:
@@ -69,6 +71,8 @@ class Reading:
                 self._parent = record.parent_session
             case Rewrite():
                 self._threads.setdefault(MAIN, Thread()).messages = 0
+                if record.reason == COMPACTION:
+                    self._compactions.append(Compaction(at=self._see(record.ts)))
             case Request():
                 self._request(record)
             case Response():
@@ -88,6 +92,7 @@ class Reading:
             exchanges=[it.told(at, last=at == count) for at, it in enumerate(self._exchanges, 1)],
             side_turns=[turn for call in self._side if (turn := call.told())],
             parent=self._parent,
+            compactions=self._compactions,
         )
 
     def _see(self, ts: str) -> datetime | None:

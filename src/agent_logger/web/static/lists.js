@@ -12,11 +12,20 @@ export function startLists() {
       location.assign("/sessions" + (said.length ? `?${new URLSearchParams(said)}` : ""));
     });
   }
-  if (!rows && !document.querySelector("[data-live]")) return;
-  let renewing = Promise.resolve();
-  listen("/events", {
-    changed: () => { renewing = renewing.then(() => (rows ? renewRows(rows) : renewParts())).catch(() => {}); },
+  const live = document.querySelector("[data-live]");
+  if (!rows && !live) return;
+  let queue = Promise.resolve();
+  const then = step => { queue = queue.then(step).catch(() => {}); };
+  listen(live?.dataset.events || "/events", {
+    changed: () => then(() => (rows ? renewRows(rows) : renewParts())),
+    words: event => then(() => say(JSON.parse(event.data))),
   });
+}
+
+// What is being said in a session that runs; made and escaped by the server.
+function say({ session, html }) {
+  const place = document.querySelector(`[data-words="${CSS.escape(session)}"]`);
+  if (place) place.innerHTML = html;
 }
 
 async function renewRows(rows) {
@@ -35,6 +44,10 @@ async function renewParts() {
   if (document.querySelector("[data-whole]")) return location.reload();
   const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
   const parts = fresh.querySelectorAll("[data-live]");
+  for (const place of fresh.querySelectorAll("[data-words]")) {
+    const old = document.querySelector(`[data-words="${CSS.escape(place.dataset.words)}"]`);
+    if (old) place.replaceChildren(...old.childNodes);
+  }
   document.querySelectorAll("[data-live]").forEach((old, number) => { if (parts[number]) old.replaceWith(parts[number]); });
 }
 

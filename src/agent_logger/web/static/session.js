@@ -25,28 +25,65 @@ async function get(address) {
 // ---- segments
 
 const loading = new Map();
-const near = new IntersectionObserver(entries => {
-  for (const entry of entries) if (entry.isIntersecting) load(entry.target);
-}, { rootMargin: "1500px 0px" });
+const reach = 1500; // pixels beyond the screen
+let drawing = Promise.resolve(); // one in a frame: many at once would be a jolt
 
 function load(segment) {
-  if (!segment.dataset.src) return Promise.resolve();
+  if (!segment.dataset.lines) return Promise.resolve();
   if (!loading.has(segment.id)) loading.set(segment.id, replace(segment).catch(() => loading.delete(segment.id)));
   return loading.get(segment.id);
 }
 
 async function replace(segment) {
-  near.unobserve(segment);
-  const fresh = parse(await get(segment.dataset.src));
-  segment.replaceWith(fresh);
+  const html = await get(`${url}/parts/${segment.id.slice(5)}`);
+  await (drawing = drawing.then(() => new Promise(requestAnimationFrame)));
+  segment.replaceWith(parse(html));
+  look();
 }
 
 function watch(within) {
-  for (const segment of within.querySelectorAll(".exchange[data-src]")) {
-    segment.style.minHeight = `${segment.dataset.lines * 1.6}rem`; // so that the page is about as long as it will be
-    near.observe(segment);
+  for (const it of within.querySelectorAll(".exchange[data-lines]")) it.style.minHeight = `${it.dataset.lines * 1.6}rem`;
+}
+
+// ---- where one is
+
+const entries = new Map([...document.querySelectorAll(".toc a")].map(link => [link.hash.slice(1), link.parentElement]));
+const contents = document.querySelector(".contents");
+let here, moved, looking;
+
+// The segments around the middle of the screen: those of a long session are too many to be watched one by one.
+function look() {
+  looking ??= requestAnimationFrame(() => {
+    looking = undefined;
+    const found = onScreen();
+    const middle = found ?? conversation.querySelector(".exchange");
+    if (!middle) return;
+    const away = it => Math.max(it.getBoundingClientRect().top - innerHeight, -it.getBoundingClientRect().bottom);
+    for (let it = middle; it?.matches(".exchange") && away(it) < reach; it = it.nextElementSibling) load(it);
+    for (let it = middle; it?.matches(".exchange") && away(it) < reach; it = it.previousElementSibling) load(it);
+    if (found) markEntry(entries.get(`exchange-${found.id.slice(5).split("-")[0]}`));
+  });
+}
+
+function onScreen() {
+  const { left, width } = conversation.getBoundingClientRect();
+  for (const part of [0.35, 0.5, 0.2, 0.8]) { // there is room between two
+    const found = document.elementFromPoint(left + width / 2, innerHeight * part)?.closest(".exchange");
+    if (found) return found;
   }
 }
+
+function markEntry(entry) {
+  if (!entry || entry === here) return;
+  here?.classList.remove("here");
+  here = entry;
+  here.classList.add("here");
+  clearTimeout(moved);
+  moved = setTimeout(() => { if (contents.scrollHeight > contents.clientHeight) here.scrollIntoView({ block: "nearest" }); }, 150);
+}
+
+addEventListener("scroll", look, { passive: true });
+addEventListener("resize", look, { passive: true });
 
 // ---- tools and agents
 
@@ -104,22 +141,6 @@ async function open(element) {
 
 addEventListener("hashchange", () => show(location.hash));
 
-// ---- where one is
-
-const entries = new Map([...document.querySelectorAll(".toc a")].map(link => [link.hash.slice(1), link.parentElement]));
-const seen = new IntersectionObserver(all => {
-  for (const entry of all) {
-    if (!entry.isIntersecting) continue;
-    const number = entry.target.id.replace("part-", "").split("-")[0];
-    const here = entries.get(`exchange-${number}`);
-    if (!here || here.classList.contains("here")) continue;
-    for (const it of entries.values()) it.classList.toggle("here", it === here);
-    const list = document.querySelector(".contents");
-    if (list.scrollHeight > list.clientHeight) here.scrollIntoView({ block: "nearest" });
-  }
-}, { rootMargin: "-15% 0px -75% 0px" });
-const look = () => { for (const it of conversation.querySelectorAll(".exchange")) seen.observe(it); };
-
 // ---- find
 
 const field = document.querySelector("[data-find]");
@@ -133,54 +154,76 @@ field.addEventListener("input", () => {
   }, 150);
 });
 
-// ---- live
+// ---- live: the end of the session stays in sight until one looks at something else, and again from its end on
 
 const follow = document.querySelector("[data-follow]");
+const words = document.getElementById("words");
 let following = false;
-const bottom = () => innerHeight + scrollY >= document.documentElement.scrollHeight - 120;
-function setFollowing(on) {
-  following = on;
-  follow.classList.toggle("on", on);
-  follow.textContent = on ? "Following" : "Follow";
-  if (on) toBottom();
-}
-follow.addEventListener("click", () => setFollowing(!following));
-
-// Whoever goes up wants to read: by wheel or key at once, by finger or scroll bar as soon as the page has moved.
+let paused = false; // by going up
 let own = 0; // when we scrolled ourselves
 let last = scrollY;
-const toBottom = () => { own = performance.now(); scrollTo({ top: document.documentElement.scrollHeight }); };
-const stop = () => { if (following) setFollowing(false); };
-addEventListener("wheel", event => { if (event.deltaY < 0) stop(); }, { passive: true });
-addEventListener("keydown", event => { if (["PageUp", "ArrowUp", "Home", "k", "K"].includes(event.key)) stop(); });
-addEventListener("scroll", () => {
-  if (scrollY < last - 5 && !bottom() && performance.now() - own > 300) stop();
-  last = scrollY;
-}, { passive: true });
 
-let renewing = Promise.resolve();
+const below = () => document.documentElement.scrollHeight - innerHeight - scrollY; // pixels that are not seen yet
+const toEnd = () => { own = performance.now(); scrollTo({ top: document.documentElement.scrollHeight }); };
+
+function setFollowing(on) {
+  following = on;
+  paused = false;
+  follow.classList.toggle("on", on);
+  follow.textContent = on ? "Following" : "Follow";
+  if (on) toEnd();
+}
+
+function pause() {
+  if (!following) return;
+  setFollowing(false);
+  paused = true;
+}
+
+follow.addEventListener("click", () => setFollowing(!following));
+addEventListener("wheel", event => { if (event.deltaY < 0) pause(); }, { passive: true });
+addEventListener("keydown", event => { if (["PageUp", "ArrowUp", "Home", "k", "K"].includes(event.key)) pause(); });
+addEventListener("scroll", () => {
+  const [up, down] = [scrollY < last - 5, scrollY > last + 5];
+  last = scrollY;
+  if (performance.now() - own < 80) return; // ours, or what our scrolling brought to its place
+  if (up && below() > 60) pause(); // by finger or scroll bar
+  else if (down && paused && below() < 250) setFollowing(true); // more may have come on the way down
+}, { passive: true });
+new ResizeObserver(() => { if (following) toEnd(); }).observe(conversation);
+
 async function renew() {
   const id = [...conversation.querySelectorAll(":scope > .exchange")].at(-1)?.id;
   if (!id) { location.reload(); return; }
   await loading.get(id); // else it would be put in the place of one that is gone
-  const last = document.getElementById(id);
-  const opened = new Set([...last.querySelectorAll(".turn")].filter(it => it.querySelector("details[open]")).map(it => it.id));
+  const tail = document.getElementById(id);
+  const opened = new Set([...tail.querySelectorAll(".turn")].filter(it => it.querySelector("details[open]")).map(it => it.id));
   const fresh = parse(await get(`${url}/rest/${id.replace("part-", "")}`));
   for (const id of opened) fresh.getElementById?.(id)?.querySelectorAll("details.tool:not([data-src]), details.thought").forEach(it => { it.open = true; });
-  const before = conversation.querySelectorAll(".turn").length;
-  last.replaceWith(fresh);
+  const before = conversation.querySelectorAll(".turn:not(.speaking)").length;
+  tail.replaceWith(fresh);
   watch(conversation);
   look();
   const head = new DOMParser().parseFromString(await get(`${url}/head`), "text/html").getElementById("session-head");
   if (head) document.getElementById("session-head").replaceWith(head);
-  const more = conversation.querySelectorAll(".turn").length - before;
-  if (following) toBottom();
-  else if (more > 0 && !bottom()) follow.textContent = `${more} new below`;
+  const more = conversation.querySelectorAll(".turn:not(.speaking)").length - before;
+  if (following) toEnd();
+  else if (more > 0 && below() > 60) follow.textContent = `${more} new below`;
 }
+
+// One after the other: what was said word by word goes when the turn itself is there.
+let queue = Promise.resolve();
+const then = step => { queue = queue.then(step).catch(() => {}); };
 
 listen(`${url}/events?state=${reading.dataset.state}`, {
   live: () => { follow.hidden = false; },
-  changed: () => { renewing = renewing.then(renew).catch(() => {}); },
+  changed: () => then(renew),
+  words: event => then(() => {
+    follow.hidden = false;
+    words.replaceChildren(parse(JSON.parse(event.data).html));
+    if (following) toEnd();
+  }),
+  gone: () => { document.getElementById("gone").hidden = false; },
 });
 
 watch(document);

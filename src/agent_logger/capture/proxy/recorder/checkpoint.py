@@ -182,7 +182,7 @@ class Checkpoints:
             files = [*([self.folder / carried] if carried else []), *needed]
             let_go = _too_large(own, room)
             live = sum(kept.bytes for call, kept in own if call not in let_go)
-            if sum(map(_size, files)) > min(CARRY_SHARE * live + CARRY_ABOVE, 2 * room):
+            if sum(map(platform.size_of, files)) > min(CARRY_SHARE * live + CARRY_ABOVE, 2 * room):
                 self._counter += 1
                 carried, first = f"{relay}.{self._counter}.carried", follower.segment
                 plan.carry[carried] = (
@@ -250,10 +250,3 @@ def _too_large(own: Sequence[tuple[int, Retained]], room: int) -> frozenset[int]
     by_size = sorted(own, key=lambda it: it[1].bytes)
     totals = accumulate(kept.bytes for _, kept in by_size)
     return frozenset(call for (call, _), total in zip(by_size, totals, strict=True) if total > room)
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0

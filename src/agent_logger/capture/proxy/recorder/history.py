@@ -7,6 +7,7 @@ import msgspec
 
 from agent_logger.errors import SourceError
 from agent_logger.records import Large, decode
+from agent_logger.store import platform
 from agent_logger.store.files import part_entries
 from agent_logger.store.parts import PartFile, parts_in
 from agent_logger.tracking.known import Log
@@ -29,10 +30,7 @@ def wire_logs(log_dir: Path) -> Iterator[Log]:
 
 
 def _written(part: PartFile) -> float:
-    try:
-        return part.existing_path().stat().st_mtime
-    except OSError:
-        return 0.0
+    return platform.modified_at(part.existing_path())
 
 
 def _lines(parts: list[PartFile]) -> Iterator[bytes]:

@@ -292,13 +292,13 @@ def _changed(log_dir: Path, since: float) -> Iterator[PartFile]:
     folders = [log_dir, *(path for path in log_dir.iterdir() if path.is_dir() and path.name[0] != ".")]
     for folder in folders:
         for part in parts_in(folder):
-            if part.path.exists() and part.path.stat().st_mtime >= since:
+            if platform.modified_at(part.path) >= since:
                 yield part
 
 
 def _tail(part: PartFile, offset: int) -> Iterator[bytes]:
     path = part.existing_path()
-    if path == part.path and path.stat().st_size < offset:
+    if path == part.path and platform.size_of(path) < offset:
         offset = 0  # another file of that name
     splitter = LineSplitter()
     while data := read_at(path, offset, READ_BYTES):

@@ -112,7 +112,7 @@ class Follower:
         """What was not taken yet."""
         numbers = segments_of(self.folder).get(self.relay, [])
         sizes = (
-            _size(segment_path(self.folder, self.relay, number))
+            platform.size_of(segment_path(self.folder, self.relay, number))
             for number in numbers
             if number >= self._reading
         )
@@ -266,13 +266,6 @@ def is_gone(folder: Path, relay: str) -> bool:
         return platform.lock(held)
     finally:
         held.close()
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0
 
 
 # ---------------------------------------------------------------- frames that outlive their segment

@@ -1,0 +1,71 @@
+"""Which calls of a session are being answered now: requests at the end of its wire logs that have no response yet."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from agent_logger.session import MAIN, SIDE
+from agent_logger.store.follow import Follower, Position
+from agent_logger.store.parts import PartFile, part_of
+from agent_logger.store.read import kind_of_log
+from agent_logger.wire.jsonl import Entry
+
+FIRST_BYTES = 4 << 20  # of a log, from its end, that are looked at when it is first seen
+
+
+class OpenCall(NamedTuple):
+    call: str
+    thread: str
+
+
+class _Head(msgspec.Struct):
+    """What is needed of a record."""
+
+    type: str = ""
+    call: str | None = None
+    thread: str | None = None
+
+
+_head = msgspec.json.Decoder(_Head).decode
+
+
+class OpenCalls:
+    """Of one session, by the paths of its files. `poll` it."""
+
+    def __init__(self, paths: Iterable[Path]) -> None:
+        parts = [it for path in paths if (it := part_of(path))]
+        self._logs = [it for it in parts if kind_of_log(it.folder, it.name) == "wire"]
+        self._followers: dict[PartFile, Follower] = {}
+        self._open: dict[str, OpenCall] = {}
+
+    def poll(self) -> list[OpenCall]:
+        """Those of the conversation, the oldest first; among them such as nobody will answer any more."""
+        for log in self._logs:
+            for item in self._follower(log.newest()).read():
+                if isinstance(item, Entry):
+                    self._take(item.raw)
+        return [it for it in self._open.values() if it.thread != SIDE]
+
+    def _follower(self, part: PartFile) -> Follower:
+        if part not in self._followers:
+            self._followers[part] = Follower(part.path, Position(offset=_start(part.path)))
+        return self._followers[part]
+
+    def _take(self, line: bytes) -> None:
+        try:
+            head = _head(line)
+        except (msgspec.MsgspecError, RecursionError):
+            return
+        if head.type == "request" and head.call:
+            self._open[head.call] = OpenCall(head.call, head.thread or MAIN)
+        elif head.type == "response" and head.call:
+            self._open.pop(head.call, None)
+
+
+def _start(path: Path) -> int:
+    try:
+        return max(0, path.stat().st_size - FIRST_BYTES)
+    except OSError:
+        return 0

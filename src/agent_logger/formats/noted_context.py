@@ -1,0 +1,32 @@
+"""What a log or a hook notes of the instructions and settings that applied when its session began."""
+
+import msgspec
+from msgspec import Raw, UnsetType
+
+from agent_logger.session import ContextFile
+
+
+class _File(msgspec.Struct, frozen=True):
+    path: str
+    bytes: int | None = None
+    hmac: str | None = None
+
+
+class _Noted(msgspec.Struct, frozen=True):
+    instructions: list[_File] = []
+    settings: list[_File] = []
+
+
+_decode = msgspec.json.Decoder(_Noted).decode
+
+
+def context_files(noted: Raw | UnsetType) -> list[ContextFile]:
+    """In the order they stand there. None where nothing was noted, or in a form that is not known."""
+    try:
+        told = _decode(noted) if isinstance(noted, Raw) else _Noted()
+    except (msgspec.MsgspecError, RecursionError):
+        return []
+    return [
+        ContextFile(kind="instructions", path=it.path, bytes=it.bytes, hmac=it.hmac)
+        for it in told.instructions
+    ] + [ContextFile(kind="settings", path=it.path, bytes=it.bytes, hmac=it.hmac) for it in told.settings]

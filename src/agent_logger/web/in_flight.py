@@ -1,0 +1,111 @@
+"""What a model is saying right now, word by word: turns that are not in any log yet."""
+
+import re
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from agent_logger.capture.proxy.in_flight import InFlight
+from agent_logger.capture.proxy.spool.spool import spool_folder
+from agent_logger.catalog.open_calls import OpenCalls
+from agent_logger.catalog.summary import SessionSummary
+from agent_logger.formats.wire_log.blocks import answer_blocks
+from agent_logger.session import Block, Turn
+
+POLL_SECONDS = 0.2  # between two looks at a spool, however many watch
+FORGET_SECONDS = 30.0  # after nobody watched
+
+
+@dataclass(slots=True)
+class _Spool:
+    """Of one log folder."""
+
+    in_flight: InFlight
+    polled: float = 0.0
+    asked: float = 0.0
+
+
+@dataclass(slots=True)
+class _Watched:
+    """A session that somebody looks at."""
+
+    calls: OpenCalls
+    spools: list[Path]
+    asked: float = field(default=0.0)
+
+
+_WORD = re.compile(r"[!-~]+\Z")
+
+
+def _whole_words(blocks: list[Block]) -> list[Block]:
+    """Without the word that is being written: half of a key would not be known as one."""
+    if not blocks:
+        return []
+    *before, last = blocks
+    given = _WORD.sub("", last.input) if isinstance(last.input, str) else last.input
+    return [*before, replace(last, text=_WORD.sub("", last.text), input=given)]
+
+
+class WordByWord:
+    """For all who watch, in whichever thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._spools: dict[Path, _Spool] = {}
+        self._sessions: dict[tuple[Path, ...], _Watched] = {}
+
+    def turns(self, summary: SessionSummary) -> list[Turn]:
+        """Of a session, those that are being written. Not complete, and without a number yet."""
+        if "wire" not in summary.witnesses:
+            return []
+        with self._lock:
+            now = time.monotonic()
+            self._forget(now)
+            watched = self._watched(summary.paths)
+            watched.asked = now
+            return list(self._said(watched, now))
+
+    def _said(self, watched: _Watched, now: float) -> Iterator[Turn]:
+        spools = [it for folder in watched.spools if (it := self._polled(folder, now))]
+        for call in watched.calls.poll():
+            for found in filter(None, (spool.answer(call.call) for spool in spools)):
+                dialect, answer = found
+                blocks = answer_blocks(dialect, answer.message) if answer.message is not None else []
+                yield Turn(
+                    message_id=answer.message_id,
+                    thread=call.thread,
+                    model=answer.model,
+                    blocks=_whole_words(blocks),
+                    complete=False,
+                )
+
+    def _watched(self, paths: tuple[Path, ...]) -> _Watched:
+        if paths not in self._sessions:
+            folders = dict.fromkeys(spool_folder(path.parent.parent) for path in paths)
+            there = [it for it in folders if it.is_dir()]
+            self._sessions[paths] = _Watched(OpenCalls(paths), there)
+        return self._sessions[paths]
+
+    def _polled(self, folder: Path, now: float) -> InFlight | None:
+        spool = self._spools.setdefault(folder, _Spool(InFlight(folder)))
+        spool.asked = now
+        if now - spool.polled >= POLL_SECONDS:
+            spool.polled = now
+            try:
+                spool.in_flight.poll()
+            except OSError:  # removed under our hands: the next look begins anew
+                self._spools.pop(folder).in_flight.close()
+                return None
+        return spool.in_flight
+
+    def _forget(self, now: float) -> None:
+        for folder, spool in list(self._spools.items()):
+            if now - spool.asked > FORGET_SECONDS:
+                self._spools.pop(folder).in_flight.close()
+        for paths, watched in list(self._sessions.items()):
+            if now - watched.asked > FORGET_SECONDS:
+                del self._sessions[paths]

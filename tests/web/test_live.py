@@ -1,0 +1,140 @@
+"""What happens now is seen while it happens: an agent asks a scripted model through the real proxy."""
+
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from agent_logger.capture.proxy.attached import attached
+from agent_logger.demo.client import Client
+from tests.fakeapi.server import FakeAPI
+from tests.web.browser import Watched, chromium, let_in
+from tests.web.pages import showing
+
+pytestmark = pytest.mark.needs("chromium")
+
+KEY = "sk-ant-api03-" + "Qz7" * 20
+WORDS = f"{KEY} {' '.join(f'word{number:02}' for number in range(40))} the end."
+LINES = "\n\n".join(f"line{number:03}" for number in range(100))
+SCENARIO = {
+    "lanes": [
+        {"match": {"last_user_re": "there"}, "repeat": True, "turns": [{"text": f"Ready.\n\n{LINES}"}]},
+        {  # half of it, then nothing for a while, then the rest
+            "match": {"last_user_re": "words"},
+            "repeat": True,
+            "turns": [{"text": WORDS, "pieces": 42, "stall_after": 21, "stall_s": 2}],
+        },
+        {
+            "match": {"last_user_re": "lines"},
+            "repeat": True,
+            "turns": [{"text": LINES, "pieces": 100, "chunk_ms": 40}],
+        },
+    ]
+}
+
+
+class Agent:
+    """Asks in one session, and remembers what was said."""
+
+    def __init__(self, client: Client) -> None:
+        self.session, self._client, self._history = str(uuid.uuid4()), client, list[dict[str, object]]()
+
+    def ask(self, text: str) -> threading.Thread:
+        """Without waiting for the answer."""
+        self._history.append({"role": "user", "content": text})
+        thread = threading.Thread(target=self._ask, daemon=True)
+        thread.start()
+        return thread
+
+    def _ask(self) -> None:
+        body = {"model": "claude-sonnet-4-5", "tools": [{"name": "Bash"}], "messages": self._history}
+        answer = self._client.ask(
+            body, {"x-claude-code-session-id": self.session, "user-agent": "claude-cli/2.1.325"}
+        )
+        self._history.append({"role": "assistant", "content": answer.blocks})
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="module")
+def url(home: Path) -> Iterator[str]:
+    """Of the model, through the proxy."""
+    with (
+        FakeAPI(SCENARIO) as api,
+        attached(home / "logs", [api.url], home=home / ".agent-logger") as port,
+    ):
+        yield f"http://127.0.0.1:{port}/anthropic/{api.url.removeprefix('http://')}"
+
+
+@pytest.fixture(scope="module")
+def seen(home: Path) -> Iterator[Watched]:
+    with showing(home) as page, chromium() as browser, let_in(browser, page) as watched:
+        yield watched
+        assert (watched.complaints, watched.elsewhere) == ([], [])
+
+
+@pytest.fixture
+def agent(url: str, seen: Watched) -> Iterator[Agent]:
+    """That has said something already, and is on the live page."""
+    with closing(Client(url)) as client:
+        agent = Agent(client)
+        agent.ask("Are you there?").join()
+        seen.go("/live")
+        expect(_running(seen, agent)).to_contain_text("Ready.", timeout=10_000)
+        yield agent
+
+
+def _running(seen: Watched, agent: Agent) -> Locator:
+    return seen.tab.locator(".running", has=seen.tab.locator(f"[data-words='{agent.session}']"))
+
+
+def test_an_answer_is_read_while_it_is_written(seen: Watched, agent: Agent) -> None:
+    tab = seen.tab
+    seen.go(f"/sessions/{agent.session}")
+    asked = agent.ask("Tell me words")
+    said = tab.locator("#words")
+    expect(said).to_contain_text("word01 word02", timeout=5_000)
+    assert "word39" not in tab.inner_text("#conversation")
+    assert KEY[:20] not in tab.inner_text("#conversation")
+    asked.join()
+    expect(tab.locator(".exchange .turn").last).to_contain_text("the end.", timeout=5_000)
+    expect(said).to_be_empty()
+    assert KEY not in tab.content()
+
+
+def test_every_session_that_runs_says_its_words_on_the_live_page(seen: Watched, agent: Agent) -> None:
+    running = _running(seen, agent)
+    asked = agent.ask("Tell me words")
+    expect(running.locator(".speaking")).to_contain_text("word01", timeout=5_000)
+    assert "word39" not in running.inner_text()
+    asked.join()
+    expect(running.locator(".turn:not(.speaking)").last).to_contain_text("the end.", timeout=10_000)
+    expect(running.locator(".speaking")).to_have_count(0)
+
+
+def test_the_end_is_followed_until_one_goes_up_and_again_from_the_end(seen: Watched, agent: Agent) -> None:
+    tab = seen.tab
+    seen.go(f"/sessions/{agent.session}")
+    asked = agent.ask("Tell me lines")
+    expect(tab.locator("#words")).to_contain_text("line003", timeout=5_000)
+    tab.click("[data-follow]")
+    newest = tab.locator("#words p").last
+    expect(newest).to_be_in_viewport()
+    tab.wait_for_timeout(400)
+    expect(newest).to_be_in_viewport()  # another one by now
+    tab.evaluate("scrollBy(0, -900)")  # as a finger or the scroll bar does: no wheel, no key
+    expect(tab.locator("[data-follow]")).to_have_text("Follow", timeout=1_000)
+    at = tab.evaluate("scrollY")
+    tab.wait_for_timeout(400)
+    assert abs(tab.evaluate("scrollY") - at) < 5, "what is read must stay where it is while more comes"
+    tab.keyboard.press("End")
+    expect(tab.locator("[data-follow]")).to_have_text("Following", timeout=1_000)
+    asked.join()
+    expect(tab.locator(".exchange .turn").last.get_by_text("line099")).to_be_in_viewport(timeout=5_000)
