@@ -128,9 +128,11 @@ class Recording:
                 goes_on(it, frame)
 
     def is_replaying(self, relays: Mapping[str, Follower]) -> bool:
-        """Whether frames are still to come whose records were in the logs when we began."""
-        ahead = self._found.frames.items()
-        return any(relay in relays and relays[relay].number <= number for relay, number in ahead)
+        """Whether what is still to come was in the logs when we began: frames, or that their relay died."""
+        ahead, calls = self._found.frames.items(), self._found.calls
+        if any(relay in relays and relays[relay].number <= number for relay, number in ahead):
+            return True
+        return any((id_, "response") in calls for it in self.open.values() for id_ in it.unanswered)
 
     def picture(self) -> Position:
         """All but where the relays are."""
