@@ -2,37 +2,29 @@
 
     python benches/page.py [MEGABYTES]
 
-Answers are timed by a client on loopback, over a catalog that is made, the median of many; first paint and long tasks
-by Chromium itself. Everything runs on the same cores, the browser too.
+Answers are timed by a client on loopback, over a catalog that is made: the median of many, and the processor time of
+the page's own process; first paint and long tasks by Chromium itself. All of it runs on the same cores.
 """
 
-import contextlib
-import http.client
 import json
 import os
-import re
-import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from _claude_corpus import Corpus
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.web.browser import chromium, let_in
+from tests.web.pages import Page, showing
+
 MESSAGES = 10_000
 RUNS = 15
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-]
 BUDGET_MS = {"home": 200, "sessions": 200, "search": 100, "first paint": 600, "longest task": 100}
+TICK_MS = 1000 / os.sysconf("SC_CLK_TCK")
 PAINT = """() => ({
   answered: performance.getEntriesByType("navigation")[0].responseStart,
   painted: performance.getEntriesByName("first-contentful-paint")[0].startTime,
@@ -42,80 +34,72 @@ LONG_TASKS = """() => { window.tasks = []; new PerformanceObserver(list => {
   for (const it of list.getEntries()) window.tasks.push(it.duration); }).observe({type: "longtask"}) }"""
 
 
-@contextlib.contextmanager
-def page(home: Path) -> Iterator[str]:
-    """Its one-time link."""
-    line = [sys.executable, "-m", "agent_logger", "view", "--no-open", "--page-port", "0"]
-    environment = {"PATH": os.environ["PATH"], "HOME": str(home)}
-    process = subprocess.Popen(line, env=environment, stderr=subprocess.PIPE, text=True)
-    assert process.stderr
-    try:
-        found = re.search(r"http://\S+token=\S+", process.stderr.readline())
-        assert found
-        yield found[0]
-    finally:
-        process.terminate()
-        process.communicate(timeout=30)
+class Timed:
+    """Asks the page, and looks at its process."""
 
-
-class Client:
-    def __init__(self, link: str) -> None:
-        self.base, _, way_in = link.removeprefix("http://").partition("/")
-        self._connection = http.client.HTTPConnection(self.base, timeout=600)
-        _, headers, _ = self._ask(f"/{way_in}", {})
-        self.cookie = headers["set-cookie"].partition(";")[0]
+    def __init__(self, page: Page) -> None:
+        self._page, self._cookie = page, page.cookie()
 
     def get(self, path: str) -> tuple[int, bytes]:
-        status, _, body = self._ask(path, {"cookie": self.cookie})
-        return status, body
+        answer = self._page.ask(path, cookie=self._cookie)
+        return answer.status, answer.body
 
-    def _ask(self, path: str, headers: dict[str, str]) -> tuple[int, dict[str, str], bytes]:
-        self._connection.request("GET", path, headers=headers)
-        answer = self._connection.getresponse()
-        return answer.status, {name.lower(): it for name, it in answer.getheaders()}, answer.read()
+    def ms(self, *paths: str) -> tuple[float, float]:
+        """Of the slowest of these: the median, and processor time in the mean."""
+        return max(self._ms(path) for path in paths)
 
-    def median_ms(self, path: str, runs: int = RUNS) -> float:
-        times = []
-        for _ in range(runs):
+    def _ms(self, path: str) -> tuple[float, float]:
+        times, before = [], self._cpu_ms()
+        for _ in range(RUNS):
             began = time.perf_counter()
             status, _ = self.get(path)
-            times.append(1000 * (time.perf_counter() - began))
+            times.append((time.perf_counter() - began) * 1000)
             assert status == 200, path
-        return statistics.median(times)
+        return statistics.median(times), (self._cpu_ms() - before) / RUNS
+
+    def _cpu_ms(self) -> float:
+        fields = Path(f"/proc/{self._page.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) * TICK_MS
+
+    def ready(self, word: str) -> float:
+        """Seconds until everything is read and can be searched."""
+        began = time.perf_counter()
+        while True:
+            status, body = self.get(f"/search?q={word}&part=1")
+            if status == 200 and b"so far" not in body and b"hits" in body:
+                return time.perf_counter() - began
+            time.sleep(0.5)
 
 
-def ready(client: Client, words: str) -> float:
-    """Seconds until everything is in the catalog, and can be searched."""
-    began = time.perf_counter()
-    while True:
-        status, body = client.get(f"/search?q={words}&part=1")
-        if status == 200 and b"can be searched so far" not in body:
-            return time.perf_counter() - began
-        time.sleep(0.5)
-
-
-def drawn(link: str, path: str) -> dict[str, Any]:
+def drawn(page: Page, path: str) -> dict[str, float]:
     """By Chromium, the first time and then again, and while one scrolls."""
-    from playwright.sync_api import sync_playwright
-
-    base = re.match(r"http://[^/]+", link)
-    assert base
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
-        tab = browser.new_page(viewport={"width": 1280, "height": 860})
-        tab.goto(link)
+    with chromium() as browser, let_in(browser, page) as watched:
         told = []
         for _ in range(3):
-            tab.goto(base[0] + path)
-            told.append(tab.evaluate(PAINT))
-        tab.evaluate(LONG_TASKS)
+            watched.go(path)
+            told.append(watched.tab.evaluate(PAINT))
+        watched.tab.evaluate(LONG_TASKS)
+        browser.start_tracing(page=watched.tab, categories=["devtools.timeline", "toplevel"])
         for _ in range(60):
-            tab.mouse.wheel(0, 2500)
-            tab.wait_for_timeout(50)
-        tasks = tab.evaluate("window.tasks")
-        nodes = tab.evaluate("document.querySelectorAll('*').length")
-        browser.close()
-    return {"first": told[0], "again": told[-1], "longest_task": max(tasks, default=0.0), "nodes": nodes}
+            watched.tab.mouse.wheel(0, 2500)
+            watched.tab.wait_for_timeout(50)
+        trace = json.loads(browser.stop_tracing())["traceEvents"]
+        tasks = watched.tab.evaluate("window.tasks")
+    return {
+        "first paint": told[0]["painted"],
+        "all that is drawn at once": told[0]["whole"],
+        "first paint, again": told[-1]["painted"],
+        "longest task": max(tasks, default=0.0),
+        "longest task, processor": _longest_ms(trace),
+    }
+
+
+def _longest_ms(trace: list[dict[str, Any]]) -> float:
+    """Of the tasks of pages, by the time that the processor worked on them: a busy machine adds nothing to that."""
+    named = [it for it in trace if it["name"] == "thread_name" and it["args"]["name"] == "CrRendererMain"]
+    threads = {(it["pid"], it["tid"]) for it in named}
+    tasks = (it for it in trace if it["name"].endswith("RunTask") and (it["pid"], it["tid"]) in threads)
+    return max((it.get("tdur", 0) / 1000 for it in tasks), default=0.0)
 
 
 def main() -> None:
@@ -125,39 +109,29 @@ def main() -> None:
         session = corpus.write_long(home / ".claude", MESSAGES)
         corpus.write(home / ".claude", megabytes)
         words = corpus.words(3)
-        with page(home) as link:
-            client = Client(link)
-            seconds = ready(client, words[0])
-            print(
-                f"{corpus.truth.files} files, {corpus.truth.written_bytes / 1e6:.0f} MB, ready after {seconds:.1f} s"
-            )
-            results = {
-                "home": client.median_ms("/"),
-                "home, a year": client.median_ms("/?days=365"),
-                "sessions": client.median_ms("/sessions"),
-                "search": max(client.median_ms(f"/search?q={word}&part=1") for word in words),
-                "why": client.median_ms("/why"),
+        with showing(home) as page:
+            timed = Timed(page)
+            seconds = timed.ready(words[0])
+            made = corpus.truth
+            print(f"{made.files} files, {made.written_bytes / 1e6:.0f} MB, ready after {seconds:.1f} s")
+            answers = {
+                "home": timed.ms("/"),
+                "home, a year": timed.ms("/?days=365"),
+                "sessions": timed.ms("/sessions"),
+                "search": timed.ms(*(f"/search?q={word}&part=1" for word in words)),
+                "search, a beginning": timed.ms(*(f"/search?q={word[:3]}&part=1" for word in words)),
+                "why": timed.ms("/why"),
             }
-            link = _another(home)
-            seen = drawn(link, f"/sessions/{session}")
-        results |= {
-            "first paint": seen["first"]["painted"],
-            "all that is drawn at once": seen["first"]["whole"],
-            "first paint, again": seen["again"]["painted"],
-            "longest task": seen["longest_task"],
-        }
-        for name, value in results.items():
-            budget = BUDGET_MS.get(name)
-            print(f"{name:28} {value:8.1f} ms" + (f"   budget {budget} ms" if budget else ""))
-        print(json.dumps(results))
+            drawings = drawn(page, f"/sessions/{session}")
+        for name, (median, cpu) in answers.items():
+            print(f"{name:28} {median:8.1f} ms, {cpu:6.1f} ms of the processor{_budget(name)}")
+        for name, value in drawings.items():
+            print(f"{name:28} {value:8.1f} ms{_budget(name)}")
+        print(json.dumps({name: median for name, (median, _) in answers.items()} | drawings))
 
 
-def _another(home: Path) -> str:
-    line = [sys.executable, "-m", "agent_logger", "view", "--no-open"]
-    environment = {"PATH": os.environ["PATH"], "HOME": str(home)}
-    said = subprocess.run(line, env=environment, capture_output=True, text=True, check=True).stderr
-    (link,) = re.findall(r"http://\S+token=\S+", said)
-    return str(link)
+def _budget(name: str) -> str:
+    return f"   budget {BUDGET_MS[name]} ms" if name in BUDGET_MS else ""
 
 
 if __name__ == "__main__":

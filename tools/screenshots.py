@@ -5,13 +5,9 @@
 Wants Chromium (`./dev setup --full`). The same command makes the same pictures, but for times of day.
 """
 
-import contextlib
 import json
 import os
 import random
-import re
-import shutil
-import subprocess
 import sys
 import tempfile
 import uuid
@@ -20,12 +16,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page as Tab
 
-from agent_logger.demo.recorded import record_demo
-from agent_logger.store.facts import know_folder
+sys.path.extend(str(Path(__file__).parents[1] / name) for name in ("", "benches"))
+from tests.web import homes
+from tests.web.browser import chromium, let_in
+from tests.web.pages import showing
 
-FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 SIZE = {"width": 1200, "height": 760}
 DAYS = 150
 PROJECTS = ("tea-timer", "kettle-firmware", "recipe-site", "invoices")
@@ -104,22 +101,7 @@ def _line(base: dict[str, Any], at: datetime, kind: str, **fields: Any) -> dict[
     return {**base, "type": kind, "uuid": str(uuid.uuid4()), "timestamp": time, **fields}
 
 
-@contextlib.contextmanager
-def page(home: Path) -> Iterator[str]:
-    line = [sys.executable, "-m", "agent_logger", "view", "--no-open", "--page-port", "0"]
-    environment = {"PATH": os.environ["PATH"], "HOME": str(home)}
-    process = subprocess.Popen(line, env=environment, stderr=subprocess.PIPE, text=True)
-    assert process.stderr
-    try:
-        found = re.search(r"http://\S+token=\S+", process.stderr.readline())
-        assert found
-        yield found[0]
-    finally:
-        process.terminate()
-        process.communicate(timeout=30)
-
-
-def shoot(tab: Page, base: str, demo: str, folder: Path, theme: str) -> None:
+def shoot(tab: Tab, base: str, demo: str, folder: Path, theme: str) -> None:
     views = {"home": "/", "session": demo, "timeline": f"{demo}/timeline?exchange=3", "wire": f"{demo}/wire"}
     tab.emulate_media(color_scheme="dark" if theme == "dark" else "light")
     for name, path in views.items():
@@ -135,22 +117,15 @@ def shoot(tab: Page, base: str, demo: str, folder: Path, theme: str) -> None:
 def main() -> None:
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[1] / "docs" / "screenshots")
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as temporary, sync_playwright() as playwright:
+    with tempfile.TemporaryDirectory() as temporary:
         home = Path(temporary)
         some_days(home)
-        record_demo(home / "demo")
-        for logs in (home / "demo", home / "demo" / "logs"):
-            know_folder(home / ".agent-logger", logs)
-        with page(home) as link:
-            browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
-            tab = browser.new_page(viewport=SIZE)
-            tab.goto(link)
-            base = link.partition("/open")[0]
-            tab.goto(f"{base}/api/v1/sessions?project=/demo/tea-timer")
-            demo = json.loads(tab.inner_text("body"))["items"][0]["url"]
+        homes.demo(home, pace=1.0)
+        with showing(home) as page, chromium() as browser, let_in(browser, page, viewport=SIZE) as watched:
+            watched.go("/api/v1/sessions?project=/demo/tea-timer")
+            demo = json.loads(watched.tab.inner_text("body"))["items"][0]["url"]
             for theme in ("light", "dark"):
-                shoot(tab, base, demo, folder, theme)
-            browser.close()
+                shoot(watched.tab, page.url, demo, folder, theme)
 
 
 if __name__ == "__main__":

@@ -189,6 +189,11 @@ _SCHEME = re.compile(
     rb"[ \t]*(?i:bearer|basic|digest|token|negotiate|ntlm|oauth|api-?key|key|aws4-hmac-sha256)[ \t]+"
 )
 _QUERY = re.compile(rb"[?&](?i:key|api_key|access_token)=([^&#]+)")
+# The header lines that may hold credentials, with whatever is folded under them, of any head behind its first line.
+CARRIER = re.compile(
+    rb"\n(?=[acpsxACPSX])((?i:%b)[ \t]*:(?:[^\r\n]++|\r(?!\n)|\r?\n[ \t])*+)"
+    % b"|".join(sorted(_SCHEMED | _WHOLE | {b"cookie", b"set-cookie"}))
+)
 
 
 class Span(NamedTuple):
@@ -219,10 +224,12 @@ class Known(NamedTuple):
 
 def credentials_of(headers: Headers, target: bytes = b"") -> tuple[bytes, ...]:
     """The secrets in the head of a request or response, without schemes, as sent and percent-decoded."""
-    from urllib.parse import unquote_to_bytes
-
     found = [value[s.start : s.end] for name, value in headers for s in _header_spans(name, value)]
     found += [target[s.start : s.end] for s in _target_spans(target)]
+    if not found:
+        return ()
+    from urllib.parse import unquote_to_bytes
+
     return tuple(dict.fromkeys(form for value in found for form in (value, unquote_to_bytes(value))))
 
 

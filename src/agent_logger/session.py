@@ -6,6 +6,7 @@ Whatever the witnesses were, these say the same things. Nothing here is stored: 
 from the logs, and can be derived again, better, from the same files.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, Self
@@ -261,6 +262,8 @@ class Session(Model, frozen=True, kw_only=True, gc=False):
     agents: Sequence[SubAgent] = ()
     prompts_only: bool = False  # the agent's file is gone; its history has what was typed
     reported_cost_usd: float | None = None  # what the client says that all of it cost
+    hooked: bool = False  # hooks of its agent told of it
+    end_reason: str | None = None  # as they were told: `clear`, `logout`, `prompt_input_exit`, ...
     compactions: Sequence[Compaction] = ()
     context_files: Sequence[ContextFile] = ()  # which instructions and settings applied, where that was noted
 
@@ -284,7 +287,8 @@ class Session(Model, frozen=True, kw_only=True, gc=False):
 
     @property
     def witnesses(self) -> frozenset[Witness]:
-        return frozenset().union(*(turn.witnesses for turn in self.turns))
+        hooks: frozenset[Witness] = frozenset({"hook"}) if self.hooked else frozenset()
+        return hooks.union(*(turn.witnesses for turn in self.turns))
 
     @property
     def usage(self) -> Usage:
@@ -308,8 +312,8 @@ class Session(Model, frozen=True, kw_only=True, gc=False):
         return [turn.usage.context_tokens for turn in self.turns if turn.thread == MAIN and turn.usage]
 
     def resume_command(self) -> list[str] | None:
-        """What to run to go on with this session; `None` for an agent that cannot."""
-        command = RESUME.get(self.agent or "")
+        """What to run to go on with this session; `None` for an agent that cannot, or that gave it no name."""
+        command = None if _LOG_NAME.match(self.id) else RESUME.get(self.agent or "")
         return command(self.id) if command else None
 
 
@@ -400,9 +404,11 @@ def tool_kind(name: str) -> ToolKind:
 _KIND_OF = {name: kind for kind, names in TOOL_KINDS.items() for name in names}
 
 
+_LOG_NAME = re.compile(r"\d{8}([_-])\d{6}\1")  # how our own logs are called
 RESUME: Mapping[str, Callable[[str], list[str]]] = {
     "claude-code": lambda session: ["claude", "--resume", session],
     "codex": lambda session: ["codex", "resume", session],
     "gemini-cli": lambda session: ["gemini", "--resume", session],
     "opencode": lambda session: ["opencode", "--session", session],
+    "qwen-code": lambda session: ["qwen", "--resume", session],
 }

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import get_args
 
@@ -23,6 +24,7 @@ from agent_logger.catalog.questions import Order
 from agent_logger.catalog.schema import STEPS
 from agent_logger.catalog.totals import By, total, totals
 from agent_logger.session import Usage
+from agent_logger.store import foreign
 from agent_logger.store.archive import FOLDER_FILE, archive_path
 from agent_logger.store.archive_run import archive_all
 from agent_logger.store.facts import know_folder
@@ -241,6 +243,39 @@ def test_a_line_more_is_read_on_with_a_few_bytes_however_long_the_file_is(
     assert summary and summary.turns == 800
 
 
+def long_session(home: Path, megabytes: int) -> Path:
+    text = "word" + "." * 22_000
+    lines = [user(1, "one long task", ONE)]
+    for number in range(2, 2 + megabytes * 90, 2):
+        lines += tool(number, ONE, "Bash", {"command": f"run {number}"}, text)
+    at = [{**line, "parentUuid": before["uuid"]} for before, line in pairwise(lines)]
+    return claude_file(home, ONE, [lines[0], *at])
+
+
+def test_a_line_more_in_a_long_session_is_read_on_for_its_title_and_its_texts_too(
+    home: Path, catalog: Catalog
+) -> None:
+    path = long_session(home, 50)
+    assert path.stat().st_size > 45e6
+    catalog.index()
+    number = 4600
+    for what in (
+        [user(number, "and the zebra", ONE)],
+        [assistant(number + 1, "zebra of mine", ONE)],
+        tool(number + 2, ONE, "Bash", {"command": "zebra"}, "refused", failed=True),
+    ):
+        claude_file(home, ONE, what)
+        before = (foreign.work.files, foreign.work.bytes)
+        catalog.refresh()
+        assert catalog.index()
+        assert len(catalog.sessions()) == 1
+        assert foreign.work.bytes - before[1] < 200_000, what
+        assert foreign.work.files - before[0] < 20
+    with made_anew(catalog.home, home / "other") as anew:
+        assert all_of(catalog, ["zebra", "refused"]) == all_of(anew, ["zebra", "refused"])
+    assert len(catalog.search("zebra")) == 3
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_what_was_read_piece_by_piece_is_what_is_read_at_once(home: Path, tmp_path: Path, seed: int) -> None:
     """Cut anywhere, also within a line, and read in between."""
@@ -436,3 +471,26 @@ def test_an_older_catalog_is_brought_up_to_date_step_by_step(home: Path, catalog
         assert new.execute("SELECT value FROM facts WHERE name = 'made'").fetchone() == (made,), (
             "not made anew"
         )
+
+
+def test_the_first_list_is_in_the_order_of_all_later_ones(home: Path, catalog: Catalog) -> None:
+    """Whose file was written to just now, though what it tells of was long ago, is not the newest."""
+    claude_file(home, TWO, [assistant(50, "new", TWO)])
+    claude_file(home, ONE, [user(1, "old", ONE)])
+    os.utime(home / ".claude" / "projects" / "-p-shop" / f"{ONE}.jsonl", (2_000_000_000, 2_000_000_000))
+    assert [it.id for it in catalog.sessions()] == [it.id for it in catalog.sessions()] == [TWO, ONE]
+    assert [it.id for it in catalog.sessions(limit=1)] == [TWO]
+
+
+def test_a_home_whose_name_is_no_text_is_one_like_others(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    odd = Path(os.fsdecode(os.fsencode(home) + b"-\xff\xfe"))
+    monkeypatch.setenv("HOME", str(odd))
+    main = claude_file(odd, ONE, [user(1, "go", ONE)])
+    agents = main.with_suffix("") / "subagents"
+    agents.mkdir(parents=True)
+    line = {**assistant(2, "zebra", ONE), "isSidechain": True, "agentId": "a1"}
+    (agents / "agent-a1.jsonl").write_text(json.dumps(line) + "\n")
+    with Catalog.open(odd / ".agent-logger") as catalog:
+        session = catalog.session(ONE)
+        assert session and [turn.thread for turn in session.turns] == ["agent:a1"]
+        assert catalog.search("zebra") and catalog.problem is None

@@ -230,6 +230,30 @@ def test_the_same_words_at_another_time_are_said_again(one: Witness, two: Witnes
     assert len(join([session(one, first), session(two, first)]).turns) == 1
 
 
+@pytest.mark.parametrize(("minutes", "turns"), [(0, 1), (60, 3)])
+def test_pieces_that_a_run_printed_are_told_by_the_responses_they_are_of(minutes: int, turns: int) -> None:
+    """Codex prints its items without ids, and its tools under names of their own."""
+    use = Block(kind="tool_use", id="call_abcdefghijklmnop", name="shell", input={"cmd": "ls"})
+    whole = Turn(
+        message_id="resp_1",
+        usage=Usage(input_tokens=9, output_tokens=3),
+        blocks=[Block(kind="text", text="I look."), use],
+        started=NOON,
+        ended=NOON,
+        witnesses=frozenset({"transcript"}),
+    )
+    printed = [Block(kind="text", text="I look."), replace(use, id="item_1", name="command_execution")]
+    began = NOON - timedelta(minutes=minutes, seconds=1)
+    pieces = [
+        Turn(message_id=None, blocks=[it], started=began, witnesses=frozenset({"run"})) for it in printed
+    ]
+    asked = Exchange(number=1, user_input="List", turns=[whole], started=NOON, ended=NOON)
+    run = replace(asked, turns=pieces, started=began, ended=began + timedelta(seconds=2))
+    joined = join([Session(id="s", exchanges=[run]), Session(id="s", exchanges=[asked])])
+    assert len(joined.turns) == turns
+    assert joined.usage == whole.usage
+
+
 def test_nothing_cannot_be_joined() -> None:
     with pytest.raises(ValueError, match="no session"):
         join([])

@@ -1,7 +1,11 @@
 """Search: what is there is found, at its place; what is not there is not; whatever is typed."""
 
+import json
+import random
+import re
 import sqlite3
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -11,8 +15,10 @@ from hypothesis import strategies as st
 from agent_logger import Catalog, Filter, Hit
 from agent_logger.catalog import background, text_index
 from agent_logger.catalog.query import EXAMPLES, read
+from agent_logger.catalog.snippets import in_files
+from agent_logger.catalog.text_index import Indexed, Place
 from agent_logger.store.facts import know_folder
-from tests.catalog.catalogs import ID, assistant, claude_file, tool, user
+from tests.catalog.catalogs import ID, assistant, claude_file, made_anew, tool, user
 from tests.catalog.hostile import TYPED
 from tests.store.wire_logs import calls, start
 from tests.store.wire_logs import write as write_log
@@ -210,11 +216,11 @@ def test_a_query_is_always_one_that_the_index_understands(typed: str) -> None:
 
 def test_a_text_that_is_new_is_added_and_the_others_stay(home: Path, catalog: Catalog) -> None:
     catalog.index()
-    rows = catalog._text_database().execute("SELECT id, hash FROM texts ORDER BY id").fetchall()
+    rows = catalog._text_database().execute("SELECT words, hash FROM texts ORDER BY words").fetchall()
     claude_file(home, ONE, [assistant(9, "and a zebra", ONE)])
     catalog.refresh()
     assert found(catalog, "zebra") == [("1", 3)]
-    after = catalog._text_database().execute("SELECT id, hash FROM texts ORDER BY id").fetchall()
+    after = catalog._text_database().execute("SELECT words, hash FROM texts ORDER BY words").fetchall()
     assert after[: len(rows)] == rows
     assert len(after) == len(rows) + 1
 
@@ -276,7 +282,7 @@ def test_a_search_says_how_far_it_has_come_and_leaves_what_another_process_does(
 
 def test_the_index_is_filled_by_a_process_of_its_own(catalog: Catalog) -> None:
     catalog.refresh()
-    assert background.start(catalog.home)
+    assert background.start(catalog.home, None)
     until = time.monotonic() + 60
     while not catalog.coverage.is_whole and time.monotonic() < until:
         time.sleep(0.05)
@@ -301,3 +307,51 @@ def test_an_index_of_an_older_version_is_filled_again(home: Path, catalog: Catal
     assert found(catalog, "zebra") == [("1", 3)]
     assert found(catalog, '"connection refused"') == [("1", 0)]
     assert catalog._text_database().execute("SELECT dead FROM shards").fetchall() == [(0,)]
+
+
+def test_lines_are_found_by_their_time_in_whatever_order_they_stand(tmp_path: Path) -> None:
+    path, numbers = tmp_path / "a.jsonl", [*range(600), 5, 7]
+    random.Random(3).shuffle(numbers)
+    times = [datetime(2026, 11, 15, tzinfo=UTC) + timedelta(seconds=it) for it in numbers]
+    lines = [
+        {"timestamp": f"{time:%Y-%m-%dT%H:%M:%S}.000Z", "text": f"word{number} {'x' * 900}"}
+        for number, time in zip(numbers, times, strict=True)
+    ]
+    for ordered in (lines, sorted(lines, key=lambda it: it["timestamp"])):
+        path.write_text("".join(json.dumps(it, separators=(",", ":")) + "\n" for it in ordered))
+        for number in (0, 5, 299, 599):
+            at = 1000 * round(datetime(2026, 11, 15, tzinfo=UTC).timestamp() + number)
+            hit = Indexed((Place("s", 1, 0),), kind=1, at=at, until=0, error=False, hash=0, rank=0.0)
+            found = in_files(hit, [path], [re.compile(f"word{number}")])
+            assert found and found.text.startswith(f"word{number} ")
+
+
+def test_what_a_fork_copied_is_found_once_in_the_session_that_had_it_first(
+    home: Path, catalog: Catalog
+) -> None:
+    first, fork = ID.format(5), ID.format(3)
+    said = [user(1, "count the zebras", first), assistant(2, "nine zebras", first)]
+    claude_file(home, first, said)
+    claude_file(home, fork, [*({**line, "sessionId": fork} for line in said), assistant(9, "a zebra", fork)])
+    for asked in (catalog, made_anew(catalog.home, home / "other")):
+        hits = {(it.session, it.turn): it.forks for it in asked.search("zebra*")}
+        assert hits == {(first, None): (fork,), (first, 0): (fork,), (fork, 1): ()}
+        assert [it.snippet for it in asked.search("nine")] == ["nine zebras"]
+        assert [it.session for it in asked.search("is:error")] == [ONE]
+    rows = catalog._text_database().execute("SELECT count(*), count(DISTINCT words) FROM texts").fetchone()
+    assert rows[0] - rows[1] == 2
+
+
+def test_what_a_fork_copied_is_found_in_it_when_the_first_is_gone(home: Path, catalog: Catalog) -> None:
+    fork = ID.format(3)
+    lines = [user(1, "count the zebras", ID.format(4)), assistant(2, "nine zebras", ID.format(4))]
+    path = claude_file(home, ID.format(4), lines)
+    claude_file(home, fork, [{**line, "sessionId": fork} for line in lines])
+    (hit,) = catalog.search("nine")
+    assert {hit.session, *hit.forks} == {ID.format(4), fork}
+    path.unlink()
+    catalog.refresh()
+    (hit,) = catalog.search("nine")
+    assert (hit.session, hit.forks, hit.snippet) == (fork, (), "nine zebras")
+    catalog.remove(fork)
+    assert catalog.search("nine") == []

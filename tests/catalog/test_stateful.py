@@ -21,6 +21,7 @@ from hypothesis.stateful import (
 )
 
 from agent_logger import Catalog
+from agent_logger.catalog import reading_on
 from agent_logger.store.facts import know_folder, tombstones
 from agent_logger.store.parts import PartFile
 from agent_logger.store.seal import seal
@@ -39,15 +40,19 @@ class Followed(RuleBasedStateMachine):
     sessions = Bundle("sessions")
     logs = Bundle("logs")
 
-    @initialize()
-    def begin(self) -> None:
+    @initialize(marked=st.booleans(), moved=st.booleans())
+    def begin(self, marked: bool, moved: bool) -> None:
         self.root = Path(tempfile.mkdtemp())
         self.patched = pytest.MonkeyPatch()
+        if marked:  # short sessions are read on, too
+            self.patched.setattr(reading_on, "LONG_BYTES", 0)
+            self.patched.setattr(reading_on, "TAIL_BYTES", 0 if moved else 1000)
         self.patched.setenv("HOME", str(self.root))
         self.home = self.root / ".agent-logger"
         self.catalog = Catalog.open(self.home)
         self.numbers, self.names = count(1), count(1)
         self.changed = True
+        self.waiting: Lines = []
         know_folder(self.home, self.root / "logs")
         (self.root / "logs" / "anthropic").mkdir(parents=True)
 
@@ -75,12 +80,25 @@ class Followed(RuleBasedStateMachine):
         return path
 
     @rule(
-        path=sessions, what=st.sampled_from(["input", "answer", "tool", "split"]), word=st.sampled_from(WORDS)
+        path=sessions,
+        what=st.sampled_from(
+            ["input", "answer", "tool", "split", "call", "result", "again", "rewind", "title", "old"]
+        ),
+        word=st.sampled_from(WORDS),
     )
     def append(self, path: Path, what: str, word: str) -> None:
         name, number = path.stem, next(self.numbers)
         next(self.numbers)
+        call, result = tool(number, name, "Bash", {"command": word}, "refused", failed=True)
+        if what == "call":
+            self.waiting.append(result)
         lines: dict[str, Lines] = {
+            "call": [call],
+            "result": [self.waiting.pop(0) if self.waiting else result],
+            "again": [assistant(2, word, name)],  # the first response goes on
+            "rewind": [{**user(number, word, name), "parentUuid": f"u1-{name[:8]}"}],
+            "title": [{"type": "ai-title", "aiTitle": word, "sessionId": name}],
+            "old": [{**user(number, word, name), "timestamp": "2026-11-14T08:00:00.000Z"}],
             "input": [user(number, word, name)],
             "answer": [assistant(number, word, name)],
             "tool": tool(number, name, "Bash", {"command": word}, "refused", failed=True),

@@ -11,7 +11,7 @@ from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.unnamed import is_told_by, name_among
 from agent_logger.formats.gemini_cli import session_of
 from agent_logger.formats.wire_log.session import session_of as wire_session
-from agent_logger.session import Session, Usage
+from agent_logger.session import Block, Session, Turn, Usage
 from agent_logger.store.agent_sources import sources_of
 from agent_logger.store.facts import know_folder
 from tests.catalog.witnesses import timed
@@ -49,6 +49,22 @@ def test_a_chat_is_known_by_what_was_said_and_when(
     chat: Session, other: Callable[[Session], Session], same: bool
 ) -> None:
     assert is_told_by(wire_session(timed(TALK)), other(chat)) is same
+
+
+def test_a_chat_that_puts_tools_to_the_response_before_is_known_by_the_words(chat: Session) -> None:
+    """As 0.20 does: the response that called the second tool is in no file, nor what it took."""
+
+    def turn(text: str, *tools: str, output: int) -> Turn:
+        uses = [Block(kind="tool_use", name=it) for it in tools]
+        said = [Block(kind="text", text=text)] if text else []
+        return replace(chat.turns[0], blocks=[*said, *uses], usage=Usage(output_tokens=output))
+
+    def told(*turns: Turn) -> Session:
+        return replace(chat, exchanges=[replace(chat.exchanges[0], turns=turns)])
+
+    wire = told(turn("I look.", "ls", output=3), turn("", "read", output=4), turn("Done.", output=5))
+    assert is_told_by(wire, told(turn("I look.", "ls", "read", output=3), turn("Done.", output=5)))
+    assert not is_told_by(wire, told(turn("I look.", "ls", "read", output=9), turn("Done.", output=5)))
 
 
 def test_one_that_may_be_either_is_neither(chat: Session) -> None:

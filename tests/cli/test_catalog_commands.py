@@ -32,8 +32,10 @@ def world(home: Path) -> Path:
     return home
 
 
-def run(home: Path, *arguments: str, code: int = 0, say: str = "") -> subprocess.CompletedProcess[str]:
-    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "COLUMNS": "80", "TZ": "UTC"}
+def run(
+    home: Path, *arguments: str, code: int = 0, say: str = "", zone: str = "UTC"
+) -> subprocess.CompletedProcess[str]:
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "COLUMNS": "80", "TZ": zone}
     line = [sys.executable, "-m", "agent_logger", *arguments]
     done = subprocess.run(line, env=environment, input=say, capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stderr
@@ -53,6 +55,15 @@ def test_a_session_of_another_year_says_which(home: Path) -> None:
     claude_file(home, ONE, [{**user(1, "Long ago", ONE), "timestamp": "2019-03-04T05:06:07.000Z"}])
     assert run(home, "ls").stdout.splitlines()[1].startswith("2019-03-04")
     assert "  2019-03-04  " in run(home, "tree", ONE).stdout
+
+
+@pytest.mark.parametrize(
+    ("time", "zone"), [("0001-01-01T00:00:00Z", "XXX12"), ("9999-12-31T23:59:59Z", "XXX-14")]
+)
+def test_a_time_that_is_none_in_this_zone_is_no_time(home: Path, time: str, zone: str) -> None:
+    claude_file(home, ONE, [{**user(1, "zebra", ONE), "timestamp": time}])
+    for line in (["show", ONE], ["export", ONE, "--to", "md"]):
+        assert "zebra" in run(home, *line, zone=zone).stdout
 
 
 @pytest.mark.parametrize(
@@ -118,7 +129,7 @@ def test_what_is_removed_is_named_and_gone(world: Path) -> None:
     run(world, "rm", "20261115-080000-abcd", "--yes")
     assert not log.exists()
     done = run(world, "rm", "00000001", "--yes")
-    assert "is the agent's own: it stays" in done.stderr
+    assert f"{ONE}.jsonl stays" in done.stderr
     assert {row["id"] for row in json.loads(run(world, "ls", "--json").stdout)} == {TWO}
     run(world, "rm", "00000001", "--yes", code=1)
 

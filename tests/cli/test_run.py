@@ -13,11 +13,13 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.capture.played import script
 
 from agent_logger.records import Exchange, SessionStart
+from agent_logger.store.claude_files import project_folders
 from agent_logger.store.read import read_exchanges, read_log
 
 ROOT = Path(__file__).parents[2]
@@ -124,6 +126,35 @@ def test_the_summary_tells_what_it_came_to(env: dict[str, str]) -> None:
     told = "agent-logger: session 7b320356 · 2 turns · 10 in, 5 out tokens · $0.2500 · 1.5 s\n"
     assert done.stderr.decode() == told
     assert json.loads(done.stdout) == RESULT
+
+
+def test_an_agent_that_prints_no_id_is_known_by_the_file_it_wrote(
+    env: dict[str, str], tmp_path: Path
+) -> None:
+    folder = tmp_path / ".claude" / "projects" / project_folders(tmp_path)[0]
+    line = {"type": "user", "sessionId": SESSION, "message": {"role": "user", "content": "Fix the timer"}}
+    (tmp_path / "line").write_text(json.dumps(line) + "\n")
+    agent(env, f"mkdir -p {folder}; cp {tmp_path}/line {folder}/{SESSION}.jsonl; echo Done.")
+    done = run(env, "--", "claude", "-p", "Fix the timer")
+    assert done.stdout == b"Done.\n" and b"session 7b320356" in done.stderr
+    [it] = listed(env)
+    assert (it["id"], it["witnesses"]) == (SESSION, ["run", "transcript"])
+
+
+def test_runs_that_nothing_names_are_sessions_of_their_own(env: dict[str, str]) -> None:
+    for word in ("one", "two"):
+        run(env, "--", "echo", word)
+    rows = listed(env)
+    assert len({it["id"] for it in rows}) == 2
+    assert all(it["id"] == it["log"] and it["witnesses"] == ["run"] for it in rows)
+
+
+def listed(env: dict[str, str]) -> list[dict[str, Any]]:
+    line = [sys.executable, "-m", "agent_logger", "ls", "--json"]
+    found: list[dict[str, Any]] = json.loads(
+        subprocess.run(line, env=env, capture_output=True, check=True).stdout
+    )
+    return found
 
 
 def test_one_prompt_for_claude(env: dict[str, str], tmp_path: Path) -> None:

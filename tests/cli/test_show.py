@@ -138,6 +138,12 @@ def test_tools_and_files_are_counted(run: Run) -> None:
     }
 
 
+def test_where_there_are_none_it_is_said(run: Run) -> None:
+    hello = next((DATA / "claude-cli/2.1.325/hello_json/home").rglob("*.jsonl"))
+    assert run("show", hello, "--tools").stderr == "No tool was called.\n"
+    assert run("show", hello, "--files").stderr == "No file was read, written or edited.\n"
+
+
 def test_raw_lines_are_those_of_the_file(run: Run) -> None:
     done = run("show", RECORDED, "--raw")
     assert done.stdout == RECORDED.read_text()

@@ -5,11 +5,14 @@ from hashlib import sha256
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.formats.claude_files import SESSION, assistant, line, result, source_of, text, time, use, user
 
+from agent_logger.formats.claude_code.records import SessionRecord
 from agent_logger.formats.claude_code.responses import responses_of
 from agent_logger.formats.claude_code.session import session_of, transcript_of
-from agent_logger.formats.claude_code.tree import Branch, Lineage, parent_of
+from agent_logger.formats.claude_code.tree import Branch, Lineage, behind_parents, parent_of
 from agent_logger.session import Session, Usage
 
 ID = "msg_01abcdefghijklmn"  # in the vendor's form
@@ -473,3 +476,39 @@ def test_a_file_of_another_name_takes_the_name_its_lines_say() -> None:
     assert session_of(source).id == SESSION
     renamed = type(source)(type(source.main)("backup.jsonl", source.main.entries))
     assert session_of(renamed).id == SESSION
+
+
+# ---------------------------------------------------------------- lines that come late
+
+
+def test_a_beginning_that_is_written_behind_what_followed_is_the_beginning() -> None:
+    """2.1.50 writes aside, and what it did at once may come first."""
+    late = [
+        user("r", [result("toolu_1", "done")], parent="b", at=3),
+        assistant("c", OTHER, "Done.", parent="r", at=4),
+        user("u", "Go", parent=None, at=1),
+        assistant("a", ID, "I go.", parent="u", at=2),
+        assistant("b", ID, use("toolu_1"), parent="a", at=2),
+        user("v", "Again", parent="c", at=5),
+        user("w", "Lost", parent="gone", at=6),
+    ]
+    session = session_of(source_of(late))
+    assert inputs(session) == ["Go", "Again", "Lost"]
+    assert [[block.kind for block in turn.blocks] for turn in session.turns] == [
+        ["text", "tool_use", "tool_result"],
+        ["text"],
+    ]
+    assert {it.message_id for it in responses_of(source_of(late))} == {ID, OTHER}
+
+
+@given(
+    st.lists(
+        st.builds(
+            SessionRecord,
+            uuid=st.sampled_from([None, *"abcde"]),
+            parent_uuid=st.sampled_from([None, *"abcdex"]),
+        )
+    )
+)
+def test_lines_that_go_in_circles_are_all_there(lines: list[SessionRecord]) -> None:
+    assert sorted(map(id, behind_parents(lines))) == sorted(map(id, lines))

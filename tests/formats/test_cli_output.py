@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -183,6 +184,33 @@ def test_a_json_text_of_several_lines_is_one_line_of_the_log() -> None:
     *texts, result = read(data, agent="gemini-cli")[0]
     assert all(it.is_text for it in texts) and data.strip() == b"\n".join(it.raw for it in texts)
     assert result.result and b"\n" not in result.raw and json.loads(result.raw) == json.loads(data)
+
+
+@pytest.mark.parametrize(
+    ("stats", "tokens"),
+    [
+        ({"total_tokens": 96, "input_tokens": 90, "output_tokens": 6, "duration_ms": 5}, (90, 6, 0)),
+        (
+            {"models": {"g": {"tokens": {"prompt": 90, "candidates": 6, "cached": 30, "thoughts": 2}}}},
+            (60, 8, 30),
+        ),
+    ],
+)
+def test_older_counts_of_gemini_cli_are_read(stats: Any, tokens: tuple[int, int, int]) -> None:
+    told = {"type": "result", "status": "success", "stats": stats}
+    billed = outcome(dumped(told), "gemini-cli").metadata().tokens
+    assert billed and (billed.input, billed.output, billed.cache_read) == tokens
+
+
+def test_qwen_code_speaks_as_claude_code_and_counts_otherwise() -> None:
+    message = {"id": "made-up", "content": [{"type": "text", "text": "Hi."}], "usage": {"input_tokens": 9}}
+    usage = {"input_tokens": 90, "output_tokens": 6, "cache_read_input_tokens": 30}
+    data = dumped({**TEXT, "message": message}, {**RESULT, "usage": usage})
+    billed = outcome(data, "qwen-code").metadata().tokens
+    assert billed and (billed.input, billed.output, billed.cache_read) == (60, 6, 30)
+    [said, _] = read(data, agent="qwen-code")[0]
+    assert said.inner and (said.inner.id, said.inner.usage) == (None, msgspec.UNSET)
+    assert argv.prompt_of(["qwen", "-y", "-p", "Go"]) == "Go"
 
 
 def test_what_opencode_fails_with_is_told() -> None:

@@ -1,5 +1,6 @@
 """Codex rollouts: 0.50 (usage before its items), 0.118 (copied forks), 0.166 (exact records, references)."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from agent_logger.formats.codex.lines import Info, Tokens
 from agent_logger.formats.codex.meta import meta_of
 from agent_logger.formats.codex.usage import Meter
 from agent_logger.formats.source import Source
+from agent_logger.formats.table import format_of, recognised
 from agent_logger.session import Session, Usage
 from agent_logger.wire.jsonl import Entry
 
@@ -368,6 +370,29 @@ def test_the_name_of_the_file_stands_in_for_a_first_line_that_is_lost() -> None:
     name = f"rollout-2026-01-01T00-00-00-{ID}.jsonl"
     session = codex.session_of(source(lines(message("user", "Go")), name=name))
     assert (session.id, session.title) == (ID, "Go")
+
+
+def test_a_rollout_of_before_lines_had_times_and_payloads() -> None:
+    def bare(role: str, text: str) -> dict[str, Any]:
+        return {"type": "message", "id": None, "role": role, "content": [{"type": "text", "text": text}]}
+
+    call = {"type": "function_call", "name": "shell", "arguments": '{"command":["ls"]}', "call_id": "c"}
+    told = json.dumps({"output": "none\n", "metadata": {"exit_code": 2}})
+    old = lines(
+        {"id": ID, "timestamp": "2025-08-01T10:00:00.000Z", "instructions": None},
+        {"record_type": "state"},
+        bare("user", "List"),
+        bare("assistant", "I look."),
+        call,
+        {"record_type": "state"},
+        {"type": "function_call_output", "call_id": "c", "output": told},
+        bare("assistant", "Nothing there."),
+    )
+    session = codex.session_of(source(old))
+    assert (session.id, session.title, str(session.started)[:10]) == (ID, "List", "2025-08-01")
+    assert shown(session) == [("List", [["I look.", ">shell", "<failed"], ["Nothing there."]])]
+    assert list(codex.responses_of(source(old))) == []  # it tells no usage
+    assert recognised(f"rollout-2025-08-01T10-00-00-{ID}.jsonl", old) is format_of("codex")
 
 
 def test_damage_costs_what_is_damaged_alone() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, BrowserContext, Response, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Response, expect, sync_playwright
 from playwright.sync_api import Page as Tab
 
 from tests.clients import ROOT
@@ -21,6 +21,7 @@ FLAGS = [
     "--disable-background-networking",
 ]
 FLAGS += ["--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"]
+expect.set_options(timeout=20_000)  # the machine may be busy; what is there is found at once
 AXE = ROOT / ".components" / "node_modules" / "axe-core" / "axe.min.js"
 ARTEFACTS = ROOT / "build" / "screenshots"
 

@@ -20,10 +20,10 @@ def real_sessions(home: Path) -> None:
             shutil.copytree(folder, home, dirs_exist_ok=True)
 
 
-def demo(home: Path) -> str:
+def demo(home: Path, pace: float = 0.05) -> str:
     """Recorded by both witnesses. The beginning of its id."""
     folder = home / "demo"
-    log = record_demo(folder, pace=0.05)
+    log = record_demo(folder, pace=pace)
     for it in (folder, folder / "logs"):
         know_folder(home / ".agent-logger", it)
     return log.stem.rpartition("_")[2]

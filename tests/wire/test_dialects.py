@@ -351,6 +351,19 @@ def test_errors_of_gateways_are_told_too(dialect: Dialect) -> None:
     assert dialect.read(b'\xef\xbb\xbf \n{"error": "not found"}\n') == plain
     coded = dialect.read(b'{"error": {"type": null, "code": "model_not_found", "message": "No"}}')
     assert coded.error == Failure(type="model_not_found", message="No")
+    detail = CHAT.read(b'{"detail":"Not Found"}')
+    assert detail.error == Failure(type=None, message="Not Found")
+    flat = CHAT.read(b'{"object":"error","message":"too long","type":"BadRequestError","code":400}')
+    assert flat.error == Failure(type="BadRequestError", message="too long")
+
+
+def test_a_host_that_counts_its_answers_is_read() -> None:
+    def chunk(delta: Json, finish: Any = 0) -> Json:
+        return {"id": 7, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+
+    answer = CHAT.read(sse(chunk({"content": "Hi"}), chunk({}, "stop"), b"[DONE]"))
+    assert (answer.message, answer.message_id, answer.stop_reason) == ({"content": "Hi"}, "7", "stop")
+    assert answer.complete
 
 
 def test_of_several_errors_the_first_counts() -> None:

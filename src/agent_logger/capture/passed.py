@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from agent_logger.capture.child import Child, in_foreground
 from agent_logger.capture.run_recording import Recording
+from agent_logger.capture.session_files import SessionFiles
 from agent_logger.formats.cli_output.events import Event
 from agent_logger.records import Exit
 
@@ -29,8 +30,10 @@ def pass_on(
     *,
     show: Callable[[list[Event]], None] | None = None,
     overheard: "Overheard | None" = None,
+    files: SessionFiles | None = None,
 ) -> Exit:
-    """Until the child has ended. If there is a `show`, it is told of events, and the output is not passed on."""
+    """Until the child has ended. If there is a `show`, it is told of events, and the output is not passed on. Of a
+    child that did not say which session it was, `files` may tell."""
 
     def printed(chunk: bytes) -> None:
         if show is None:
@@ -46,6 +49,8 @@ def pass_on(
         recording.err(chunk)
 
     exited = child.pump(printed, complained)
+    if files and not recording.outcome.session_id:
+        files.note(recording)
     events = recording.ended(exited)
     if show:
         show(events)

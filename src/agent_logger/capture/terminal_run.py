@@ -13,13 +13,7 @@ from agent_logger import config
 from agent_logger.capture.base_urls import chosen, proxied_environment
 from agent_logger.capture.proxy.attached import attached
 from agent_logger.capture.proxy.state import running
-from agent_logger.capture.run_recording import Recording
 from agent_logger.errors import AgentLoggerError
-from agent_logger.formats.json_text import encode
-from agent_logger.store import platform
-from agent_logger.store.claude_files import is_id, project_folders
-from agent_logger.store.clock import CLOCK
-from agent_logger.store.layout import agent_files
 
 log = logging.getLogger("agent_logger")
 
@@ -48,29 +42,3 @@ def _port(stack: ExitStack, home: Path, log_dir: Path, environment: dict[str, st
     if states and not named:  # what somebody chose it may not be allowed to call
         return states[-1].port
     return stack.enter_context(attached(log_dir, [str(it.origin) for it in named]))
-
-
-class SessionFiles:
-    """The files of an agent that change while it runs in a folder."""
-
-    def __init__(self, agent: str, cwd: Path) -> None:
-        self._agent, self._folders = agent, project_folders(cwd)
-        self._since = CLOCK.wall() - 1  # file systems round
-
-    def changed(self) -> list[Path]:
-        found = [path for path in agent_files(self._agent) if self._is_of_this_folder(path)]
-        return sorted(
-            (it for it in found if platform.modified_at(it) >= self._since), key=platform.modified_at
-        )
-
-    def _is_of_this_folder(self, path: Path) -> bool:
-        return self._agent != "claude-code" or path.parent.name in self._folders
-
-
-def note_session_files(recording: Recording, agent: str, paths: list[Path]) -> None:
-    """One alone also tells which session it was."""
-    for path in paths:
-        fact = {"type": "system", "subtype": "session_file", "path": str(path)}
-        if agent == "claude-code" and len(paths) == 1 and is_id(path.stem):
-            fact["session_id"] = path.stem
-        recording.note(encode(fact))

@@ -1,4 +1,5 @@
-"""Filling the search index aside: one process at a time, with the least claim to the machine, and in nobody's way."""
+"""Work aside: filling the search index, sealing what is due. One process at a time, with the least claim to the
+machine, and in nobody's way."""
 
 import os
 import subprocess
@@ -31,12 +32,13 @@ def indexing(home: Path) -> Iterator[bool]:
             held.close()
 
 
-def start(home: Path) -> bool:
+def start(home: Path, seal_after_seconds: float | None) -> bool:
     """Begin in a process of its own, which outlives this one. Whether one is at it now."""
     with indexing(home) as free:
         if not free:
             return True
     command = [sys.executable, "-m", "agent_logger.catalog.background", str(home)]
+    command += [str(seal_after_seconds)] if seal_after_seconds is not None else []
     nothing = subprocess.DEVNULL
     try:
         child = subprocess.Popen(
@@ -48,13 +50,14 @@ def start(home: Path) -> bool:
     return True
 
 
-def _main(home: Path) -> None:
+def _main(home: Path, seal_after_seconds: float | None) -> None:
     from agent_logger.catalog.catalog import Catalog
 
     os.nice(19)
     with Catalog.open(home) as catalog:
         catalog.index()
+        catalog.seal(seal_after_seconds)
 
 
 if __name__ == "__main__":
-    _main(Path(sys.argv[1]))
+    _main(Path(sys.argv[1]), next(map(float, sys.argv[2:]), None))

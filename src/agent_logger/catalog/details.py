@@ -7,13 +7,17 @@ from datetime import datetime
 from functools import lru_cache
 from typing import NamedTuple
 
+import msgspec
+
+from agent_logger.catalog import reading_on
 from agent_logger.catalog.columns import NEVER, micros_of
 from agent_logger.catalog.database import hashed, listed, storable, writing
 from agent_logger.catalog.live import in_flight
-from agent_logger.catalog.metrics import active_seconds, count_tool_calls
 from agent_logger.catalog.questions import Behind, sources_of
+from agent_logger.catalog.reading_on import Counts, Mark, Tail, counts_of, mark_of, tail_of
 from agent_logger.catalog.scan import count_change
-from agent_logger.catalog.sessions import joined, place_of
+from agent_logger.catalog.sessions import joined
+from agent_logger.catalog.witness import unpacked
 from agent_logger.redact import hidden
 from agent_logger.session import Session
 from agent_logger.store.projects import project_of
@@ -23,7 +27,19 @@ LONGEST_TITLE = 500  # characters; a first prompt may be a book
 
 def session_from(database: sqlite3.Connection, session: str) -> Session | None:
     """From the files of all its witnesses, as they are now."""
-    return joined(map(place_of, sources_of(database, session)))
+    return joined(sources_of(database, session))
+
+
+def tail_from(database: sqlite3.Connection, session: str, mark: bytes) -> Tail | None:
+    """What it has behind a mark; none if it is to be read as a whole."""
+    rows = database.execute(
+        "SELECT responses FROM sources JOIN told ON told.source = sources.id WHERE session = ?", (session,)
+    )
+    known = (it for (data,) in rows for it in unpacked(data))
+    return tail_of(sources_of(database, session), _mark(mark), known)
+
+
+_mark = msgspec.json.Decoder(Mark).decode
 
 
 class Details(NamedTuple):
@@ -32,25 +48,67 @@ class Details(NamedTuple):
     of: Behind
     values: dict[str, object] | None  # none: it cannot be read any more
     tools: list[tuple[int, str]]
+    mark: Mark | None = None
 
 
-def details_of(it: Behind, session: Session | None) -> Details:
+def details_of(it: Behind, session: Session | None, mark: Mark | None) -> Details:
     if session is None:
         return Details(it, None, [])
-    return Details(it, _values(session), list(_tools(session)))
+    return Details(it, _values(session, counts_of(session)), list(_tools(session)), mark)
+
+
+def details_from(database: sqlite3.Connection, it: Behind) -> Details:
+    """From the files as they are now; from what was written since, where that tells all."""
+    if details := _read_on(database, it):
+        return details
+    session = session_from(database, it.id)
+    return details_of(it, session, mark_from(database, it, session))
+
+
+def mark_from(database: sqlite3.Connection, it: Behind, session: Session | None) -> Mark | None:
+    """Where a session that was just read can be read on; none if it is short, or cannot be."""
+    long = session is not None and it.size >= reading_on.LONG_BYTES
+    return mark_of(sources_of(database, it.id), session) if session and long else None
 
 
 def read_details(database: sqlite3.Connection, batch: Iterable[Behind]) -> None:
-    keep(database, [details_of(it, session_from(database, it.id)) for it in batch])
+    keep(database, [details_from(database, it) for it in batch])
+
+
+def _read_on(database: sqlite3.Connection, it: Behind) -> Details | None:
+    row = database.execute(
+        "SELECT mark, title, project, started, ended, own_parent, own_reported_usd FROM sessions WHERE id = ?",
+        (it.id,),
+    ).fetchone()
+    tail = tail_from(database, it.id, row[0]) if row and row[0] and row[1] else None
+    if tail is None:
+        return None
+    _, title, project, started, ended, parent, reported = row
+    new = _values(tail.session, tail.counts)
+    # A command of the client's is a title only as long as nothing else was typed.
+    if (tail.titled and new["title"] != title) or title.startswith("/"):
+        return None
+    values = {
+        **new,
+        "title": title,
+        "project": project or new["project"],
+        "started": started,
+        "ended": max(filter(None, (ended, _micros(tail.session.ended))), default=None),
+        "exchanges": tail.exchange - 1 + len(tail.session.exchanges),
+        "parent": parent or new["parent"],
+        "reported": reported if tail.session.reported_cost_usd is None else tail.session.reported_cost_usd,
+    }
+    return Details(it, values, list(_tools(tail.session)), tail.mark)
 
 
 def keep(database: sqlite3.Connection, details: Iterable[Details]) -> None:
     with writing(database):
-        for it, values, tools in details:
+        for it, values, tools, mark in details:
             if values is None:
                 database.execute("UPDATE sessions SET detailed = ? WHERE id = ?", (it.stamp, it.id))
             else:
-                database.execute(_DETAIL, {**values, "id": it.id, "stamp": it.stamp})
+                kept = msgspec.json.encode(mark) if mark else None
+                database.execute(_DETAIL, {**values, "id": it.id, "stamp": it.stamp, "mark": kept})
                 database.executemany("INSERT OR REPLACE INTO tools VALUES (?, ?)", tools)
         count_change(database)
 
@@ -59,23 +117,23 @@ _DETAIL = """
     UPDATE sessions SET detailed = :stamp, title = :title, project = :project, started = :started, ended = :ended,
         active = coalesce(:ended, last_at, round(modified * 1e6)), exchanges = :exchanges, tool_calls = :tool_calls,
         errors = :errors, active_seconds = :active_seconds, own_parent = :parent, in_flight = :in_flight,
-        own_reported_usd = :reported
+        own_reported_usd = :reported, mark = :mark, agent = coalesce(agent, :agent)
     WHERE id = :id
 """
 
 
-def _values(session: Session) -> dict[str, object]:
-    calls, errors = count_tool_calls(session)
+def _values(session: Session, counts: Counts) -> dict[str, object]:
     title = storable(hidden(session.title)[:LONGEST_TITLE]) if session.title else None
     return {
         "title": title,
+        "agent": storable(session.agent) if session.agent else None,  # responses tell it, where there are any
         "project": storable(project_of(session.project)) if session.project else None,
         "started": _micros(session.started),
         "ended": _micros(session.ended),
         "exchanges": len(session.exchanges),
-        "tool_calls": calls,
-        "errors": errors,
-        "active_seconds": active_seconds(session),
+        "tool_calls": counts.tool_calls,
+        "errors": counts.errors,
+        "active_seconds": counts.active_micros / 1e6 if session.started or counts.active_micros else None,
         "reported": session.reported_cost_usd,
         "parent": session.parent and storable(session.parent),
         "in_flight": in_flight(session),

@@ -25,15 +25,19 @@ def take_in(
     changed: Sequence[Found],
     removed: frozenset[str],
     progress: Progress | None,
-) -> None:
+) -> int:
+    """In how many portions."""
+    portions = 0
     total, done = sum(it.size for it in changed), 0
     for batch in _batches(_without(removed, _read(database, it)) for it in changed):
         with writing(database):
             post(database, batch)
             count_change(database)
+        portions += 1
         done += sum(it.found.size for it in batch)
         if progress:
             progress(done, total)
+    return portions
 
 
 def _read(database: sqlite3.Connection, it: Found) -> Read:

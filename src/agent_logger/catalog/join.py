@@ -6,6 +6,7 @@ beside that takes its place among them, by cause and then by time. A turn is the
 Nothing depends on the order in which sessions come, for they are ranked by what they say.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -21,9 +22,9 @@ def join(sessions: Sequence[Session]) -> Session:
     ranked = _ranked(sessions)
     if len(ranked) < 2:
         return ranked[0]
-    joining = _Joining()
+    joining, responses = _Joining(), _times_of_responses(ranked)
     for source, session in enumerate(ranked):
-        joining.take(source, session)
+        joining.take(source, _without_pieces(session, responses))
     return joining.session(ranked)
 
 
@@ -36,6 +37,32 @@ def _ranked(sessions: Iterable[Session]) -> list[Session]:
     if not different:
         raise ValueError("no session to join")
     return sorted(different, key=_rank) if len(different) > 1 else different
+
+
+def _times_of_responses(sessions: Iterable[Session]) -> list[float]:
+    turns = (turn for session in sessions for turn in session.turns if not _is_piece(turn))
+    return sorted(utc(turn.started).timestamp() for turn in turns if turn.started)
+
+
+def _without_pieces(session: Session, responses: Sequence[float]) -> Session:
+    """What some agents print (Codex) are pieces of responses under other names, without an id and what they took.
+    Where somebody saw the responses themselves, the pieces would tell all of it a second time."""
+    if not any(map(_is_piece, session.turns)):
+        return session
+    return replace(session, exchanges=[_with_responses(it, responses) for it in session.exchanges])
+
+
+def _with_responses(exchange: Exchange, responses: Sequence[float]) -> Exchange:
+    if not (exchange.started and exchange.ended):
+        return exchange
+    at = bisect_left(responses, utc(exchange.started).timestamp())
+    if at == len(responses) or responses[at] > utc(exchange.ended).timestamp():
+        return exchange
+    return replace(exchange, turns=[turn for turn in exchange.turns if not _is_piece(turn)])
+
+
+def _is_piece(turn: Turn) -> bool:
+    return turn.witnesses == {"run"} and not (turn.message_id or turn.request_id or turn.usage)
 
 
 @dataclass(frozen=True)

@@ -376,7 +376,7 @@ _UPSERT_SESSION = f"""
         unpriced_reason, reported_cost_usd, context_tokens, peak_context_tokens, witnesses, parent, modified, size,
         stamp, exchanges, tool_calls, errors)
     VALUES ({", ".join("?" * 25)}, 0, 0, 0)
-    ON CONFLICT (id) DO UPDATE SET family = excluded.family, agent = excluded.agent,
+    ON CONFLICT (id) DO UPDATE SET family = excluded.family, agent = coalesce(excluded.agent, agent),
         told_project = excluded.told_project, models = excluded.models, first_at = excluded.first_at,
         last_at = excluded.last_at, active = max(coalesce(ended, excluded.active), excluded.active),
         turns = excluded.turns, input_tokens = excluded.input_tokens,

@@ -1,12 +1,13 @@
 """What is asked of the sessions in the catalog, as SQL. Whatever a person typed is a parameter, never a part of it."""
 
-import json
 import sqlite3
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
+
+import msgspec
 
 from agent_logger.catalog.columns import BIT, WITNESS_SETS, micros_of, time_of
 from agent_logger.catalog.database import hashed, listed, restored, storable
@@ -57,7 +58,7 @@ def _where(wanted: Filter) -> tuple[str, list[object]]:
     terms: list[tuple[str, object]] = [
         ("agent = ?", wanted.agent),
         (f"instr(folded({PROJECT}), ?)", wanted.project and wanted.project.lower()),
-        ("instr(folded(models), ?)", wanted.model and json.dumps(wanted.model.lower())[1:-1]),
+        ("instr(folded(models), ?)", wanted.model and listed([wanted.model.lower()])[2:-2]),
         ("instr(folded(title), ?)", wanted.title and wanted.title.lower()),
         (f"coalesce({ENDED}, {STARTED}) >= ?", wanted.since and since(wanted.since)),
         (f"{STARTED} < ?", wanted.until and since(wanted.until)),
@@ -97,12 +98,15 @@ _PARENT = """
         own.own_parent, own.parent
     )
 """
+_AS_IT_IS = (  # columns that a summary has under the same name
+    *("id", "agent", "title", "exchanges", "turns", "tool_calls", "errors", "active_seconds"),
+    *("context_tokens", "peak_context_tokens"),
+)
 _SUMMARY = f"""
-    SELECT id, agent, {PROJECT}, title, models, {STARTED}, {ENDED}, exchanges, turns, tool_calls, errors,
-        active_seconds, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cache_write_1h_tokens,
-        nano_usd, unpriced, unpriced_reason, coalesce(own_reported_usd, reported_cost_usd), context_tokens,
-        peak_context_tokens, witnesses,
-        {_PARENT}, modified, in_flight
+    SELECT {", ".join(_AS_IT_IS)}, {", ".join(Usage.__struct_fields__)}, {PROJECT} AS project, models,
+        {STARTED} AS started, {ENDED} AS ended, nano_usd, unpriced, unpriced_reason,
+        coalesce(own_reported_usd, reported_cost_usd) AS reported_cost_usd, witnesses, {_PARENT} AS parent, modified,
+        in_flight
     FROM sessions own WHERE id IN (SELECT value FROM json_each(?))
 """
 
@@ -118,9 +122,9 @@ def summaries(database: sqlite3.Connection, ids: Sequence[str]) -> list[SessionS
     for session, *source in database.execute(query, given):
         sources.setdefault(session, []).append(Found(*map(_restored, source)))
     live = _Live()
-    found = {
-        row[0]: _summary(row, sources.get(row[0], []), live) for row in database.execute(_SUMMARY, given)
-    }
+    rows = database.execute(_SUMMARY, given)
+    rows.row_factory = sqlite3.Row
+    found = {row["id"]: _summary(row, sources.get(row["id"], []), live) for row in rows}
     return [found[name] for name in ids if name in found]
 
 
@@ -135,79 +139,32 @@ class _Live:
         return name in self.running or is_live(modified, self.now, in_flight=in_flight)
 
 
-def _summary(row: Sequence[Any], sources: list[Found], live: _Live) -> SessionSummary:
-    (
-        name,
-        agent,
-        project,
-        title,
-        models,
-        started,
-        ended,
-        exchanges,
-        turns,
-        tool_calls,
-        errors,
-        seconds,
-        *rest,
-    ) = row
-    (
-        given,
-        output,
-        read,
-        write,
-        hour,
-        nano,
-        unpriced,
-        reason,
-        reported,
-        context,
-        peak,
-        bits,
-        parent,
-        modified,
-        at_work,
-    ) = rest
+def _summary(row: sqlite3.Row, sources: Sequence[Found], live: _Live) -> SessionSummary:
+    name, nano, parent = row["id"], row["nano_usd"], row["parent"]
     return SessionSummary(
-        id=name,
-        agent=agent,
-        project=project,
-        title=title,
-        models=tuple(json.loads(models)),
-        started=moment(started),
-        ended=moment(ended),
-        exchanges=exchanges,
-        turns=turns,
-        tool_calls=tool_calls,
-        errors=errors,
-        active_seconds=seconds,
-        usage=Usage(
-            input_tokens=given,
-            output_tokens=output,
-            cache_read_tokens=read,
-            cache_write_tokens=write,
-            cache_write_1h_tokens=hour,
+        **{it: row[it] for it in _AS_IT_IS},
+        project=row["project"],
+        models=tuple(msgspec.json.decode(row["models"])),
+        started=moment(row["started"]),
+        ended=moment(row["ended"]),
+        usage=Usage(**{it: row[it] for it in Usage.__struct_fields__}),
+        cost=Cost(
+            nano_usd=nano,
+            price_date=None if nano is None else price_date(),
+            reason=row["unpriced_reason"],
+            unpriced=row["unpriced"],
         ),
-        cost=_cost(nano, unpriced, reason),
-        reported_cost_usd=reported,
-        context_tokens=context,
-        peak_context_tokens=peak,
-        witnesses=WITNESS_SETS[bits],
+        reported_cost_usd=row["reported_cost_usd"],
+        witnesses=WITNESS_SETS[row["witnesses"]],
         parent=parent if parent != name else None,
-        live=live.holds(name, modified, in_flight=bool(at_work)),
-        paths=tuple(dict.fromkeys(Path(it.path) for it in sources)),
+        live=live.holds(name, row["modified"], in_flight=bool(row["in_flight"])),
+        paths=tuple(dict.fromkeys(Path(it.path) for it in sources if not it.is_of_hooks)),
         prompts_only=bool(sources) and all(it.prompts_only for it in sources),
     )
 
 
 def moment(micros: int | None) -> datetime | None:
     return None if micros is None else time_of(micros)
-
-
-def _cost(nano: int | None, unpriced: int, reason: str | None) -> Cost:
-    return Cost(
-        nano_usd=nano, price_date=None if nano is None else price_date(), reason=reason, unpriced=unpriced
-    )
 
 
 def parents(database: sqlite3.Connection) -> dict[str, str | None]:
@@ -296,8 +253,11 @@ def sources_of(database: sqlite3.Connection, session: str) -> list[Found]:
         """,
         (session,),
     )
-    found = (Found(*map(_restored, row)) for row in rows)
-    return [it._replace(others=tuple(json.loads(str(it.others)))) if it.others else it for it in found]
+    return [Found(*map(_restored, told))._replace(others=_paths(others)) for *told, others in rows]
+
+
+def _paths(others: str | None) -> tuple[str, ...] | None:
+    return None if others is None else tuple(map(restored, msgspec.json.decode(others)))
 
 
 def _restored(value: Any) -> Any:

@@ -4,12 +4,14 @@ What is unchanged by its stamp is not opened; what has grown is read on where it
 """
 
 import sqlite3
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from agent_logger.catalog.database import storable, writing
-from agent_logger.catalog.found import Found, Remembered, found
+from agent_logger.catalog.database import hashed, listed, restored, storable, writing
+from agent_logger.catalog.everything import found
+from agent_logger.catalog.found import Found, Remembered
+from agent_logger.catalog.found_ours import is_only_sealed
 from agent_logger.prices import price_date
 from agent_logger.store import foreign
 from agent_logger.store.facts import tombstones
@@ -19,8 +21,7 @@ REMOVED = "removed"  # the damage of a log whose session was
 Progress = Callable[[int, int], None]  # bytes that are done, and all there are to do
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refreshed:
+class Refreshed(NamedTuple):
     """What a refresh found, and what it took."""
 
     sources: int  # that there are
@@ -28,52 +29,102 @@ class Refreshed:
     removed: int
     files_opened: int
     bytes_read: int
+    unsealed_since: float  # when a part of a log that is not sealed was last written to, at the earliest
 
 
 def refresh(database: sqlite3.Connection, home: Path, progress: Progress | None = None) -> Refreshed:
     """What was removed does not come back, whoever still tells of it."""
     before = (foreign.work.files, foreign.work.bytes)
-    remembered = Remembered(_remembered(database))
-    removed = frozenset(tombstones(home))
-    there = {storable(it.key): it for it in found(home, remembered) if it.name not in removed}
-    rows = database.execute("SELECT key, stamp, damage, session FROM sources")
-    known: dict[str, tuple[str, str, str | None, str]] = {row[0]: row for row in rows}
-    changed = [
-        it
-        for key, it in there.items()
-        if (row := known.get(key)) is None or row[1] != it.stamp or row[2] or row[3] in removed
-    ]
-    changed = [it for it in changed if _is_changed(it, known.get(storable(it.key)), removed)]
-    changed.sort(key=lambda it: -it.modified)
-    gone = [key for key in known if key not in there]
-    if gone or remembered.new:
-        with writing(database):
-            _remember(database, remembered)
-            if gone:
-                from agent_logger.catalog.posting import post
-
-                post(database, [], gone)
-            count_change(database)
-    if changed:
+    seen = _Seen(database, home)
+    written = _put_down(database, seen)
+    if seen.changed:
         from agent_logger.catalog.intake import take_in  # the readers are not needed before
 
-        take_in(database, changed, removed, progress)
+        written += take_in(database, seen.changed, seen.removed, progress)
+    _keep_looks(database, seen, written)
     _price_again(database)
     return Refreshed(
-        sources=len(there),
-        changed=len(changed),
-        removed=len(gone),
+        sources=database.execute("SELECT count(*) FROM sources").fetchone()[0],
+        changed=len(seen.changed),
+        removed=len(seen.gone),
         files_opened=foreign.work.files - before[0],
         bytes_read=foreign.work.bytes - before[1],
+        unsealed_since=seen.remembered.unsealed_since,
     )
 
 
-def _is_changed(it: Found, known: tuple[str, str, str | None, str] | None, removed: frozenset[str]) -> bool:
+class _Seen:
+    """What is there, beside what is known of it."""
+
+    def __init__(self, database: sqlite3.Connection, home: Path) -> None:
+        self.removed = frozenset(tombstones(home))
+        self.changes = changes(database)  # that were made before we looked
+        self.looks = _looks(database, self.removed)
+        self.remembered = Remembered(_remembered(database), self.looks)
+        there = {storable(it.key): it for it in found(home, self.remembered) if it.name not in self.removed}
+        known = _known(database, self.remembered.unchanged)
+        changed = [it for key, it in there.items() if _is_changed(it, known.get(key), self.removed)]
+        self.changed = sorted(changed, key=lambda it: -it.modified)
+        self.sealed = [
+            it for key, it in there.items() if _is_only_sealed(it, known.get(key)) and it not in changed
+        ]
+        self.gone = [key for key in known if key not in there]
+
+
+def _put_down(database: sqlite3.Connection, seen: _Seen) -> int:
+    """What can be said without opening a file. How many changes that was."""
+    if not (seen.gone or seen.sealed or seen.remembered.new):
+        return 0
+    with writing(database):
+        _remember(database, seen.remembered)
+        for it in seen.sealed:
+            database.execute(
+                "UPDATE sources SET stamp = ?, size = ? WHERE key = ?", (it.stamp, it.size, storable(it.key))
+            )
+        if seen.gone:
+            from agent_logger.catalog.posting import post
+
+            post(database, [], seen.gone)
+            database.execute("DELETE FROM folders")  # one that is gone may be put back as it was
+        count_change(database)
+    return 1
+
+
+class _Known(NamedTuple):
+    stamp: str
+    damage: str | None
+    session: str
+
+
+def _known(database: sqlite3.Connection, unchanged: Sequence[str]) -> dict[str, _Known]:
+    """By key; but for those in folders that look as they did."""
+    rows = database.execute(
+        """
+        SELECT key, stamp, damage, session FROM sources WHERE folder IN (
+            SELECT folder FROM (SELECT DISTINCT folder FROM sources)
+            WHERE folder NOT IN (SELECT value || '/' FROM json_each(?))
+        )
+        """,
+        (listed(unchanged),),
+    )
+    return {key: _Known(*row) for key, *row in rows}
+
+
+def _is_only_sealed(it: Found, known: _Known | None) -> bool:
+    """A log of ours that holds what it held: nothing of it is to be read again."""
+    return (
+        known is not None
+        and it.agent is None
+        and known.stamp != it.stamp
+        and is_only_sealed(it.stamp, known.stamp)
+    )
+
+
+def _is_changed(it: Found, known: _Known | None, removed: frozenset[str]) -> bool:
     """What could not be read may be readable now; what was removed since is to be forgotten."""
-    if known is None:
+    if known is None or (known.stamp != it.stamp and not _is_only_sealed(it, known)):
         return True
-    _, stamp, damage, session = known
-    return stamp != it.stamp or (damage != REMOVED if session in removed else damage is not None)
+    return known.damage != REMOVED if known.session in removed else known.damage is not None
 
 
 def state(database: sqlite3.Connection) -> str:
@@ -116,3 +167,36 @@ def _remembered(database: sqlite3.Connection) -> dict[str, tuple[str, str]]:
 def _remember(database: sqlite3.Connection, remembered: Remembered) -> None:
     rows = ((storable(path), *told) for path, told in remembered.new.items())
     database.executemany("INSERT OR REPLACE INTO remembered VALUES (?, ?, ?)", rows)
+
+
+# ---------------------------------------------------------------- folders that look as they did
+
+
+def _looks(database: sqlite3.Connection, removed: frozenset[str]) -> dict[str, str]:
+    """None after somebody removed a session: whatever tells of it is to be found."""
+    row = database.execute("SELECT value FROM facts WHERE name = 'removed'").fetchone()
+    if (row[0] if row else "") != _named(removed):
+        return {}
+    return {restored(path): look for path, look in database.execute("SELECT path, look FROM folders")}
+
+
+def _named(removed: frozenset[str]) -> str:
+    return str(hashed("/".join(sorted(removed)))) if removed else ""
+
+
+def _keep_looks(database: sqlite3.Connection, seen: _Seen, written: int) -> None:
+    """Once all that is in these folders was taken in, and if nobody else wrote meanwhile: who looked before us may have
+    put down what it saw then. A folder with a file that cannot be read is looked at every time."""
+    if seen.remembered.looks == seen.looks:
+        return
+    query = "SELECT DISTINCT folder FROM sources WHERE damage IS NOT NULL AND damage <> ?"
+    unread = {restored(folder) for (folder,) in database.execute(query, (REMOVED,))}
+    kept = {folder: look for folder, look in seen.remembered.looks.items() if f"{folder}/" not in unread}
+    if kept == seen.looks:
+        return
+    with writing(database):
+        if changes(database) == seen.changes + written:
+            database.execute("DELETE FROM folders")
+            rows = ((storable(folder), look) for folder, look in kept.items())
+            database.executemany("INSERT INTO folders VALUES (?, ?)", rows)
+            database.execute("INSERT OR REPLACE INTO facts VALUES ('removed', ?)", (_named(seen.removed),))

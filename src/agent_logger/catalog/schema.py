@@ -15,7 +15,8 @@ class Step(NamedTuple):
 
 _SESSIONS_AND_LEDGER = """
 CREATE TABLE facts (              -- of the catalog itself
-    name TEXT PRIMARY KEY,        -- changes: grows with every change; prices: the day of the price list; made: its id
+    name TEXT PRIMARY KEY,        -- changes: grows with every change; prices: the day of the price list; made: its id;
+                                  -- removed: a hash of the names of sessions that were
     value TEXT NOT NULL
 ) WITHOUT ROWID;
 INSERT INTO facts VALUES ('made', lower(hex(randomblob(8))));
@@ -171,6 +172,24 @@ ALTER TABLE sessions ADD COLUMN own_reported_usd REAL;
 UPDATE sessions SET detailed = NULL;
 """
 
+_FOLDERS = """
+-- of its path, up to the last slash
+ALTER TABLE sources ADD COLUMN folder TEXT GENERATED ALWAYS AS (rtrim(path, replace(path, '/', ''))) VIRTUAL;
+CREATE INDEX sources_folder ON sources (folder);
+
+CREATE TABLE folders (            -- all that is in them is in sources, as long as they look like this
+    path TEXT PRIMARY KEY,
+    look TEXT NOT NULL            -- a hash of the stamps of what is in it
+) WITHOUT ROWID;
+
+CREATE INDEX sessions_behind ON sessions (size) WHERE detailed IS NOT stamp;
+"""
+
+_MARKS = """
+-- where a long session is read on for its details: JSON
+ALTER TABLE sessions ADD COLUMN mark BLOB;
+"""
+
 _TEXTS = """
 CREATE TABLE facts (              -- of the index itself
     name TEXT PRIMARY KEY,        -- whole: the state of the catalog that it has all texts of
@@ -205,17 +224,33 @@ CREATE TABLE texts (              -- where the text of a row of an index stands
 CREATE INDEX texts_session ON texts (session);
 """
 
-_UNSPACED = """
+_COPIES = """
 -- characters of scripts without blanks are words of their own: all is to be indexed again, and what was is dead
 DELETE FROM facts;
 DELETE FROM indexed;
-DELETE FROM texts;
+ALTER TABLE indexed ADD COLUMN mark BLOB;  -- where a long session is read on: JSON
 UPDATE shards SET dead = rows + 1;
+DROP TABLE texts;
+CREATE TABLE texts (              -- where the text of a row of an index stands; in a fork too, if it has a copy
+    words INTEGER NOT NULL,       -- the shard, and 40 bits: the row's number in it
+    session INTEGER NOT NULL,     -- indexed.id
+    exchange INTEGER NOT NULL,    -- its number; 0 outside of all
+    turn INTEGER NOT NULL,        -- its place among the turns; -1 for what a person typed
+    kind INTEGER NOT NULL,        -- 0 input, 1 text, 2 thinking, 3 a tool's call and result
+    at INTEGER NOT NULL,          -- milliseconds since 1970; 0: not known
+    until INTEGER NOT NULL,       -- of the result
+    error INTEGER NOT NULL,
+    hash INTEGER NOT NULL,        -- of the text
+    PRIMARY KEY (words, session)
+) WITHOUT ROWID;
+CREATE INDEX texts_session ON texts (session, exchange);
 """
 
 STEPS = (
     Step("sessions and ledger", _SESSIONS_AND_LEDGER),
     Step("exchanges in flight", _IN_FLIGHT),
     Step("what clients say of whole sessions", _REPORTED),
+    Step("folders that look as they did", _FOLDERS),
+    Step("where sessions are read on", _MARKS),
 )
-TEXT_STEPS = (Step("texts and shards", _TEXTS), Step("words without blanks between them", _UNSPACED))
+TEXT_STEPS = (Step("texts and shards", _TEXTS), Step("one row for copies of a text", _COPIES))

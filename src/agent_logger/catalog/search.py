@@ -3,21 +3,32 @@
 import re
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from agent_logger.catalog import query, snippets, text_index
 from agent_logger.catalog.database import listed, storable
-from agent_logger.catalog.details import Details, details_of, keep, session_from
+from agent_logger.catalog.details import (
+    Details,
+    details_from,
+    details_of,
+    keep,
+    mark_from,
+    session_from,
+    tail_from,
+)
 from agent_logger.catalog.found import Found
 from agent_logger.catalog.questions import Behind, sources_of
+from agent_logger.catalog.reading_on import Mark, Tail
 from agent_logger.catalog.scan import Progress, state
 from agent_logger.catalog.summary import Hit
-from agent_logger.catalog.text_index import Entry, Indexed
-from agent_logger.catalog.texts import INPUT, NO_TURN, TEXT, THINKING, TOOL, texts_of
-from agent_logger.session import Session
+from agent_logger.catalog.text_index import Entry, Indexed, Place
+from agent_logger.catalog.texts import INPUT, NO_TURN, TEXT, THINKING, TOOL, Text, texts_of
 
 MOST_ROUNDS = 10  # as long as others find more to read
 BATCH_BYTES = 24_000_000  # of texts that are taken in at once
@@ -81,7 +92,7 @@ def _index(
     total, done = sum(it.size for it in left), 0
     batch = _Batch(catalog, texts)
     for number, it in enumerate(left, 1):
-        batch.add(it, session_from(catalog, it.id))
+        batch.add(it)
         done += it.size
         late = time.monotonic() > until
         if batch.size > BATCH_BYTES or late or number == len(left):
@@ -96,20 +107,59 @@ def _index(
     return True
 
 
+def relatives(catalog: sqlite3.Connection) -> dict[str, list[str]]:
+    """Of each session that has some: those that have responses in common with it, as forks have."""
+    families: dict[str, list[str]] = {}
+    rows = catalog.execute(
+        """
+        SELECT family, id FROM sessions
+        WHERE family IN (SELECT family FROM sessions GROUP BY family HAVING count(*) > 1)
+        """
+    )
+    for family, name in rows:
+        families.setdefault(family, []).append(name)
+    return {name: [it for it in names if it != name] for names in families.values() for name in names}
+
+
+def texts_behind(tail: Tail) -> list[Text]:
+    """With the numbers that they have in the whole session."""
+    return [
+        it._replace(
+            exchange=it.exchange + tail.exchange - 1,
+            turn=it.turn if it.turn == NO_TURN else it.turn + tail.turn,
+        )
+        for it in texts_of(tail.session)
+    ]
+
+
 class _Batch:
     """Sessions that have been read, and are written together."""
 
     def __init__(self, catalog: sqlite3.Connection, texts: sqlite3.Connection) -> None:
         self._catalog, self._texts = catalog, texts
+        self._relatives = relatives(catalog)
+        self._marks = text_index.marks(texts)
         self._details: list[Details] = []
         self._entries: list[Entry] = []
         self.size = 0
 
-    def add(self, it: Behind, session: Session | None) -> None:
-        entry = Entry(it.id, it.stamp, list(texts_of(session)) if session else [])
-        self._details.append(details_of(it, session))
+    def add(self, it: Behind) -> None:
+        mark = self._marks.get(it.id)
+        tail = tail_from(self._catalog, it.id, mark) if mark else None
+        if tail:
+            self._details.append(details_from(self._catalog, it))
+            self._put(it, texts_behind(tail), (tail.exchange, tail.turn), tail.mark)
+            return
+        session = session_from(self._catalog, it.id)
+        details = details_of(it, session, mark_from(self._catalog, it, session))
+        self._details.append(details)
+        self._put(it, texts_of(session) if session else [], (0, NO_TURN), details.mark)
+
+    def _put(self, it: Behind, texts: Sequence[Text], since: tuple[int, int], mark: Mark | None) -> None:
+        kept = msgspec.json.encode(mark) if mark else None
+        entry = Entry(it.id, it.stamp, texts, self._relatives.get(it.id, ()), since, kept)
         self._entries.append(entry)
-        self.size += sum(len(text.text) for text in entry.texts)
+        self.size += sum(len(text.text) for text in texts)
 
     def write(self) -> None:
         keep(self._catalog, self._details)
@@ -133,7 +183,7 @@ def search(
     else:
         return []
     words = [re.compile(word, re.IGNORECASE) for word in asked.words]
-    return list(_hits(catalog, found, words))
+    return list(islice(_hits(catalog, found, words), limit))
 
 
 def _within(catalog: sqlite3.Connection, asked: query.Query) -> str | None:
@@ -149,19 +199,16 @@ def _within(catalog: sqlite3.Connection, asked: query.Query) -> str | None:
 def _hits(
     catalog: sqlite3.Connection, found: Sequence[Indexed], words: Sequence[re.Pattern[str]]
 ) -> Iterator[Hit]:
-    names = listed({it.session for it in found})
-    titles = dict(
-        catalog.execute(
-            "SELECT id, title FROM sessions WHERE id IN (SELECT value FROM json_each(?))", (names,)
-        )
-    )
-    for it in found:
-        shown = _snippet(catalog, it, words)
+    sessions = _sessions(catalog, found)
+    for it, places in _once(found, sessions):
+        place, *forks = places
+        shown = _snippet(catalog, it, place, words)
         yield Hit(
-            session=it.session,
-            title=titles.get(it.session),
-            exchange=it.exchange,
-            turn=None if it.turn == NO_TURN else it.turn,
+            session=place.session,
+            forks=tuple(fork.session for fork in forks),
+            title=sessions[place.session].title if place.session in sessions else None,
+            exchange=place.exchange,
+            turn=None if place.turn == NO_TURN else place.turn,
             kind=KIND[it.kind],
             at=datetime.fromtimestamp(it.at / 1000, UTC) if it.at else None,
             snippet=shown.text,
@@ -169,13 +216,57 @@ def _hits(
         )
 
 
-def _snippet(catalog: sqlite3.Connection, it: Indexed, words: Sequence[re.Pattern[str]]) -> snippets.Snippet:
-    sources = sources_of(catalog, it.session)
+class _Session(NamedTuple):
+    title: str | None
+    family: str
+    parent: str | None
+
+
+def _sessions(catalog: sqlite3.Connection, found: Sequence[Indexed]) -> dict[str, _Session]:
+    names = listed({place.session for it in found for place in it.places})
+    rows = catalog.execute(
+        """
+        SELECT id, title, family, coalesce(own_parent, parent) FROM sessions
+        WHERE id IN (SELECT value FROM json_each(?))
+        """,
+        (names,),
+    )
+    return {name: _Session(*told) for name, *told in rows}
+
+
+def _once(
+    found: Sequence[Indexed], sessions: Mapping[str, _Session]
+) -> Iterator[tuple[Indexed, list[Place]]]:
+    """Each text with its places in a family, that in the session which the others were forked from first. What is in
+    one row of the index goes by what was found first, and sessions may have become relatives, or strangers, since."""
+    groups: dict[tuple[object, ...], tuple[Indexed, dict[str, list[Place]]]] = {}
+    for it in found:
+        for place in it.places:
+            known = sessions.get(place.session)
+            key = (known.family if known else place.session, it.hash, it.at, it.kind)
+            groups.setdefault(key, (it, {}))[1].setdefault(place.session, []).append(place)
+    for it, by_session in groups.values():
+        for number in range(max(map(len, by_session.values()))):
+            places = [sorted(its)[number] for its in by_session.values() if number < len(its)]
+            yield it, _first(places, sessions)
+
+
+def _first(places: Sequence[Place], sessions: Mapping[str, _Session]) -> list[Place]:
+    """The place in the session that the others were forked from, and then those."""
+    names = {it.session for it in places}
+    parents = {name: sessions[name].parent for name in names if name in sessions}
+    return sorted(places, key=lambda it: (parents.get(it.session) in names, it))
+
+
+def _snippet(
+    catalog: sqlite3.Connection, it: Indexed, place: Place, words: Sequence[re.Pattern[str]]
+) -> snippets.Snippet:
+    sources = sources_of(catalog, place.session)
     files = [path for source in sources if source.agent for path in _files(source)]
     if it.at and (shown := snippets.in_files(it, files, words)):
         return shown
-    session = session_from(catalog, it.session)
-    return (session and snippets.in_session(it, session, words)) or snippets.Snippet("", ())
+    session = session_from(catalog, place.session)
+    return (session and snippets.in_session(it, place, session, words)) or snippets.Snippet("", ())
 
 
 def _files(source: Found) -> Iterator[Path]:

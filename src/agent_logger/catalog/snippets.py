@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from agent_logger.catalog.text_index import Indexed
+from agent_logger.catalog.text_index import Indexed, Place
 from agent_logger.catalog.texts import texts_of
 from agent_logger.errors import SourceError
 from agent_logger.redact import hidden
@@ -24,6 +24,8 @@ AROUND = 60  # characters before the first word that was found
 LONGEST = 200  # characters of a snippet
 MOST_LINES = 20  # with the same time
 MOST_FILE_BYTES = 1 << 30
+WINDOW = 64 << 10  # bytes of a file that are looked through
+STAMP = b'"timestamp":"'
 
 
 class Snippet(NamedTuple):
@@ -45,9 +47,11 @@ def in_files(hit: Indexed, files: Iterable[Path], words: Sequence[re.Pattern[str
     return snippet(together, words) if any(word.search(together) for word in words) else None
 
 
-def in_session(hit: Indexed, session: Session, words: Sequence[re.Pattern[str]]) -> Snippet | None:
+def in_session(
+    hit: Indexed, place: Place, session: Session, words: Sequence[re.Pattern[str]]
+) -> Snippet | None:
     for it in texts_of(session):
-        if (it.exchange, it.turn, it.kind, it.at) == (hit.exchange, hit.turn, hit.kind, hit.at) and (
+        if (it.exchange, it.turn, it.kind, it.at) == (*place[1:], hit.kind, hit.at) and (
             not words or any(word.search(it.text) for word in words)
         ):
             return snippet(it.text, words)
@@ -107,13 +111,30 @@ def _lines(path: Path, times: Sequence[bytes]) -> Iterator[Any]:
 
 
 def _with(data: mmap.mmap, time: bytes) -> Iterator[Any]:
-    at, count = data.find(time), 0
+    """Lines of a time stand together, near enough to where they would if all were in the order of time."""
+    low, high = _around(data, time.strip(b'"'))
+    at, count = data.find(time, low, high), 0
+    if at < 0:
+        at = data.find(time)
     while at >= 0 and count < MOST_LINES:
         start, end = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at)
         end = end if end >= 0 else len(data)
         with suppress(msgspec.MsgspecError, RecursionError):
             yield msgspec.json.decode(data[start:end])
-        at, count = data.find(time, end), count + 1
+        at, count = data.find(time, end, max(high, end + WINDOW)), count + 1
+
+
+def _around(data: mmap.mmap, time: bytes) -> tuple[int, int]:
+    """Where lines of that time are, if those before it are older and those behind it newer."""
+    low, high = 0, len(data)
+    while high - low > WINDOW:
+        middle = (low + high) // 2
+        at = data.find(STAMP, middle, high)
+        if at < 0 or data[at + len(STAMP) : at + len(STAMP) + len(time)] >= time:
+            high = middle
+        else:
+            low = at
+    return max(0, low - WINDOW), high + WINDOW
 
 
 def _used(line: Any) -> Iterator[str]:

@@ -1,14 +1,17 @@
-"""What a list says of a session, and which of them are asked for."""
+"""What a list says of a session, and which of them are asked for.
 
-from dataclasses import dataclass
+Not dataclasses: every command imports these, and they take their time to be made.
+"""
+
 from datetime import datetime
 from pathlib import Path
+
+import msgspec
 
 from agent_logger.session import Cost, Usage, Witness
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionSummary:
+class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     """A session in short, as a list of sessions shows it."""
 
     id: str  # the client's, else the name of our log
@@ -35,8 +38,7 @@ class SessionSummary:
     prompts_only: bool = False  # the agent's file is gone; its history has what was typed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filter:
+class Filter(msgspec.Struct, frozen=True, kw_only=True):
     """All that is given must hold. Texts are looked for in the field, without regard to case."""
 
     agent: str | None = None  # the whole name
@@ -50,8 +52,7 @@ class Filter:
     live: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
+class Hit(msgspec.Struct, frozen=True, kw_only=True):
     """Where words were found: the place to open, and a piece of the text around them."""
 
     session: str
@@ -62,3 +63,4 @@ class Hit:
     at: datetime | None
     snippet: str  # redacted
     marks: tuple[tuple[int, int], ...]  # from and to, in the snippet: what was looked for
+    forks: tuple[str, ...] = ()  # of the session, that begin with a copy of this

@@ -63,8 +63,10 @@ def _parts(path: Path) -> list[Path]:
 
 def short_ids(catalog: "Catalog", sessions: Iterable[str]) -> dict[str, str]:
     """What a person can type for each of them."""
-    told = catalog.short_ids(sessions)
-    return {name: name if output.is_log_name(name) else short for name, short in told.items()}
+    return {
+        name: max(short, output.date_of_log(name), key=len)
+        for name, short in catalog.short_ids(sessions).items()
+    }
 
 
 def one_called(catalog: "Catalog", wanted: str) -> str:

@@ -5,21 +5,22 @@ screen, a bidi control can turn a line around, a tag character can hide a senten
 functions here show such characters as text; `printable` does so for what is printed otherwise.
 """
 
+import os
 import re
 import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
-from shutil import get_terminal_size
 
 import click
 
-from agent_logger.config import no_color
+from agent_logger.config import no_color, variable
 from agent_logger.export.printable import CONTROLS_IN_LINES
 from agent_logger.export.printable import printable as printable
 
 WAIT_SECONDS = 0.5  # that nobody minds
+PLAIN_COLUMNS = 80  # where there is no terminal
 
 
 def hidden(text: str) -> str:
@@ -177,8 +178,14 @@ def is_terminal() -> bool:
 
 
 def columns() -> int:
-    """The width to fill: the terminal's, 80 where there is none."""
-    return get_terminal_size((80, 24)).columns
+    """The width to fill: the terminal's. By hand, for `shutil` takes its time to be imported."""
+    told = variable("COLUMNS") or ""
+    if told.isdecimal() and int(told):
+        return int(told)
+    try:
+        return os.get_terminal_size(1).columns or PLAIN_COLUMNS
+    except OSError:
+        return PLAIN_COLUMNS
 
 
 NARROW = {ord("…"): None, ord("└"): None}
@@ -193,19 +200,21 @@ def width(text: str) -> int:
     return cell_len(text)
 
 
-_LOG_NAME = re.compile(r"\d{8}[-_]\d{6}[-_]")  # its beginning is a date, and tells nothing
+_LOG_NAME = re.compile(r"(\d{8}[-_]\d{6})[-_]")  # less of it tells nothing
 
 
 _TIMED = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}(?=-7)|ses_[0-9a-f]{12}")  # ids that begin with the millisecond
 
 
-def is_log_name(session: str) -> bool:
-    return bool(_LOG_NAME.match(session))
+def date_of_log(session: str) -> str:
+    """What the name of a log begins with; nothing, if it is an id."""
+    found = _LOG_NAME.match(session)
+    return found[1] if found else ""
 
 
 def short_id(session: str) -> str:
     """Where it is not known which others there are: of a client's id the beginning; the name of a log as it is."""
-    if is_log_name(session):
+    if date_of_log(session):
         return session
     timed = _TIMED.match(session)
     return timed[0] if timed else session[:8]

@@ -145,7 +145,8 @@ def _run_in_terminal(settings: config.Settings, words: list[str], *, as_json: bo
     from agent_logger.capture.child import Child
     from agent_logger.capture.passed import Signals
     from agent_logger.capture.run_recording import Recording
-    from agent_logger.capture.terminal_run import SessionFiles, note_session_files, proxy_for_child
+    from agent_logger.capture.session_files import SessionFiles
+    from agent_logger.capture.terminal_run import proxy_for_child
 
     start = _start(words, None)
     if not (shutil.which(words[0]) or os.path.lexists(words[0])):  # no proxy for an agent that is not there
@@ -163,7 +164,7 @@ def _run_in_terminal(settings: config.Settings, words: list[str], *, as_json: bo
             recording = Recording(start, settings.sessions_dir)
             exited = child.wait_in_terminal()
         if files:
-            note_session_files(recording, agent, files.changed())
+            files.note(recording)
         recording.ended(exited)
     return _tell(recording, exited, as_json=as_json)
 
@@ -181,7 +182,9 @@ def _pass(
     from agent_logger.capture.child import Child
     from agent_logger.capture.passed import Signals, pass_on
     from agent_logger.capture.run_recording import Recording
+    from agent_logger.capture.session_files import SessionFiles
 
+    files = SessionFiles(start.began.agent, Path.cwd()) if start.began.agent else None
     hear = overheard.hear if overheard else None
     with Signals() as signals:
         try:
@@ -193,7 +196,7 @@ def _pass(
             if overheard:
                 overheard.recording = recording
             silent = (lambda _: None) if as_json else show
-            exited = pass_on(child, recording, show=silent, overheard=overheard)
+            exited = pass_on(child, recording, show=silent, overheard=overheard, files=files)
     return _tell(recording, exited, as_json=as_json, timed_out=child.timed_out)
 
 

@@ -1,5 +1,6 @@
 """The catalog as commands use it: a bar while it is made, and a word when it cannot be kept."""
 
+import gc
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
@@ -20,9 +21,15 @@ WORTH_A_PROCESS = (
 )
 
 
+YOUNG_OBJECTS = (
+    20_000  # that are made before garbage is looked for: a list of many sessions is made of more than 700
+)
+
+
 @contextmanager
 def opened(settings: config.Settings) -> "Iterator[Catalog]":
     """Up to date."""
+    gc.set_threshold(YOUNG_OBJECTS)
     from agent_logger.catalog.catalog import Catalog
 
     with Catalog.open(settings.home) as catalog:
@@ -31,10 +38,12 @@ def opened(settings: config.Settings) -> "Iterator[Catalog]":
         if catalog.problem:
             output.note(f"the catalog cannot be kept ({catalog.problem}); answering from the files")
         yield catalog
-        if not catalog.problem and catalog.backlog > WORTH_A_PROCESS:
+        if not catalog.problem and (
+            catalog.backlog > WORTH_A_PROCESS or catalog.is_sealing_due(settings.seal_after)
+        ):
             from agent_logger.catalog.background import start
 
-            start(settings.home)
+            start(settings.home, settings.seal_after)
 
 
 @contextmanager

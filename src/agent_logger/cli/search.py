@@ -29,6 +29,7 @@ class HitRow(msgspec.Struct, frozen=True, kw_only=True):
     at: datetime | None
     snippet: str
     marks: tuple[tuple[int, int], ...]
+    forks: tuple[str, ...]
 
 
 @click.command()
@@ -58,7 +59,7 @@ def command(settings: config.Settings, words: tuple[str, ...], limit: int, as_js
         if as_json:
             output.json([_told(it) for it in hits])
         else:
-            _print(hits, short_ids(catalog, {it.session for it in hits}))
+            _print(hits, short_ids(catalog, {name for it in hits for name in (it.session, *it.forks)}))
             if not hits:
                 output.note("Nothing found." if catalog.count() else NOTHING_YET)
         if not whole:
@@ -79,7 +80,7 @@ def _say_how_far(settings: config.Settings, catalog: "Catalog") -> None:
     from agent_logger.catalog.background import start
 
     done, total = catalog.coverage
-    going = start(settings.home)
+    going = start(settings.home, settings.seal_after)
     rest = "the rest is being read in the background" if going else "the rest is read with the next searches"
     output.note(f"searched {done / max(total, 1):.0%} of what there is so far, the newest first; {rest}")
 
@@ -94,6 +95,7 @@ def _told(it: "Hit") -> HitRow:
         at=it.at,
         snippet=it.snippet,
         marks=it.marks,
+        forks=it.forks,
     )
 
 
@@ -105,4 +107,11 @@ def _print(hits: "Sequence[Hit]", ids: dict[str, str]) -> None:
         output.echo(output.cut(output.printable(head), output.columns()))
         output.echo_marked("  " + hit.snippet, ((low + 2, high + 2) for low, high in hit.marks))
         turn = "" if hit.turn is None else f" --turn {hit.turn}"
-        output.echo(f"  agent-logger show {ids[hit.session]}{turn}")
+        output.echo(f"  agent-logger show {ids[hit.session]}{turn}{_in_forks(hit, ids)}")
+
+
+def _in_forks(hit: "Hit", ids: dict[str, str]) -> str:
+    if not hit.forks:
+        return ""
+    more = f" and {len(hit.forks) - 1} more" if len(hit.forks) > 1 else ""
+    return f"  (copied to the fork {ids[hit.forks[0]]}{more})"

@@ -109,8 +109,12 @@ def _print_counts(session: "Session", *, tools: bool, as_json: bool) -> None:
     touched = TouchedFiles([*metrics.files_read], [*metrics.files_written], [*metrics.files_edited])
     if as_json:
         output.hidden_json(metrics.tools if tools else touched)
+    elif tools and not metrics.tools:
+        output.note("No tool was called.")
     elif tools:
         _print_tools(metrics)
+    elif not (touched.read or touched.written or touched.edited):
+        output.note("No file was read, written or edited.")
     else:
         paths = (("read", touched.read), ("written", touched.written), ("edited", touched.edited))
         output.table(("", "file"), [(name, output.hidden(path)) for name, found in paths for path in found])

@@ -46,8 +46,8 @@ def _print(report: "ProxyReport") -> None:
         ("calls", _number(report.calls)),
         ("sessions", _number(report.sessions) + _whose(report.agents)),
         ("clients", f"{_number(report.clients)} connected"),
-        ("written", _number(report.written)),
-        ("lost", _number(report.lost)),
+        ("written", _number(report.written, " records")),
+        ("lost", _number(report.lost, " records")),
         ("behind", f"{report.lag_ms or 0:,.0f} ms, {report.backlog_bytes or 0:,} bytes"),
         ("upstream proxy", report.upstream_proxy or "none"),
     ]
@@ -60,5 +60,5 @@ def _whose(agents: dict[str, int]) -> str:
     return f" ({told})" if told else ""
 
 
-def _number(value: int | None) -> str:
-    return "not known yet" if value is None else f"{value:,}"
+def _number(value: int | None, unit: str = "") -> str:
+    return "not known yet" if value is None else f"{value:,}{unit}"

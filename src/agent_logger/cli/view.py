@@ -30,7 +30,10 @@ def command(settings: config.Settings, no_open: bool) -> None:
         _say(link, opening=not no_open)
         return
     options = Options(
-        port=settings.page_port, port_is_chosen=not settings.is_default("page_port"), home=settings.home
+        port=settings.page_port,
+        port_is_chosen=not settings.is_default("page_port"),
+        home=settings.home,
+        seal_after_seconds=settings.seal_after,
     )
     run(options, lambda link: _say(link, opening=not no_open))
 

@@ -12,10 +12,12 @@ from agent_logger.formats.claude_code.facts import compaction_of
 from agent_logger.formats.claude_code.records import CompactionMessage, MessageUsage
 from agent_logger.formats.claude_code.turns import more_final
 from agent_logger.formats.noted_context import context_files
+from agent_logger.formats.objects import in_utc
 from agent_logger.formats.result_usage import with_result
 from agent_logger.prices import priced
 from agent_logger.records import AnyRecord, Exchange, LiveMessage, LiveStart, Message, SessionStart
 from agent_logger.session import AGENT, MAIN, Block, BlockKind, Compaction, Session, SubAgent, Turn, Witness
+from agent_logger.wire.answer import fields_of, text_of
 
 # ---------------------------------------------------------------- live files
 
@@ -59,8 +61,8 @@ def _in_flight(start: LiveStart, messages: list[Message]) -> Exchange:
 # ---------------------------------------------------------------- the session
 
 
-def session_of(records: Iterable[AnyRecord], exchanges: Iterable[Exchange]) -> Session:
-    """The session of a log: its other records, and its exchanges, each once."""
+def session_of(records: Iterable[AnyRecord], exchanges: Iterable[Exchange], log: str = "") -> Session:
+    """The session of a log: its other records, and its exchanges, each once. `log` names one that no client did."""
     start = next((it for it in records if isinstance(it, SessionStart)), None)
     witness: Witness = start.witness if start and start.witness else "sdk"
     found = [_exchange(it, start.model if start else None, witness) for it in exchanges]
@@ -68,7 +70,7 @@ def session_of(records: Iterable[AnyRecord], exchanges: Iterable[Exchange]) -> S
     ids = [start.session_id if start else None, *(it.session_id for it in exchanges)]
     costs = [it.stats.cost_usd for it in exchanges if it.stats and it.stats.cost_usd is not None]
     return Session(
-        id=next((it for it in ids if it), ""),
+        id=next((it for it in ids if it), log),
         agent=start.agent if start and start.agent else "claude-code" if witness == "sdk" else None,
         title=next((it.user_input for it in found if it.user_input), None),
         project=start.cwd if start else None,
@@ -102,14 +104,21 @@ class _Boundary(msgspec.Struct):
 
 
 def _agents(turns: Sequence[Turn]) -> list[SubAgent]:
-    """An SDK names a sub-agent by the tool call that started it, and nothing more."""
-    callers = {block.id: turn.thread for turn in turns for block in turn.blocks if block.kind == "tool_use"}
+    """An SDK names a sub-agent by the tool call that started it; what that was given tells the rest."""
+    uses = {block.id: (turn, block) for turn in turns for block in turn.blocks if block.kind == "tool_use"}
     threads = dict.fromkeys(turn.thread for turn in turns if turn.thread.startswith(AGENT))
-    calls = {thread: thread.removeprefix(AGENT) for thread in threads}
-    return [
-        SubAgent(thread=thread, parent_thread=callers.get(call, MAIN), tool_use_id=call)
-        for thread, call in calls.items()
-    ]
+    return [_agent(thread, *uses.get(thread.removeprefix(AGENT), (None, None))) for thread in threads]
+
+
+def _agent(thread: str, caller: Turn | None, use: Block | None) -> SubAgent:
+    given = fields_of(use.input if use else None)
+    return SubAgent(
+        thread=thread,
+        parent_thread=caller.thread if caller else MAIN,
+        tool_use_id=thread.removeprefix(AGENT),
+        kind=text_of(given.get("subagent_type")),
+        description=text_of(given.get("description")),
+    )
 
 
 def _exchange(record: Exchange, model: str | None, witness: Witness) -> session.Exchange:
@@ -216,6 +225,6 @@ def _value(raw: msgspec.Raw | msgspec.UnsetType) -> Any:
 
 def time_of(ts: str | None) -> datetime | None:
     try:
-        return datetime.fromisoformat(ts) if ts else None
+        return in_utc(datetime.fromisoformat(ts)) if ts else None
     except ValueError:
         return None

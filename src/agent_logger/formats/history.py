@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from agent_logger.formats.objects import objects_of
+from agent_logger.formats.objects import in_utc, objects_of
 from agent_logger.formats.source import File
 from agent_logger.session import Exchange, Session
 from agent_logger.wire.answer import Json, fields_of, text_of
@@ -61,7 +61,7 @@ def _of_codex(value: Json) -> tuple[str | None, Prompt]:
 def _time(value: Any, parts: int) -> datetime | None:
     """`parts` of a second since 1970."""
     try:
-        return datetime.fromtimestamp(value / parts, UTC)
+        return in_utc(datetime.fromtimestamp(value / parts, UTC))
     except (TypeError, ValueError, OverflowError, OSError):
         return None
 

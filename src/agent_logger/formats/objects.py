@@ -6,7 +6,7 @@ readers could not follow. Both are rare, and told by the bytes, so that looking 
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import MAXYEAR, MINYEAR, UTC, datetime
 from typing import Any
 
 import msgspec
@@ -65,23 +65,22 @@ def time_of(text: Any) -> datetime | None:
         time = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return _in_utc(time)
+    return in_utc(time)
 
 
 def time_of_ms(since_1970: Any) -> datetime | None:
     if type(since_1970) is not int and type(since_1970) is not float:
         return None
     try:
-        return datetime.fromtimestamp(since_1970 / 1000, UTC)
+        return in_utc(datetime.fromtimestamp(since_1970 / 1000, UTC))
     except (ValueError, OverflowError, OSError):
         return None
 
 
-def _in_utc(time: datetime) -> datetime | None:
-    """A time at the end of the calendar may have no equal in UTC."""
+def in_utc(time: datetime) -> datetime | None:
+    """None at the ends of the calendar: what is the year 1 or 9999 in one zone is no time at all in another."""
+    if not MINYEAR < time.year < MAXYEAR:
+        return None
     if time.tzinfo is UTC:
         return time
-    try:
-        return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
-    except OverflowError:
-        return None
+    return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)

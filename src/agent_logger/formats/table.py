@@ -65,11 +65,14 @@ class _CodexLine(msgspec.Struct, gc=False):
 
 _codex_line = msgspec.json.Decoder(_CodexLine).decode
 _CODEX_META = re.compile(rb'\{"timestamp":"[^"]*",(?:"ordinal":\d+,)?"type":"session_meta","payload":\{')
+_CODEX_BARE = re.compile(rb'\{"id":"[^"]*","timestamp":"[^"]*"[,}]')  # before 0.32
 
 
 def is_codex(first: bytes) -> bool:
     """Instructions may make the first line longer than what is seen of it: then a sub-agent's role tells it."""
     line = first.split(b"\n", 1)[0]
+    if _CODEX_BARE.match(line):
+        return True
     try:
         found = _codex_line(line)
     except (ValueError, RecursionError):
@@ -106,7 +109,15 @@ _claude_line = msgspec.json.Decoder(_ClaudeLine).decode
 def is_claude_code(first: bytes) -> bool:
     """An empty file is one too: some versions leave one per resume."""
     lines = first.split(b"\n")
-    return first == b"" or any(map(_is_claude_line, lines)) or len(lines) == 1
+    return not is_qwen_code(first) and (first == b"" or any(map(_is_claude_line, lines)) or len(lines) == 1)
+
+
+_QWEN_LINE = re.compile(rb'\{"uuid":"[^"]*","parentUuid":[^{]*"message":\{"role":"\w+","parts":\[')
+
+
+def is_qwen_code(first: bytes) -> bool:
+    """Lines as Claude Code's, but for what is in them."""
+    return any(map(_QWEN_LINE.match, first.split(b"\n")))
 
 
 def _is_claude_line(line: bytes) -> bool:
@@ -144,5 +155,12 @@ FORMATS = (
         responses_module="opencode",
         name=re.compile(r"(?:^|/)opencode[^/]*\.db$"),
         begins=is_sqlite,
+    ),
+    Format(
+        agent="qwen-code",
+        module="qwen_code",
+        responses_module="qwen_code",
+        name=re.compile(rf"(?:^|/){UUID_PATTERN}\.jsonl$"),
+        begins=is_qwen_code,
     ),
 )

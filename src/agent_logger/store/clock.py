@@ -8,8 +8,8 @@ import os
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 
 def timestamp(seconds: float) -> str:
@@ -17,8 +17,7 @@ def timestamp(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-@dataclass(frozen=True, slots=True)
-class Clock:
+class Clock(NamedTuple):
     wall: Callable[[], float] = time.time
     monotonic: Callable[[], float] = time.monotonic
 

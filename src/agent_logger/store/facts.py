@@ -1,6 +1,5 @@
 """What cannot be derived: which folders hold logs of ours, what their owner calls a session, and which are removed."""
 
-import logging
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -11,8 +10,6 @@ from agent_logger.store.append import append_shared
 from agent_logger.store.clock import CLOCK
 from agent_logger.store.layout import facts_path
 
-log = logging.getLogger("agent_logger.store")
-
 
 def know_folder(home: Path, folder: Path) -> None:
     """So that other commands find the logs in it. A home that cannot be written to is no reason to stop."""
@@ -22,7 +19,9 @@ def know_folder(home: Path, folder: Path) -> None:
         if msgspec.json.encode(fact)[:-1] not in known:
             append_shared(path, msgspec.json.encode({**fact, "ts": CLOCK.now()}))
     except OSError as error:
-        log.warning("%s: %s", path, error)
+        import logging  # every command reads facts, and hardly any has this to say
+
+        logging.getLogger("agent_logger.store").warning("%s: %s", path, error)
 
 
 class _Fact(msgspec.Struct):

@@ -114,6 +114,12 @@ class Rest:
             self.position = _advanced(self.position, fd, os.fstat(fd), end)
 
 
+def position_at(path: Path, offset: int) -> Position:
+    """As if a file had been read up to the line that begins there. Raises `SourceError`, `OSError`."""
+    with foreign.opened(path) as fd:
+        return _advanced(Position(), fd, os.fstat(fd), offset)
+
+
 def _is_same(fd: int, position: Position) -> bool:
     """A renamed file keeps its inode; a copy that was put in its place keeps its beginning, and is another."""
     seen = os.fstat(fd)

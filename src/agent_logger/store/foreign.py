@@ -10,7 +10,6 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from agent_logger.errors import SourceError
@@ -23,12 +22,12 @@ SEALED = ".zst"
 _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY
 
 
-@dataclass
 class Work:
     """What was done since this process began, for whoever must not do more than is needed."""
 
-    files: int = 0  # opened
-    bytes: int = 0  # read of them
+    def __init__(self) -> None:
+        self.files = 0  # opened
+        self.bytes = 0  # read of them
 
 
 work = Work()

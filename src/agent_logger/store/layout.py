@@ -1,6 +1,5 @@
 """Where things are: our home, log folders, and names that are safe to be file names."""
 
-import hashlib
 import os
 import re
 import unicodedata
@@ -51,6 +50,8 @@ def project_folder(key: str) -> str:
 
 
 def _hashed(outside: str) -> str:
+    import hashlib  # seldom, and it takes its time
+
     return hashlib.sha256(outside.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 

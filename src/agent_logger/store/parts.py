@@ -7,7 +7,6 @@ of an exchange in flight are in `.live`.
 import os
 import re
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,8 +15,7 @@ _PART = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class PartFile:
+class PartFile(NamedTuple):
     """One part of a log, by name; it need not exist."""
 
     folder: Path

@@ -6,16 +6,15 @@ may write to must not lead us out of it, nor keep us busy for ever.
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 MOST_FILES = 200_000  # of one agent in one folder
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(NamedTuple):
     agent: str
     globs: tuple[str, ...]  # of main files, below the agent's folder
     default: tuple[str, ...]  # its folders, below the home
@@ -59,6 +58,12 @@ AGENT_PLACES = (
         variable="XDG_DATA_HOME",
         below="opencode",
         file_variable="OPENCODE_DB",
+    ),
+    Place(
+        agent="qwen-code",
+        globs=("projects/*/chats/*.jsonl",),
+        default=(".qwen",),
+        keep=("projects/*/chats/**",),
     ),
 )
 

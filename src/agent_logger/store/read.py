@@ -24,9 +24,10 @@ from agent_logger.records import (
     Response,
     Rewrite,
     SessionHeader,
+    SessionStart,
     Unknown,
 )
-from agent_logger.session import SIDE, Session
+from agent_logger.session import SIDE, Session, Witness
 from agent_logger.store import foreign
 from agent_logger.store.agent_sources import sources_of
 from agent_logger.store.bodies import decode
@@ -68,10 +69,21 @@ def read_session(path: Path, *, alone: bool = False) -> Session:
     if part and kind == "exchange":
         found = (item.found for item in read_log(part.folder, part.name))
         records = [it for it in found if not isinstance(it, Damage | Torn | Exchange)]
-        return exchange_log.session_of(records, read_exchanges(part.folder, part.name))
+        return exchange_log.session_of(records, read_exchanges(part.folder, part.name), part.name)
     if part and kind == "transcript":
         return session_of_log(part, read_header(part), read_messages)
     return _read_foreign(path)
+
+
+def witness_of(path: Path) -> Witness | None:
+    """Who wrote a log of ours; that is known also if nothing was answered."""
+    part = part_of(path)
+    kind = kind_of_log(part.folder, part.name) if part else None
+    if part and kind == "exchange":
+        found = (item.found for item in read_log(part.folder, part.name))
+        start = next((it for it in found if isinstance(it, SessionStart)), None)
+        return (start and start.witness) or "sdk"
+    return "wire" if kind == "wire" else None
 
 
 def read_messages(log: PartFile) -> list[Message]:

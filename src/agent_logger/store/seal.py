@@ -16,7 +16,7 @@ from agent_logger.store import platform
 from agent_logger.store.append import torn_bytes
 from agent_logger.store.clock import CLOCK, Clock
 from agent_logger.store.journal import Journal
-from agent_logger.store.ownership import kind_of
+from agent_logger.store.ownership import ids_of, kind_of
 from agent_logger.store.parts import PartFile, live_files_of, parts_in
 from agent_logger.store.sealed import SealedFile, write_sealed
 from agent_logger.store.upkeep import UPKEEP
@@ -34,7 +34,8 @@ class Sealed:
 def seal_due(folder: Path, after_seconds: float | None, *, clock: Clock = CLOCK) -> Iterator[Sealed]:
     """Seal the parts of a folder that were superseded, or not touched for so long. `None`: never.
 
-    A part that cannot be sealed now stays as it is, and the log says why.
+    A part that cannot be sealed now stays as it is, and the log says why. What is not ours stays as it is, too: a
+    folder that logs are written to may hold others' files.
     """
     if after_seconds is None:
         return
@@ -55,9 +56,11 @@ def seal_due(folder: Path, after_seconds: float | None, *, clock: Clock = CLOCK)
 
 
 def _seal_if_due(part: PartFile, is_newest: bool, after_seconds: float, clock: Clock) -> Sealed | None:
+    if is_newest and _untouched_seconds(part, clock) < after_seconds:
+        return None
+    if not part.path.exists() or ids_of(part).log is None:
+        return None
     if is_newest:
-        if _untouched_seconds(part, clock) < after_seconds:
-            return None
         _mend(part)
     return seal(part)
 

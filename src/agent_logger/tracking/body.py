@@ -23,6 +23,7 @@ class Body(msgspec.Struct):
     model: msgspec.Raw = NOTHING
     output_config: msgspec.Raw = NOTHING
     stop_sequences: msgspec.Raw = NOTHING
+    temperature: msgspec.Raw = NOTHING
     generation_config: msgspec.Raw = msgspec.field(default=NOTHING, name="generationConfig")
     generate: msgspec.Raw = NOTHING
     previous_response_id: msgspec.Raw = NOTHING

@@ -63,6 +63,11 @@ def is_side(agent: str | None, body: Body, units: Sequence[msgspec.Raw], *, has_
             return True
         if body.has_tools:
             return False
+        if len(units) == 1 and bytes(body.temperature) in (
+            b"0",
+            b"0.0",
+        ):  # before 2.0: titles, shell commands
+            return True
         return _has_schema(body) or _stops_at_block(body) or _is_old_side(body, units, has_id)
     if agent == "opencode":
         return not body.has_tools  # its own calls always have some

@@ -5,7 +5,7 @@ are told. `user` is a person and `X-Client-Request-Id` a call; neither names a s
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Literal
 
@@ -34,18 +34,14 @@ NAMES = frozenset(
     [CLAUDE_SESSION, CLAUDE_AGENT, RETRY_COUNT, "user-agent", "originator", "x-session-id", *GATEWAYS]
     + [name for name, _ in _OF_HEADERS]
 )
-_NAMED = {name.encode(): name for name in NAMES}
+_INITIALS = "".join({name[0] + name[0].upper() for name in NAMES}).encode()
+_NAMED = re.compile(rb"\r\n(?=[%b])((?i:%b)):([^\r]*)" % (_INITIALS, "|".join(sorted(NAMES)).encode()))
 
 
-def headers_of(lines: Iterable[bytes]) -> dict[str, str]:
-    """Of a head's lines, those that tracking reads."""
-    found = {}
-    for line in lines:
-        name, _, content = line.partition(b":")
-        key = _NAMED.get(name.lower())
-        if key:
-            found[key] = content.decode("latin-1").strip()
-    return found
+def headers_of(lines: bytes) -> dict[str, str]:
+    """Of a head's lines, each behind a CRLF, those that tracking reads."""
+    found = _NAMED.findall(lines)
+    return {name.decode().lower(): content.decode("latin-1").strip() for name, content in found}
 
 
 # ---------------------------------------------------------------- the agent
@@ -56,12 +52,20 @@ _AGENTS = (  # how the user agent or the originator begins
     ("codex", "codex"),
     ("geminicli", "gemini-cli"),
     ("opencode/", "opencode"),
+    ("qwencode/", "qwen-code"),
     ("anthropic/python", "anthropic-python"),
     ("asyncanthropic/python", "anthropic-python"),
     ("openai/python", "openai-python"),
     ("asyncopenai/python", "openai-python"),
     ("anthropic/js", "anthropic-js"),
     ("openai/js", "openai-js"),
+    ("agents/python", "openai-agents"),
+    ("ai/", "ai-sdk"),  # Vercel's
+    ("ai-sdk/", "ai-sdk"),
+    ("google-genai-sdk/", "google-genai"),
+    ("langchain-", "langchain"),
+    ("litellm/", "litellm"),
+    ("pydantic-ai/", "pydantic-ai"),
 )
 
 

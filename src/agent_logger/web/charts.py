@@ -4,6 +4,7 @@ Shapes are stretched to the room there is; words stand beside them in HTML, wher
 named here: a class says what a shape is, and the style sheet how that looks in the light and in the dark.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -14,6 +15,7 @@ LEVELS = 4  # of a heat map, above nothing
 CELL = 13  # with the gap
 SQUARE = 11
 WEEKS = 53
+MARGIN = 22  # for the names of weekdays
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,23 +85,26 @@ def stack(parts: Iterable[tuple[str, float]]) -> Markup:
 def heat_map(days: Mapping[date, Point], today: date, label: str) -> Markup:
     """A year of days, a column for each week; the last column holds today."""
     first = today - timedelta(days=(WEEKS - 1) * 7 + today.weekday())
-    highest = max((point.value for day, point in days.items() if day >= first), default=0) or 1
+    values = sorted(point.value for day, point in days.items() if day >= first and point.value)
+    steps = [values[len(values) * step // LEVELS] for step in range(1, LEVELS)] if values else []
     shapes, months = Markup(), Markup()
     for number in range((today - first).days + 1):
         day, (week, weekday) = first + timedelta(days=number), divmod(number, 7)
         if day.day <= 7 and weekday == 0 and week < WEEKS - 1:
-            months += Markup('<text x="{}" y="10">{}</text>').format(week * CELL, f"{day:%b}")
-        shapes += _square(week * CELL, 16 + weekday * CELL, days.get(day), day, highest)
-    return Markup(
-        '<svg class="chart heat" viewBox="0 0 {} {}" role="group" aria-label="{}">{}{}</svg>'
-    ).format(WEEKS * CELL, 16 + 7 * CELL, label, months, shapes)
-
-
-def _square(x: int, y: int, point: Point | None, day: date, highest: float) -> Markup:
-    # By the square root: a day with a tenth of the busiest one's work is not an idle day.
-    level = (
-        0 if point is None or not point.value else 1 + int((LEVELS - 0.01) * (point.value / highest) ** 0.5)
+            months += Markup('<text x="{}" y="10">{}</text>').format(MARGIN + week * CELL, f"{day:%b}")
+        shapes += _square(MARGIN + week * CELL, 16 + weekday * CELL, days.get(day), day, steps)
+    days_named = Markup().join(
+        Markup('<text x="0" y="{}">{}</text>').format(25 + CELL * weekday, name)
+        for weekday, name in ((0, "Mon"), (2, "Wed"), (4, "Fri"))
     )
+    return Markup(
+        '<svg class="chart heat" viewBox="0 0 {} {}" role="group" aria-label="{}">{}{}{}</svg>'
+    ).format(MARGIN + WEEKS * CELL, 16 + 7 * CELL, label, months, days_named, shapes)
+
+
+def _square(x: int, y: int, point: Point | None, day: date, steps: Sequence[float]) -> Markup:
+    # By rank: one day with ten times the work of any other would make all of them pale.
+    level = 1 + bisect_right(steps, point.value) if point and point.value else 0
     shape = Markup('<rect class="level-{}" x="{}" y="{}" width="{}" height="{}" rx="2"/>').format(
         level, x, y, SQUARE, SQUARE
     )

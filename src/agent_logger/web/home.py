@@ -40,6 +40,7 @@ class Home:
     sessions_today: list[SessionSummary]
     live: int  # sessions that run
     recent: list[SessionSummary]
+    dearest: list[SessionSummary]  # of those active in the days looked at
     by_day: Mapping[date, Total]  # of all times
     total: Total  # of the days looked at
     models: list[Ranked]
@@ -71,6 +72,12 @@ class Home:
         first = _first(self.today, self.days)
         days = [first + timedelta(days=number) for number in range(self.days)]
         return [self._point(day, self.by_day.get(day, NOTHING)) for day in days]
+
+    @property
+    def highest(self) -> str:
+        """What the highest bar stands for."""
+        most = max(self.spend, key=lambda it: it.value)
+        return f"at most {most.told}, {most.label}" if most.value else ""
 
     @staticmethod
     def _point(day: date, total: Total) -> Point:
@@ -105,6 +112,7 @@ def _look(catalog: Catalog, today: date, days: int) -> Home:
         sessions_today=catalog.sessions(Filter(since=_midnight(today))),
         live=catalog.count(Filter(live=True)),
         recent=recent,
+        dearest=[it for it in catalog.sessions(wanted, limit=RECENT, order="cost") if it.cost.nano_usd],
         by_day=by_day,
         total=_sum(total for day, total in by_day.items() if day >= since.date()),
         models=_ranked(models, "model", since.date()),

@@ -1,7 +1,7 @@
 """One session: the conversation, piece by piece."""
 
 from bisect import bisect_left
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 
 from markupsafe import Markup
 from starlette.exceptions import HTTPException
@@ -21,14 +21,17 @@ TURNS_AT_ONCE = 24  # drawn with the page; the others when they come near
 DRAWN_AT_ONCE = 1_500  # characters of a tool's input and result; more is drawn when it is opened
 TICKS = 240  # of the mini-map
 STEPS = 600  # of the line of the context
-MOST_FALLS = 40  # that are marked on it
+MOST_MARKED = 12  # falls of it: compactions, then the deepest
+MOST_FALLS = 40  # that are listed
+LINES_OF_A_TURN = 9  # as a guess
+PLACE = Markup('<section class="exchange" id="part-{}" data-lines="{}"></section>\n')
 HITS = 100
 AROUND = 70
 KINDS: Mapping[type[Part], str] = {Thought: "thought", Said: "said", Used: "used"}
 
 
-async def book_of(request: Request) -> Book:
-    session_id = request.path_params["session_id"]
+async def book_of(request: Request, name: str = "session_id") -> Book:
+    session_id = request.path_params[name]
     book = await site_of(request).archive.book(session_id)
     if book is None:
         raise no_session(session_id)
@@ -69,7 +72,7 @@ async def rest(request: Request) -> Response:
     """From a segment on: for who has the ones before, and heard that the session went on."""
     book = await book_of(request)
     segments = book.from_segment(request.path_params["key"])
-    return await _drawn(request, book, "_segments.html", segments=segments, first=TURNS_AT_ONCE)
+    return await _drawn(request, book, "_segments.html", segments=segments)
 
 
 async def segment(request: Request) -> Response:
@@ -77,7 +80,7 @@ async def segment(request: Request) -> Response:
     found = book.segment(request.path_params["key"])
     if found is None:
         raise HTTPException(404, "There is no such part.")
-    return await _drawn(request, book, "_segment.html", segment=found, drawn=True)
+    return await _drawn(request, book, "_segment.html", segment=found)
 
 
 async def agent(request: Request) -> Response:
@@ -134,6 +137,7 @@ class Drawing:
 
     html_of = staticmethod(html_of)
     agent_id = staticmethod(agent_id)
+    most_falls = MOST_FALLS
 
     def __init__(self, book: Book) -> None:
         self._book = book
@@ -172,6 +176,7 @@ class Drawing:
         step = max(1, len(values) // STEPS)
         kept = values[::step]
         numbers = [number for number, _ in kept]
+        drawn = sorted(self._book.falls, key=lambda it: (it.compaction is None, it.after - it.before))
         falls = [
             Fall(
                 at=bisect_left(numbers, it.turn),
@@ -179,7 +184,7 @@ class Drawing:
                 href=f"#turn-{it.turn + 1}",
                 kind="compacted" if it.compaction else "",
             )
-            for it in self._book.falls[:MOST_FALLS]
+            for it in drawn[:MOST_MARKED]
         ]
         return charts.area([size for _, size in kept], falls, "Context by turn")
 
@@ -189,8 +194,11 @@ class Drawing:
         ticks = [_tick(turns[at : at + step], at) for at in range(0, len(turns), step)]
         return charts.mini_map(ticks)
 
-    def estimated_lines(self, segment: Segment) -> int:
-        return segment.size * 9
+    def places(self, segments: Iterable[Segment]) -> Markup:
+        """Where segments will be drawn when they come near, about as long as they will be."""
+        return Markup().join(
+            PLACE.format(segment.key, segment.size * LINES_OF_A_TURN) for segment in segments
+        )
 
 
 def _tick(turns: list[Turn], first: int) -> Tick:

@@ -1,5 +1,6 @@
 """The list of sessions, and words in all of them."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -20,6 +21,7 @@ from agent_logger.web.site import session_url, site_of
 AGENTS = tuple(place.agent for place in AGENT_PLACES)
 HITS = 24
 LONGEST_QUERY = 200
+BEGUN = re.compile(r"(?:^|\s)\w{3,}$")  # a last word that is long enough to tell something apart
 
 
 async def sessions(request: Request) -> Response:
@@ -39,7 +41,7 @@ async def sessions(request: Request) -> Response:
 
 
 def _page(catalog: Catalog, wanted: Wanted) -> list[SessionSummary]:
-    return catalog.sessions(wanted.filter(), limit=wanted.limit + 1, offset=wanted.offset)
+    return catalog.sessions(wanted.filter(), limit=wanted.limit + 1, offset=wanted.offset, order=wanted.order)
 
 
 # ---------------------------------------------------------------- search
@@ -75,9 +77,22 @@ async def search(request: Request) -> Response:
 def _found(catalog: Catalog, words: str) -> tuple[Sequence[Hit], str | None, Coverage]:
     """What was found, or what cannot be looked for."""
     try:
-        return (catalog.search(words, limit=HITS) if words else []), None, catalog.coverage
+        return (_hits(catalog, words) if words else []), None, catalog.coverage
     except ValueError as error:
         return [], str(error), catalog.coverage
+
+
+def _hits(catalog: Catalog, words: str) -> list[Hit]:
+    """Where few places have the last word as it is, those that begin so too: it may still be typed."""
+    found = {_place(hit): hit for hit in catalog.search(words, limit=HITS)}
+    if len(found) < HITS and BEGUN.search(words) and words.count('"') % 2 == 0:
+        for hit in catalog.search(f"{words}*", limit=HITS):
+            found.setdefault(_place(hit), hit)
+    return list(found.values())[:HITS]
+
+
+def _place(hit: Hit) -> tuple[object, ...]:
+    return hit.session, hit.exchange, hit.turn, hit.kind, hit.at
 
 
 def by_session(hits: Iterable[Hit]) -> list[Found]:

@@ -1,5 +1,6 @@
 """How things are written for a person: money, tokens, times. And the door that all text of the page goes through."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,6 +13,7 @@ from agent_logger.redact import hidden
 from agent_logger.session import Cost
 
 SHORTEST_KEY = 12  # characters; most of what a template writes is shorter, and there are thousands of them
+DATED = re.compile(r"-20\d{6}$")
 UNKNOWN, NONE = "unknown", "–"
 
 
@@ -71,6 +73,11 @@ def when(at: datetime | None, now: datetime | None = None) -> str:
 
 def exactly(at: datetime | None) -> str:
     return at.astimezone().isoformat(sep=" ", timespec="seconds") if at else ""
+
+
+def model(name: str | None) -> str:
+    """Without the day of its making, which says little to a reader and makes most names twice as long."""
+    return DATED.sub("", name or "")
 
 
 def folder(path: str | None) -> str:

@@ -105,7 +105,7 @@ def _of_turn(
         output = turn.usage.output_tokens if turn.usage else None
         yield Row(
             kind="model",
-            label=turn.model or "model",
+            label=shown.model(turn.model) or "model",
             detail="" if depth == 0 else turn.thread,
             turn=number,
             begins=span.at(asked),

@@ -36,7 +36,7 @@ class Failure:
     message: str | None
 
 
-@dataclass(slots=True, kw_only=True)  # frozen it would take 3 us to make, and two are made of each call
+@dataclass(slots=True, kw_only=True)  # frozen it would take 3 us to make
 class Answer:
     """What a model answered: the same whether it was streamed or not, however the bytes were cut."""
 
@@ -85,19 +85,16 @@ class Assembler(ABC):
         """Without `complete` and `error`."""
 
     def answer(self) -> Answer:
-        joined = self.rejoined()
-        message, raw_usage, error = self._kept(joined.message), self._kept(joined.raw_usage), self.error
-        return Answer(
-            message=message,
-            message_id=self._kept(joined.message_id),
-            model=self._kept(joined.model),
-            stop_reason=self._kept(joined.stop_reason),
-            usage=joined.usage,
-            raw_usage=raw_usage,
-            service_tier=self._kept(joined.service_tier),
-            complete=self.ended and not self.damaged,
-            error=Failure(type=self._kept(error.type), message=self._kept(error.message)) if error else None,
-        )
+        answer, error = self.rejoined(), self.error
+        answer.message, answer.raw_usage = self._shallow(answer.message), self._shallow(answer.raw_usage)
+        if self._halves:
+            for name in ("message", "raw_usage", "message_id", "model", "stop_reason", "service_tier"):
+                setattr(answer, name, with_whole_characters(getattr(answer, name)))
+            if error:
+                told = with_whole_characters([error.type, error.message])
+                error = Failure(type=told[0], message=told[1])
+        answer.complete, answer.error = self.ended and not self.damaged, error
+        return answer
 
     def read(self, decoder: msgspec.json.Decoder[T], data: bytes) -> T | None:
         """None, and the answer is damaged, if these bytes are not what is expected."""
@@ -116,12 +113,12 @@ class Assembler(ABC):
         self._halves = True
         return read
 
-    def _kept(self, value: Any) -> Any:
+    def _shallow(self, value: Any) -> Any:
         """What can be written down, and read again."""
         if isinstance(value, (dict, list)) and nested_deeper(value, MOST_NESTED):
             self.damaged = True
             return None
-        return with_whole_characters(value) if self._halves else value
+        return value
 
     def fail(self, error: Failure | None) -> None:
         self.error = self.error or error
@@ -262,7 +259,10 @@ def count(usage: Mapping[str, Any], name: str) -> int:
 
 def failure(body: Any) -> Failure | None:
     """The error in a body or an event, in any vendor's form; none if there is none."""
-    told = fields_of(body).get("error")
+    fields = fields_of(body)
+    told = (
+        fields if fields.get("object") == "error" else fields.get("error") or fields.get("detail")
+    )  # of gateways
     if isinstance(told, str):
         return Failure(type=None, message=told)
     if not isinstance(told, dict):

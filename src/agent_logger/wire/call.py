@@ -64,14 +64,12 @@ NEXT = {
 class Collected:
     """The bytes of one direction. `times` has, for each piece, when its chunk began, or -1 if it goes on with one."""
 
-    __slots__ = ("_inside", "chunks", "first_ns", "last_ns", "pieces", "size", "times")
+    size = first_ns = last_ns = chunks = 0
+    _inside = False
 
     def __init__(self) -> None:
-        self.size = 0
         self.pieces: list[bytes] = []
         self.times: list[int] = []
-        self.first_ns = self.last_ns = self.chunks = 0
-        self._inside = False
 
     def add(self, data: bytes, ns: int, *, ends_chunk: bool = True) -> None:
         if not self.size:
@@ -83,6 +81,10 @@ class Collected:
         self.times.append(-1 if self._inside else ns)
         self._inside = not ends_chunk
 
+    def whole(self) -> bytes:
+        """What has gathered."""
+        return self.pieces[0] if len(self.pieces) == 1 else b"".join(self.pieces)
+
     def take(self) -> tuple[list[bytes], list[int]]:
         """What has gathered; what comes later goes on from there."""
         taken = self.pieces, self.times
@@ -93,30 +95,17 @@ class Collected:
 class Call:
     """`ns` is monotonic, as all times here; a call begins when the head of its request is complete."""
 
-    __slots__ = (
-        "answered_ns",
-        "began_ns",
-        "ended_ns",
-        "head",
-        "holes",
-        "interim",
-        "reason",
-        "request",
-        "request_trailers",
-        "response",
-        "response_trailers",
-        "state",
-    )
+    state = State.SENDING
+    answered_ns = ended_ns = -1
+    head: bytes | None = None  # of the response
+    request_trailers = response_trailers = b""
+    reason: str | None = None
+    holes = False
 
     def __init__(self, ns: int) -> None:
-        self.state = State.SENDING
-        self.began_ns, self.answered_ns, self.ended_ns = ns, -1, -1
+        self.began_ns = ns
         self.request, self.response = Collected(), Collected()
         self.interim: list[bytes] = []  # heads of 1xx
-        self.head: bytes | None = None  # of the response
-        self.request_trailers = self.response_trailers = b""
-        self.reason: str | None = None
-        self.holes = False
 
     def request_data(self, data: bytes, ns: int) -> None:
         self._go(Event.REQUEST_DATA)

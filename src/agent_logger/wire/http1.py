@@ -9,7 +9,8 @@ Readers hold back what is not yet a whole line (of a head, a chunk size, a trail
 """
 
 import re
-from typing import TypeVar
+from collections.abc import Iterable
+from functools import lru_cache
 
 from agent_logger.wire.bodies import (
     FIELD,
@@ -23,11 +24,11 @@ from agent_logger.wire.bodies import (
     UnboundedBody,
 )
 
-_FIELD = re.compile(FIELD)
 _REQUEST = re.compile(rb"(%b{1,32}) ([\x21-\x7e]+) HTTP/(\d)\.(\d)" % TOKEN)
 _STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9]\d\d)(?: %b*)?" % TEXT)
 _BARE_LF = re.compile(rb"(?<!\r)\n")
 _LENGTH_DIGITS = 18
+_FIRST_LINES_KEPT = 256  # a client asks for the same few paths all the time
 
 
 # ---- heads
@@ -52,64 +53,42 @@ _NONE: list[bytes] = []
 _NO_OPTIONS: frozenset[bytes] = frozenset()
 _NOT_NAMES = frozenset((b"", b"close", b"keep-alive", b"connection"))
 
-# What was read of a line is kept: a client sends nearly the same head with each call, and to know a line is
-# several times faster than to read it.
-_LINES_KEPT = 4096
-_LINE_KEPT_BYTES = 256
-Field = tuple[int, bytes, bytes, bytes]  # kind, the line, its name, its value
-_fields: dict[bytes, Field] = {}
-_unread: set[bytes] = set()  # lines that are valid and mean nothing here
-_request_lines: dict[bytes, tuple[bytes, bytes, int]] = {}
-_status_lines: dict[bytes, tuple[int, int]] = {}
-R = TypeVar("R")
+# One expression for all lines of a head: each must be valid. Then every CRLF begins a line, and others find
+# those that matter. What a head costs does not depend on whether it was seen before.
+_LINES = re.compile(rb"\r\n(?:%b\r\n)*+\r\n" % FIELD)
 
 
-def _keep(known: dict[bytes, R], line: bytes, read: R) -> R:
-    if len(known) >= _LINES_KEPT:
-        known.clear()
-    if len(line) <= _LINE_KEPT_BYTES:
-        known[line] = read
-    return read
+def _lines_named(names: Iterable[bytes]) -> re.Pattern[bytes]:
+    initials = b"".join({name[:1] + name[:1].upper() for name in names})  # most lines have others
+    return re.compile(rb"\r\n(?=[%b])((?i:%b)):(%b*+)" % (initials, b"|".join(names), TEXT))
 
 
-def _field(line: bytes) -> Field:
-    if not _FIELD.fullmatch(line):
-        raise MalformedError("a header line is not valid")
-    name, _, value = line.partition(b":")
-    kind = _KINDS.get(name.lower(), 0)
-    if kind:
-        return _keep(_fields, line, (kind, line, name, value.strip(b" \t")))
-    if len(_unread) >= _LINES_KEPT:
-        _unread.clear()
-    if len(line) <= _LINE_KEPT_BYTES:
-        _unread.add(line)
-    return 0, line, name, value
+_MATTERS = _lines_named(_KINDS)
+_BETWEEN = _lines_named([name for name, kind in _KINDS.items() if kind in (CONNECTION, HOP)])
+_HOST = _lines_named([b"host"])
 
 
 class Head:
-    """The head of a request or response: its first line, its header lines, and those that matter here."""
+    """The head of a request or response: its first line, and those header lines that matter here."""
 
-    __slots__ = ("_fields", "first", "lines", "minor", "options", "raw")
+    __slots__ = ("_values", "first", "minor", "options", "raw")
 
-    def __init__(self, raw: bytes) -> None:
+    def __init__(self, raw: bytes, first: bytes, minor: int) -> None:
         self.raw = raw  # to the empty line, included
-        self.lines = raw[:-4].split(b"\r\n")
-        self.first = self.lines.pop(0)
-        self.minor = 1
-        self._fields: dict[int, list[Field]] = {}  # those that matter, by kind
-        for line in self.lines:
-            if line not in _unread:
-                field = _fields.get(line) or _field(line)
-                if field[0]:
-                    self._fields.setdefault(field[0], []).append(field)
-        self.options = _options(self.values(CONNECTION)) if CONNECTION in self._fields else _NO_OPTIONS
+        self.first, self.minor = first, minor
+        if not _LINES.fullmatch(raw, len(first)):
+            raise MalformedError("a header line is not valid")
+        self._values: dict[int, list[bytes]] = {}
+        for name, value in _MATTERS.findall(raw, len(first)):
+            self._values.setdefault(_KINDS[name.lower()], []).append(value.strip(b" \t"))
+        self.options = _options(self._values[CONNECTION]) if CONNECTION in self._values else _NO_OPTIONS
 
     def values(self, kind: int) -> list[bytes]:
-        return [field[3] for field in self._fields[kind]] if kind in self._fields else _NONE
+        return self._values.get(kind, _NONE)
 
     def body(self) -> "Body | None":
         """By `Transfer-Encoding` or `Content-Length`; none if there is neither."""
-        lengths, codings = self.values(LENGTH), self.values(CODING)
+        lengths, codings = self._values.get(LENGTH), self._values.get(CODING)
         if codings:
             if lengths:
                 raise MalformedError("Content-Length beside Transfer-Encoding")
@@ -124,33 +103,24 @@ class Head:
 
     def forwarded(self, first: bytes, *, host: bytes = b"", upgrade: bool = False) -> bytes:
         """The head for the next hop: without what is between two peers only, and with another `Host`."""
-        lines = self.lines
-        if HOP in self._fields or CONNECTION in self._fields:
-            lines = self._end_to_end(upgrade=upgrade)
-        elif first is self.first and not host:
-            return self.raw
-        if host:
-            lines = lines.copy()
-            for _, line, name, _ in self._fields.get(HOST, ()):
-                lines[lines.index(line)] = name + b": " + host
-        return b"\r\n".join((first, *lines, b"", b""))
+        lines = self.raw[len(self.first) :]
+        if HOP in self._values or CONNECTION in self._values:
+            lines = _BETWEEN.sub(_keep_upgrade if upgrade else b"", lines)
+        if self.options:
+            lines = self._without_named(lines, upgrade)
+        if host and (found := _HOST.search(lines)):
+            lines = b"%b: %b%b" % (lines[: found.end(1)], host, lines[found.end() :])
+        return first + lines
 
-    def _end_to_end(self, *, upgrade: bool) -> list[bytes]:
-        taken = {line for _, line, _, _ in self._fields.get(HOP, ())}
-        kept = {}
-        for _, line, name, value in self._fields.get(CONNECTION, ()):
-            kept[line] = _keep_upgrade(line, name, value) if upgrade else b""
-        lines = [kept.get(line, line) for line in self.lines if line not in taken]
-        named = self._named(upgrade)
-        return [
-            line for line in lines if line and (not named or line.partition(b":")[0].lower() not in named)
-        ]
-
-    def _named(self, upgrade: bool) -> frozenset[bytes]:
-        named = self.options - _NOT_NAMES
+    def _without_named(self, lines: bytes, upgrade: bool) -> bytes:
+        """Without what `Connection` names."""
+        named = self.options - _NOT_NAMES - ({b"upgrade"} if upgrade else set())
         if named & _ESSENTIAL:
             raise MalformedError("Connection names a header that is not between two peers")
-        return named - {b"upgrade"} if upgrade else named
+        if not named:
+            return lines
+        kept = [line for line in lines.split(b"\r\n") if line.partition(b":")[0].lower() not in named]
+        return b"\r\n".join(kept)
 
 
 def _options(values: list[bytes]) -> frozenset[bytes]:
@@ -158,13 +128,13 @@ def _options(values: list[bytes]) -> frozenset[bytes]:
     return frozenset(option.strip(b" \t").lower() for value in values for option in value.split(b","))
 
 
-def _keep_upgrade(line: bytes, name: bytes, value: bytes) -> bytes:
-    """What stays of a `Connection` line."""
-    options = [option.strip(b" \t") for option in value.split(b",")]
+def _keep_upgrade(line: re.Match[bytes]) -> bytes:
+    """What stays of a line that is between two peers only: of `Connection`, that it is upgraded."""
+    options = [option.strip(b" \t") for option in line[2].split(b",")]
     kept = [option for option in options if option.lower() == b"upgrade"]
-    if not kept or kept == options:
-        return line if kept else b""
-    return name + b": " + kept[0]
+    if line[1].lower() != b"connection" or not kept:
+        return b""
+    return line[0] if kept == options else b"\r\n%b: %b" % (line[1], kept[0])
 
 
 def head_end(data: bytes) -> int:
@@ -177,6 +147,7 @@ def head_end(data: bytes) -> int:
     return end + 4 if end >= 0 else -1
 
 
+@lru_cache(_FIRST_LINES_KEPT)
 def _request_line(line: bytes) -> tuple[bytes, bytes, int]:
     found = _REQUEST.fullmatch(line)
     if found is None:
@@ -188,14 +159,15 @@ def _request_line(line: bytes) -> tuple[bytes, bytes, int]:
         raise MalformedError("CONNECT is not offered", 405)
     if not target.startswith(b"/") or b"#" in target:
         raise MalformedError("the target must be a path")
-    return _keep(_request_lines, line, (method, target, int(minor)))
+    return method, target, int(minor)
 
 
+@lru_cache(_FIRST_LINES_KEPT)
 def _status_line(line: bytes) -> tuple[int, int]:
     found = _STATUS.fullmatch(line)
     if found is None:
         raise MalformedError("the status line is not valid")
-    return _keep(_status_lines, line, (int(found[1]), int(found[2])))
+    return int(found[1]), int(found[2])
 
 
 class RequestHead(Head):
@@ -203,9 +175,8 @@ class RequestHead(Head):
 
     def __init__(self, raw: bytes) -> None:
         first = raw[: raw.find(b"\r\n")]
-        self.method, self.target, minor = _request_lines.get(first) or _request_line(first)
-        super().__init__(raw)
-        self.minor = minor
+        self.method, self.target, minor = _request_line(first)
+        super().__init__(raw, first, minor)
         self.framing = self.body()
         self.websocket = b"upgrade" in self.options and self._asks_for_websocket()
 
@@ -231,29 +202,17 @@ class ResponseReader:
     `feed` gives what the client may have. What was read meanwhile lies in `heads` and `pieces` until it is taken.
     """
 
-    __slots__ = (
-        "_buffer",
-        "_method",
-        "_websocket",
-        "body",
-        "error",
-        "final",
-        "heads",
-        "rest",
-        "status",
-        "tunnel",
-    )
+    final: Head | None = None
+    body: Body | None = None
+    status = 0
+    tunnel = False  # it was 101: what follows is not HTTP
+    error = ""
+    rest = b""  # what follows the response
+    _buffer = b""
 
     def __init__(self, method: bytes, *, websocket: bool = False) -> None:
         self.heads: list[Head] = []
-        self.final: Head | None = None
-        self.body: Body | None = None
-        self.status = 0
-        self.tunnel = False  # it was 101: what follows is not HTTP
-        self.error = ""
-        self.rest = b""  # what follows the response
         self._method, self._websocket = method, websocket
-        self._buffer = b""
 
     @property
     def done(self) -> bool:
@@ -294,9 +253,8 @@ class ResponseReader:
 
     def _head(self, raw: bytes) -> bytes:
         first = raw[: raw.find(b"\r\n")]
-        minor, self.status = _status_lines.get(first) or _status_line(first)
-        head = Head(raw)
-        head.minor = minor
+        minor, self.status = _status_line(first)
+        head = Head(raw, first, minor)
         forwarded = head.forwarded(head.first, upgrade=self._websocket)
         self.heads.append(head)
         if self.status >= 200:

@@ -18,12 +18,12 @@ _DEEPEST = 8  # levels of a delta that are gathered; below, a later value replac
 class _Choice(msgspec.Struct):
     index: int | None = 0
     delta: Json | None = None
-    finish_reason: str | None = None
+    finish_reason: Any = None
     usage: Any = None  # Moonshot
 
 
 class _Chunk(msgspec.Struct):
-    id: str | None = None
+    id: Any = None  # a number, of some hosts
     model: str | None = None
     service_tier: str | None = None
     choices: list[_Choice] | None = None
@@ -57,7 +57,8 @@ class ChatCompletions(Assembler):
         if chunk.choices:
             for choice in chunk.choices:
                 self._add(choice)
-        self._id = self._id or chunk.id
+        if self._id is None and chunk.id:
+            self._id = str(chunk.id)
         self._model = self._model or chunk.model
         self._tier = chunk.service_tier or self._tier
         if chunk.usage or chunk.x_groq:
@@ -100,7 +101,7 @@ class ChatCompletions(Assembler):
             message = self._messages[index] = {}
         if choice.delta:
             _gather(message, choice.delta, _DEEPEST)
-        if choice.finish_reason:
+        if isinstance(choice.finish_reason, str) and choice.finish_reason:
             self._finished[index] = choice.finish_reason
         if choice.usage:
             self._usage = choice.usage

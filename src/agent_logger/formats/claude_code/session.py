@@ -2,11 +2,11 @@
 
 The client writes a line per block of a response, per prompt and per result of a tool, the moment it exists; a resumed
 session goes on in the same file, a forked one in a new file that begins with a copy. Sub-agents have their own files.
-Order is that of the lines; the same line twice, as retries leave it, is read once.
+Order is that of the lines, none before the one it follows; the same line twice, as retries leave it, is read once.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -23,7 +23,6 @@ from agent_logger.formats.claude_code.exchanges import (
 from agent_logger.formats.claude_code.facts import Facts, FileState, Titles
 from agent_logger.formats.claude_code.lines import records_of
 from agent_logger.formats.claude_code.records import (
-    AnyRecord,
     AssistantRecord,
     AttachmentRecord,
     ForkedFrom,
@@ -34,7 +33,7 @@ from agent_logger.formats.claude_code.records import (
     ToolUseResult,
     UserRecord,
 )
-from agent_logger.formats.claude_code.tree import Branch, Lineage, Tree
+from agent_logger.formats.claude_code.tree import Branch, Lineage, Tree, behind_parents
 from agent_logger.formats.claude_code.turns import (
     TurnLines,
     blocks_of,
@@ -66,6 +65,8 @@ class Transcript:
     reported_cost_usd: float | None  # the client's last total
     version: str | None
     entrypoint: str | None
+    titled: bool  # by a person or the client; else the first prompt is the title
+    loose: frozenset[str]  # ids of lines that others hang off, and that are not in the file
     lines: Mapping[str, int]  # by type, those that are not known too
     damage: Sequence[tuple[str, Damage]]  # with the name of the file; at most `MOST_DAMAGE`
     damaged: int
@@ -73,7 +74,9 @@ class Transcript:
 
 def session_of(source: Source, summaries: Mapping[str, str] | None = None) -> Session:
     """Whatever is in the files, nothing is raised. `summaries`: of other sessions' files."""
-    return transcript_of(source, summaries).session
+    reading = _Reading(source)
+    reading.read_all()
+    return reading.session(summaries or {})
 
 
 def transcript_of(source: Source, summaries: Mapping[str, str] | None = None) -> Transcript:
@@ -131,16 +134,19 @@ class _Reading:
         self._agent = self._agent_lines(named) if named else None
         if self._agent:
             self._agent.meta = meta_of(file.name, self._source.text)
-        for found in records_of(file):
-            if isinstance(found, tuple):
-                self._record(found[0])
-            elif isinstance(found, Damage):
-                self._damages.add(file.name, found)
+        for record in behind_parents(self._records(file)):
+            self._record(record)
 
-    def _record(self, record: AnyRecord) -> None:
-        self._kinds[record.type] += 1
-        if not isinstance(record, SessionRecord):
-            return
+    def _records(self, file: File) -> Iterator[SessionRecord]:
+        for found in records_of(file):
+            if isinstance(found, Damage):
+                self._damages.add(file.name, found)
+            elif isinstance(found, tuple):
+                self._kinds[found[0].type] += 1
+                if isinstance(found[0], SessionRecord):
+                    yield found[0]
+
+    def _record(self, record: SessionRecord) -> None:
         kind = type(record)
         if self._types.get(record.uuid) is kind:  # a damaged line with the id of a good one is no copy
             self._copy(record)
@@ -317,7 +323,7 @@ class _Reading:
 
     def transcript(self, summaries: Mapping[str, str]) -> Transcript:
         facts = self._facts
-        session = self._session(summaries)
+        session = self.session(summaries)
         descent = Lineage(
             session=session.id,
             message_ids=self._message_ids,
@@ -334,12 +340,14 @@ class _Reading:
             reported_cost_usd=facts.reported_cost_usd,
             version=facts.version,
             entrypoint=facts.entrypoint,
+            titled=self._titles.title(self._tree, summaries) is not None,
+            loose=self._tree.loose(),
             lines=self._kinds,
             damage=self._damages.kept,
             damaged=self._damages.count,
         )
 
-    def _session(self, summaries: Mapping[str, str]) -> Session:
+    def session(self, summaries: Mapping[str, str]) -> Session:
         agents = list(self._agents.values())
         joins = Joins(agents, self._started_by, self._uses)
         ordinary = [agent for agent in agents if agent.thread != SIDE]

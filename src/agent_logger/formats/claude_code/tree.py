@@ -8,8 +8,58 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import takewhile
+from typing import Protocol, TypeVar
 
 _LATE = datetime.max.replace(tzinfo=UTC)
+LATEST = 64  # lines that one may come before its parent
+
+
+class Line(Protocol):
+    """What has a place in the tree."""
+
+    @property
+    def uuid(self) -> str | None: ...
+
+    @property
+    def parent_uuid(self) -> str | None: ...
+
+
+L = TypeVar("L", bound=Line)
+
+
+def behind_parents(lines: Iterable[L]) -> Iterator[L]:
+    """The same lines, none before the one it follows: clients that write aside (2.1.50) may put the beginning of a
+    session behind what came next. A parent that is too far away, or nowhere, changes nothing."""
+    seen: set[str | None] = {None}
+    held: list[L] = []
+    for line in lines:
+        seen.add(line.uuid)
+        if held or line.parent_uuid not in seen:
+            held.append(line)
+            if len(held) < LATEST:
+                continue
+            yield from _sorted(held)
+            held = []
+        else:
+            yield line
+    yield from _sorted(held)
+
+
+def _sorted(lines: Sequence[L]) -> Iterator[L]:
+    to_come = {line.uuid for line in lines if line.uuid}
+    waiting: dict[str | None, list[L]] = {}
+    for line in lines:
+        if line.parent_uuid in to_come and line.parent_uuid != line.uuid:
+            waiting.setdefault(line.parent_uuid, []).append(line)
+            continue
+        due = [line]
+        while due:
+            next_ = due.pop(0)
+            yield next_
+            to_come.discard(next_.uuid)
+            due = waiting.pop(next_.uuid, []) + due if next_.uuid else due
+    for circle in waiting.values():
+        yield from circle
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +92,10 @@ class Tree:
     def root(self, uuid: str) -> str:
         """The first known line above."""
         return [uuid, *self._above(uuid)][-1]
+
+    def loose(self) -> frozenset[str]:
+        """Lines that are missing: others name them as their parent."""
+        return frozenset(it for it in self.parents.values() if it and it not in self.parents)
 
     def branches(self) -> list[Branch]:
         followers: dict[int, list[int]] = {}

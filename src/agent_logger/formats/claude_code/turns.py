@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import MAXYEAR, MINYEAR, UTC, datetime
 from typing import Any
 
 import msgspec
@@ -15,6 +15,7 @@ from agent_logger.formats.claude_code.records import (
     ToolUseResult,
     UserRecord,
 )
+from agent_logger.formats.objects import in_utc
 from agent_logger.formats.wire_log.blocks import answer_blocks
 from agent_logger.prices import priced
 from agent_logger.session import SYNTHETIC, Block, Turn, Usage, Witness
@@ -37,7 +38,7 @@ def time_of(timestamp: str | None) -> datetime | None:
         time = datetime.fromisoformat(timestamp)
     except ValueError:
         return None
-    return time if time.tzinfo else time.replace(tzinfo=UTC)
+    return time if time.tzinfo is UTC and MINYEAR < time.year < MAXYEAR else in_utc(time)
 
 
 class TurnLines(msgspec.Struct, eq=False, gc=False):

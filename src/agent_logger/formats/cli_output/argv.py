@@ -40,7 +40,10 @@ AGENTS: Mapping[str, Agent] = {
         headless=("exec", "e"),
         resume=("resume",),
         go_on=("--last",),
-        flags=("--json", "--skip-git-repo-check", "--full-auto", "--oss", "--ephemeral", "--yolo"),
+        flags=(
+            *("--json", "--skip-git-repo-check", "--full-auto", "--oss", "--ephemeral", "--yolo"),
+            "--dangerously-bypass-approvals-and-sandbox",
+        ),
         lists=("-i", "--image"),
     ),
     "gemini": Agent(
@@ -49,6 +52,14 @@ AGENTS: Mapping[str, Agent] = {
         headless=("-p", "--prompt"),
         prompt_after=("-p", "--prompt"),
         go_on=("-r", "--resume"),
+    ),
+    "qwen": Agent(
+        "qwen-code",
+        "@qwen-code/qwen-code",
+        headless=("-p", "--prompt"),
+        prompt_after=("-p", "--prompt"),
+        resume=("-r", "--resume"),
+        go_on=("-c", "--continue"),
     ),
     "opencode": Agent(
         "opencode",

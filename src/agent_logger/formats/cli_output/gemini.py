@@ -16,13 +16,16 @@ from agent_logger.formats.sdk_messages import (
     translated,
 )
 
+MODEL = "unknown"  # where counts are told of all together
+
 
 class _Failure(msgspec.Struct, frozen=True):
     message: str = ""
 
 
 class _Tokens(msgspec.Struct, frozen=True):
-    input: int = 0  # what was not cached
+    input: int | None = None  # what was not cached; before 0.24 only `prompt` is told, which is all
+    prompt: int = 0
     candidates: int = 0
     thoughts: int = 0
     cached: int = 0
@@ -36,7 +39,8 @@ class _Model(msgspec.Struct, frozen=True):
 
     def counted(self) -> dict[str, Any]:
         if it := self.tokens:
-            return _counts(it.input, it.candidates + it.thoughts, it.cached)
+            uncached = it.prompt - it.cached if it.input is None else it.input
+            return _counts(uncached, it.candidates + it.thoughts, it.cached)
         return _counts(self.input, self.output_tokens, self.cached)
 
 
@@ -47,6 +51,14 @@ def _counts(uncached: int, output: int, cached: int) -> dict[str, Any]:
 class _Stats(msgspec.Struct, frozen=True):
     duration_ms: int | None = None
     models: dict[str, _Model] = {}
+    input_tokens: int = 0  # of all models, with what was cached: all that is told before 0.24
+    output_tokens: int = 0
+    cached: int = 0
+
+    def counted(self) -> dict[str, dict[str, Any]]:
+        if self.input_tokens and not self.models:
+            return {MODEL: _counts(self.input_tokens - self.cached, self.output_tokens, self.cached)}
+        return {name: it.counted() for name, it in self.models.items()}
 
 
 class _Line(msgspec.Struct, frozen=True):
@@ -99,7 +111,7 @@ class Lines:
 
     def _result(self, line: bytes, found: _Line) -> SdkMessage:
         stats = found.stats or _Stats()
-        models = {name: it.counted() for name, it in stats.models.items()}
+        models = stats.counted()
         failed = found.error is not None or found.status not in (None, "success")
         result = Result(
             is_error=failed,

@@ -171,6 +171,8 @@ def _oddly(line: bytes) -> Iterator[tuple[datetime | None, AnyLine]]:
 
 
 def _odd_line(line: Json, payload: Json) -> AnyLine | None:
+    if "payload" not in line:  # before 0.32 nothing was put around an item, nor a time beside it
+        return Item(line) if type(line.get("type")) is str else meta_of(line)
     match line.get("type"):
         case "response_item":
             return Item(payload)

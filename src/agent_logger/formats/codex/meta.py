@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from agent_logger.wire.answer import fields_of, text_of
+from agent_logger.wire.answer import Json, fields_of, text_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,8 +21,8 @@ class Meta:
 def meta_of(line: Any) -> Meta | None:
     """None if it is not such a line."""
     fields = fields_of(line)
-    told = fields_of(fields.get("payload"))
-    if fields.get("type") != "session_meta" or not isinstance(told.get("id"), str):
+    told = fields if is_bare(fields) else fields_of(fields.get("payload"))
+    if fields.get("type", "session_meta") != "session_meta" or not isinstance(told.get("id"), str):
         return None
     return Meta(
         id=told["id"],
@@ -34,6 +34,11 @@ def meta_of(line: Any) -> Meta | None:
         spawned_by=_spawned_by(told.get("source")) or text_of(told.get("parent_thread_id")),
         forked_from=text_of(told.get("forked_from_id")),
     )
+
+
+def is_bare(line: Json) -> bool:
+    """Whether it is written as versions before 0.32 did: without a type, a payload around it, or a folder."""
+    return "type" not in line and type(line.get("id")) is str and type(line.get("timestamp")) is str
 
 
 def _spawned_by(source: Any) -> str | None:

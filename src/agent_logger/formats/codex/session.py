@@ -23,7 +23,7 @@ from agent_logger.formats.human_input import typed
 from agent_logger.formats.objects import time_of
 from agent_logger.formats.responses import ModelResponse
 from agent_logger.formats.source import File, Source
-from agent_logger.formats.wire_log.blocks import item_blocks, item_result, value_of
+from agent_logger.formats.wire_log.blocks import item_blocks, item_result
 from agent_logger.session import MAIN, Block, Compaction, Session, Usage
 from agent_logger.wire.answer import Json, fields_of, text_of
 
@@ -31,7 +31,6 @@ AGENT = "codex"
 BURST = timedelta(seconds=0.5)  # the lines of a copy come faster than this, one after the other
 _UUID7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
 _ID_IN_NAME = re.compile(r"rollout-[0-9T-]+?-([0-9a-f-]{36})\.jsonl")
-_EXIT_STATUS = re.compile(r"^(?:Process exited with|Exit) code:? (\d+)$", re.MULTILINE)
 
 
 def session_of(source: Source) -> Session:
@@ -230,7 +229,7 @@ class _Rollout:
                 self._user(item, at)
         elif kind.endswith("_output"):
             self._open = False
-            self.conversation.result(_output(item), at)
+            self.conversation.result(item_result(item), at)
         elif kind:
             turn = self._turn if self._turn and self._open else self._begin(at)
             for block in item_blocks(item):
@@ -269,17 +268,3 @@ def _named(block: Block, item: Json) -> Block:
     if block.kind == "tool_use" and type(space) is str and space.startswith("mcp__"):
         return replace(block, name=f"{space.removesuffix('__')}__{block.name}")
     return block
-
-
-def _output(item: Json) -> Block:
-    """What a tool gave. Commands tell their exit status in it, in a form of each version's own."""
-    block = item_result(item)
-    if block.text.startswith("{"):
-        told = fields_of(value_of(block.text))
-        status = fields_of(told.get("metadata")).get("exit_code")
-        if isinstance(told.get("output"), str) and status is not None:
-            return replace(block, text=told["output"], is_error=status != 0)
-    head = block.text[:400].split("\nOutput:", 1)[0]
-    found = _EXIT_STATUS.search(head)
-    failed = fields_of(item.get("output")).get("success") is False
-    return replace(block, is_error=failed or bool(found and found[1] != "0"))

@@ -3,11 +3,13 @@
 Everything is read by shape. What is not known is kept as `other`, what has no shape at all is left out.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from agent_logger.session import Block, BlockKind
 from agent_logger.wire.answer import Json, fields_of, parsed, text_of
@@ -78,9 +80,22 @@ def item_blocks(item: Json) -> list[Block]:
     return list(_item(item))
 
 
+_EXIT_STATUS = re.compile(r"^(?:Process exited with|Exit) code:? (\d+)$", re.MULTILINE)
+
+
 def item_result(item: Json) -> Block:
-    """Of an item that holds what a tool gave."""
-    return _result(item.get("call_id"), item.get("output"))
+    """Of an item that holds what a tool gave. Commands of Codex tell their exit status in it, in a form of each
+    version's own."""
+    block = _result(item.get("call_id"), item.get("output"))
+    if block.text.startswith("{"):
+        told = fields_of(value_of(block.text))
+        status = fields_of(told.get("metadata")).get("exit_code")
+        if isinstance(told.get("output"), str) and status is not None:
+            return replace(block, text=told["output"], is_error=status != 0)
+    head = block.text[:400].split("\nOutput:", 1)[0]
+    found = _EXIT_STATUS.search(head)
+    failed = fields_of(item.get("output")).get("success") is False
+    return replace(block, is_error=failed or bool(found and found[1] != "0"))
 
 
 def part_block(part: Json) -> Block:
@@ -222,7 +237,7 @@ def _responses_sent(item: Json) -> Iterator[Block]:
     if item.get("role"):
         yield from _responses_content(item)
     else:
-        yield _result(item.get("call_id"), item.get("output"))
+        yield item_result(item)
 
 
 def _responses_content(item: Json) -> Iterator[Block]:

@@ -1,5 +1,5 @@
 // Results below the search field while one types. Only the newest question counts.
-const pause = 120; // ms without a key
+const pause = 60; // ms without a key
 
 export function startSearch() {
   const form = document.querySelector(".search");

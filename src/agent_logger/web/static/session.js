@@ -25,28 +25,65 @@ async function get(address) {
 // ---- segments
 
 const loading = new Map();
-const near = new IntersectionObserver(entries => {
-  for (const entry of entries) if (entry.isIntersecting) load(entry.target);
-}, { rootMargin: "1500px 0px" });
+const reach = 1500; // pixels beyond the screen
+let drawing = Promise.resolve(); // one in a frame: many at once would be a jolt
 
 function load(segment) {
-  if (!segment.dataset.src) return Promise.resolve();
+  if (!segment.dataset.lines) return Promise.resolve();
   if (!loading.has(segment.id)) loading.set(segment.id, replace(segment).catch(() => loading.delete(segment.id)));
   return loading.get(segment.id);
 }
 
 async function replace(segment) {
-  near.unobserve(segment);
-  const fresh = parse(await get(segment.dataset.src));
-  segment.replaceWith(fresh);
+  const html = await get(`${url}/parts/${segment.id.slice(5)}`);
+  await (drawing = drawing.then(() => new Promise(requestAnimationFrame)));
+  segment.replaceWith(parse(html));
+  look();
 }
 
 function watch(within) {
-  for (const segment of within.querySelectorAll(".exchange[data-src]")) {
-    segment.style.minHeight = `${segment.dataset.lines * 1.6}rem`; // so that the page is about as long as it will be
-    near.observe(segment);
+  for (const it of within.querySelectorAll(".exchange[data-lines]")) it.style.minHeight = `${it.dataset.lines * 1.6}rem`;
+}
+
+// ---- where one is
+
+const entries = new Map([...document.querySelectorAll(".toc a")].map(link => [link.hash.slice(1), link.parentElement]));
+const contents = document.querySelector(".contents");
+let here, moved, looking;
+
+// The segments around the middle of the screen: those of a long session are too many to be watched one by one.
+function look() {
+  looking ??= requestAnimationFrame(() => {
+    looking = undefined;
+    const found = onScreen();
+    const middle = found ?? conversation.querySelector(".exchange");
+    if (!middle) return;
+    const away = it => Math.max(it.getBoundingClientRect().top - innerHeight, -it.getBoundingClientRect().bottom);
+    for (let it = middle; it?.matches(".exchange") && away(it) < reach; it = it.nextElementSibling) load(it);
+    for (let it = middle; it?.matches(".exchange") && away(it) < reach; it = it.previousElementSibling) load(it);
+    if (found) markEntry(entries.get(`exchange-${found.id.slice(5).split("-")[0]}`));
+  });
+}
+
+function onScreen() {
+  const { left, width } = conversation.getBoundingClientRect();
+  for (const part of [0.35, 0.5, 0.2, 0.8]) { // there is room between two
+    const found = document.elementFromPoint(left + width / 2, innerHeight * part)?.closest(".exchange");
+    if (found) return found;
   }
 }
+
+function markEntry(entry) {
+  if (!entry || entry === here) return;
+  here?.classList.remove("here");
+  here = entry;
+  here.classList.add("here");
+  clearTimeout(moved);
+  moved = setTimeout(() => { if (contents.scrollHeight > contents.clientHeight) here.scrollIntoView({ block: "nearest" }); }, 150);
+}
+
+addEventListener("scroll", look, { passive: true });
+addEventListener("resize", look, { passive: true });
 
 // ---- tools and agents
 
@@ -103,22 +140,6 @@ async function open(element) {
 }
 
 addEventListener("hashchange", () => show(location.hash));
-
-// ---- where one is
-
-const entries = new Map([...document.querySelectorAll(".toc a")].map(link => [link.hash.slice(1), link.parentElement]));
-const seen = new IntersectionObserver(all => {
-  for (const entry of all) {
-    if (!entry.isIntersecting) continue;
-    const number = entry.target.id.replace("part-", "").split("-")[0];
-    const here = entries.get(`exchange-${number}`);
-    if (!here || here.classList.contains("here")) continue;
-    for (const it of entries.values()) it.classList.toggle("here", it === here);
-    const list = document.querySelector(".contents");
-    if (list.scrollHeight > list.clientHeight) here.scrollIntoView({ block: "nearest" });
-  }
-}, { rootMargin: "-15% 0px -75% 0px" });
-const look = () => { for (const it of conversation.querySelectorAll(".exchange")) seen.observe(it); };
 
 // ---- find
 

@@ -4,24 +4,17 @@ A call over HTTP is one pair; on a WebSocket each message of the client and its 
 """
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
 from msgspec import UNSET
 
+from agent_logger.capture.proxy.recorder.heads import NO_FIELDS, Fields, Secrets, cut_head
 from agent_logger.capture.proxy.recorder.large import LARGE_BYTES, Disk, Large
 from agent_logger.capture.proxy.recorder.logs import LogName
-from agent_logger.capture.proxy.recorder.payload import (
-    SMALLEST_KNOWN,
-    Kept,
-    KnownBody,
-    Line,
-    Secrets,
-    Treatment,
-    keep,
-)
+from agent_logger.capture.proxy.recorder.payload import SMALLEST_KNOWN, Kept, KnownBody, Treatment, keep
 from agent_logger.capture.proxy.spool.frames import Refusal, RequestHead
 from agent_logger.records import Headers, Json, Redaction, Request, Response, Timing
 from agent_logger.tracking.tracker import Decision
@@ -29,8 +22,6 @@ from agent_logger.wire.answer import Answer, tokens_per_second
 from agent_logger.wire.call import (
     Call,
     Collected,
-    head_lines,
-    headers_of,
     is_stream,
     method_of,
     status_line,
@@ -65,10 +56,10 @@ class Asked:
     unknown: int
     credentials: frozenset[int]
     start: bytes = b""  # the request line
-    lines: list[bytes] = field(default_factory=list)  # those behind it
+    lines: bytes = b""  # those behind it
 
     def __post_init__(self) -> None:
-        self.start, *self.lines = head_lines(self.head)
+        self.start, self.lines = cut_head(self.head)
 
 
 @dataclass(slots=True)
@@ -80,16 +71,15 @@ class Written:
     file_name: str = ""
 
 
-@dataclass(slots=True)
 class _Body:
     """One direction."""
 
-    place: str
     large: Large | None = None
-    unknown: int = 0  # credentials that could not be put back: what the bytes were is not known
-    redactions: list[Redaction] = field(default_factory=list)
-    pieces: list[bytes] = field(default_factory=list)  # of a large one, to be understood all the same
-    size: int = 0
+    unknown = 0  # credentials that could not be put back: what the bytes were is not known
+    size = 0
+
+    def __init__(self) -> None:
+        self.pieces: list[bytes] = []  # of a large one, to be understood all the same
 
     def also(self, text: bytes) -> None:
         """Keep it, as long as it is not too much, and begins as JSON or events do."""
@@ -101,26 +91,26 @@ class _Body:
 
 
 class Pair:
+    seq = 0
+    log: LogName | None = None  # where its request is
+    decision: Decision | None = None
+    answer: Answer | None = None  # once the response has ended
+    reason: str | None = None
+    message = False  # of a WebSocket
+    _status = b""
+    _answered: bytes | None = None  # the lines of the response's head
+    _fields: Fields | None = None  # the same, redacted when first needed
+    _by_name: dict[str, str] | None = None
+    _message = _usage = b""  # of the answer, in JSON
+    _clean = False  # nothing is to be taken out of these
+    _how: Treatment | None = None  # the request's body is looked at
+
     def __init__(self, asked: Asked, call_id: str, ns: int, secrets: Secrets, bench: Bench) -> None:
         self.asked, self.id = asked, call_id
-        self.seq = 0
-        self.log: LogName | None = None  # where its request is
-        self.decision: Decision | None = None
-        self.answer: Answer | None = None  # once the response has ended
         self.call = Call(ns)
         self.secrets = secrets  # those of the response are added when it has begun
-        self.message = False  # of a WebSocket
         self._bench = bench
-        self._request, self._response = _Body("body"), _Body("body")
-        self._status: bytes = b""
-        self._answered: list[bytes] | None = None  # the lines of the response's head
-        self._lines: list[Line] | None = None  # the same, redacted when first needed
-        self._fields: dict[str, str] | None = None
-        self._answer_kept = Kept(b"", 0)
-        self._message = self._usage = b""  # of the answer, in JSON
-        self._clean = False  # nothing is to be taken out of these
-        self._how: Treatment | None = None  # the request's body is looked at
-        self.reason: str | None = None
+        self._request, self._response = _Body(), _Body()
 
     # ------------------------------------------------------------ frames
 
@@ -135,7 +125,7 @@ class Pair:
         if self.call.head is None:
             return  # an interim one
         self.secrets = secrets
-        self._status, *self._answered = head_lines(head)
+        self._status, self._answered = cut_head(head)
 
     def response_data(self, data: bytes, ns: int, *, ends_chunk: bool = True, unknown: int = 0) -> None:
         self.call.response_data(data, ns, ends_chunk=ends_chunk)
@@ -145,17 +135,14 @@ class Pair:
 
     def header(self, name: str) -> str:
         """Of the response; the name in lower case."""
-        if self._fields is None:
-            self._fields = {}
-            for line in self._response_lines():
-                known = self._fields.get(line.key)
-                self._fields[line.key] = f"{known}, {line.value}" if known else line.value
-        return self._fields.get(name, "")
+        if self._by_name is None:
+            self._by_name = self._response_fields().by_name()
+        return self._by_name.get(name, "")
 
-    def _response_lines(self) -> list[Line]:
-        if self._lines is None:
-            self._lines = self.secrets.head(self._answered or ())
-        return self._lines
+    def _response_fields(self) -> Fields:
+        if self._fields is None:
+            self._fields, _ = self.secrets.fields(self._answered or NO_FIELDS)
+        return self._fields
 
     def begin_message_answer(self, ns: int) -> None:
         """On a WebSocket there is no head, but that of the upgrade."""
@@ -210,7 +197,8 @@ class Pair:
         call = self.call
         messages = call.response.pieces if self.message and not self._response.large else ()
         clean = call.response.size < TOGETHER_BYTES
-        clean = clean and self.secrets.is_clean(self._answered or (), call.response.pieces)
+        if clean:
+            self._fields, clean = self.secrets.fields(self._answered or NO_FIELDS, call.response.whole())
         kept = self._kept(self._response, call.response, self._response_treatment, None, clean=clean)
         self._answer_kept = kept
         ended = None if call.reason or call.holes else kept.stream_ended
@@ -252,13 +240,14 @@ class Pair:
     ) -> Written:
         """`upstream` is that of the log: a head that says the same need not be written out."""
         asked, call, decision = self.asked, self.call, self.decision
-        start, lines = asked.start, asked.lines
-        clean = call.request.size < SMALLEST_KNOWN and self.secrets.is_clean(lines, call.request.pieces)
+        small = call.request.size < SMALLEST_KNOWN
+        fields, clean = self.secrets.fields(asked.lines, call.request.whole() if small else b"")
+        clean = clean and small
         kept = self._kept(self._request, call.request, self._request_treatment, known, clean=clean)
         redactions = list(kept.redactions)
         path = self.secrets.target(asked.path)
         redactions += path.redactions
-        headers, head = self._request_head(start, lines, redactions, upstream)
+        headers, head = self._request_head(fields, redactions, upstream)
         record = Request(
             ts=ts,
             seq=seq,
@@ -286,29 +275,27 @@ class Pair:
         return Written(record, kept.file, self.id)
 
     def _request_head(
-        self, start: bytes, rest: Sequence[bytes], redactions: list[Redaction], upstream: str | None
+        self, fields: Fields, redactions: list[Redaction], upstream: str | None
     ) -> tuple[Headers, list[str] | None]:
         if self.message:
             return {}, None
-        asked = self.asked
-        lines = self.secrets.head(rest)
-        headers, in_order = _headers(lines, redactions)
-        trailers = (
-            self.secrets.head(head_lines(self.call.request_trailers)) if self.call.request_trailers else []
-        )
-        frame = asked.frame
+        asked, frame, trailers = self.asked, self.asked.frame, self.call.request_trailers
+        redactions += fields.redactions
         usual = b"%b /%b/%b%b HTTP/1.1" % (
-            start.partition(b" ")[0],
+            asked.start.partition(b" ")[0],
             frame.provider.encode(),
             frame.upstream.encode(),
             asked.path,
         )
-        if in_order and start == usual and upstream == frame.upstream and not trailers:
-            return headers, None
-        method, target, version = self.secrets.request_line(start)
+        if fields.exact and asked.start == usual and upstream == frame.upstream and not trailers:
+            return fields.headers, None
+        method, target, version = self.secrets.request_line(asked.start)
         said = (method + target.data + version).decode("latin-1")
-        head = [said, *(line.text for line in lines)]
-        return headers, head + (["", *(line.text for line in trailers)] if trailers else [])
+        head = [said, *fields.texts()]
+        return fields.headers, head + (["", *self._trailers(trailers).texts()] if trailers else [])
+
+    def _trailers(self, trailers: bytes) -> Fields:
+        return self.secrets.fields(b"\r\n" + trailers + b"\r\n")[0]
 
     def response_record(self, *, ts: str, seq: int, frame: str, fingerprint: str | None) -> Written:
         """After `rejoin`."""
@@ -320,12 +307,14 @@ class Pair:
         head: list[str] | None = None
         line = status_line(self._status)
         if self._answered is not None:
-            headers, in_order = _headers(self._response_lines(), redactions)
-            if not (in_order and line.plain) or call.interim:
+            fields = self._response_fields()
+            headers = fields.headers
+            redactions += fields.redactions
+            if not (fields.exact and line.plain) or call.interim:
                 head = self._response_head()
-        trailers = None
-        if call.response_trailers:
-            trailers, _ = _headers(self.secrets.head(head_lines(call.response_trailers)), redactions)
+        trailers = self._trailers(call.response_trailers) if call.response_trailers else None
+        if trailers:
+            redactions += trailers.redactions
         message = self._redacted(self._message, "message", redactions)
         record = Response(
             ts=ts,
@@ -342,7 +331,7 @@ class Pair:
             reason=reason,
             http=line.http,
             status_text=self.secrets.text(line.text) if line.text else line.text,
-            trailers=trailers,
+            trailers=trailers.headers if trailers else None,
             bytes=kept.bytes,
             body_hmac=None if self._response.unknown else kept.hmac,
             file_bytes=kept.file_bytes or None,
@@ -372,10 +361,10 @@ class Pair:
     def _response_head(self) -> list[str]:
         said: list[str] = []
         for head in [*self.call.interim, self.call.head or b""]:
-            start, *rest = head_lines(head)
+            start, lines = cut_head(head)
             first = self.secrets.redactor.redact(start, "head").data.decode("latin-1")
             said += ["", first] if said else [first]
-            said += [line.text for line in self.secrets.head(rest)]
+            said += self.secrets.fields(lines)[0].texts()
         return said
 
     # ------------------------------------------------------------ bodies
@@ -384,8 +373,8 @@ class Pair:
         if self._how is None:
             encoding = ""
             if not self.message and _ENCODED.search(self.asked.head):
-                encoding = _value(self.secrets.head(self.asked.lines), "content-encoding")
-            self._how = Treatment(self._bench.key, self.secrets.redactor, self._request.place, encoding)
+                encoding = self.secrets.fields(self.asked.lines)[0].by_name().get("content-encoding", "")
+            self._how = Treatment(self._bench.key, self.secrets.redactor, "body", encoding)
         return self._how
 
     def _response_treatment(self) -> Treatment:
@@ -425,19 +414,18 @@ def refused(
     frame: Refusal, head: bytes, secrets: Secrets, *, ts: str, seq: int, name: str
 ) -> tuple[Request, Response]:
     """The records of a request that we answered ourselves."""
-    start, *rest = head_lines(head)
-    lines = secrets.head(rest)
+    start, lines = cut_head(head)
+    fields, _ = secrets.fields(lines)
     method, target, version = secrets.request_line(start)
     said = (method + target.data + version).decode("latin-1")
-    headers, _ = headers_of((line.name, line.value) for line in lines if line.name is not None)
-    redactions = [*target.redactions, *(it for line in lines for it in line.redactions)]
+    redactions = [*target.redactions, *fields.redactions]
     request = Request(
         ts=ts,
         seq=seq,
         method=method.decode("latin-1").rstrip(),
         path=target.data.decode("latin-1"),
-        headers=headers,
-        head=[said, *(line.text for line in lines)],
+        headers=fields.headers,
+        head=[said, *fields.texts()],
         body=None,
         fingerprint=None,
         call=frame.id,
@@ -464,14 +452,3 @@ def _discard(body: _Body) -> None:
         kept, body.large = body.large.finish(), None
         if kept.file:
             kept.file.unlink(missing_ok=True)
-
-
-def _value(lines: Sequence[Line], name: str) -> str:
-    return ", ".join(line.value for line in lines if line.key == name)
-
-
-def _headers(lines: Sequence[Line], redactions: list[Redaction]) -> tuple[Headers, bool]:
-    """The object, and whether it gives the lines back exactly."""
-    redactions += [it for line in lines if line.redactions for it in line.redactions]
-    headers, in_order = headers_of([(line.name, line.value) for line in lines if line.name is not None])
-    return headers, in_order and False not in [line.plain for line in lines]

@@ -1,12 +1,12 @@
-"""From bytes as they came to what a record may hold: HMACs first, then redaction, also of what is compressed.
+"""From a body as it came to what a record may hold: HMACs first, then redaction, also of what is compressed.
 
-Here are heads, and bodies that are looked at when they are whole; those over 8 MB are in `large`.
+Here are bodies that are looked at when they are whole; those over 8 MB are in `large`.
 """
 
 import hashlib
 import re
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -15,14 +15,13 @@ from typing import NamedTuple
 from agent_logger import records
 from agent_logger.capture.proxy.spool.frames import Mask
 from agent_logger.records import Chunk, Encoding, Redaction, Stored
-from agent_logger.redact import Known, Redacted, Redactor, credentials_of
-from agent_logger.wire.call import Field, chunks_of, field_of, told
+from agent_logger.redact import Known, Redactor
+from agent_logger.wire.call import chunks_of, told
 from agent_logger.wire.encodings import DecodeError, Decoder, decode, decoder
 
 KNOWN_BYTES = 32 << 20  # of request bodies, kept to be compared with the next of their thread
 MOST_KNOWN = 1024
 SMALLEST_KNOWN = 16 << 10  # a shorter one is scanned as fast
-MOST_LINES = 4096
 REDACTED = b"[redacted]"
 
 
@@ -53,126 +52,6 @@ def _keyed(key: bytes) -> "tuple[hashlib._Hash, hashlib._Hash]":
     return hashlib.sha256(bytes(it ^ 0x36 for it in padded)), hashlib.sha256(
         bytes(it ^ 0x5C for it in padded)
     )
-
-
-# ---------------------------------------------------------------- heads
-
-
-class Line(NamedTuple):
-    """A line of a head, redacted. Without a name it is no field."""
-
-    key: str  # the name in lower case
-    name: str | None
-    value: str
-    text: str  # the line; each character a byte
-    plain: bool
-    redactions: tuple[Redaction, ...] = ()
-
-
-def cut_request_line(line: bytes) -> tuple[bytes, bytes, bytes]:
-    """Joined they are the line again."""
-    start = line.find(b" ") + 1
-    end = line.rfind(b" HTTP/")
-    return line[:start], line[start : end if end >= start else len(line)], line[end:] if end >= start else b""
-
-
-class Secrets:
-    """Redacts for calls with the same credentials. Their heads differ in a line or two, so lines are remembered."""
-
-    def __init__(self, key: bytes, credentials: Iterable[bytes], *, patterns: bool) -> None:
-        self.redactor = Redactor(key, credentials, patterns=patterns)
-        self._lines: dict[bytes, Line] = {}
-        self._targets: dict[bytes, Redacted[bytes]] = {}
-        self._texts: dict[str, str] = {}
-
-    def text(self, text: str) -> str:
-        """One that is said again and again, as `OK` is."""
-        known = self._texts.get(text)
-        if known is None:
-            if len(self._texts) > MOST_LINES:
-                self._texts.clear()
-            known = self._texts[text] = self.redactor.redact_text(text, "").data
-        return known
-
-    def target(self, target: bytes) -> Redacted[bytes]:
-        """A path with its query."""
-        known = self._targets.get(target)
-        if known is None:
-            if len(self._targets) > MOST_LINES:
-                self._targets.clear()
-            known = self._targets[target] = self.redactor.redact_target(target, "path")
-        return known
-
-    def request_line(self, line: bytes) -> tuple[bytes, Redacted[bytes], bytes]:
-        """The method, the target, which alone may hold secrets, and what follows."""
-        before, target, after = cut_request_line(line)
-        return before, self.target(target), after
-
-    def head(self, lines: Sequence[bytes]) -> list[Line]:
-        if len(self._lines) > MOST_LINES:
-            self._lines.clear()
-        new = [line for line in lines if line not in self._lines]
-        if new:
-            self._learn(new)
-        return [self._lines[line] for line in lines]
-
-    def is_clean(self, head: Sequence[bytes], pieces: Sequence[bytes]) -> bool:
-        """Whether nothing is to be taken out of new lines of a head, nor of a body: asked once, not twice."""
-        new = [line for line in head if line not in self._lines]
-        body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        if self.redactor.finds(b"\n".join([*new, b"", body]) if new else body):
-            return False
-        if not new:
-            return True
-        fields = [field_of(line) for line in new]
-        if None in fields or credentials_of((field.name, field.value) for field in fields if field):
-            return True  # of the body; these are looked at by themselves
-        for line, field in zip(new, fields, strict=True):
-            if field:
-                self._lines[line] = _clean(line, field)
-        return True
-
-    def _learn(self, lines: Sequence[bytes]) -> None:
-        fields = [field_of(line) for line in lines]
-        # Nearly always nothing is found, and all at once it is found out faster.
-        known = credentials_of((field.name, field.value) for field in fields if field)
-        clean = not known and not self.redactor.redact(b"\n".join(lines), "headers").redactions
-        for line, field in zip(lines, fields, strict=True):
-            if field is None:
-                self._lines[line] = self._odd(line)
-            elif clean:
-                self._lines[line] = _clean(line, field)
-            else:
-                self._lines[line] = self._redacted(line, field.name, field.value, plain=field.plain)
-
-    def _redacted(self, line: bytes, name: bytes, value: bytes, *, plain: bool) -> Line:
-        found = self.redactor.redact_headers([(name, value)], "headers")
-        kept = found.data[0][1]
-        start = line.index(b":") + 1
-        start += len(line[start:]) - len(line[start:].lstrip(b" \t"))
-        whole = line[:start] + kept + line[start + len(value) :]
-        return Line(
-            _text(name).lower(), _text(name), _text(kept), whole.decode("latin-1"), plain, found.redactions
-        )
-
-    def _odd(self, line: bytes) -> Line:
-        found = self.redactor.redact(line, "head")
-        return Line("", None, "", found.data.decode("latin-1"), plain=False, redactions=found.redactions)
-
-
-def _clean(line: bytes, field: Field) -> Line:
-    name = _text(field.name)
-    return Line(name.lower(), name, _text(field.value), line.decode("latin-1"), field.plain)
-
-
-def _text(data: bytes) -> str:
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError:
-        return data.decode("latin-1")
-
-
-# ---------------------------------------------------------------- bodies
 
 
 @dataclass(slots=True)

@@ -3,8 +3,9 @@
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 
+from agent_logger.capture.proxy.recorder.heads import Secrets, cut_request_line
 from agent_logger.capture.proxy.recorder.pair import Asked
-from agent_logger.capture.proxy.recorder.payload import REDACTED, Secrets, cut_request_line, restored
+from agent_logger.capture.proxy.recorder.payload import REDACTED, restored
 from agent_logger.capture.proxy.spool.frames import Mask, RequestHead
 from agent_logger.capture.proxy.spool.segments import Follower
 from agent_logger.redact import credentials_of

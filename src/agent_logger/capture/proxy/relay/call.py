@@ -1,7 +1,6 @@
 """One call on its way through the relay, and what the tap is told of it."""
 
 import os
-import re
 import time
 from typing import Protocol
 
@@ -20,9 +19,6 @@ from agent_logger.capture.proxy.spool.frames import (
 )
 from agent_logger.wire import http1
 from agent_logger.wire.bodies import HEAD_LIMIT, Body, LengthBody
-
-# As much of a refused head as can be read: header lines with whatever is folded under them.
-_LOOSE_FIELD = re.compile(rb"(?<=\n)[^\s:]+[ \t]*:(?:[^\n]|\n[ \t])*")
 
 
 class Ids:
@@ -69,7 +65,7 @@ class Reporter:
     def refuse(self, connection: int, status: int, reason: str, data: bytes) -> None:
         end = data.find(b"\r\n\r\n")
         head = data[: end + 4 if end >= 0 else HEAD_LIMIT]
-        masked = Masker(self.credentials).head(head, _LOOSE_FIELD.findall(head), head.partition(b"\n")[0])
+        masked = Masker(self.credentials).head(head, head.partition(b"\n")[0])
         self.tap.put(
             Refusal(self.number(), time.monotonic_ns(), self.ids.new(), connection, status, reason, *masked)
         )
@@ -103,7 +99,7 @@ class Call:
 
     def begun(self, connection: int) -> None:
         head, route = self.head, self.route
-        raw, masks = self._masker.head(head.raw, head.lines, head.target)
+        raw, masks = self._masker.head(head.raw, head.target)
         path = self._masker.target(route.path)
         frame = RequestHead(
             self._number,
@@ -136,7 +132,7 @@ class Call:
         ns, response, untold = time.monotonic_ns(), self.response, self._untold
         if response.heads:
             for head in response.heads:
-                untold.append(ResponseHead(self._number, ns, *self._masker.head(head.raw, head.lines)))
+                untold.append(ResponseHead(self._number, ns, *self._masker.head(head.raw)))
             response.heads = []
         body = response.body
         if body is not None and body.pieces:

@@ -134,7 +134,9 @@ class Client(asyncio.Protocol):
                 self._head_since = self._head_since or asyncio.get_running_loop().time()
                 return
             self._head_since = 0.0
-            call = self._admit(RequestHead(data[:end]))
+            head = RequestHead(data[:end])
+            self._relay.guard.check(head)
+            call = Call(self._relay.reporter, head, self._relay.routes.find(head.target))
             body, rest = call.body.feed(data[end:])
             if call.body.error:
                 raise MalformedError(call.body.error)
@@ -150,11 +152,6 @@ class Client(asyncio.Protocol):
         """Refuse a head that was begun before then and is not whole."""
         if 0 < self._head_since < before and not self._draining and not self.transport.is_closing():
             self._refuse(408, "a request's head took too long")
-
-    def _admit(self, head: RequestHead) -> Call:
-        relay = self._relay
-        relay.guard.check(head)
-        return Call(relay.reporter, head, relay.routes.find(head.target))
 
     def _refuse(self, status: int, reason: str) -> None:
         self._relay.reporter.refuse(self._number, status, reason, self._buffer)
@@ -259,9 +256,10 @@ class Client(asyncio.Protocol):
             call.sent = True
             self.transport.write(out)
         call.response_read()
-        if response.error or (response.done and response.rest):
+        done = response.done
+        if response.error or (done and response.rest):
             self._cut("bad_framing")
-        elif response.done and call.body.done:
+        elif done and call.body.done:
             self._finish(reuse=response.keeps)
         else:
             call.tell()

@@ -33,10 +33,12 @@ class Guard:
             raise ForbiddenError("a request needs one Host", 400)
         if hosts[0].lower() not in self._hosts:
             raise ForbiddenError("the Host is not ours: 127.0.0.1 or localhost, with the port", 421)
-        if any(origin.lower() not in self._origins for origin in head.values(ORIGIN)):
-            raise ForbiddenError("web pages may not use this proxy (Origin)", 403)
-        if any(site.lower() not in _OWN_SITE for site in head.values(FETCH_SITE)):
-            raise ForbiddenError("web pages may not use this proxy (Sec-Fetch-Site)", 403)
+        for origin in head.values(ORIGIN):
+            if origin.lower() not in self._origins:
+                raise ForbiddenError("web pages may not use this proxy (Origin)", 403)
+        for site in head.values(FETCH_SITE):
+            if site.lower() not in _OWN_SITE:
+                raise ForbiddenError("web pages may not use this proxy (Sec-Fetch-Site)", 403)
 
 
 _KINDS = {

@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from agent_logger.capture.proxy.spool.frames import Mask
-from agent_logger.redact import credentials_of, searchable
+from agent_logger.redact import CARRIER, credentials_of, searchable
 
 Masked = tuple[bytes, tuple[Mask, ...]]
 Part = tuple[bytes, int]  # a text to look for, and its number as a credential
 
-_KEPT = 2048  # lines and values that are remembered: agents send nearly the same head with each call
+_KEPT = 2048  # lines that are remembered: agents send the same credentials with each call
 
 
 class InLine(NamedTuple):
@@ -25,24 +25,19 @@ class Credentials:
 
     def __init__(self, index: Callable[[bytes], int]) -> None:
         self.index = index
-        self.harmless: set[bytes] = set()  # header lines known to hold none
         self._in_lines: dict[bytes, InLine] = {}
         self._newest = self._newest_then = 0  # indexes: of all, and when the lines were forgotten
 
-    def in_line(self, line: bytes) -> InLine | None:
+    def in_line(self, line: bytes) -> InLine:
         known = self._in_lines.get(line)
         return known if known is not None else self._read(line)
 
-    def _read(self, line: bytes) -> InLine | None:
+    def _read(self, line: bytes) -> InLine:
         name, _, value = line.partition(b":")
         secrets = self.numbered(credentials_of([(name.rstrip(b" \t"), value.strip(b" \t\r\n"))]))
-        if max(len(self.harmless), len(self._in_lines), self._newest - self._newest_then) >= _KEPT:
+        if max(len(self._in_lines), self._newest - self._newest_then) >= _KEPT:
             self._newest_then = self._newest  # old indexes are not known for ever
-            self.harmless.clear()
             self._in_lines.clear()
-        if not secrets:
-            self.harmless.add(line)
-            return None
         self._in_lines[line] = found = self._found(line, len(name) + 1, secrets)
         return found
 
@@ -70,15 +65,16 @@ class Masker:
         self._credentials = credentials
         self._parts: tuple[Part, ...] = ()
 
-    def head(self, head: bytes, lines: Iterable[bytes], target: bytes = b"") -> Masked:
+    def head(self, head: bytes, target: bytes = b"") -> Masked:
         """Mask a head. In their own places credentials go however short they are."""
         masks: list[Mask] = []
-        harmless = self._credentials.harmless
-        for line in [line for line in lines if line not in harmless]:
-            found = self._credentials.in_line(line)
-            if found is not None:
-                self._learn(found.parts)
-                head = _replaced(head, line, found, masks)
+        at = 0
+        while line := CARRIER.search(head, at):
+            at = line.end()
+            start, found = line.start(1), self._credentials.in_line(line[1])
+            self._learn(found.parts)
+            head = head[:start] + found.masked + head[at:]
+            masks += [Mask(start + mask.offset, mask.length, mask.credential) for mask in found.masks]
         if b"=" in target:
             head = self._in_target(head, target, masks)
         return self._elsewhere(head, masks)
@@ -98,12 +94,15 @@ class Masker:
     def _learn(self, parts: tuple[Part, ...]) -> None:
         if not self._parts:
             self._parts = parts
-        elif parts is not self._parts:
+        elif parts and parts is not self._parts:
             both = dict.fromkeys(self._parts + parts)
             self._parts = tuple(sorted(both, key=lambda part: -len(part[0])))
 
     def _in_target(self, text: bytes, target: bytes, masks: list[Mask]) -> bytes:
-        found = self._credentials.numbered(credentials_of((), target))
+        values = credentials_of((), target)
+        if not values:
+            return text
+        found = self._credentials.numbered(values)
         self._learn(self._credentials.parts(found))
         for secret, index in found:
             for at in _places(text, b"=" + secret):
@@ -117,17 +116,6 @@ class Masker:
         if len(masks) > 1:
             masks.sort(key=lambda mask: mask.offset)
         return data, tuple(masks)
-
-
-def _replaced(head: bytes, line: bytes, found: InLine, masks: list[Mask]) -> bytes:
-    """A line that came twice is replaced twice; the second time there is nothing left to find."""
-    at = head.find(b"\n" + line)
-    while at >= 0:
-        at += 1
-        head = head[:at] + found.masked + head[at + len(line) :]
-        masks += [Mask(at + mask.offset, mask.length, mask.credential) for mask in found.masks]
-        at = head.find(b"\n" + line, at)
-    return head
 
 
 def _places(data: bytes, part: bytes) -> list[int]:

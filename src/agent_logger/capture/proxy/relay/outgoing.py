@@ -14,23 +14,16 @@ class Turn:
     """The turn of the loop that is under way, for all connections of a relay."""
 
     def __init__(self) -> None:
-        self._begun = False
-        self._waiting: list[Outgoing] = []
+        self.begun = False  # something was written in it
+        self.waiting: list[Outgoing] = []
 
-    def is_first(self) -> bool:
-        """Whether nothing was written in this turn yet. From now on something was."""
-        if self._begun:
-            return False
-        self._begun = True
+    def begin(self) -> None:
+        self.begun = True
         asyncio.get_running_loop().call_soon(self._end)
-        return True
-
-    def wait(self, outgoing: "Outgoing") -> None:
-        self._waiting.append(outgoing)
 
     def _end(self) -> None:
-        self._begun = False
-        waiting, self._waiting = self._waiting, []
+        self.begun = False
+        waiting, self.waiting = self.waiting, []
         for outgoing in waiting:
             outgoing.flush()
 
@@ -60,11 +53,12 @@ class Outgoing:
             self._transport.write(data)
         elif self._held:
             self._held.append(data)
-        elif self._turn.is_first():
-            self._transport.write(data)
-        else:
+        elif self._turn.begun:
             self._held = [data]
-            self._turn.wait(self)
+            self._turn.waiting.append(self)
+        else:
+            self._turn.begin()
+            self._transport.write(data)
 
     def flush(self) -> None:
         if self._held:

@@ -22,7 +22,7 @@ from agent_logger.capture.proxy.relay.route import Route, bracketed, check_addre
 
 CONNECT_SECONDS = 10.0
 _NEXT_ADDRESS_SECONDS = 2.5  # then another address is tried, while there is one
-_POOLED_SECONDS = 4.0  # servers that close idle connections wait for at least 5
+_POOLED_SECONDS = 1.5  # of servers that close idle connections the hastiest (gunicorn) wait for 2
 _POOLED_PER_ORIGIN = 16
 _PROXY_HEAD_LIMIT = 16 << 10
 

@@ -1,0 +1,35 @@
+"""Which session files an agent writes to while it runs: where nothing it prints says which session it was."""
+
+from pathlib import Path
+
+from agent_logger.capture.run_recording import Recording
+from agent_logger.formats.json_text import encode
+from agent_logger.store import platform
+from agent_logger.store.claude_files import is_id, project_folders
+from agent_logger.store.clock import CLOCK
+from agent_logger.store.layout import agent_files
+
+
+class SessionFiles:
+    """The files of an agent that change while it runs in a folder."""
+
+    def __init__(self, agent: str, cwd: Path) -> None:
+        self._agent, self._folders = agent, project_folders(cwd)
+        self._since = CLOCK.wall() - 1  # file systems round
+
+    def note(self, recording: Recording) -> None:
+        """One alone also tells which session it was."""
+        paths = self.changed()
+        for path in paths:
+            fact = {"type": "system", "subtype": "session_file", "path": str(path)}
+            if self._agent == "claude-code" and len(paths) == 1 and is_id(path.stem):
+                fact["session_id"] = path.stem
+            recording.note(encode(fact))
+
+    def changed(self) -> list[Path]:
+        found = [path for path in agent_files(self._agent) if self._is_of_this_folder(path)]
+        changed = [path for path in found if platform.modified_at(path) >= self._since]
+        return sorted(changed, key=platform.modified_at)
+
+    def _is_of_this_folder(self, path: Path) -> bool:
+        return self._agent != "claude-code" or path.parent.name in self._folders

@@ -1,0 +1,46 @@
+"""Sealing what is due, in every folder that logs of ours were written to: whoever looks around sees to it."""
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from agent_logger.catalog.database import writing
+from agent_logger.catalog.found_ours import folders_of_logs
+from agent_logger.store.layout import agent_folders
+from agent_logger.store.places import AGENT_PLACES
+
+PAUSE_SECONDS = 3600.0  # until what could not be sealed is tried again
+
+
+def is_due(database: sqlite3.Connection, unsealed_since: float, after_seconds: float | None) -> bool:
+    """Whether there may be something to seal, and nobody has tried for a while."""
+    if after_seconds is None or time.time() - unsealed_since < after_seconds:
+        return False
+    row = database.execute("SELECT value FROM facts WHERE name = 'sealed'").fetchone()
+    return row is None or not 0 <= time.time() - float(row[0]) < PAUSE_SECONDS
+
+
+def seal(database: sqlite3.Connection, home: Path, after_seconds: float | None, seconds: float) -> int:
+    """How many parts were sealed. When the time is up, the next one goes on."""
+    from agent_logger.store.seal import seal_due  # most only ask whether it is due
+
+    until = time.monotonic() + seconds
+    count = 0
+    for folder in _folders(home):
+        for _ in seal_due(folder, after_seconds):
+            count += 1
+            if time.monotonic() > until:
+                return count
+    with writing(database):
+        database.execute("INSERT OR REPLACE INTO facts VALUES ('sealed', ?)", (str(time.time()),))
+    return count
+
+
+def _folders(home: Path) -> Iterator[Path]:
+    """But for agents' own, where a storage may have been put: they are to find its files there as they are."""
+    theirs = [folder for place in AGENT_PLACES for folder in agent_folders(place)]
+    for folder in folders_of_logs(home):
+        real = folder.resolve()
+        if not any(real.is_relative_to(it) for it in theirs):
+            yield folder
