@@ -16,7 +16,7 @@ from agent_logger.catalog.live import in_flight
 from agent_logger.catalog.questions import Behind, sources_of
 from agent_logger.catalog.reading_on import Counts, Mark, Tail, counts_of, mark_of, tail_of
 from agent_logger.catalog.scan import count_change
-from agent_logger.catalog.sessions import joined, place_of
+from agent_logger.catalog.sessions import joined
 from agent_logger.catalog.witness import unpacked
 from agent_logger.redact import hidden
 from agent_logger.session import Session
@@ -27,7 +27,7 @@ LONGEST_TITLE = 500  # characters; a first prompt may be a book
 
 def session_from(database: sqlite3.Connection, session: str) -> Session | None:
     """From the files of all its witnesses, as they are now."""
-    return joined(map(place_of, sources_of(database, session)))
+    return joined(sources_of(database, session))
 
 
 def tail_from(database: sqlite3.Connection, session: str, mark: bytes) -> Tail | None:
