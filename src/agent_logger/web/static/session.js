@@ -1,5 +1,6 @@
 // The conversation: segments are fetched when they come near, tools when they are opened, the end while it grows.
 import { listen } from "./events.js";
+import { say } from "./words.js";
 
 const reading = document.querySelector("[data-session]");
 const url = reading.dataset.session;
@@ -220,7 +221,7 @@ listen(`${url}/events?state=${reading.dataset.state}`, {
   changed: () => then(renew),
   words: event => then(() => {
     follow.hidden = false;
-    words.replaceChildren(parse(JSON.parse(event.data).html));
+    say(words, JSON.parse(event.data).html);
     if (following) toEnd();
   }),
   gone: () => { document.getElementById("gone").hidden = false; },
