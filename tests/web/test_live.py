@@ -109,6 +109,8 @@ def test_an_answer_is_read_while_it_is_written(seen: Watched, agent: Agent) -> N
     asked.join()
     expect(tab.locator(".exchange .turn").last).to_contain_text("the end.", timeout=5_000)
     expect(said).to_be_empty()
+    expect(tab.locator(".toc li")).to_have_count(2)
+    expect(tab.locator(".tabs [aria-current]")).to_have_text("Conversation")
     assert KEY not in tab.content()
 
 

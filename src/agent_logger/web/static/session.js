@@ -48,7 +48,8 @@ function watch(within) {
 
 // ---- where one is
 
-const entries = new Map([...document.querySelectorAll(".toc a")].map(link => [link.hash.slice(1), link.parentElement]));
+const listed = () => new Map([...document.querySelectorAll(".toc a")].map(link => [link.hash.slice(1), link.parentElement]));
+let entries = listed();
 const contents = document.querySelector(".contents");
 let here, moved, looking;
 
@@ -205,8 +206,9 @@ async function renew() {
   tail.replaceWith(fresh);
   watch(conversation);
   look();
-  const head = new DOMParser().parseFromString(await get(`${url}/head`), "text/html").getElementById("session-head");
-  if (head) document.getElementById("session-head").replaceWith(head);
+  const around = new DOMParser().parseFromString(await get(`${url}/head`), "text/html");
+  for (const id of ["session-head", "toc"]) document.getElementById(id).replaceWith(around.getElementById(id));
+  entries = listed();
   const more = conversation.querySelectorAll(".turn:not(.speaking)").length - before;
   if (following) toEnd();
   else if (more > 0 && below() > 60) follow.textContent = `${more} new below`;
