@@ -18,6 +18,7 @@ BlockKind = Literal["text", "thinking", "tool_use", "tool_result", "image", "oth
 ToolKind = Literal["read", "write", "edit", "shell", "search", "fetch", "agent", "mcp", "other"]
 JoinedBy = Literal["message id", "request id", "tool call", "order"]
 
+TOLD_EARLY: frozenset[Witness] = frozenset({"sdk", "run"})  # of a response, before it has come to its end
 MAIN = "main"
 SIDE = "side"
 AGENT = "agent:"  # before the id of a sub-agent
@@ -159,6 +160,13 @@ class Turn(Model, frozen=True, kw_only=True, gc=False):
         return told and self.model != SYNTHETIC
 
     @property
+    def is_final(self) -> bool:
+        """Whether `usage` is what was billed in the end. An SDK, or a run, tells what is known when a response begins,
+        unless it also tells how it ended."""
+        told_early = bool(self.witnesses) and self.witnesses <= TOLD_EARLY
+        return self.complete and not (told_early and self.usage and self.stop_reason is None)
+
+    @property
     def tool_calls(self) -> list[ToolCall]:
         uses, results = [], []
         for block in self.blocks:
@@ -254,6 +262,8 @@ class Session(Model, frozen=True, kw_only=True, gc=False):
     agents: Sequence[SubAgent] = ()
     prompts_only: bool = False  # the agent's file is gone; its history has what was typed
     reported_cost_usd: float | None = None  # what the client says that all of it cost
+    hooked: bool = False  # hooks of its agent told of it
+    end_reason: str | None = None  # as they were told: `clear`, `logout`, `prompt_input_exit`, ...
     compactions: Sequence[Compaction] = ()
     context_files: Sequence[ContextFile] = ()  # which instructions and settings applied, where that was noted
 
@@ -277,7 +287,8 @@ class Session(Model, frozen=True, kw_only=True, gc=False):
 
     @property
     def witnesses(self) -> frozenset[Witness]:
-        return frozenset().union(*(turn.witnesses for turn in self.turns))
+        hooks: frozenset[Witness] = frozenset({"hook"}) if self.hooked else frozenset()
+        return hooks.union(*(turn.witnesses for turn in self.turns))
 
     @property
     def usage(self) -> Usage:
@@ -399,4 +410,5 @@ RESUME: Mapping[str, Callable[[str], list[str]]] = {
     "codex": lambda session: ["codex", "resume", session],
     "gemini-cli": lambda session: ["gemini", "--resume", session],
     "opencode": lambda session: ["opencode", "--session", session],
+    "qwen-code": lambda session: ["qwen", "--resume", session],
 }

@@ -56,6 +56,20 @@ def test_its_hooks_are_kept_and_its_transcript_outlives_it(sandbox: Sandbox) -> 
     while original not in kept(home) and time.monotonic() < until:
         time.sleep(0.05)
     assert original in kept(home)
+    joins_the_transcript(home, sandbox, told["session_id"], transcript)
+
+
+def joins_the_transcript(home: Path, sandbox: Sandbox, session_id: str, transcript: str) -> None:
+    """The hooks and the transcript are one session; when the client deletes that, hooks and the copy still are."""
+    environment = {"HOME": str(sandbox.home), "PATH": os.environ["PATH"]}
+    for _ in range(2):
+        show = [sys.executable, "-m", "agent_logger", "show", session_id, "--json"]
+        done = subprocess.run(show, env=environment, capture_output=True, text=True, check=True)
+        session = json.loads(done.stdout)
+        assert (session["id"], session["hooked"], session["end_reason"]) == (session_id, True, "other")
+        turns = [turn for it in session["exchanges"] for turn in it["turns"]]
+        assert [sorted(it["witnesses"]) for it in turns] == [["hook", "transcript"], ["transcript"]]
+        Path(transcript).unlink(missing_ok=True)
 
 
 def kept(home: Path) -> list[bytes]:

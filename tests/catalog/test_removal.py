@@ -84,7 +84,9 @@ def test_a_log_that_is_being_written_to_is_not_deleted(home: Path, catalog: Cata
     journal = Journal(home / "logs" / "anthropic", "other", "wire")
     journal.append(calls(3)[0])
     with pytest.raises(StoreError, match="being written to"):
-        catalog.remove("other")
+        catalog.remove(CHAIN.client_id or "", "other")
+    assert [it.is_in_use for it in catalog.files_of_ours("other")] == [True]
+    assert [*(home / "logs" / "anthropic").glob("log*")], "all of them, or none"
     assert "other" in {it.id for it in catalog.sessions()}
     journal.close()
     catalog.remove("other")

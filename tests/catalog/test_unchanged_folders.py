@@ -1,5 +1,6 @@
 """Folders that look as they did are passed over, and nothing that changed ever is."""
 
+import json
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ import pytest
 
 from agent_logger import Catalog
 from agent_logger.catalog.scan import count_change, refresh
+from agent_logger.store.archive_run import archive_all
 from agent_logger.store.facts import bury, know_folder
 from tests.catalog.catalogs import ID, all_of, assistant, claude_file, made_anew, user
 from tests.store.wire_logs import calls, start
@@ -91,6 +93,37 @@ def test_a_folder_with_a_file_that_cannot_be_read_is_looked_at_every_time(
     path.unlink()
     catalog.refresh()
     assert catalog.refresh().changed == 0
+
+
+def test_what_a_client_deleted_is_passed_over_in_the_archive_until_it_is_back(
+    home: Path, catalog: Catalog
+) -> None:
+    (home / ".claude" / "history.jsonl").write_text(
+        "".join(
+            json.dumps({"display": "typed", "timestamp": 1e12, "project": "/p", "sessionId": it}) + "\n"
+            for it in (ONE, TWO, ID.format(7))
+        )
+    )
+    all_of(catalog)
+    archive_all(catalog.home)
+    path = claude_file(home, TWO, [], project="-p1")
+    data = path.read_bytes()
+    path.unlink()
+    gone = all_of(catalog)
+    assert [it.prompts_only for it in gone.sessions if it.id in (ONE, TWO, ID.format(7))] == [
+        False,
+        False,
+        True,
+    ]
+    assert catalog.refresh().changed == 0
+    with rows(catalog) as database:
+        database.execute("UPDATE sources SET stamp = 'another'  WHERE name = ?", (TWO,))
+    assert catalog.refresh().changed == 0
+    assert len(all_of(catalog).sessions) == 5
+    path.write_bytes(data)
+    assert catalog.refresh().changed == 1
+    assert [it.path for it in catalog.places(TWO)] == [path]
+    assert all_of(catalog).ledger == gone.ledger
 
 
 def test_who_looked_before_another_wrote_keeps_no_look(home: Path, catalog: Catalog) -> None:

@@ -129,7 +129,7 @@ def test_what_is_removed_is_named_and_gone(world: Path) -> None:
     run(world, "rm", "20261115-080000-abcd", "--yes")
     assert not log.exists()
     done = run(world, "rm", "00000001", "--yes")
-    assert "is the agent's own: it stays" in done.stderr
+    assert f"{ONE}.jsonl stays" in done.stderr
     assert {row["id"] for row in json.loads(run(world, "ls", "--json").stdout)} == {TWO}
     run(world, "rm", "00000001", "--yes", code=1)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from agent_logger import config
 from agent_logger.redact import Redactor
 from agent_logger.store import platform
+from agent_logger.store.hook_files import file_of, hooks_path, session_named
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +32,7 @@ def keep_input() -> None:
     data, length = _read_input()
     home = config.home()
     record, told = record_of(data, length, home)
-    path = _write(home / "hooks", record)
+    path = _write(home, record, session_named(told.get("session_id"), told.get("transcript_path")))
     if told and os.fork() == 0:
         _detach()
         from agent_logger.capture.hook_work import follow_up
@@ -114,13 +115,10 @@ def _timestamp(seconds: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{int(seconds * 1000) % 1000:03}Z"
 
 
-def _write(hooks: "Path", record: bytes) -> "Path":
+def _write(home: "Path", record: bytes, session: str | None) -> "Path":
     """Whole or not at all: it gets its name when it is written."""
-    now = time.time()
-    day, clock = time.strftime("%Y%m%d %H%M%S", time.gmtime(now)).split()
-    folder = hooks / day
-    platform.make_folder(folder)
-    path = folder / f"{clock}.{int(now * 1000) % 1000:03}-{os.urandom(4).hex()}.json"
+    path = file_of(hooks_path(home), time.time(), session)
+    platform.make_folder(path.parent)
     platform.replace_file(path, record + b"\n")
     return path
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 FRESH_SECONDS = 1.0
 SHORT_ID = 8  # characters, where they are enough
 DETAILS_AT_ONCE = 8  # sessions
+MOST_LOOKS = 3
 INDEX_SECONDS = 1.0  # that a search spends on what is not in the index yet
 
 T = TypeVar("T")
@@ -91,11 +92,12 @@ class Catalog:
         """Another one when anything in the catalog is another one than before. Looks at no files: `refresh` does."""
         return self._safely(changes)
 
-    def read_details(self, sessions: Iterable[str] | None = None, progress: Progress | None = None) -> None:
-        """Titles, exchanges and tools, of all sessions or of these, where they are not known yet."""
+    def read_details(self, sessions: Iterable[str] | None = None, progress: Progress | None = None) -> bool:
+        """Titles, exchanges and tools, of all sessions or of these, where they are not known yet. Whether any were
+        not."""
         left = self._asked(lambda database: questions.behind(database, sessions))
         if not left:
-            return
+            return False
         from agent_logger.catalog.details import read_details
 
         total, done = sum(it.size for it in left), 0
@@ -105,6 +107,7 @@ class Catalog:
             done += sum(it.size for it in batch)
             if progress:
                 progress(done, total)
+        return True
 
     def index(self, progress: Progress | None = None, *, seconds: float = float("inf")) -> bool:
         """Take into the search index what is not in it yet, the one last active first; for no longer than this, if it
@@ -157,8 +160,11 @@ class Catalog:
         asked = wanted or Filter()
         if asked.title or order in NEED_DETAILS:
             self.read_details()
-        ids = self._asked(lambda database: questions.session_ids(database, asked, order, limit, offset))
-        self.read_details(ids)
+        ids: list[str] = []
+        for _ in range(MOST_LOOKS):  # what is read may tell that others were active later
+            ids = self._asked(lambda database: questions.session_ids(database, asked, order, limit, offset))
+            if not self.read_details(ids):
+                break
         return self._asked(lambda database: questions.summaries(database, ids))
 
     def count(self, wanted: Filter | None = None) -> int:
@@ -227,7 +233,7 @@ class Catalog:
         return [place_of(it) for it in self._asked(partial(questions.sources_of, session=found[0]))]
 
     def _logs(self, session_id: str) -> list[Path]:
-        return [it.path for it in self.places(session_id) if it.agent is None]
+        return [it.path for it in self.places(session_id) if it.agent is None and not it.is_of_hooks]
 
     def ledger(self, wanted: Filter | None = None, *, session: str | None = None) -> "Iterator[LedgerRow]":
         """Every response of a model once, in the order of time; of one session only, if that is given."""
@@ -272,25 +278,33 @@ class Catalog:
 
         asked = read(words)
         self.index(seconds=INDEX_SECONDS)
+        before = self._texts
+        found = self._with_texts(lambda database, texts: search(database, texts, asked, limit))
+        if self._texts is before:
+            return found
+        self.index(seconds=INDEX_SECONDS)  # it was damaged or deleted, and begun anew
         return self._with_texts(lambda database, texts: search(database, texts, asked, limit))
 
     # ------------------------------------------------------------ removing
 
-    def files_of_ours(self, session_id: str) -> "Sequence[OwnFiles]":
-        """What we have written of a session: its logs, and copies of an agent's files. Those of agents are not ours."""
+    def files_of_ours(self, *session_ids: str) -> "Sequence[OwnFiles]":
+        """What we have written of sessions: logs, copies of agents' files, what hooks were told."""
         from agent_logger.catalog.removal import own_files
 
-        return own_files(self.home, self._asked(lambda database: questions.sources_of(database, session_id)))
+        sources = {
+            it: self._asked(partial(questions.sources_of, session=it)) for it in dict.fromkeys(session_ids)
+        }
+        return own_files(self.home, sources)
 
-    def remove(self, session_id: str) -> "Sequence[OwnFiles]":
-        """Delete what we have written of a session, and do not show it any more, also if its agent still has it. What
-        was deleted. Raises `StoreError` while it is being recorded, and `OSError`."""
+    def remove(self, *session_ids: str) -> "Sequence[OwnFiles]":
+        """Delete what we have written of sessions, and do not show them any more, also if their agent still has them.
+        What was deleted. Raises `StoreError` if one of them is being recorded, and `OSError`."""
         from agent_logger.catalog.removal import remove_files
         from agent_logger.catalog.text_index import erase
 
-        ours = self.files_of_ours(session_id)
-        remove_files(self.home, session_id, ours)
-        self._with_texts(lambda _, texts: erase(texts, [session_id]))
+        ours = self.files_of_ours(*session_ids)
+        remove_files(self.home, session_ids, ours)
+        self._with_texts(lambda _, texts: erase(texts, session_ids))
         self.refresh()
         return ours
 

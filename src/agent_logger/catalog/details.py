@@ -9,13 +9,14 @@ from typing import NamedTuple
 
 import msgspec
 
+from agent_logger.catalog import reading_on
 from agent_logger.catalog.columns import NEVER, micros_of
 from agent_logger.catalog.database import hashed, listed, storable, writing
 from agent_logger.catalog.live import in_flight
 from agent_logger.catalog.questions import Behind, sources_of
 from agent_logger.catalog.reading_on import Counts, Mark, Tail, counts_of, mark_of, tail_of
 from agent_logger.catalog.scan import count_change
-from agent_logger.catalog.sessions import joined, place_of
+from agent_logger.catalog.sessions import joined
 from agent_logger.catalog.witness import unpacked
 from agent_logger.redact import hidden
 from agent_logger.session import Session
@@ -26,7 +27,7 @@ LONGEST_TITLE = 500  # characters; a first prompt may be a book
 
 def session_from(database: sqlite3.Connection, session: str) -> Session | None:
     """From the files of all its witnesses, as they are now."""
-    return joined(map(place_of, sources_of(database, session)))
+    return joined(sources_of(database, session))
 
 
 def tail_from(database: sqlite3.Connection, session: str, mark: bytes) -> Tail | None:
@@ -61,7 +62,13 @@ def details_from(database: sqlite3.Connection, it: Behind) -> Details:
     if details := _read_on(database, it):
         return details
     session = session_from(database, it.id)
-    return details_of(it, session, mark_of(sources_of(database, it.id), session))
+    return details_of(it, session, mark_from(database, it, session))
+
+
+def mark_from(database: sqlite3.Connection, it: Behind, session: Session | None) -> Mark | None:
+    """Where a session that was just read can be read on; none if it is short, or cannot be."""
+    long = session is not None and it.size >= reading_on.LONG_BYTES
+    return mark_of(sources_of(database, it.id), session) if session and long else None
 
 
 def read_details(database: sqlite3.Connection, batch: Iterable[Behind]) -> None:

@@ -158,7 +158,7 @@ def _summary(row: sqlite3.Row, sources: Sequence[Found], live: _Live) -> Session
         witnesses=WITNESS_SETS[row["witnesses"]],
         parent=parent if parent != name else None,
         live=live.holds(name, row["modified"], in_flight=bool(row["in_flight"])),
-        paths=tuple(dict.fromkeys(Path(it.path) for it in sources)),
+        paths=tuple(dict.fromkeys(Path(it.path) for it in sources if not it.is_of_hooks)),
         prompts_only=bool(sources) and all(it.prompts_only for it in sources),
     )
 
@@ -253,10 +253,11 @@ def sources_of(database: sqlite3.Connection, session: str) -> list[Found]:
         """,
         (session,),
     )
-    found = (Found(*map(_restored, row)) for row in rows)
-    return [
-        it._replace(others=tuple(msgspec.json.decode(str(it.others)))) if it.others else it for it in found
-    ]
+    return [Found(*map(_restored, told))._replace(others=_paths(others)) for *told, others in rows]
+
+
+def _paths(others: str | None) -> tuple[str, ...] | None:
+    return None if others is None else tuple(map(restored, msgspec.json.decode(others)))
 
 
 def _restored(value: Any) -> Any:

@@ -4,12 +4,14 @@ What is unchanged by its stamp is not opened; what has grown is read on where it
 """
 
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from agent_logger.catalog.database import hashed, listed, restored, storable, writing
-from agent_logger.catalog.found import Found, Remembered, found, is_only_sealed
+from agent_logger.catalog.everything import found
+from agent_logger.catalog.found import Found, Remembered
+from agent_logger.catalog.found_ours import is_only_sealed
 from agent_logger.prices import price_date
 from agent_logger.store import foreign
 from agent_logger.store.facts import tombstones
@@ -33,42 +35,59 @@ class Refreshed(NamedTuple):
 def refresh(database: sqlite3.Connection, home: Path, progress: Progress | None = None) -> Refreshed:
     """What was removed does not come back, whoever still tells of it."""
     before = (foreign.work.files, foreign.work.bytes)
-    removed = frozenset(tombstones(home))
-    state_before, looks = changes(database), _looks(database, removed)
-    remembered = Remembered(_remembered(database), looks)
-    there = {storable(it.key): it for it in found(home, remembered) if it.name not in removed}
-    known = _known(database, remembered.unchanged)
-    changed = [it for key, it in there.items() if _is_changed(it, known.get(key), removed)]
-    changed.sort(key=lambda it: -it.modified)
-    sealed = [it for key, it in there.items() if _is_only_sealed(it, known.get(key)) and it not in changed]
-    gone = [key for key in known if key not in there]
-    if gone or sealed or remembered.new:
-        with writing(database):
-            _remember(database, remembered)
-            for it in sealed:
-                database.execute(_SEALED, (it.stamp, it.size, storable(it.key)))
-            if gone:
-                from agent_logger.catalog.posting import post
-
-                post(database, [], gone)
-                database.execute("DELETE FROM folders")  # one that is gone may be put back as it was
-            count_change(database)
-            state_before += 1
-    if changed:
+    seen = _Seen(database, home)
+    written = _put_down(database, seen)
+    if seen.changed:
         from agent_logger.catalog.intake import take_in  # the readers are not needed before
 
-        state_before += take_in(database, changed, removed, progress)
-    if remembered.looks != looks:
-        _keep_looks(database, remembered.looks, looks, removed, state_before)
+        written += take_in(database, seen.changed, seen.removed, progress)
+    _keep_looks(database, seen, written)
     _price_again(database)
     return Refreshed(
         sources=database.execute("SELECT count(*) FROM sources").fetchone()[0],
-        changed=len(changed),
-        removed=len(gone),
+        changed=len(seen.changed),
+        removed=len(seen.gone),
         files_opened=foreign.work.files - before[0],
         bytes_read=foreign.work.bytes - before[1],
-        unsealed_since=remembered.unsealed_since,
+        unsealed_since=seen.remembered.unsealed_since,
     )
+
+
+class _Seen:
+    """What is there, beside what is known of it."""
+
+    def __init__(self, database: sqlite3.Connection, home: Path) -> None:
+        self.removed = frozenset(tombstones(home))
+        self.changes = changes(database)  # that were made before we looked
+        self.looks = _looks(database, self.removed)
+        self.remembered = Remembered(_remembered(database), self.looks)
+        there = {storable(it.key): it for it in found(home, self.remembered) if it.name not in self.removed}
+        known = _known(database, self.remembered.unchanged)
+        changed = [it for key, it in there.items() if _is_changed(it, known.get(key), self.removed)]
+        self.changed = sorted(changed, key=lambda it: -it.modified)
+        self.sealed = [
+            it for key, it in there.items() if _is_only_sealed(it, known.get(key)) and it not in changed
+        ]
+        self.gone = [key for key in known if key not in there]
+
+
+def _put_down(database: sqlite3.Connection, seen: _Seen) -> int:
+    """What can be said without opening a file. How many changes that was."""
+    if not (seen.gone or seen.sealed or seen.remembered.new):
+        return 0
+    with writing(database):
+        _remember(database, seen.remembered)
+        for it in seen.sealed:
+            database.execute(
+                "UPDATE sources SET stamp = ?, size = ? WHERE key = ?", (it.stamp, it.size, storable(it.key))
+            )
+        if seen.gone:
+            from agent_logger.catalog.posting import post
+
+            post(database, [], seen.gone)
+            database.execute("DELETE FROM folders")  # one that is gone may be put back as it was
+        count_change(database)
+    return 1
 
 
 class _Known(NamedTuple):
@@ -99,9 +118,6 @@ def _is_only_sealed(it: Found, known: _Known | None) -> bool:
         and known.stamp != it.stamp
         and is_only_sealed(it.stamp, known.stamp)
     )
-
-
-_SEALED = "UPDATE sources SET stamp = ?, size = ? WHERE key = ?"
 
 
 def _is_changed(it: Found, known: _Known | None, removed: frozenset[str]) -> bool:
@@ -168,23 +184,19 @@ def _named(removed: frozenset[str]) -> str:
     return str(hashed("/".join(sorted(removed)))) if removed else ""
 
 
-def _keep_looks(
-    database: sqlite3.Connection,
-    looks: Mapping[str, str],
-    known: Mapping[str, str],
-    removed: frozenset[str],
-    expected: int,
-) -> None:
-    """Once all that is in these folders was taken in, and if nobody wrote meanwhile: who looked before us may have put
-    down what it saw then. A folder with a file that cannot be read is looked at every time."""
+def _keep_looks(database: sqlite3.Connection, seen: _Seen, written: int) -> None:
+    """Once all that is in these folders was taken in, and if nobody else wrote meanwhile: who looked before us may have
+    put down what it saw then. A folder with a file that cannot be read is looked at every time."""
+    if seen.remembered.looks == seen.looks:
+        return
     query = "SELECT DISTINCT folder FROM sources WHERE damage IS NOT NULL AND damage <> ?"
     unread = {restored(folder) for (folder,) in database.execute(query, (REMOVED,))}
-    kept = {folder: look for folder, look in looks.items() if f"{folder}/" not in unread}
-    if kept == known:
+    kept = {folder: look for folder, look in seen.remembered.looks.items() if f"{folder}/" not in unread}
+    if kept == seen.looks:
         return
     with writing(database):
-        if changes(database) == expected:
+        if changes(database) == seen.changes + written:
             database.execute("DELETE FROM folders")
             rows = ((storable(folder), look) for folder, look in kept.items())
             database.executemany("INSERT INTO folders VALUES (?, ?)", rows)
-            database.execute("INSERT OR REPLACE INTO facts VALUES ('removed', ?)", (_named(removed),))
+            database.execute("INSERT OR REPLACE INTO facts VALUES ('removed', ?)", (_named(seen.removed),))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agent_logger.catalog.database import writing
-from agent_logger.catalog.found import folders_of_logs
+from agent_logger.catalog.found_ours import folders_of_logs
 from agent_logger.store.layout import agent_folders
 from agent_logger.store.places import AGENT_PLACES
 

@@ -1,7 +1,7 @@
 """Every session there is, found and not read yet: our own logs, the files of other agents, and the copies of what these
 have deleted."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -9,14 +9,20 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from agent_logger.catalog.found import Found, Remembered, agent_sessions, found, own_log
+from agent_logger.catalog.everything import found
+from agent_logger.catalog.found import Found, Remembered
+from agent_logger.catalog.found_agents import agent_sessions
+from agent_logger.catalog.found_ours import own_log
 from agent_logger.catalog.join import join
-from agent_logger.catalog.witness import session_of, told_by
+from agent_logger.catalog.witness import hook_events, hooked_session, session_of, told_by
 from agent_logger.errors import SourceError
+from agent_logger.formats.hook_session import session_of as hook_session
+from agent_logger.formats.hook_session import with_hooks
 from agent_logger.formats.responses import ModelResponse
 from agent_logger.session import Session
 from agent_logger.store.claude_files import find
 from agent_logger.store.find import client_id, session_id_of
+from agent_logger.store.hooks import agent_of
 from agent_logger.store.layout import claude_roots
 from agent_logger.store.parts import PartFile, part_of
 
@@ -33,6 +39,7 @@ class Place:
     read: Callable[[], Session]
     responses: Callable[[], Iterator[ModelResponse]]  # what was billed, without the rest where that is faster
     prompts_only: bool = False  # the path is that of the agent's history: the session's own file is gone
+    is_of_hooks: bool = False  # the path stands for the files of one day
 
 
 def place_of(it: Found) -> Place:
@@ -45,6 +52,7 @@ def place_of(it: Found) -> Place:
         partial(session_of, it),
         lambda: iter(told_by(it).responses),
         it.prompts_only,
+        it.is_of_hooks,
     )
 
 
@@ -100,20 +108,37 @@ def called(home: Path, wanted: str) -> list[Place]:
     return _best(begun) if len({ids[it] for it in begun}) == 1 else begun
 
 
-def joined(witnesses: Iterable[Place]) -> Session | None:
+def joined(witnesses: Sequence[Found]) -> Session | None:
     """The session that these tell of together. One that cannot be read is left out; none if that is all."""
     told: list[Session] = []
     names = set()
-    for place in witnesses:
-        with suppress(SourceError, OSError):
-            told.append(place.read())
-            names.add(place.name)
+    for it in witnesses:
+        if not it.is_of_hooks:
+            with suppress(SourceError, OSError):
+                told.append(session_of(it))
+                names.add(it.name)
+    if hooks := [it for it in witnesses if it.is_of_hooks]:
+        return _hooked(told, names, hooks)
+    return _joined(told, names)
+
+
+def _joined(told: list[Session], names: set[str]) -> Session | None:
     if not told:
         return None
     told = [it for it in told if not it.prompts_only] or told  # who saw the session knows what was typed, too
     whole = join(told)
     # A branch is of the session that it branched off in, and names the log.
     return replace(whole, parent=None) if whole.parent in names else whole
+
+
+def _hooked(told: list[Session], names: set[str], hooks: Sequence[Found]) -> Session | None:
+    """Hooks are told less than any other witness but the history of prompts."""
+    events = hook_events(hooks)
+    if whole := _joined([it for it in told if not it.prompts_only], names):
+        return with_hooks(whole, events)
+    return (
+        hook_session(hooked_session(hooks[0]), agent_of(events), events) if events else _joined(told, names)
+    )
 
 
 def _session_id(place: Place) -> str:

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import msgspec
 
-from agent_logger.catalog.found import Found, Remembered, found
+from agent_logger.catalog.everything import found
+from agent_logger.catalog.found import Found, Remembered
 from agent_logger.catalog.live import LIVE_SECONDS
 from agent_logger.catalog.witness import session_of
 from agent_logger.errors import SourceError
@@ -34,7 +35,7 @@ from agent_logger.wire.jsonl import Damage, Entry
 LOOK_SECONDS = 2.0  # between two looks for files that are new, or grow again
 FIRST_BYTES = 4 << 20  # of a file, from its end, that are read when it is first seen
 
-NOT_IN_LINES = ("gemini-cli", "opencode")  # a log of changes, a database: only all of it tells what is new
+NOT_IN_LINES = ("gemini-cli", "opencode", "qwen-code")  # only all of it tells what is new
 
 Entries = list[Entry | Damage]
 
@@ -68,7 +69,7 @@ class Tail:
         self._looked = now
         best: dict[str, Found] = {}
         for it in found(self._home, self._remembered):
-            if self._wanted is None and now - it.modified >= LIVE_SECONDS:
+            if it.is_of_hooks or (self._wanted is None and now - it.modified >= LIVE_SECONDS):
                 continue
             name = self._id_of(it)
             if self._wanted in (None, name) and (name not in best or _rank(it) < _rank(best[name])):

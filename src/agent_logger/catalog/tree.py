@@ -48,6 +48,7 @@ class SessionNode(msgspec.Struct, frozen=True, kw_only=True):
     output_tokens: int
     cost_usd: float | None
     live: bool
+    witnesses: Sequence[str]
     asked: bool  # it is the one that was asked for
     agents: Sequence[AgentNode] = ()
     branches: Sequence[BranchNode] = ()
@@ -104,6 +105,7 @@ def _node(
         output_tokens=it.usage.output_tokens,
         cost_usd=it.cost.usd,
         live=it.live,
+        witnesses=sorted(it.witnesses),
         asked=it.id == asked,
         agents=agents_of(session) if session else (),
         branches=details.branches(it.id),

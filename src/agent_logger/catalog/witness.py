@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,8 +13,10 @@ from agent_logger.catalog.database import storable
 from agent_logger.catalog.found import Found
 from agent_logger.catalog.unnamed import own_name
 from agent_logger.errors import SourceError
+from agent_logger.formats import hook_session
 from agent_logger.formats.claude_code.responses import may_read_on
 from agent_logger.formats.claude_code.responses import responses_of as claude_responses_of
+from agent_logger.formats.hook_session import HookEvent
 from agent_logger.formats.responses import ModelResponse
 from agent_logger.formats.session_responses import responses_of_session
 from agent_logger.formats.source import Source
@@ -21,9 +24,10 @@ from agent_logger.formats.table import format_of
 from agent_logger.prices import Tokens
 from agent_logger.session import Session, Usage, Witness
 from agent_logger.store import foreign, opencode
-from agent_logger.store.agent_sources import codex_sources, gemini_cli_source
+from agent_logger.store.agent_sources import codex_sources, gemini_cli_source, qwen_code_source
 from agent_logger.store.follow import Position, Rest
-from agent_logger.store.histories import session_in
+from agent_logger.store.histories import session_in as session_typed_in
+from agent_logger.store.hooks import agent_of, events_in, session_in
 from agent_logger.store.projects import project_of
 from agent_logger.store.read import read_session, witness_of
 from agent_logger.store.sources import claude_source
@@ -42,10 +46,23 @@ class Told(NamedTuple):
 
 def session_of(found: Found) -> Session:
     """Raises `SourceError`, `OSError`."""
+    if found.is_of_hooks:
+        events = hook_events([found])
+        return hook_session.session_of(hooked_session(found), agent_of(events), events)
     if found.agent and found.prompts_only:
-        return session_in(Path(found.path), found.agent, found.name)
+        return session_typed_in(Path(found.path), found.agent, found.name)
     form = format_of(found.agent) if found.agent else None
     return form.session_of(source_of(found)) if form else read_session(Path(found.path))
+
+
+def hooked_session(found: Found) -> str:
+    """Whose hooks these are. Raises `SourceError`."""
+    return session_in(Path(found.path).parent, found.name)
+
+
+def hook_events(found: Sequence[Found]) -> list[HookEvent]:
+    """Of one session, over all days."""
+    return events_in([Path(it.path).parent for it in found], found[0].name)
 
 
 def source_of(found: Found) -> Source:
@@ -66,6 +83,8 @@ def source_of(found: Found) -> Source:
             return gemini_cli_source(path)
         case "opencode":
             return opencode.source_of(path, found.name)
+        case "qwen-code":
+            return qwen_code_source(path)
     raise SourceError(f"{path}: not a file of an agent")
 
 
@@ -106,6 +125,8 @@ def _made_whole(it: ModelResponse) -> ModelResponse:
 
 
 def _told_by(found: Found, before: Told | None) -> Told:
+    if found.is_of_hooks:
+        return Told(hooked_session(found), None, BIT["hook"], [])
     if found.agent is None:
         return _told_by_log(Path(found.path))
     if found.prompts_only:

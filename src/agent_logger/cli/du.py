@@ -44,7 +44,14 @@ def command(settings: config.Settings, paths: tuple[Path, ...], as_json: bool) -
     if not usages:
         output.echo("No logs yet: neither a log folder, a sessions folder nor a home is there.")
         return
-    output.table(HEAD, [_row(it) for it in usages], fold=False, right=range(len(HEAD) - 1))
+    _print([_row(it) for it in usages])
+
+
+def _print(rows: list[list[str | int]]) -> None:
+    """Without the columns in which there is nothing."""
+    used = [at for at in range(len(HEAD)) if any(row[at] != "-" for row in rows)]
+    cells = [[row[at] for at in used] for row in rows]
+    output.table([HEAD[at] for at in used], cells, fold=False, right=range(len(used) - 1))
 
 
 def _row(usage: "FolderUsage") -> list[str | int]:

@@ -75,10 +75,10 @@ def command(
 ) -> None:
     """List sessions, the one last active first.
 
-    A session is one conversation, whoever saw it: the agent's own file (t), the proxy's log (w), an SDK's (s) or a
-    run's (r); where the agent's file is gone, its history may still have what was typed (p). Forks stand under what
-    they were forked from. Tokens are all that were billed; what a fork copied is its parent's. A star marks a
-    session that somebody is at.
+    A session is one conversation, whoever saw it: the agent's own file (t), the proxy's log (w), an SDK's (s), a
+    run's (r), hooks (h); where the agent's file is gone, its history may still have what was typed (p). Forks stand
+    under what they were forked from. Tokens are all that were billed; what a fork copied is its parent's. A star
+    marks a session that somebody is at.
 
     \b
     Examples:

@@ -72,9 +72,10 @@ def command(
             for it in catalog.sessions(Filter(until=before))
             if not it.live and (before is None or (it.ended or it.started or before) < before)
         ]
+        in_use = {it.session for it in catalog.files_of_ours(*(it.id for it in old)) if it.is_in_use}
         told = [
             it
-            for session in old
-            if (it := told_of(catalog, session.id)).paths and it.bytes > (larger_than or 0)
+            for it in told_of(catalog, [it.id for it in old if it.id not in in_use])
+            if it.paths and it.bytes > (larger_than or 0)
         ]
         return remove(catalog, told, dry_run=dry_run, yes=yes, as_json=as_json)

@@ -13,6 +13,8 @@ from agent_logger.export.figures import bytes_text, counted
 
 if TYPE_CHECKING:
     from agent_logger.catalog.catalog import Catalog
+    from agent_logger.catalog.removal import OwnFiles
+    from agent_logger.catalog.summary import SessionSummary
 
 
 class Removed(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,18 +47,22 @@ def command(
     """
     with opened(settings) as catalog:
         ids = dict.fromkeys(one_called(catalog, it) for it in sessions)
-        return remove(
-            catalog, [told_of(catalog, it) for it in ids], dry_run=dry_run, yes=yes, as_json=as_json
-        )
+        return remove(catalog, told_of(catalog, [*ids]), dry_run=dry_run, yes=yes, as_json=as_json)
 
 
-def told_of(catalog: "Catalog", session: str) -> Removed:
-    ours, summary = catalog.files_of_ours(session), catalog.summary(session)
-    mine = [str(it.path) for it in ours]
+def told_of(catalog: "Catalog", sessions: list[str]) -> list[Removed]:
+    ours: dict[str, list[OwnFiles]] = {it: [] for it in sessions}
+    for file in catalog.files_of_ours(*sessions):
+        ours[file.session].append(file)
+    return [_removed(session, files, catalog.summary(session)) for session, files in ours.items()]
+
+
+def _removed(session: str, files: "list[OwnFiles]", summary: "SessionSummary | None") -> Removed:
+    mine = [str(it.path) for it in files]
     return Removed(
         session=session,
         title=summary.title if summary else None,
-        bytes=sum(it.size for it in ours),
+        bytes=sum(it.size for it in files),
         paths=mine,
         stays=[str(path) for path in (summary.paths if summary else ()) if str(path) not in mine],
     )
@@ -71,8 +77,7 @@ def remove(catalog: "Catalog", doomed: list[Removed], *, dry_run: bool, yes: boo
     if not dry_run and doomed:
         if not output.is_agreed(f"Delete {_size(doomed)} for good?", yes=yes):
             return 1
-        for it in doomed:
-            catalog.remove(it.session)
+        catalog.remove(*(it.session for it in doomed))
     if as_json:
         output.json(doomed)
     else:
@@ -87,7 +92,9 @@ def _show(doomed: list[Removed]) -> None:
         for path in it.paths:
             output.echo(f"  {path}")
         for path in it.stays:
-            output.note(f"  {path} is the agent's own: it stays, and is not shown any more")
+            output.note(f"  {path} stays")
+    if any(it.stays for it in doomed):
+        output.note("What stays is the agents' own; it is not shown any more.")
 
 
 def _size(doomed: list[Removed]) -> str:

@@ -82,6 +82,7 @@ class SessionText:
             (", ".join(counts), tokens(metrics.usage)),
             (f"with {files}" if (files := context_of(session)) else "",),
             ("The agent's file is gone; its history has what was typed." if session.prompts_only else "",),
+            (_hooked(session),),
         )
         for line in lines:
             text = " · ".join(filter(None, line))
@@ -184,6 +185,13 @@ def _state(shown: Shown) -> str:
 
 def session_lines(session: Session, columns: int) -> Iterator[str]:
     return (row_text(row, columns) for row in SessionText(session, columns).rows())
+
+
+def _hooked(session: Session) -> str:
+    if not session.hooked:
+        return ""
+    ended = f"; ended: {session.end_reason}" if session.end_reason else ""
+    return f"seen by {', '.join(sorted(session.witnesses))}{ended}"
 
 
 def _marked(rows: Iterator[Row], number: str, note: str) -> Iterator[Row]:

@@ -123,18 +123,31 @@ def _print(by: str, sums: "dict[str | None, Total]", whole: "Total", names: dict
     last = _cells("total", whole)
     widths = [max(output.width(str(it)) for it in column) for column in zip(head, *rows, last, strict=True)]
     room = output.columns() - sum(widths) - 2 * len(widths)
+    if output.is_terminal() and room < -2:  # no bar, so no gap behind the last column
+        least = max(SHORTEST_NAME, widths[0] + room + 2)
+        rows = [[_cut(by, str(name), least), *counts] for name, *counts in rows]
     if output.is_terminal() and room >= LEAST_BAR and len(rows) > 1:
         most = max((it.cost.nano_usd or 0 for it in sums.values()), default=0)
         head.append("")
         bars = [_bar(it.cost.nano_usd or 0, most, min(room, LONGEST_BAR)) for it in sums.values()]
         rows = [[*row, bar] for row, bar in zip(rows, bars, strict=True)]
         last.append("")
-    output.table(head, [*rows, last], fold=room < 0, right=range(1, 6))
+    output.table(head, [*rows, last], fold=False, right=range(1, 6))
 
 
 LEAST_BAR, LONGEST_BAR = 5, 30  # columns
+SHORTEST_NAME = 12
 EIGHTHS = " ▏▎▍▌▋▊▉"
 NONE = {"tool": "no tool"}
+
+
+def _cut(by: str, name: str, room: int) -> str:
+    """Of a path the end is what tells it from others."""
+    if by != "project" or output.width(name) <= room:
+        return output.cut(name, room)
+    while output.width(name) > room - 1:
+        name = name[1:]
+    return f"…{name}"
 
 
 def _bar(value: int, most: int, room: int) -> str:

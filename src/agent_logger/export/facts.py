@@ -18,6 +18,7 @@ def _facts(session: Session, metrics: Metrics) -> Iterator[tuple[str, str]]:
     yield "project", hidden(session.project or "")
     yield "model", hidden(", ".join(metrics.models))
     yield "started", moment(session.started)
+    yield "ended by", hidden(session.end_reason or "")
     yield "took", _took(metrics)
     calls = sum(tool.calls for tool in metrics.tools)
     counts = (

@@ -90,10 +90,18 @@ def id_in(name: str) -> str:
     return found[0] if found else PurePosixPath(name).stem
 
 
+def copies_by_name(home: Path) -> dict[str, list[Path]]:
+    """The copies of sessions' main files, as they lie in the archive, the newest first, by what the session may be
+    called by; none of a database, for it holds the sessions of others too."""
+    found: dict[str, list[Path]] = {}
+    kept = [it for it in archived_sessions(home) if it.agent not in DATABASES]
+    for it in sorted(kept, key=lambda it: -it.modified):
+        plain = (it.copy.target, *generations(it.copy.target))
+        copies = [copy for path in plain if (copy := foreign.existing(path))]
+        for name in it.names:
+            found.setdefault(name, []).extend(copies)
+    return found
+
+
 def copies_of(home: Path, session: str) -> list[Path]:
-    """The copies of a session's main file, as they lie in the archive, the newest first; none of a database, for it
-    holds the sessions of others too."""
-    kept = [it for it in archived_sessions(home) if it.agent not in DATABASES and session in it.names]
-    newest_first = sorted(kept, key=lambda it: -it.modified)
-    copies = [path for it in newest_first for path in (it.copy.target, *generations(it.copy.target))]
-    return [found for path in copies if (found := foreign.existing(path))]
+    return copies_by_name(home).get(session, [])

@@ -1,6 +1,6 @@
 """What hooks were told, read back: one file each in `<home>/hooks/YYYYMMDD/`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,9 +8,17 @@ from typing import Any
 import msgspec
 
 from agent_logger import records
+from agent_logger.errors import SourceError
+from agent_logger.formats.hook_session import HookEvent
 from agent_logger.formats.hooks import HookInput
+from agent_logger.formats.noted_context import context_files
+from agent_logger.formats.objects import time_of
 from agent_logger.records import Hook
+from agent_logger.session import ContextFile
 from agent_logger.store import foreign
+from agent_logger.store.hook_files import day_folders, files_with, session_named
+from agent_logger.store.layout import agent_folders, is_hashed
+from agent_logger.store.places import AGENT_PLACES
 
 MOST_BYTES = 64 << 20
 
@@ -21,17 +29,44 @@ class KeptHook:
     ts: str
     input: HookInput  # empty if it was no JSON object
     context: Any = None  # which instructions and settings applied, at the start of a session
-
-
-def hooks_path(home: Path) -> Path:
-    return home / "hooks"
+    context_files: Sequence[ContextFile] = ()  # the same in short
 
 
 def read_hooks(home: Path, since_day: str = "") -> Iterator[KeptHook]:
     """In the order they came; from `since_day` on (`20261115`). What cannot be read is left out."""
-    for folder in sorted(hooks_path(home).glob("[0-9]*")):
+    for folder in map(Path, day_folders(home)):
         if folder.name >= since_day:
             yield from filter(None, map(_read, sorted(folder.glob("[0-9]*.json"))))
+
+
+def hooks_in(folder: Path, tag: str) -> list[KeptHook]:
+    """Of one session on one day, as `hook_files` names them."""
+    return [it for path in files_with(folder, tag) if (it := _read(path))]
+
+
+def session_in(folder: Path, tag: str) -> str:
+    """The id of the session that a tag stands for. Raises `SourceError` if no file tells."""
+    if not is_hashed(tag):
+        return tag
+    told = (session_named(it.input.session_id, it.input.transcript_path) for it in hooks_in(folder, tag))
+    if found := next(filter(None, told), None):
+        return found
+    raise SourceError(f"{folder}: no file tells which session {tag} is")
+
+
+def events_in(folders: Iterable[Path], tag: str) -> list[HookEvent]:
+    """Of a session, in the order they came."""
+    kept = [it for folder in sorted(folders) for it in hooks_in(folder, tag)]
+    return [HookEvent(time_of(it.ts), it.input, it.context_files) for it in kept]
+
+
+def agent_of(events: Iterable[HookEvent]) -> str | None:
+    """Whose hooks these are: the one below whose folder the transcript is."""
+    told = {it.input.transcript_path for it in events if it.input.transcript_path}
+    for place in AGENT_PLACES:
+        if any(Path(path).is_relative_to(folder) for path in told for folder in agent_folders(place)):
+            return place.agent
+    return None
 
 
 def _read(path: Path) -> KeptHook | None:
@@ -44,4 +79,5 @@ def _read(path: Path) -> KeptHook | None:
         context = msgspec.json.decode(record.context) if isinstance(record.context, msgspec.Raw) else None
     except (msgspec.MsgspecError, RecursionError):
         return None
-    return KeptHook(path, record.ts, HookInput.of(told if isinstance(told, dict) else {}), context)
+    told = HookInput.of(told if isinstance(told, dict) else {})
+    return KeptHook(path, record.ts, told, context, context_files(record.context))

@@ -84,10 +84,6 @@ def lock(held: Held, *, wait: bool = False) -> bool:
     return True
 
 
-def unlock(held: Held) -> None:
-    fcntl.flock(held.fd, fcntl.LOCK_UN)
-
-
 def sync(fd: int) -> None:
     """The data is on the device when this returns."""
     if sys.platform == "darwin":

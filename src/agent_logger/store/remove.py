@@ -1,12 +1,14 @@
-"""Deleting a log of ours with all that lies beside it, and nothing else.
+"""Deleting a log of ours with all that lies beside it, or what hooks were told of a session, and nothing else.
 
 Whoever asks has made the name safe. It is looked at once more all the same: a folder and the name `/` make the root of
 the file system, and it would be gone.
 """
 
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
+from agent_logger.store.hook_files import files_with
 from agent_logger.store.parts import PartFile, live_files_of, parts_of
 
 
@@ -23,6 +25,14 @@ def remove_log(found: PartFile) -> None:
     for path in [*lives, *(path for part in parts for path in (part.path, part.sealed_path))]:
         path.unlink(missing_ok=True)
     remove_folder(found.folder, found.bodies.name)
+
+
+def remove_hooks(folder: Path, tag: str) -> None:
+    """What hooks were told of one session on one day; the day's folder goes with the last of it. Raises `OSError`."""
+    for path in files_with(folder, tag):
+        path.unlink(missing_ok=True)
+    with suppress(OSError):  # others are in it
+        folder.rmdir()
 
 
 def remove_folder(folder: Path, name: str) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from agent_logger import records
-from agent_logger.catalog.found import log_folders
+from agent_logger.catalog.found_ours import log_folders
 from agent_logger.catalog.sessions import places
 from agent_logger.errors import SourceError
 from agent_logger.records import Gap, Kind, Request, Response

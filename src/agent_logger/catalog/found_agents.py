@@ -1,0 +1,265 @@
+"""Of what there is to be read, the files of agents, where these keep them."""
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
+
+from agent_logger.catalog.found import HAVE_HISTORIES, Files, Found, Remembered, entries_in, stamped, stat_of
+from agent_logger.errors import SourceError
+from agent_logger.formats.ids import UUID
+from agent_logger.store import foreign
+from agent_logger.store.claude_files import is_id
+from agent_logger.store.layout import HISTORY_FILE, agent_files, agent_folders, claude_roots, place_of
+
+FIRST_BYTES = 1 << 16  # of a file, to see whose it is
+
+_AGENT = re.compile(r"agent-[^/]+\.jsonl")
+_CLAUDE, _CODEX, _GEMINI, _OPENCODE = "claude-code", "codex", "gemini-cli", "opencode"
+_QWEN = "qwen-code"
+
+
+def agent_sessions(remembered: Remembered) -> Iterator[Found]:
+    """What other agents have on this machine."""
+    there = set()
+    for it in _files_of_agents(remembered):
+        there.add((it.agent, it.name))
+        yield it
+    typed = list(_histories(remembered))
+    there |= remembered.passed_over if typed else set()
+    yield from (it for it in typed if (it.agent, it.name) not in there)
+
+
+def _files_of_agents(remembered: Remembered) -> Iterator[Found]:
+    for root in claude_roots():
+        yield from _claude_sessions(str(root), remembered)
+    yield from _codex_sessions(remembered)
+    yield from _gemini_sessions()
+    yield from _opencode_sessions(remembered)
+    yield from _qwen_sessions()
+
+
+# ---------------------------------------------------------------- Claude Code
+
+
+def _claude_sessions(root: str, remembered: Remembered) -> Iterator[Found]:
+    yield from _claude_folder(f"{root}/sessions", entries_in(f"{root}/sessions"), remembered)
+    projects = entries_in(f"{root}/projects")
+    yield from _claude_folder(f"{root}/projects", projects, remembered)
+    for project in projects:
+        if project.is_dir(follow_symlinks=False):
+            yield from _claude_folder(project.path, entries_in(project.path), remembered)
+
+
+def _claude_folder(folder: str, entries: list[os.DirEntry[str]], remembered: Remembered) -> Iterator[Found]:
+    mains: dict[str, os.DirEntry[str]] = {}
+    folders: dict[str, str] = {}
+    loose: list[os.DirEntry[str]] = []
+    for entry in entries:
+        name = entry.name
+        if name.endswith(".jsonl"):
+            if is_id(name[:-6]):
+                mains[name[:-6]] = entry
+            elif _AGENT.fullmatch(name):
+                loose.append(entry)
+        elif name in mains or entry.is_dir(follow_symlinks=False):
+            folders[name] = entry.path
+    if "subagents" in folders and mains:
+        loose += [it for it in entries_in(folders["subagents"]) if _AGENT.fullmatch(it.name)]
+    owned = _owned(loose, remembered) if mains and loose else {}
+    with_agents: dict[str, Found] = {}
+    alone: dict[str, tuple[str, os.stat_result]] = {}
+    for name, entry in mains.items():
+        if name in folders or name in owned:
+            if found := _with_agents(name, entry, folders.get(name), owned.get(name, ())):
+                with_agents[name] = found
+        elif told := stamped(entry):
+            alone[name] = told
+    stamps = [*(it.stamp for it in with_agents.values()), *(stamp for stamp, _ in alone.values())]
+    if remembered.is_as_it_was(folder, stamps, _CLAUDE, [*with_agents, *alone]):
+        return
+    yield from with_agents.values()
+    for name, (stamp, it) in alone.items():
+        path = f"{folder}/{name}.jsonl"
+        yield Found(path, _CLAUDE, path, name, it.st_mtime, it.st_size, stamp, ())
+
+
+def _with_agents(
+    name: str, entry: os.DirEntry[str], folder: str | None, owned: Iterable[os.DirEntry[str]]
+) -> Found | None:
+    files, others = Files(), []
+    if not files.add(entry):
+        return None
+    for agent in (*(_agents_below(folder) if folder else ()), *owned):
+        if files.add(agent):
+            others.append(agent.path)
+            files.stamp += agent.name
+    return Found(
+        entry.path, _CLAUDE, entry.path, name, files.modified, files.size, files.stamp, tuple(others)
+    )
+
+
+def _agents_below(folder: str) -> list[os.DirEntry[str]]:
+    agents = f"{folder}/subagents"
+    found = [it for it in entries_in(agents) if _AGENT.fullmatch(it.name)]
+    return [] if found and os.path.islink(agents) else sorted(found, key=lambda it: it.name)
+
+
+def _owned(loose: list[os.DirEntry[str]], remembered: Remembered) -> dict[str | None, list[os.DirEntry[str]]]:
+    """Agents that lie with those of other sessions, by the session that their first line names."""
+    owned: dict[str | None, list[os.DirEntry[str]]] = {}
+    for entry in sorted(loose, key=lambda it: it.path):
+        if entry.is_file(follow_symlinks=False):
+            owner = remembered.told(entry.path, str(entry.inode()), partial(_owner, entry.path))
+            owned.setdefault(owner, []).append(entry)
+    return owned
+
+
+def _owner(path: str) -> str | None:
+    from agent_logger.formats.claude_code.lines import (
+        session_of_line,
+    )  # readers are not needed to look around
+
+    return session_of_line(next(foreign.chunks(Path(path)), b"")[:FIRST_BYTES].partition(b"\n")[0])
+
+
+# ---------------------------------------------------------------- the others
+
+
+def _codex_sessions(remembered: Remembered) -> Iterator[Found]:
+    """Rollouts of sub-agents go with that of the thread that started them, however far down."""
+    stats = {path: it for path in map(str, agent_files(_CODEX)) if (it := stat_of(path))}
+    ids: dict[str, tuple[str, str | None]] = {}
+    for path, it in stats.items():
+        told = remembered.told(path, str(it.st_ino), partial(_codex_ids, path))
+        if told:
+            ids[path] = (told[0], told[1])
+    started: dict[str | None, list[str]] = {}
+    for path, (_, by) in ids.items():
+        started.setdefault(by, []).append(path)
+    known = {name for name, by in ids.values() if by is None}
+    below = {path for name in known for path in _below(name, started, ids)}
+    for path, (name, by) in ids.items():
+        if by is None or path not in below:  # or the thread that started it is gone
+            agents = _below(name, started, ids) if by is None else []
+            files = Files()
+            for file in (path, *agents):
+                files.add_stat(stats[file], os.path.basename(file))
+            main = UUID.search(os.path.basename(path))
+            yield Found(
+                path,
+                _CODEX,
+                path,
+                main[0] if main else name,
+                files.modified,
+                files.size,
+                files.stamp,
+                tuple(agents),
+            )
+
+
+def _codex_ids(path: str) -> list[str | None] | None:
+    from agent_logger.store.agent_sources import codex_meta
+
+    meta = codex_meta(Path(path))
+    return [meta.id, meta.spawned_by] if meta else None
+
+
+def _below(
+    name: str, started: dict[str | None, list[str]], ids: dict[str, tuple[str, str | None]]
+) -> list[str]:
+    found: dict[str, None] = {}
+    names = [name]
+    for it in names:  # grows meanwhile
+        for path in started.get(it, ()):
+            if path not in found:
+                found[path] = None
+                names.append(ids[path][0])
+    return list(found)
+
+
+def _gemini_sessions() -> Iterator[Found]:
+    """Chats of sub-agents lie in a folder that is called as the session, and a chat's name ends as that begins."""
+    folders: dict[str, list[tuple[str, list[os.DirEntry[str]]]]] = {}
+    for path in map(str, agent_files(_GEMINI)):
+        chats, name = os.path.split(path)
+        if chats not in folders:
+            below = [it for it in entries_in(chats) if it.is_dir(follow_symlinks=False)]
+            folders[chats] = [(it.name, sorted(entries_in(it.path), key=lambda it: it.name)) for it in below]
+        stat = stat_of(path)
+        if stat is None:
+            continue
+        files = Files()
+        files.add_stat(stat, "")
+        for folder, entries in folders[chats]:
+            if folder[:8] in name:
+                for entry in entries:
+                    files.add(entry)
+        named = UUID.search(name)
+        yield Found(
+            path,
+            _GEMINI,
+            path,
+            named[0] if named else name.rpartition(".")[0],
+            files.modified,
+            files.size,
+            files.stamp,
+        )
+
+
+def _qwen_sessions() -> Iterator[Found]:
+    for path in map(str, agent_files(_QWEN)):
+        named = UUID.fullmatch(os.path.basename(path).removesuffix(".jsonl"))
+        if named and (stat := stat_of(path)):
+            files = Files()
+            files.add_stat(stat, "")
+            yield Found(path, _QWEN, path, named[0], files.modified, files.size, files.stamp)
+
+
+def _opencode_sessions(remembered: Remembered) -> Iterator[Found]:
+    """All in one database: while that is as it was, it is not opened; else each session has a stamp inside."""
+    for path in agent_files(_OPENCODE):
+        files = Files()
+        for name in (str(path), f"{path}-wal"):
+            if stat := stat_of(name):
+                files.add_stat(stat, "")
+        for told in remembered.told(str(path), files.stamp, partial(_opencode_stamps, path)):
+            name, modified, size, stamp = told
+            yield Found(f"{path}#{name}", _OPENCODE, str(path), name, modified, size, stamp)
+
+
+def _opencode_stamps(path: Path) -> list[tuple[str, float, int, str]]:
+    from agent_logger.store import opencode
+
+    try:
+        return opencode.session_stamps(path)
+    except (SourceError, OSError):
+        return []
+
+
+def _histories(remembered: Remembered) -> Iterator[Found]:
+    """What was ever typed, also in sessions whose file is there."""
+    for agent in HAVE_HISTORIES:
+        for folder in agent_folders(place_of(agent)):
+            path = f"{folder}/{HISTORY_FILE}"
+            if stat := stat_of(path):
+                files = Files()
+                files.add_stat(stat, "")
+                for told in remembered.told(path, files.stamp, partial(_typed, path)):
+                    name, modified, size = told
+                    yield Found(f"{path}#{name}", agent, path, name, modified, size, f"{modified}:{size}")
+
+
+def _typed(path: str) -> list[tuple[str, float, int]]:
+    from agent_logger.store import histories
+
+    found = histories.prompts_in(Path(path))
+    return [
+        (
+            name,
+            max((it.at.timestamp() for it in told if it.at), default=0.0),
+            sum(len(it.text) for it in told),
+        )
+        for name, told in found.items()
+    ]

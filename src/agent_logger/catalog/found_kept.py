@@ -1,0 +1,101 @@
+"""Of what there is to be read, the copies that we keep of agents' files."""
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agent_logger.catalog.database import restored, storable
+from agent_logger.catalog.found import Files, Found, Remembered, entries_in, stamped, stat_of
+from agent_logger.store import foreign
+from agent_logger.store.claude_files import is_id
+
+if TYPE_CHECKING:
+    from agent_logger.store.archive import Folder
+
+_CLAUDE, _OPENCODE = "claude-code", "opencode"
+
+
+def archived_sessions(
+    home: Path, present: Iterable[tuple[str | None, str]], remembered: Remembered
+) -> Iterator[Found]:
+    """What we have kept of agents, and they have no more; each once."""
+    if not (home / "archive").is_dir():
+        return
+    from agent_logger.store.archive import folders
+
+    seen = remembered.passed_over.union(present)
+    for folder in folders(home):
+        for name, modified, *paths in _kept(folder, remembered, seen):
+            copy, file, *others = map(restored, paths)
+            if (folder.agent, name) not in seen:
+                seen.add((folder.agent, name))
+                files = Files()
+                for path in (copy, *others):
+                    if stat := stat_of(path) or stat_of(path + foreign.SEALED):
+                        files.add_stat(stat, "")
+                key = f"{file}#{name}" if folder.agent == _OPENCODE else file
+                yield Found(
+                    key, folder.agent, file, name, modified, files.size, files.stamp, tuple(others) or None
+                )
+
+
+def _kept(folder: "Folder", remembered: Remembered, seen: set[tuple[str | None, str]]) -> Iterable[Any]:
+    """Of each session its id and time, its copy as that lies there and under its plain name, and those of its
+    sub-agents."""
+    if folder.agent == _CLAUDE:
+        return _kept_of_claude(str(folder.copies), remembered, seen)
+    told: Iterable[Any] = remembered.told(
+        str(folder.copies), _stamp_below(folder.copies), partial(_read_kept, folder)
+    )
+    return told
+
+
+def _kept_of_claude(
+    copies: str, remembered: Remembered, seen: set[tuple[str | None, str]]
+) -> Iterator[tuple[str | float, ...]]:
+    """But for those that the client still has: of them the names say all that must be known."""
+    for project in sorted(entries_in(f"{copies}/projects"), key=lambda it: it.name):
+        gone = {
+            session: (entry.path, *told)
+            for session, entry in _copies_in(project).items()
+            if (_CLAUDE, session) not in seen and (told := stamped(entry))
+        }
+        if remembered.is_as_it_was(project.path, [stamp for _, stamp, _ in gone.values()], _CLAUDE, gone):
+            seen.update((_CLAUDE, session) for session in gone)
+            continue
+        for session, (path, _, stat) in gone.items():
+            yield session, stat.st_mtime, storable(path), storable(f"{project.path}/{session}.jsonl")
+
+
+def _copies_in(project: os.DirEntry[str]) -> dict[str, os.DirEntry[str]]:
+    """By session. Where one is there plain and sealed, somebody was killed while sealing: the plain one counts."""
+    found: dict[str, os.DirEntry[str]] = {}
+    for entry in entries_in(project.path) if project.is_dir(follow_symlinks=False) else ():
+        file = entry.name.removesuffix(foreign.SEALED)
+        session = file.removesuffix(".jsonl")
+        if session != file and is_id(session) and (session not in found or file == entry.name):
+            found[session] = entry
+    return found
+
+
+def _read_kept(folder: "Folder") -> list[tuple[str | float, ...]]:
+    from agent_logger.store.archived import archived_in
+
+    return [
+        (it.id, it.modified, *(storable(str(path)) for path in (it.copy.path, it.file, *it.others)))
+        for it in archived_in(folder)
+    ]
+
+
+def _stamp_below(folder: Path) -> str:
+    """Of all files in it, however far down."""
+    files = Files()
+    for inside, inner, names in os.walk(folder):
+        inner.sort()
+        for name in sorted(names):
+            if stat := stat_of(f"{inside}/{name}"):
+                files.add_stat(stat, name)
+    return hashlib.sha256(os.fsencode(files.stamp)).hexdigest()

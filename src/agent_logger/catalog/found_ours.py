@@ -1,0 +1,94 @@
+"""Of what there is to be read, our own: logs, wherever they were written to, and what hooks were told."""
+
+import os
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from agent_logger.catalog.database import hashed
+from agent_logger.catalog.found import Files, Found, Remembered, entries_in, stat_of
+from agent_logger.store import foreign
+from agent_logger.store.facts import known_folders
+from agent_logger.store.hook_files import day_folders, tag_in
+from agent_logger.store.parts import part_of
+
+NO_SESSIONS = ("unattributed", "refused")
+SETTLED_SECONDS = 2.0  # clocks of file systems are coarse: a folder that changed just now may change unseen
+
+
+def log_folders(home: Path) -> list[Path]:
+    """Where we have ever written logs to, and they are still there."""
+    kept = home / "projects"  # our transcripts, of which nobody needs to be told
+    return [folder for folder in [*known_folders(home), kept] if folder.is_dir()]
+
+
+def folders_of_logs(home: Path) -> Iterator[Path]:
+    """Exchange logs are in such a folder itself, wire logs in one for each provider, transcripts for each project."""
+    for folder in log_folders(home):
+        yield folder
+        yield from (
+            Path(it.path)
+            for it in entries_in(str(folder))
+            if it.is_dir(follow_symlinks=False) and it.name[0] != "." and not it.name.endswith(".bodies")
+        )
+
+
+def logs_in(folder: str, remembered: Remembered) -> Iterator[Found]:
+    logs: dict[str, Files] = {}
+    for entry in sorted(entries_in(folder), key=lambda it: it.name):
+        part = part_of(Path(entry.name))
+        if part and part.name not in NO_SESSIONS:
+            files = logs.get(part.name) or Files()
+            is_sealed = entry.name.endswith(foreign.SEALED)
+            if files.add(entry, SEALED_MARK if is_sealed else ""):
+                logs[part.name] = files
+                if not is_sealed:
+                    remembered.unsealed_since = min(remembered.unsealed_since, files.modified)
+    if remembered.is_as_it_was(folder, [it.stamp for it in logs.values()], None, logs):
+        return
+    for name, files in logs.items():
+        path = f"{folder}/{name}.jsonl"
+        yield Found(path, None, path, name, files.modified, files.size, files.stamp)
+
+
+SEALED_MARK = "z"  # before the stamp of a sealed part
+
+
+def is_only_sealed(stamp: str, before: str) -> bool:
+    """Whether a log is what it was, but for parts that were sealed: these keep their time."""
+    now, then = stamp.split(";"), before.split(";")
+    return len(now) == len(then) and all(
+        it == old or (it[:1] == SEALED_MARK != old[:1] and it.rpartition(":")[2] == old.rpartition(":")[2])
+        for it, old in zip(now, then, strict=True)
+    )
+
+
+def own_log(path: Path) -> Found | None:
+    """The log that a file of it names."""
+    part = part_of(path.absolute())
+    logs = logs_in(str(part.folder), Remembered()) if part else ()
+    return next((it for it in logs if part and it.name == part.name), None)
+
+
+def hooked_sessions(home: Path, remembered: Remembered) -> Iterator[Found]:
+    """What hooks were told, by day and session. Files come and go, and never change: as long as the folder does not, no
+    more is looked at."""
+    for folder in day_folders(home):
+        stat = stat_of(folder)
+        if stat is None:
+            continue
+        settled = time.time() - stat.st_mtime > SETTLED_SECONDS
+        entries = [] if settled else entries_in(folder)
+        look = [f"{stat.st_ino}:{stat.st_mtime_ns}", *(it.name for it in entries)]
+        if not remembered.is_as_it_was(folder, look, None, ()):
+            yield from _hooks_in(folder, entries or entries_in(folder))
+
+
+def _hooks_in(folder: str, entries: Iterable[os.DirEntry[str]]) -> Iterator[Found]:
+    told: dict[str, Files] = {}
+    for entry in entries:
+        if tag := tag_in(entry.name):
+            told.setdefault(tag, Files()).add(entry, entry.name)
+    for tag, files in told.items():
+        path = f"{folder}/{tag}"
+        yield Found(f"{path}#hooks", None, path, tag, files.modified, files.size, str(hashed(files.stamp)))
