@@ -113,7 +113,10 @@ def test_a_line_is_there_before_the_next_comes(env: dict[str, str], tmp_path: Pa
     agent(env, f"{printing(first)}\nsleep 100")
     with started(env, "--", "claude", "-p", "Fix the timer") as process:
         assert process.stdout and b"Hi" in process.stdout.readline()
-        time.sleep(0.3)
+        give_up = time.monotonic() + 30
+        while not any(b'"Hi"' in it.read_bytes() for it in (tmp_path / "sessions").glob("*.live*")):
+            assert time.monotonic() < give_up
+            time.sleep(0.01)
         process.kill()
     [(_, [exchange])] = logs(env)
     assert exchange.user_input == "Fix the timer" and not exchange.complete
