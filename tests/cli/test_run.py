@@ -150,6 +150,7 @@ def test_runs_that_nothing_names_are_sessions_of_their_own(env: dict[str, str]) 
     rows = listed(env)
     assert len({it["id"] for it in rows}) == 2
     assert all(it["id"] == it["log"] and it["witnesses"] == ["run"] for it in rows)
+    assert {it["title"] for it in rows} == {"echo one", "echo two"}
 
 
 def listed(env: dict[str, str]) -> list[dict[str, Any]]:
