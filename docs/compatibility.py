@@ -28,6 +28,8 @@ TRAPS = {
 - A response is a line per block, all with the same message id, and in older versions with the same usage.
 - A fork begins with a copy of its parent's lines; messages of all files count once, by their id.
 - 1.0.3 gives every resume a new id; later versions keep it, and 2.1.4 leaves an empty file per resume.
+- 2.1.50 writes aside: a line may come before the one it follows. And it keeps the counts of a response's beginning,
+  so that its output is told as 1 token; the proxy, and what it prints at the end, know better.
 - Calls for compactions, titles and warm-ups are not in the files; the proxy sees them.
 """,
     "codex": """\
@@ -35,6 +37,7 @@ TRAPS = {
 - 0.50 tells usage before the items of its response, and its counter begins anew with a resume.
 - A fork begins with a copy of its parent's lines, at new times (0.118), or with a reference (0.166), its counter at
   the parent's total. Ids of turns, made of their time, tell the copy; before there were any, a pause behind it does.
+- Before 0.32 lines are bare items, without times, folder, model and usage.
 - Before 0.166 responses have no ids. The call that writes the summary of a compaction is in the totals alone (0.118).
 - Sub-agents are rollouts of their own, which name the thread that started them.
 - Context, instructions and notes of sub-agents come as messages of the user.
@@ -44,7 +47,8 @@ TRAPS = {
   place of the history, on every resume; `$rewindTo` takes messages back. What was billed stays billed.
 - `input` holds what came from the cache; `thoughts` are billed as output and stand beside it.
 - Calls of the model router are in no chat, and responses have the client's ids, not the vendor's.
-- Chats of older versions are one JSON document; the shape is known, none is recorded.
+- Chats of older versions are one JSON document, none of which is recorded. In them (0.20) a response without words is
+  put to the one before it, and what it took is lost.
 """,
     "opencode": """\
 - Most of the database may be in its write-ahead log: read as immutable it shows less.
@@ -52,6 +56,12 @@ TRAPS = {
 - The vendor's ids of responses and the calls for titles are not kept. A cost of 0 is one that is not known.
 - `opencode run` puts a prompt with blanks into quotes.
 - Sessions of versions before the database, in files below `storage/`, are not read.
+""",
+    "qwen-code": """\
+- Lines are as Claude Code's, contents as Gemini's; what was cached is counted as asked. 0.10 and 0.24 were run, and
+  nothing of them is kept here; older chats (0.1), one JSON document below `tmp/`, are not read.
+- Calls aside, as those that keep its memory, are told by telemetry alone, which also has the vendor's ids.
+- No session is named on the wire: logs are known again by what was said and billed.
 """,
 }
 
@@ -87,7 +97,8 @@ def _section(agent: str, folders: list[Path]) -> str:
         f"| `{kind}` | {'all' if len(versions) == every else ', '.join(versions)} |\n"
         for kind, versions in sorted(seen.items())
     ]
-    return f"\n## {agent}\n\n{TRAPS[agent]}\n| records seen | versions |\n|---|---|\n{''.join(rows)}"
+    table = f"\n| records seen | versions |\n|---|---|\n{''.join(rows)}" if rows else ""
+    return f"\n## {agent}\n\n{TRAPS[agent]}{table}"
 
 
 # ---------------------------------------------------------------- the records of each agent

@@ -18,6 +18,7 @@ BlockKind = Literal["text", "thinking", "tool_use", "tool_result", "image", "oth
 ToolKind = Literal["read", "write", "edit", "shell", "search", "fetch", "agent", "mcp", "other"]
 JoinedBy = Literal["message id", "request id", "tool call", "order"]
 
+TOLD_EARLY: frozenset[Witness] = frozenset({"sdk", "run"})  # of a response, before it has come to its end
 MAIN = "main"
 SIDE = "side"
 AGENT = "agent:"  # before the id of a sub-agent
@@ -157,6 +158,13 @@ class Turn(Model, frozen=True, kw_only=True, gc=False):
         """A response of a model that came to something; one without usage was billed too, nobody knows how much."""
         told = self.usage is not None or bool(self.message_id and self.complete)
         return told and self.model != SYNTHETIC
+
+    @property
+    def is_final(self) -> bool:
+        """Whether `usage` is what was billed in the end. An SDK, or a run, tells what is known when a response begins,
+        unless it also tells how it ended."""
+        told_early = bool(self.witnesses) and self.witnesses <= TOLD_EARLY
+        return self.complete and not (told_early and self.usage and self.stop_reason is None)
 
     @property
     def tool_calls(self) -> list[ToolCall]:
@@ -402,4 +410,5 @@ RESUME: Mapping[str, Callable[[str], list[str]]] = {
     "codex": lambda session: ["codex", "resume", session],
     "gemini-cli": lambda session: ["gemini", "--resume", session],
     "opencode": lambda session: ["opencode", "--session", session],
+    "qwen-code": lambda session: ["qwen", "--resume", session],
 }

@@ -24,6 +24,22 @@ def messages(size: int) -> list[dict[str, Any]]:
     ]
 
 
+def said(message: str) -> dict[str, Any]:
+    return {"id": message, "content": [{"type": "text", "text": "the last"}]}
+
+
+def event(**fields: Any) -> dict[str, Any]:
+    return {"type": "stream_event", "session_id": SESSION, "event": fields}
+
+
+def begins(message: str) -> dict[str, Any]:
+    return event(type="message_start", message={"id": message})
+
+
+def ends(tokens: int) -> dict[str, Any]:
+    return event(type="message_delta", delta={"stop_reason": "end_turn"}, usage={"output_tokens": tokens})
+
+
 def main(folder: str, how: str) -> None:
     logger = SessionLogger(folder)
     number = 0
@@ -38,6 +54,12 @@ def main(folder: str, how: str) -> None:
                 sys.exit(3)
             if number == 10 and how == "raise":
                 raise ZeroDivisionError
+            if number == 10 and how == "close":
+                logger.log(begins(f"m{number}"))
+                logger.log(messages(200)[1] | {"message": {**said(f"m{number}"), "usage": USAGE}})
+                logger.log(ends(40))
+                logger.close()
+                os.kill(os.getpid(), signal.SIGKILL)
             if number == 10 and how == "fork":
                 if os.fork() == 0:
                     sys.exit(0)

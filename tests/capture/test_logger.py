@@ -19,7 +19,7 @@ from agent_logger import SessionLogger
 from agent_logger.errors import StoreError
 from agent_logger.records import Exchange, Gap, Record, Resume, SessionEnd, SessionStart
 from agent_logger.store.layout import facts_path
-from agent_logger.store.read import read_exchanges, read_log
+from agent_logger.store.read import read_exchanges, read_log, read_session
 from agent_logger.store.upkeep import UPKEEP
 
 SESSION = "1f320356-a178-418e-a692-69ce6e1e657c"
@@ -173,6 +173,44 @@ def test_any_text_can_be_logged(text: str, tmp_path: Path) -> None:
         log_all(logger, text, init(), said(text), result(0))
     [exchange] = exchanges(logger)
     assert exchange.user_input == exchange.messages[0].text == text.replace("\ud83d", "\ufffd")
+
+
+def test_an_answer_of_nothing_is_kept_with_what_it_cost(tmp_path: Path) -> None:
+    with SessionLogger(tmp_path, strict=True) as logger:
+        log_all(logger, "go", init(), said("x", content=[], stop_reason="end_turn"), result(0))
+    assert logger.path
+    [turn] = read_session(logger.path).turns
+    assert (turn.message_id, turn.usage and turn.usage.cache_read_tokens, turn.stop_reason) == (
+        "msg_x",
+        5,
+        "end_turn",
+    )
+
+
+def test_prompts_that_are_wrapped_name_no_session(tmp_path: Path) -> None:
+    """The SDK's own examples call it `default`."""
+
+    async def prompts() -> AsyncIterator[Line]:
+        for text in ("one", "two"):
+            yield {"type": "user", "session_id": "default", "message": {"role": "user", "content": text}}
+
+    async def client(given: AsyncIterator[Line]) -> AsyncIterator[Line]:
+        cost = 0.0
+        async for prompt in given:
+            cost += 0.1
+            for it in (init(), said(f"to {prompt['message']['content']}"), result(cost)):
+                yield it
+
+    async def talk(logger: SessionLogger) -> int:
+        return len([it async for it in logger.wrap(client(logger.wrap(prompts())))])
+
+    with SessionLogger(tmp_path, strict=True) as logger:
+        assert asyncio.run(talk(logger)) == 6
+    assert [(it.user_input, it.messages[0].text) for it in exchanges(logger)] == [
+        ("one", "to one"),
+        ("two", "to two"),
+    ]
+    assert [type(it) for it in records(logger)] == [SessionStart, Exchange, Exchange, SessionEnd]
 
 
 TOLD = [  # the JSON of a text, or of what a tool put out; what is read back; whether it is kept whole beside that

@@ -2,6 +2,7 @@
 
 import json
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -57,6 +58,22 @@ def test_a_forked_child_ends_nothing_of_its_parent(tmp_path: Path) -> None:
     exchanges, records = found(tmp_path / "s")
     assert [it.end_reason for it in exchanges] == ["result", "exit"]
     assert len([it for it in records if isinstance(it, SessionEnd)]) == 1
+
+
+def test_an_exchange_without_a_result_is_there_once_after_a_kill(tmp_path: Path) -> None:
+    """Its live file is still there, with the usage of a beginning; the record has that of the end."""
+    with start(tmp_path / "s", "close") as process:
+        process.communicate(timeout=30)
+    assert process.returncode == -signal.SIGKILL
+    for _ in range(2):
+        exchange = found(tmp_path / "s")[0][1]
+        assert [it.type for it in exchange.messages] == ["init", *["text"] * 3]
+        assert json.loads(bytes(exchange.messages[-1].usage or b"")) == {
+            "input_tokens": 1,
+            "output_tokens": 40,
+        }
+        with SessionLogger(tmp_path / "s") as logger:  # takes the log over, with what was left in it
+            logger.log({"type": "system", "subtype": "init", "session_id": SESSION})
 
 
 @pytest.mark.parametrize("number", range(6))

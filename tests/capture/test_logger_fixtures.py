@@ -130,6 +130,8 @@ def test_the_messages_of_the_sdk(scenario: str, stream: str, told: dict[str, Tol
     check(found, told, truth(SDK / scenario))
     asked = [it.user_input for log in found.values() for it in log.exchanges if it.user_input]
     assert sorted(asked) == [f"input {number + 1}" for number in range(inputs)]
+    outputs = {it.id: it.usage.output_tokens for it in map(read_session, tmp_path.glob("*.jsonl"))}
+    assert outputs | {it: true[1] for it, true in truth(SDK / scenario).items()} == outputs
 
 
 @pytest.mark.needs("jsonschema")
@@ -273,6 +275,8 @@ def test_usage_of_a_message_is_the_final_one_where_the_stream_has_it(tmp_path: P
     usage = {it.message_id: json.loads(bytes(it.usage)) for it in log.exchanges[0].messages if it.usage}
     assert sum(it["output_tokens"] for it in usage.values()) == truth(scenario)[log.start.session_id or ""][1]
     assert not any(it.type == "stream_event" for it in log.exchanges[0].messages)
+    [path] = tmp_path.glob("*.jsonl")
+    assert all(turn.is_final for turn in read_session(path).turns)
 
 
 def test_a_fork_whose_parent_is_not_known_claims_no_cost(tmp_path: Path) -> None:

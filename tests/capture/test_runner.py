@@ -119,6 +119,10 @@ WRONG = [
     {"fork": True},
     {"resume": "abc", "continue_": True},
     {"extra_args": "--verbose"},
+    {"timeout": 0},
+    {"timeout": -1.5},
+    {"timeout": float("nan")},
+    {"prompt": " \n"},
 ]
 
 
@@ -127,7 +131,7 @@ def test_what_makes_no_sense_is_refused_before_anything_starts(
     options: dict[str, Any], claude: Any, tmp_path: Path
 ) -> None:
     with pytest.raises(ValueError):
-        run("go on", executable=claude(), sessions_dir=tmp_path / "s", **options)
+        run(**{"prompt": "go on", "executable": claude(), "sessions_dir": tmp_path / "s", **options})
     assert not (tmp_path / "arguments").exists() and not (tmp_path / "s").exists()
 
 

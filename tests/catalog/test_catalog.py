@@ -19,7 +19,7 @@ import pytest
 from _corpus import Session as Made
 from _corpus import fill, write
 from agent_logger import Catalog, Filter
-from agent_logger.catalog.metrics import count_tool_calls, tool_calls
+from agent_logger.catalog.metrics import count_tool_calls, metrics_of
 from agent_logger.catalog.questions import Order
 from agent_logger.catalog.schema import STEPS
 from agent_logger.catalog.totals import By, total, totals
@@ -163,8 +163,9 @@ def test_tool_calls_are_counted_as_they_are_listed(home: Path, catalog: Catalog)
     for it in catalog.sessions():
         session = catalog.session(it.id)
         assert session
-        calls = list(tool_calls(session))
-        assert count_tool_calls(session) == (len(calls), sum(call.is_error for call in calls))
+        tools = metrics_of(session).tools
+        assert count_tool_calls(session) == (sum(it.calls for it in tools), sum(it.errors for it in tools))
+        assert count_tool_calls(session)[0] == len({call.id for call in session.tool_calls})
         assert (it.tool_calls, it.errors) == count_tool_calls(session)
     summary = catalog.summary(ONE)
     assert summary and summary.errors == 1
@@ -470,3 +471,26 @@ def test_an_older_catalog_is_brought_up_to_date_step_by_step(home: Path, catalog
         assert new.execute("SELECT value FROM facts WHERE name = 'made'").fetchone() == (made,), (
             "not made anew"
         )
+
+
+def test_the_first_list_is_in_the_order_of_all_later_ones(home: Path, catalog: Catalog) -> None:
+    """Whose file was written to just now, though what it tells of was long ago, is not the newest."""
+    claude_file(home, TWO, [assistant(50, "new", TWO)])
+    claude_file(home, ONE, [user(1, "old", ONE)])
+    os.utime(home / ".claude" / "projects" / "-p-shop" / f"{ONE}.jsonl", (2_000_000_000, 2_000_000_000))
+    assert [it.id for it in catalog.sessions()] == [it.id for it in catalog.sessions()] == [TWO, ONE]
+    assert [it.id for it in catalog.sessions(limit=1)] == [TWO]
+
+
+def test_a_home_whose_name_is_no_text_is_one_like_others(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    odd = Path(os.fsdecode(os.fsencode(home) + b"-\xff\xfe"))
+    monkeypatch.setenv("HOME", str(odd))
+    main = claude_file(odd, ONE, [user(1, "go", ONE)])
+    agents = main.with_suffix("") / "subagents"
+    agents.mkdir(parents=True)
+    line = {**assistant(2, "zebra", ONE), "isSidechain": True, "agentId": "a1"}
+    (agents / "agent-a1.jsonl").write_text(json.dumps(line) + "\n")
+    with Catalog.open(odd / ".agent-logger") as catalog:
+        session = catalog.session(ONE)
+        assert session and [turn.thread for turn in session.turns] == ["agent:a1"]
+        assert catalog.search("zebra") and catalog.problem is None

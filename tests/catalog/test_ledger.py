@@ -100,7 +100,7 @@ def test_what_one_witness_does_not_know_another_does() -> None:
 def test_what_was_cut_everywhere_is_partial() -> None:
     row = row_of(response(final=False), response(final=False, witness="wire"))
     assert row.partial
-    assert "cut" in row.why
+    assert "not to its end" in row.why
 
 
 def test_what_a_client_writes_in_the_models_name_is_no_response() -> None:
@@ -240,7 +240,10 @@ def test_a_row_says_why_it_counts() -> None:
     fork = row_of(response(), response(session="two"), wire())
     assert fork.why == "told 3 times, known by the message id (transcript, wire); counts"
     unknown = row_of(response(model="mine", final=False)).why
-    assert unknown == "told once (transcript); cut, counts as far as it was told; cost unknown: unknown model"
+    assert (
+        unknown
+        == "told once (transcript); not to its end, counts as far as that; cost unknown: unknown model"
+    )
 
 
 def test_an_unknown_price_has_its_reason() -> None:

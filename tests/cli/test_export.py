@@ -124,6 +124,19 @@ def test_damage_is_noted_beside_the_data(export: Run, logs: Path) -> None:
     assert done.stderr == "left out: 1 damaged place; 'agent-logger verify' names them\n"
 
 
+def test_a_file_that_cannot_be_written_whole_is_said_and_gone(logs: Path, tmp_path: Path) -> None:
+    line = f"ulimit -f 0; {sys.executable} -m agent_logger export {NAME} --to wire -o {tmp_path}/whole.jsonl"
+    clean = {"PATH": os.environ["PATH"], "HOME": str(tmp_path / "home")}
+    done = subprocess.run(
+        ["bash", "-c", line], env=clean, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (
+        1,
+        f"agent-logger: cannot export to {tmp_path}/whole.jsonl: File too large\n",
+    )
+    assert not (tmp_path / "whole.jsonl").exists()
+
+
 def test_a_terminal_is_not_driven(logs: Path, tmp_path: Path) -> None:
     asked = replace(next(it for it in calls(1) if isinstance(it, Request)), body="\u202e")
     write(logs, "evil", [start("evil"), asked])

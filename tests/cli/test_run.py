@@ -165,6 +165,15 @@ def test_one_prompt_for_claude(env: dict[str, str], tmp_path: Path) -> None:
     assert (tmp_path / "arguments").read_text() == wanted
 
 
+def test_an_agent_that_takes_too_long_is_ended_and_that_is_said(env: dict[str, str]) -> None:
+    agent(env, f"{printing({'type': 'system', 'subtype': 'init', 'session_id': SESSION})}\nexec sleep 30")
+    done = run(env, "--timeout", "0.5", "Fix the timer")
+    assert (done.returncode, done.stderr) == (
+        -signal.SIGINT,
+        b"agent-logger: session 7b320356 \xc2\xb7 timed out\n",
+    )
+
+
 @pytest.mark.needs("jsonschema")
 def test_json_is_the_metadata_in_place_of_the_output(env: dict[str, str]) -> None:
     agent(env, printing({**RESULT, "is_error": True, "terminal_reason": "max_turns"}))
@@ -183,6 +192,9 @@ def test_json_is_the_metadata_in_place_of_the_output(env: dict[str, str]) -> Non
         (["a prompt", "--", "claude"], 2),
         (["--resume", "x", "--", "claude"], 2),
         (["--resume=-x", "a prompt"], 2),
+        ([""], 2),
+        (["--timeout", "0", "a prompt"], 2),
+        (["--timeout", "-1", "--", "true"], 2),
     ],
     ids=str,
 )

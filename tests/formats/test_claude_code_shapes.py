@@ -68,6 +68,36 @@ def test_a_damaged_line_hides_no_good_one_with_its_id() -> None:
     assert session_of(source_of([damaged, whole, whole])).usage.output_tokens == 9
 
 
+def damaged(**fields: Any) -> bytes:
+    told = {**assistant("a", ID, "one", output=9)["message"], **fields}
+    return json.dumps(line("assistant", "a", message=told)).encode()
+
+
+DAMAGED = [
+    pytest.param(
+        damaged(usage={"output_tokens": 700, "input_tokens": "many"}), id="a field that does not fit"
+    ),
+    pytest.param(damaged(usage={"output_tokens": 700}, content=[text("half \ud83d")]), id="half a character"),
+    pytest.param(damaged(usage="none"), id="no usage that can be read"),
+    pytest.param(damaged(usage=None), id="no usage"),
+    pytest.param(damaged(content=None, id=None), id="no content"),
+]
+
+
+@pytest.mark.parametrize("odd", DAMAGED)
+@pytest.mark.parametrize("damaged_first", [True, False])
+@pytest.mark.parametrize("cut", [True, False])
+def test_of_a_line_that_is_there_damaged_and_whole_the_whole_one_counts(
+    odd: bytes, damaged_first: bool, cut: bool
+) -> None:
+    copies = [odd, json.dumps(assistant("a", ID, "one", output=9)).encode()]
+    lines: list[Any] = [user("u", "hi"), *(copies if damaged_first else copies[::-1])]
+    [turn] = session_of(source_of(lines, cut=cut)).turns
+    [response] = responses_of(source_of(lines, cut=cut))
+    assert turn.usage == response.usage == Usage(input_tokens=3, output_tokens=9)
+    assert [it.text for it in turn.blocks] == ["one"]
+
+
 def test_ids_that_a_server_uses_again_are_several_turns() -> None:
     lines = [
         it

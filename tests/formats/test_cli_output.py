@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -199,6 +200,17 @@ def test_older_counts_of_gemini_cli_are_read(stats: Any, tokens: tuple[int, int,
     told = {"type": "result", "status": "success", "stats": stats}
     billed = outcome(dumped(told), "gemini-cli").metadata().tokens
     assert billed and (billed.input, billed.output, billed.cache_read) == tokens
+
+
+def test_qwen_code_speaks_as_claude_code_and_counts_otherwise() -> None:
+    message = {"id": "made-up", "content": [{"type": "text", "text": "Hi."}], "usage": {"input_tokens": 9}}
+    usage = {"input_tokens": 90, "output_tokens": 6, "cache_read_input_tokens": 30}
+    data = dumped({**TEXT, "message": message}, {**RESULT, "usage": usage})
+    billed = outcome(data, "qwen-code").metadata().tokens
+    assert billed and (billed.input, billed.output, billed.cache_read) == (60, 6, 30)
+    [said, _] = read(data, agent="qwen-code")[0]
+    assert said.inner and (said.inner.id, said.inner.usage) == (None, msgspec.UNSET)
+    assert argv.prompt_of(["qwen", "-y", "-p", "Go"]) == "Go"
 
 
 def test_what_opencode_fails_with_is_told() -> None:

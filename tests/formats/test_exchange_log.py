@@ -1,21 +1,25 @@
 import json
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 from msgspec.structs import replace
 
+from agent_logger.catalog.ledger import Ledger
 from agent_logger.formats import sdk_messages
 from agent_logger.formats.exchange_log import from_live, session_of
-from agent_logger.records import Exchange, LiveMessage, LiveStart, Message, SessionStart
-from agent_logger.session import Compaction, ContextFile, Usage
+from agent_logger.formats.session_responses import responses_of_session
+from agent_logger.records import Exchange, ExchangeStats, LiveMessage, LiveStart, Message, SessionStart
+from agent_logger.session import Compaction, ContextFile, Turn, Usage
 
 DATA = Path(__file__).parents[1] / "data"
 STREAMS = sorted(DATA.glob("claude-cli/*/*/*stream*.stdout")) + sorted(
     DATA.glob("claude-cli/*/tools_stream/*.stdout")
 )
 
+MESSAGE = "msg_01AbCdEfGhIjKlMnOpQrStUv"
 START = SessionStart(
     session_id="1f",
     ts="2026-11-15T08:00:00.000Z",
@@ -76,6 +80,94 @@ def test_messages_of_one_response_are_one_turn_and_count_once() -> None:
     assert (session.usage.input_tokens, session.usage.output_tokens) == (1, 2)
     [call] = session.tool_calls
     assert (call.name, call.input, call.result) == ("Bash", {"command": "ls"}, "poem.md")
+
+
+HAIKU = "claude-haiku-4-5"
+
+
+def counted(output: int, given: int = 1, read: int = 3) -> dict[str, int]:
+    return {
+        "inputTokens": given,
+        "outputTokens": output,
+        "cacheReadInputTokens": read,
+        "contextWindow": 200_000,
+    }
+
+
+def told(*messages: Message, models: dict[str, Any] | None = None, out: int | None = None) -> list[Turn]:
+    """The turns of an exchange whose result has these counters."""
+    known: dict[str, Any] = dict.fromkeys(
+        ["num_turns", "duration_ms", "duration_api_ms", "tokens_in", "cost_usd"]
+    )
+    stats = ExchangeStats(
+        **known,
+        tokens_out=out,
+        cache_creation=None,
+        cache_read=None,
+        stop_reason="end_turn",
+        model_usage=msgspec.Raw(json.dumps(models).encode()) if models is not None else msgspec.UNSET,
+    )
+    messages = tuple(replace(it, model=it.model or HAIKU) for it in messages)
+    return session_of([START], [replace(exchange(*messages), stats=stats)]).turns
+
+
+def outputs(turns: list[Turn]) -> list[tuple[int, bool]]:
+    return [(it.usage.output_tokens, it.is_final) for it in turns if it.usage]
+
+
+ONE, TWO = said("a", "m1"), said("b", "m2")
+ENDED = replace(TWO, stop_reason="tool_use", usage=msgspec.Raw(b'{"input_tokens":1,"output_tokens":40}'))
+OTHER = replace(TWO, model="claude-opus-4-5")
+COUNTERS = [
+    pytest.param(told(ONE), [(2, False)], id="nobody says more"),
+    pytest.param(told(ONE, models={HAIKU: counted(90)}), [(90, True)], id="one alone is told exactly"),
+    pytest.param(told(ONE, models={f"{HAIKU}-20251001": counted(90)}), [(90, True)], id="by another name"),
+    pytest.param(
+        told(ONE, models={HAIKU: counted(90, given=8)}), [(90, False)], id="others were counted too"
+    ),
+    pytest.param(
+        told(ONE, TWO, models={HAIKU: counted(90, 2, 6)}), [(2, False), (88, False)], id="the sum of two"
+    ),
+    pytest.param(
+        told(ONE, ENDED, models={HAIKU: counted(90)}), [(50, False), (40, True)], id="what ended stays"
+    ),
+    pytest.param(
+        told(ONE, OTHER, models={HAIKU: counted(90), "claude-opus-4-5": counted(7)}),
+        [(90, True), (7, True)],
+        id="by model",
+    ),
+    pytest.param(told(ONE, models={HAIKU: counted(1)}), [(2, True)], id="never less than was told"),
+    pytest.param(told(ONE, models={HAIKU: "much"}), [(2, False)], id="counters that are none"),
+    pytest.param(told(ONE, out=33), [(33, False)], id="an older client, of the main thread"),
+    pytest.param(
+        told(said("x", "m3", parent="t1"), ONE, out=33), [(2, False), (33, False)], id="not of a sub-agent"
+    ),
+    pytest.param(told(replace(ONE, usage=msgspec.UNSET), out=33), [], id="a client that does not count"),
+]
+
+
+@pytest.mark.parametrize(("turns", "wanted"), COUNTERS)
+def test_what_a_response_came_to_is_told_by_the_result(
+    turns: list[Turn], wanted: list[tuple[int, bool]]
+) -> None:
+    assert outputs(turns) == wanted
+
+
+def test_the_line_that_a_response_ended_with_has_its_usage() -> None:
+    first = replace(ENDED, stop_reason=None, usage=msgspec.Raw(b'{"output_tokens":1}'))
+    for lines in ([first, ENDED], [ENDED, first]):
+        assert outputs(told(*lines)) == [(40, True)]
+
+
+def test_the_ledger_takes_whom_it_was_told_to_the_end_by() -> None:
+    early = session_of([START], [exchange(replace(said("a", MESSAGE), model=HAIKU))])
+    [turn] = early.turns
+    cut = replace(turn, usage=Usage(output_tokens=1), witnesses=frozenset({"transcript"}))
+    ledger = Ledger()
+    for it in (early, replace(early, exchanges=[replace(early.exchanges[0], turns=[cut])])):
+        ledger.add(responses_of_session(it))
+    [row] = ledger.rows()
+    assert (row.usage, row.partial, row.copies) == (Usage(output_tokens=1), False, 2)
 
 
 def test_a_sub_agent_is_a_thread_of_its_own() -> None:

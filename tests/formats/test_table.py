@@ -67,7 +67,7 @@ def test_every_agent_has_a_row_and_a_place() -> None:
     assert format_of("nobody") is None
 
 
-@pytest.mark.parametrize("name", ["codex", "gemini-cli", "opencode"])
+@pytest.mark.parametrize("name", ["codex", "gemini-cli", "opencode", "qwen-code"])
 def test_a_row_reads(name: str) -> None:
     found = format_of(name)
     assert found

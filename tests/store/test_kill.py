@@ -461,7 +461,7 @@ def _take_over_while_a_child_lives(parent: Writer, folder: Path) -> None:
         began = time.monotonic()
         journal = Journal(folder, "log", "exchange")
         assert journal.append(resume("next"))
-        assert time.monotonic() - began < 1
+        assert time.monotonic() - began < 10  # the child would hold it for a minute
         journal.close()
     finally:
         os.kill(child, signal.SIGKILL)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agent_logger.tracking.tracker import Asked, Decision
+from agent_logger.tracking.tracker import Answered, Asked, Decision
 
 from .captures import new_tracker
 
@@ -207,3 +207,29 @@ def test_a_sub_agent_is_known_by_its_name() -> None:
     assert (decision.kind, decision.thread) == ("subagent", "agent:t")
     codex["thread-id"] = "s"
     assert decide(path="/v1/responses", body={"input": "x"}, headers=codex).thread == "main"
+
+
+def test_a_sub_agent_without_a_name_is_known_by_what_it_was_told() -> None:
+    """Before 2.1.197. What the person asked may be passed on word for word."""
+    tracker, ts = new_tracker(), "2026-11-15T10:15:01.000Z"
+    headers = {**CLAUDE, "x-claude-code-session-id": "s"}
+    start = {"type": "tool_use", "id": "toolu_1", "name": "Task", "input": {"prompt": "Look around"}}
+    same = {**start, "id": "toolu_2", "input": {"prompt": "hello"}}
+    answer = {"role": "assistant", "content": [start, same]}
+    note = {"type": "text", "text": "<system-reminder>The date.</system-reminder>"}
+    told = {"role": "user", "content": [note, {"type": "text", "text": "Look around"}]}
+
+    def ask(*messages: Any) -> Decision:
+        return tracker.request(asked(body={"messages": messages, **TOOLS}, headers=headers))
+
+    main = ask(USER)
+    tracker.answered(main, Answered(ts=ts, status=200, complete=True, message=answer))
+    first = ask(told)
+    assert (first.kind, first.thread, first.session) == ("subagent", "agent:toolu_1", main.session)
+    tracker.answered(first, Answered(ts=ts, status=200, complete=True, message={"content": "Done."}))
+    again = ask(told, {"role": "assistant", "content": "Done."}, USER)
+    assert (again.thread, again.link) == ("agent:toolu_1", "continuation")
+    results = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "x"}]}
+    on = ask(USER, answer, results)
+    assert (on.kind, on.thread, on.link) == ("main", "main", "continuation")
+    assert tracker.request(asked(body={"messages": [told], **TOOLS}, headers=CLAUDE)).thread == "main"

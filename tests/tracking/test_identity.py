@@ -107,6 +107,9 @@ AGENTS = [
     ({"user-agent": "opencode/1.18.33 ai-sdk/provider-utils/4.0.23 runtime/bun/1.3.14"}, "opencode"),
     ({"user-agent": "Anthropic/Python 2.8.0"}, "anthropic-python"),
     ({"user-agent": "AsyncOpenAI/Python 3.49.0"}, "openai-python"),
+    ({"user-agent": "QwenCode/0.24.4 (linux; x64)"}, "qwen-code"),
+    ({"user-agent": "ai/6.0.326 ai-sdk/provider-utils/4.0.64 runtime/node.js/v20.20.2"}, "ai-sdk"),
+    ({"user-agent": "litellm/1.106.2"}, "litellm"),
     ({"user-agent": "curl/8.5.0"}, None),
     ({}, None),
 ]

@@ -3,6 +3,7 @@
 import http.client
 import os
 import re
+import resource
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -25,9 +26,9 @@ class Answer:
 
 
 class Page:
-    """`agent-logger view` over the sessions of a home."""
+    """`agent-logger view` over the sessions of a home. `file_bytes`: how large any file that it writes may be."""
 
-    def __init__(self, home: Path, *arguments: str) -> None:
+    def __init__(self, home: Path, *arguments: str, file_bytes: int = resource.RLIM_INFINITY) -> None:
         self.home = home
         self.environment = {"PATH": os.environ["PATH"], "HOME": str(home), "TZ": "UTC"}
         self.process = subprocess.Popen(
@@ -38,6 +39,9 @@ class Page:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=lambda: resource.setrlimit(
+                resource.RLIMIT_FSIZE, (file_bytes, resource.RLIM_INFINITY)
+            ),
         )
         assert self.process.stderr
         said = self.process.stderr.readline()
@@ -89,8 +93,8 @@ class Page:
 
 
 @contextmanager
-def showing(home: Path, *arguments: str) -> Iterator[Page]:
-    page = Page(home, "--no-open", *arguments)
+def showing(home: Path, *arguments: str, file_bytes: int = resource.RLIM_INFINITY) -> Iterator[Page]:
+    page = Page(home, "--no-open", *arguments, file_bytes=file_bytes)
     try:
         yield page
     finally:

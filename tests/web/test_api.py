@@ -5,6 +5,7 @@ import io
 import json
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -55,10 +56,12 @@ def demo(page: Page, cookie: str) -> Any:
 
 def test_every_answer_is_what_the_document_says(page: Page, cookie: str, document: Any, demo: Any) -> None:
     call = told(page, cookie, f"/sessions/{demo['id']}/calls")["items"][1]["call"]
-    assert len(document["paths"]) == 12
+    assert len(document["paths"]) == 14
     for path, operations in document["paths"].items():
         schema = operations["get"]["responses"]["200"]["content"]["application/json"]["schema"]
-        asked = path.removeprefix("/api/v1").format(session_id=demo["id"], call=call)
+        asked = path.removeprefix("/api/v1").format(
+            session_id=homes.FORKED if "other" in path else demo["id"], other=homes.FORK, call=call
+        )
         answer = told(page, cookie, f"{asked}?q=timer&since=2026-01-01")
         validator = pytest.importorskip("jsonschema").Draft202012Validator
         validator({**schema, "components": document["components"]}).validate(answer)
@@ -74,6 +77,30 @@ def test_pages_follow_each_other_and_leave_nothing_out(page: Page, cookie: str) 
         address = (answer["next"] or "").removeprefix("/api/v1")
     assert found == everything
     assert len(set(found)) == len(found) > 30
+
+
+def test_two_sessions_side_by_side_are_told_from_where_they_parted(page: Page, cookie: str) -> None:
+    found = told(page, cookie, f"/sessions/{homes.FORKED}/beside/{homes.FORK}")["items"]
+    said = {(it["session"], "".join(block["text"] for block in it["blocks"])) for it in found}
+    assert (homes.FORKED, "After the failure.") in said
+    assert (homes.FORK, "In the fork.") in said
+    assert page.ask(f"/api/v1/sessions/{homes.FORKED}/beside/nothing", cookie=cookie).status == 404
+
+
+def test_a_damaged_line_is_told_with_its_place(tmp_path: Path) -> None:
+    homes.real_sessions(tmp_path)
+    (broken, *_) = sorted((tmp_path / ".claude/projects").rglob("*.jsonl"))
+    key = "sk-ant-api03-" + "Qz7" * 20
+    size = broken.stat().st_size
+    with broken.open("a") as file:
+        file.write(f'{{"type":"user","key":"{key}",<script>\n')
+    with showing(tmp_path) as page:
+        cookie, until = page.cookie(), time.monotonic() + 60
+        while (found := told(page, cookie, "/health/checkup"))["at"] is None and time.monotonic() < until:
+            time.sleep(0.1)
+    (damage,) = [it for it in found["damage"] if it["path"] == str(broken)]
+    assert (damage["offset"], "<script>" in damage["text"], key in damage["text"]) == (size, True, False)
+    assert found["files"] > 30
 
 
 def test_numbers_are_the_same_whoever_is_asked(page: Page, cookie: str, demo: Any) -> None:
@@ -94,6 +121,17 @@ def test_filters_narrow_what_is_told(page: Page, cookie: str) -> None:
     assert told(page, cookie, "/sessions?until=2000-01-01")["items"] == []
     assert told(page, cookie, "/sessions?witness=wire")["items"][0]["title"].startswith("My tea timer")
     assert told(page, cookie, "/sessions?min_cost=1000")["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("order", "field"), [("cost", "cost_usd"), ("turns", "turns"), ("nonsense", "ended")]
+)
+def test_the_order_is_from_the_most_to_the_least(page: Page, cookie: str, order: str, field: str) -> None:
+    found = [
+        it[field] or 0 for it in told(page, cookie, f"/sessions?order={order}&since=2026-01-01")["items"]
+    ]
+    assert len(set(found)) > 3
+    assert found == sorted(found, reverse=True)
 
 
 def test_a_call_is_told_with_what_was_sent_and_when_it_came(page: Page, cookie: str, demo: Any) -> None:

@@ -65,6 +65,20 @@ def test_the_page_is_shown_beside_the_proxy_and_ends_with_it(tmp_path: Path, end
         assert not pages(tmp_path)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="read from /proc")
+def test_the_page_gives_way_to_the_proxy(tmp_path: Path) -> None:
+    with started(tmp_path, "--page-port", "0") as process:
+        said_until(process, LINK)
+        (state,) = pages(tmp_path)
+        (pid,) = re.findall(r"\d+", state.name)
+        threads = [int(it.name) for it in Path(f"/proc/{pid}/task").iterdir()]
+        proxys = os.getpriority(os.PRIO_PROCESS, process.pid)
+        hasty = [it for it in threads if os.getpriority(os.PRIO_PROCESS, it) != min(proxys + 10, 19)]
+        assert len(threads) > 2
+        assert len(hasty) <= 1  # the one that waits for the end of the proxy
+        assert int(pid) not in hasty
+
+
 def test_a_proxy_that_is_killed_leaves_no_page_behind(tmp_path: Path) -> None:
     with started(tmp_path, "--page-port", "0") as process:
         said_until(process, LINK)

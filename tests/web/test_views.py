@@ -157,6 +157,17 @@ def test_filters_are_in_the_address(seen: Watched) -> None:
     expect(seen.tab).to_have_url(f"{seen.page.url}/sessions")
 
 
+def test_the_list_begins_with_the_dearest_where_that_is_asked(seen: Watched) -> None:
+    seen.go("/sessions?agent=claude-code")
+    seen.tab.click("th >> text=Cost")
+    expect(seen.tab).to_have_url(f"{seen.page.url}/sessions?agent=claude-code&order=cost")
+    expect(seen.tab.locator("th[aria-sort]")).to_have_text("Cost")
+    told = seen.tab.locator("td[data-label=cost]").all_inner_texts()
+    costs = [float(it.strip("$+")) for it in told if it.startswith("$")]
+    assert costs == sorted(costs, reverse=True)
+    assert len(costs) > 3
+
+
 def test_the_list_is_walked_by_keyboard(seen: Watched) -> None:
     seen.go("/sessions")
     for key in "jjk":

@@ -89,9 +89,13 @@ def command(
         resume = session_labelled(config.home(), resume) or resume
     _check(resume=resume, session_id=session_id)
     if fork and not (resume or continue_):
-        raise ValueError("fork needs resume or continue_: there is nothing to fork")
+        raise ValueError("fork needs resume or continue: there is nothing to fork")
     if resume and continue_:
-        raise ValueError("either resume or continue_: they name different sessions")
+        raise ValueError("either resume or continue: they name different sessions")
+    if not prompt.strip():
+        raise ValueError("the prompt is empty")
+    if timeout is not None and not timeout > 0:
+        raise ValueError(f"timeout={timeout:g}: it is to be more than 0 seconds")
     if isinstance(extra_args, str):
         raise ValueError("extra_args is a list of arguments, not one text")
     system_prompts = {

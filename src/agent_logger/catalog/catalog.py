@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 FRESH_SECONDS = 1.0
 SHORT_ID = 8  # characters, where they are enough
 DETAILS_AT_ONCE = 8  # sessions
+MOST_LOOKS = 3
 INDEX_SECONDS = 1.0  # that a search spends on what is not in the index yet
 
 T = TypeVar("T")
@@ -82,8 +83,6 @@ class Catalog:
 
     def refresh(self, progress: Progress | None = None) -> Refreshed:
         """Take in what has changed since the last time, whoever looked. Questions do so by themselves."""
-        if self._open and not self.problem and not is_same_file(self._open, self._path):
-            self.close()  # somebody deleted it
         done = self._safely(lambda database: refresh(database, self.home, progress))
         self._refreshed, self._unsealed_since = time.monotonic(), done.unsealed_since
         return done
@@ -93,11 +92,12 @@ class Catalog:
         """Another one when anything in the catalog is another one than before. Looks at no files: `refresh` does."""
         return self._safely(changes)
 
-    def read_details(self, sessions: Iterable[str] | None = None, progress: Progress | None = None) -> None:
-        """Titles, exchanges and tools, of all sessions or of these, where they are not known yet."""
+    def read_details(self, sessions: Iterable[str] | None = None, progress: Progress | None = None) -> bool:
+        """Titles, exchanges and tools, of all sessions or of these, where they are not known yet. Whether any were
+        not."""
         left = self._asked(lambda database: questions.behind(database, sessions))
         if not left:
-            return
+            return False
         from agent_logger.catalog.details import read_details
 
         total, done = sum(it.size for it in left), 0
@@ -107,6 +107,7 @@ class Catalog:
             done += sum(it.size for it in batch)
             if progress:
                 progress(done, total)
+        return True
 
     def index(self, progress: Progress | None = None, *, seconds: float = float("inf")) -> bool:
         """Take into the search index what is not in it yet, the one last active first; for no longer than this, if it
@@ -159,8 +160,11 @@ class Catalog:
         asked = wanted or Filter()
         if asked.title or order in NEED_DETAILS:
             self.read_details()
-        ids = self._asked(lambda database: questions.session_ids(database, asked, order, limit, offset))
-        self.read_details(ids)
+        ids: list[str] = []
+        for _ in range(MOST_LOOKS):  # what is read may tell that others were active later
+            ids = self._asked(lambda database: questions.session_ids(database, asked, order, limit, offset))
+            if not self.read_details(ids):
+                break
         return self._asked(lambda database: questions.summaries(database, ids))
 
     def count(self, wanted: Filter | None = None) -> int:
@@ -274,6 +278,11 @@ class Catalog:
 
         asked = read(words)
         self.index(seconds=INDEX_SECONDS)
+        before = self._texts
+        found = self._with_texts(lambda database, texts: search(database, texts, asked, limit))
+        if self._texts is before:
+            return found
+        self.index(seconds=INDEX_SECONDS)  # it was damaged or deleted, and begun anew
         return self._with_texts(lambda database, texts: search(database, texts, asked, limit))
 
     # ------------------------------------------------------------ removing
@@ -345,6 +354,8 @@ class Catalog:
         return self._texts
 
     def _database(self) -> sqlite3.Connection:
+        if self._open and not self.problem and not is_same_file(self._open, self._path):
+            self.close()  # somebody deleted it
         if self._open is None:
             try:
                 self._open = opened(self._path, STEPS)

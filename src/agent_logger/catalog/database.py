@@ -114,7 +114,7 @@ def _make_private(path: Path) -> None:
 
 def _opened(path: Path, steps: Sequence[Step]) -> sqlite3.Connection:
     database = sqlite3.connect(
-        f"file:{quote(str(path))}",
+        f"file:{quote(os.fsencode(path))}",
         uri=True,
         timeout=WAIT_SECONDS,
         isolation_level=None,

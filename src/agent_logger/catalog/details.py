@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from agent_logger.catalog import reading_on
 from agent_logger.catalog.columns import NEVER, micros_of
 from agent_logger.catalog.database import hashed, listed, storable, writing
 from agent_logger.catalog.live import in_flight
@@ -61,7 +62,13 @@ def details_from(database: sqlite3.Connection, it: Behind) -> Details:
     if details := _read_on(database, it):
         return details
     session = session_from(database, it.id)
-    return details_of(it, session, mark_of(sources_of(database, it.id), session))
+    return details_of(it, session, mark_from(database, it, session))
+
+
+def mark_from(database: sqlite3.Connection, it: Behind, session: Session | None) -> Mark | None:
+    """Where a session that was just read can be read on; none if it is short, or cannot be."""
+    long = session is not None and it.size >= reading_on.LONG_BYTES
+    return mark_of(sources_of(database, it.id), session) if session and long else None
 
 
 def read_details(database: sqlite3.Connection, batch: Iterable[Behind]) -> None:

@@ -17,6 +17,7 @@ FIRST_BYTES = 1 << 16  # of a file, to see whose it is
 
 _AGENT = re.compile(r"agent-[^/]+\.jsonl")
 _CLAUDE, _CODEX, _GEMINI, _OPENCODE = "claude-code", "codex", "gemini-cli", "opencode"
+_QWEN = "qwen-code"
 
 
 def agent_sessions(remembered: Remembered) -> Iterator[Found]:
@@ -36,6 +37,7 @@ def _files_of_agents(remembered: Remembered) -> Iterator[Found]:
     yield from _codex_sessions(remembered)
     yield from _gemini_sessions()
     yield from _opencode_sessions(remembered)
+    yield from _qwen_sessions()
 
 
 # ---------------------------------------------------------------- Claude Code
@@ -204,6 +206,15 @@ def _gemini_sessions() -> Iterator[Found]:
             files.size,
             files.stamp,
         )
+
+
+def _qwen_sessions() -> Iterator[Found]:
+    for path in map(str, agent_files(_QWEN)):
+        named = UUID.fullmatch(os.path.basename(path).removesuffix(".jsonl"))
+        if named and (stat := stat_of(path)):
+            files = Files()
+            files.add_stat(stat, "")
+            yield Found(path, _QWEN, path, named[0], files.modified, files.size, files.stamp)
 
 
 def _opencode_sessions(remembered: Remembered) -> Iterator[Found]:

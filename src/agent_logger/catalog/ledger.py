@@ -76,7 +76,7 @@ class LedgerRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     witnesses: frozenset[Witness]
     copies: int  # how many times it was told
     joined_by: JoinedBy | None
-    partial: bool  # cut; `usage` is as much as was told
+    partial: bool  # cut, or seen by who is not told the end; `usage` is as much as was told
 
     @property
     def usage(self) -> Usage | None:
@@ -104,7 +104,7 @@ class LedgerRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             seen = "told once"
         else:
             seen = f"told {self.copies} times, known by {REASONS[self.joined_by]}"
-        whole = "cut, counts as far as it was told" if self.partial else "counts"
+        whole = "not to its end, counts as far as that" if self.partial else "counts"
         unpriced = f"; cost unknown: {self.nano_usd}" if isinstance(self.nano_usd, str) else ""
         return f"{seen} ({', '.join(sorted(self.witnesses))}); {whole}{unpriced}"
 
@@ -134,16 +134,20 @@ class Ledger:
                 self._add(response, self._rows.entry(response))
 
     def rows(self) -> Iterator[LedgerRow]:
-        """In no order. What `order` joins is found now, for it needs all."""
+        """In no order."""
+        facts = _Facts(self._rows.places)
+        return (_row(entry, facts) for entry in self.entries())
+
+    def entries(self) -> Iterator[Entry]:
+        """The same as they are kept. What `order` joins is found now, for it needs all."""
         several = {session for session, bits in self._seen.items() if bits & (bits - 1)}
         others = same_by_order(self._in(several)) if several else {}
         taken = {other for rows in others.values() for other in rows}
-        facts = _Facts(self._rows.places)
         for number, entry in enumerate(self._rows.all):
             if number not in taken:
                 for other in others.get(number, ()):
                     entry = merged(entry, self._rows.all[other], ORDER)
-                yield _row(entry, facts)
+                yield entry
 
     def _in(self, sessions: set[str]) -> Iterator[tuple[int, Entry, bool]]:
         """The rows of sessions, each with whether its id makes it another than any other."""
@@ -248,18 +252,27 @@ class _Facts:
                 self.agents[session] = min(self.agents.get(session, agent), agent)
 
 
+def nano_usd_of(entry: Entry) -> int | str:
+    """What it cost, or why that is not known."""
+    _, model, tier = entry.kind
+    return nano_usd(entry.tokens, model, time_of(entry.at), tier) if entry.tokens else NO_USAGE
+
+
+def reported_usd_of(entry: Entry) -> float | None:
+    return None if entry.reported == NOT_REPORTED else entry.reported
+
+
 def _row(entry: Entry, facts: _Facts) -> LedgerRow:
     (family, model, tier), (session, project, agent, thread) = entry.kind, entry.place
-    at = time_of(entry.at)
     return LedgerRow(
         family=family,
         message_id=entry.message_id,
         model=model,
         tier=tier,
         tokens=entry.tokens,
-        nano_usd=nano_usd(entry.tokens, model, at, tier) if entry.tokens else NO_USAGE,
-        reported_cost_usd=None if entry.reported == NOT_REPORTED else entry.reported,
-        at=at,
+        nano_usd=nano_usd_of(entry),
+        reported_cost_usd=reported_usd_of(entry),
+        at=time_of(entry.at),
         session=session,
         project=project or facts.projects.get(session),
         agent=facts.agents.get(session, agent) if agent in NOBODY else agent,

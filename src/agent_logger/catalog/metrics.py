@@ -7,10 +7,11 @@ from datetime import UTC, datetime, timedelta
 from operator import sub
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from agent_logger.catalog.ledger import Ledger
-from agent_logger.catalog.totals import Total, total
+from agent_logger.catalog.totals import Total, total_of
 from agent_logger.formats.session_responses import responses_of_session
 from agent_logger.session import (
     PATH_KEYS,
@@ -18,10 +19,10 @@ from agent_logger.session import (
     Cost,
     Exchange,
     Session,
-    ToolCall,
     ToolKind,
     Turn,
     Usage,
+    tool_kind,
 )
 
 LONGEST_PAUSE = timedelta(minutes=5)  # of a gap that count as active: longer, and nobody was there
@@ -59,13 +60,12 @@ class Metrics:
 
 
 def metrics_of(session: Session) -> Metrics:
-    ledger = Ledger()
-    ledger.add(responses_of_session(session))
-    billed = total(ledger.rows())
-    calls = list(tool_calls(session))
+    turns = session.turns
+    billed = _billed(session)
+    calls = _calls(turns)
     files = _files(calls)
-    times = _times(session)
-    models = (turn.model for turn in session.turns if turn.model and turn.usage and turn.model != SYNTHETIC)
+    times = _times(session, turns)
+    models = (turn.model for turn in turns if turn.model and turn.usage and turn.model != SYNTHETIC)
     return Metrics(
         exchanges=len(session.exchanges),
         turns=billed.responses,
@@ -86,52 +86,65 @@ def metrics_of(session: Session) -> Metrics:
 
 def exchange_total(session: Session, exchange: Exchange) -> Total:
     """What one exchange of it came to."""
+    return _billed(replace(session, exchanges=[exchange], side_turns=()))
+
+
+def _billed(session: Session) -> Total:
     ledger = Ledger()
-    ledger.add(responses_of_session(replace(session, exchanges=[exchange], side_turns=())))
-    return total(ledger.rows())
+    ledger.add(responses_of_session(session))
+    return total_of(ledger)
 
 
 # ---------------------------------------------------------------- tools
 
 
-def tool_calls(session: Session) -> Iterable[ToolCall]:
+class _Call(msgspec.Struct, gc=False):
+    """What there is to count of a tool call. A `ToolCall` takes longer to make, and says more."""
+
+    name: str | None = None
+    kind: ToolKind = "other"
+    input: Any = None
+    is_error: bool = False
+    started: datetime | None = None
+    ended: datetime | None = None
+
+
+def _calls(turns: Iterable[Turn]) -> list[_Call]:
     """Each once: a use in one turn and its result in another, and the copies that a compacted or resumed session
     makes, are one call."""
-    calls: dict[object, ToolCall] = {}
-    for number, turn in enumerate(session.turns):
-        for place, call in enumerate(turn.tool_calls):
-            key: object = call.id if call.id and len(call.id) >= SHORT_ID else (number, call.id or place)
-            calls[key] = _one(calls[key], call) if key in calls else call
-    return calls.values()
+    calls: dict[object, _Call] = {}
+    for number, turn in enumerate(turns):
+        for place, block in enumerate(turn.blocks):
+            if block.kind != "tool_use" and block.kind != "tool_result":
+                continue
+            known = block.id
+            key: object = known if known and len(known) >= SHORT_ID else (number, known or place)
+            call = calls.get(key)
+            if call is None:
+                call = calls[key] = _Call()
+            if block.kind == "tool_result":
+                call.is_error, call.ended = block.is_error, block.at
+            elif call.name is None:
+                call.name, call.input, call.started = block.name, block.input, block.at
+                call.kind = tool_kind(block.name) if block.name else "other"
+    return list(calls.values())
 
 
 def count_tool_calls(session: Session) -> tuple[int, int]:
-    """How many, and how many of them failed: as `tool_calls` has them, which takes longer."""
-    calls: dict[object, bool] = {}
-    for number, turn in enumerate(session.turns):
-        for place, block in enumerate(turn.blocks):
-            if block.kind in ("tool_use", "tool_result"):
-                key: object = (
-                    block.id if block.id and len(block.id) >= SHORT_ID else (number, block.id or place)
-                )
-                calls[key] = block.is_error if block.kind == "tool_result" else calls.get(key, False)
-    return len(calls), sum(calls.values())
+    """How many, and how many of them failed."""
+    calls = _calls(session.turns)
+    return len(calls), sum(call.is_error for call in calls)
 
 
-def _one(first: ToolCall, second: ToolCall) -> ToolCall:
-    use, result = (first if first.name else second), (second if second.result is not None else first)
-    return replace(use, result=result.result, is_error=result.is_error, ended=result.ended)
-
-
-def _tools(calls: Iterable[ToolCall]) -> list[ToolUse]:
-    by_name: dict[str | None, list[ToolCall]] = {}
+def _tools(calls: Iterable[_Call]) -> list[ToolUse]:
+    by_name: dict[str | None, list[_Call]] = {}
     for call in calls:
         by_name.setdefault(call.name, []).append(call)
     uses = [_use(name, of_name) for name, of_name in by_name.items()]
     return sorted(uses, key=lambda it: (-it.calls, it.name or ""))
 
 
-def _use(name: str | None, calls: Sequence[ToolCall]) -> ToolUse:
+def _use(name: str | None, calls: Sequence[_Call]) -> ToolUse:
     seconds = [_seconds(it.started, it.ended) for it in calls if it.started and it.ended]
     return ToolUse(
         name=name,
@@ -153,7 +166,7 @@ PATCHED = re.compile(
 )
 
 
-def _files(calls: Iterable[ToolCall]) -> dict[ToolKind, list[str]]:
+def _files(calls: Iterable[_Call]) -> dict[ToolKind, list[str]]:
     """Those that were read, written and edited, in the order of first use, without what failed."""
     files: dict[ToolKind, dict[str, None]] = {"read": {}, "write": {}, "edit": {}}
     for call in calls:
@@ -164,10 +177,10 @@ def _files(calls: Iterable[ToolCall]) -> dict[ToolKind, list[str]]:
     return {kind: list(paths) for kind, paths in files.items()}
 
 
-def _touched(call: ToolCall) -> Iterator[tuple[ToolKind, str]]:
+def _touched(call: _Call) -> Iterator[tuple[ToolKind, str]]:
     given, kind = call.input, call.kind
-    if kind in ("edit", "shell"):
-        for patched in PATCHED.finditer(_patch(given)):
+    if (kind == "edit" or kind == "shell") and (patch := _patch(given)):
+        for patched in PATCHED.finditer(patch):
             yield "write" if patched[1] == "Add" else "edit", patched[2] or patched[4]
     if not isinstance(given, dict):
         return
@@ -175,12 +188,11 @@ def _touched(call: ToolCall) -> Iterator[tuple[ToolKind, str]]:
     command = given.get("command")
     if isinstance(command, str):
         kind = COMMANDS.get(command, kind)
-    for key in PATH_KEYS:
-        if isinstance(path := given.get(key), str):
-            yield kind, path
-    for key in PATH_LISTS:
-        if isinstance(paths := given.get(key), list):
-            yield from ((kind, path) for path in paths if isinstance(path, str))
+    for key, value in given.items():
+        if key in PATH_KEYS and isinstance(value, str):
+            yield kind, value
+        elif key in PATH_LISTS and isinstance(value, list):
+            yield from ((kind, path) for path in value if isinstance(path, str))
 
 
 COMMANDS: Mapping[str, ToolKind] = {"view": "read", "create": "write"}
@@ -188,9 +200,13 @@ COMMANDS: Mapping[str, ToolKind] = {"view": "read", "create": "write"}
 
 def _patch(told: Any) -> str:
     """The text of an `apply_patch`: alone, in a field, or in the arguments of a shell."""
-    given = told.values() if isinstance(told, dict) else [told]
-    texts = [text for it in given for text in (it if isinstance(it, list) else [it]) if isinstance(text, str)]
-    return "\n".join(text for text in texts if "*** Begin Patch" in text)
+    texts: list[str] = []
+    for it in told.values() if isinstance(told, dict) else (told,):
+        if isinstance(it, str):
+            texts.append(it)
+        elif isinstance(it, list):
+            texts += [text for text in it if isinstance(text, str)]
+    return "\n".join([text for text in texts if "*** Begin Patch" in text])
 
 
 # ---------------------------------------------------------------- time
@@ -198,13 +214,12 @@ def _patch(told: Any) -> str:
 
 def active_seconds(session: Session) -> float | None:
     """From the first moment to the last, of no pause more than 5 minutes."""
-    times = _times(session)
+    times = _times(session, session.turns)
     return _active(times).total_seconds() if times else None
 
 
-def _times(session: Session) -> list[datetime]:
+def _times(session: Session, turns: Sequence[Turn]) -> list[datetime]:
     """Every moment that something tells of, in order."""
-    turns = session.turns
     spans: list[Session | Exchange | Turn] = [session, *session.exchanges, *turns]
     told = [time for it in spans for time in (it.started, it.ended)]
     told += [block.at for turn in turns for block in turn.blocks]

@@ -253,10 +253,11 @@ def sources_of(database: sqlite3.Connection, session: str) -> list[Found]:
         """,
         (session,),
     )
-    found = (Found(*map(_restored, row)) for row in rows)
-    return [
-        it._replace(others=tuple(msgspec.json.decode(str(it.others)))) if it.others else it for it in found
-    ]
+    return [Found(*map(_restored, told))._replace(others=_paths(others)) for *told, others in rows]
+
+
+def _paths(others: str | None) -> tuple[str, ...] | None:
+    return None if others is None else tuple(map(restored, msgspec.json.decode(others)))
 
 
 def _restored(value: Any) -> Any:

@@ -78,12 +78,10 @@ def counts_of(session: Session) -> Counts:
     return Counts(calls, errors, round((active_seconds(session) or 0.0) * 1e6))
 
 
-def mark_of(sources: Iterable[Found], session: Session | None) -> Mark | None:
-    """For a session that was just read; none if it is short, or cannot be read on."""
+def mark_of(sources: Iterable[Found], session: Session) -> Mark | None:
+    """For a session that was just read; none if it cannot be read on."""
     found = _only(sources)
-    if found is None or session is None or found.size < LONG_BYTES:
-        return None
-    return _marked(found, session, 1, 0, counts_of(session))
+    return _marked(found, session, 1, 0, counts_of(session)) if found else None
 
 
 def tail_of(sources: Iterable[Found], mark: Mark, known: Iterable[ModelResponse]) -> Tail | None:
@@ -141,7 +139,7 @@ def _read(found: Found, position: Position) -> tuple[Transcript, Position] | Non
 def _goes_on(told: Transcript, mark: Mark) -> bool:
     return (
         micros_of(told.session.started) >= mark.at
-        and told.loose <= mark.loose
+        and told.loose == mark.loose  # nothing new hangs off lines before, and no missing one has come
         and not told.summaries  # they may be of lines before
         and _is_plain(told.session)
     )
@@ -223,6 +221,7 @@ def _is_end(told: Session, session: Session, at: int) -> bool:
     return (
         _is_plain(told)
         and micros_of(told.started) != NEVER
+        and told.ended == session.ended  # lines need not stand in the order of their times
         and told.turns == session.turns[at:]
         and inputs == [None, *of_all[len(of_all) - len(inputs) + 1 :]]
         and told.exchanges[-1].end_reason == session.exchanges[-1].end_reason

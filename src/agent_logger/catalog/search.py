@@ -13,10 +13,18 @@ import msgspec
 
 from agent_logger.catalog import query, snippets, text_index
 from agent_logger.catalog.database import listed, storable
-from agent_logger.catalog.details import Details, details_from, details_of, keep, session_from, tail_from
+from agent_logger.catalog.details import (
+    Details,
+    details_from,
+    details_of,
+    keep,
+    mark_from,
+    session_from,
+    tail_from,
+)
 from agent_logger.catalog.found import Found
 from agent_logger.catalog.questions import Behind, sources_of
-from agent_logger.catalog.reading_on import Mark, Tail, mark_of
+from agent_logger.catalog.reading_on import Mark, Tail
 from agent_logger.catalog.scan import Progress, state
 from agent_logger.catalog.summary import Hit
 from agent_logger.catalog.text_index import Entry, Indexed, Place
@@ -143,7 +151,7 @@ class _Batch:
             self._put(it, texts_behind(tail), (tail.exchange, tail.turn), tail.mark)
             return
         session = session_from(self._catalog, it.id)
-        details = details_of(it, session, mark_of(sources_of(self._catalog, it.id), session))
+        details = details_of(it, session, mark_from(self._catalog, it, session))
         self._details.append(details)
         self._put(it, texts_of(session) if session else [], (0, NO_TURN), details.mark)
 

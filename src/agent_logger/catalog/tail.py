@@ -35,7 +35,7 @@ from agent_logger.wire.jsonl import Damage, Entry
 LOOK_SECONDS = 2.0  # between two looks for files that are new, or grow again
 FIRST_BYTES = 4 << 20  # of a file, from its end, that are read when it is first seen
 
-NOT_IN_LINES = ("gemini-cli", "opencode")  # a log of changes, a database: only all of it tells what is new
+NOT_IN_LINES = ("gemini-cli", "opencode", "qwen-code")  # only all of it tells what is new
 
 Entries = list[Entry | Damage]
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import Any, Literal
 
-from agent_logger.catalog.ledger import LedgerRow
-from agent_logger.prices import price_date
+from agent_logger.catalog.ledger import Ledger, LedgerRow, nano_usd_of, reported_usd_of
+from agent_logger.prices import Tokens, price_date
 from agent_logger.session import Cost, Usage
 
 By = Literal["day", "week", "month", "session", "model", "project", "agent", "tool"]
@@ -38,22 +38,27 @@ class Sum:
         self._responses = self._partial = self._unpriced = 0
 
     def add(self, row: LedgerRow) -> None:
+        self.count(row.tokens, row.nano_usd, row.reported_cost_usd, row.partial)
+
+    def count(
+        self, tokens: Tokens | None, nano_usd: int | str, reported_usd: float | None, partial: bool
+    ) -> None:
         self._responses += 1
-        self._partial += row.partial
-        if row.tokens:
-            given, output, read, write, hour = row.tokens
+        self._partial += partial
+        if tokens:
+            given, output, read, write, hour = tokens
             self._input += given
             self._output += output
             self._read += read
             self._write += write
             self._hour += hour
-        if isinstance(row.nano_usd, str):
+        if isinstance(nano_usd, str):
             self._unpriced += 1
-            self._reason = min(self._reason or row.nano_usd, row.nano_usd)
+            self._reason = min(self._reason or nano_usd, nano_usd)
         else:
-            self._nano = (self._nano or 0) + row.nano_usd
-        if row.reported_cost_usd is not None:
-            self._reported = (self._reported or 0.0) + row.reported_cost_usd
+            self._nano = (self._nano or 0) + nano_usd
+        if reported_usd is not None:
+            self._reported = (self._reported or 0.0) + reported_usd
 
     def add_sums(self, sums: Sequence[Any]) -> None:
         """What somebody else has summed: responses, partial ones, five kinds of tokens, cost, unpriced ones and the
@@ -101,6 +106,14 @@ def total(rows: Iterable[LedgerRow]) -> Total:
     grown = Sum()
     for row in rows:
         grown.add(row)
+    return grown.total()
+
+
+def total_of(ledger: Ledger) -> Total:
+    """Of all its rows, without making them."""
+    grown = Sum()
+    for entry in ledger.entries():
+        grown.count(entry.tokens, nano_usd_of(entry), reported_usd_of(entry), not entry.final)
     return grown.total()
 
 

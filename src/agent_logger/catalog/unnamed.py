@@ -1,20 +1,19 @@
 """Sessions that a client does not name on the wire: known again in its own files by what was said and billed, and when.
 
-Gemini CLI sends no id. Without this its sessions would be there twice, and count twice.
+Gemini CLI and Qwen Code send no id. Without this their sessions would be there twice, and count twice.
 """
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 from agent_logger.catalog.merge import utc
 from agent_logger.catalog.same import said_in
 from agent_logger.errors import SourceError
-from agent_logger.formats import gemini_cli
+from agent_logger.formats.table import format_of
 from agent_logger.session import SIDE, Session, Usage
-from agent_logger.store.agent_sources import gemini_cli_source
+from agent_logger.store.agent_sources import sources_of
 from agent_logger.store.layout import agent_files
 
-AGENT = "gemini-cli"
+AGENTS = ("gemini-cli", "qwen-code")
 NEAR_SECONDS = 60.0  # a file may be begun before the first call, and ended behind the last
 
 Said = tuple[tuple[str, ...], Usage | None]
@@ -22,9 +21,9 @@ Said = tuple[tuple[str, ...], Usage | None]
 
 def own_name(session: Session, log: str) -> str | None:
     """What the client calls the session of a log that is only called by the log's name; none if that is not known."""
-    if session.agent != AGENT or session.id != log or session.started is None:
+    if session.agent not in AGENTS or session.id != log or session.started is None:
         return None
-    return name_among(session, _chats(utc(session.started).timestamp()))
+    return name_among(session, _chats(session.agent, utc(session.started).timestamp()))
 
 
 def name_among(session: Session, others: Iterable[Session]) -> str | None:
@@ -70,10 +69,11 @@ def _meet(one: Session, two: Session) -> bool:
     return begun - min(utc(one.ended), utc(two.ended)).timestamp() < NEAR_SECONDS
 
 
-def _chats(since: float) -> Iterator[Session]:
-    for path in agent_files(AGENT):
+def _chats(agent: str, since: float) -> Iterator[Session]:
+    form = format_of(agent)
+    for path in agent_files(agent) if form else ():
         try:
-            if path.stat().st_mtime > since - NEAR_SECONDS:
-                yield gemini_cli.session_of(gemini_cli_source(Path(path)))
+            if form and path.stat().st_mtime > since - NEAR_SECONDS:
+                yield from map(form.session_of, sources_of(agent, [path]))
         except (SourceError, OSError):
             continue

@@ -24,7 +24,7 @@ from agent_logger.formats.table import format_of
 from agent_logger.prices import Tokens
 from agent_logger.session import Session, Usage, Witness
 from agent_logger.store import foreign, opencode
-from agent_logger.store.agent_sources import codex_sources, gemini_cli_source
+from agent_logger.store.agent_sources import codex_sources, gemini_cli_source, qwen_code_source
 from agent_logger.store.follow import Position, Rest
 from agent_logger.store.histories import session_in as session_typed_in
 from agent_logger.store.hooks import agent_of, events_in, session_in
@@ -83,6 +83,8 @@ def source_of(found: Found) -> Source:
             return gemini_cli_source(path)
         case "opencode":
             return opencode.source_of(path, found.name)
+        case "qwen-code":
+            return qwen_code_source(path)
     raise SourceError(f"{path}: not a file of an agent")
 
 

@@ -47,9 +47,9 @@ class ArchiveReport(msgspec.Struct, frozen=True, kw_only=True):
 def command(settings: config.Settings, watch: bool, restore: str | None, yes: bool, as_json: bool) -> int:
     """Keep what agents delete, byte for byte.
 
-    Copies the sessions of Claude Code, Codex, Gemini CLI and opencode, with all that belongs to them, to archive/
-    of the home; of what it has already, only what is new. What an agent deletes stays, what it writes anew is a
-    new generation. Agents' own files are never changed, but by --restore. Exit code: 0 all is kept, 1 not all.
+    Copies the sessions of Claude Code, Codex, Gemini CLI, opencode and Qwen Code, with all that belongs to them, to
+    archive/ of the home; of what it has already, only what is new. What an agent deletes stays, what it writes anew is
+    a new generation. Agents' own files are never changed, but by --restore. Exit code: 0 all is kept, 1 not all.
 
     \b
     Examples:

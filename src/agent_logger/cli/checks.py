@@ -184,12 +184,14 @@ VARIABLES = {
     "codex": "OPENAI_BASE_URL",
     "gemini-cli": "GOOGLE_GEMINI_BASE_URL",
     "opencode": "OPENCODE_CONFIG_CONTENT",
+    "qwen-code": "OPENAI_BASE_URL",
 }
 FILES = {
     "claude-code": "settings.json",
     "codex": "config.toml",
     "gemini-cli": ".env",
     "opencode": "opencode.json",
+    "qwen-code": ".env",
 }
 _EVAL = 'eval "$(agent-logger env)", or agent-logger run -- '
 SET_UP = {
@@ -197,6 +199,7 @@ SET_UP = {
     "codex": "a provider in ~/.codex/config.toml (docs/proxy.md), or agent-logger run -- codex",
     "gemini-cli": f"{_EVAL}gemini",
     "opencode": f"{_EVAL}opencode",
+    "qwen-code": f"{_EVAL}qwen",
 }
 
 

@@ -112,8 +112,10 @@ def _write(file: Path, lines: Iterable[bytes]) -> None:
     try:
         for line in lines:
             held.write(line)
-    except BaseException:
+    except BaseException as error:
         file.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise StoreError(f"cannot export to {file}: {error.strerror}") from error
         raise
     finally:
         held.close()

@@ -30,9 +30,9 @@ def command(settings: config.Settings, session: str, repo: Path | None, as_json:
     ID is the client's id of a session, the name of its log, or the beginning of one of them that no other has.
 
     Looks where Claude Code keeps sessions ($CLAUDE_CONFIG_DIR, which may be a list with commas, else ~/.claude and
-    ~/.config/claude), and Codex, Gemini CLI and opencode; for what they have no more, in the archive. Where several
-    files have the same id, the newest is printed and the others are named on stderr. Exit code: 0 found, 1 there
-    is none.
+    ~/.config/claude), Codex, Gemini CLI, opencode and Qwen Code; for what they have no more, in the archive. Where
+    several files have the same id, the newest is printed and the others are named on stderr. Exit code: 0 found, 1
+    there is none.
 
     \b
     Examples:

@@ -56,7 +56,12 @@ class _WithCommand(click.Command):
 @click.option("--model", metavar="NAME", help="The model to ask.")
 @click.option("--max-turns", type=click.IntRange(1), metavar="N", help="Stop after so many turns.")
 @click.option("--permission-mode", metavar="MODE", help="What the agent may do without asking.")
-@click.option("--timeout", type=float, metavar="SECONDS", help="End the agent after this time.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0, min_open=True),
+    metavar="SECONDS",
+    help="End the agent after this time.",
+)
 @click.option(
     "--json", "as_json", is_flag=True, help="Print what came of it, not its output (docs/schemas/run.json)."
 )
@@ -247,7 +252,8 @@ def _tell(recording: "Recording", exited: "Exit", *, as_json: bool, timed_out: b
         error = (recording.outcome.error or recording.errors.last or None) if failure else None
         fields = {name: getattr(found, name) for name in found.__struct_fields__}
         output.json(Report(success=failure is None, failure=failure, error=error, **fields))
-    output.note(f"agent-logger: {_summary(found, failure if recording.outcome.results else None)}")
+    is_told = recording.outcome.results or timed_out  # else the agent itself has said why
+    output.note(f"agent-logger: {_summary(found, failure if is_told else None)}")
     sys.stdout.flush()
     return end_as(exited)
 

@@ -10,8 +10,10 @@ from msgspec.structs import replace
 from agent_logger import session
 from agent_logger.formats.claude_code.facts import compaction_of
 from agent_logger.formats.claude_code.records import CompactionMessage, MessageUsage
+from agent_logger.formats.claude_code.turns import more_final
 from agent_logger.formats.noted_context import context_files
 from agent_logger.formats.objects import in_utc
+from agent_logger.formats.result_usage import with_result
 from agent_logger.prices import priced
 from agent_logger.records import AnyRecord, Exchange, LiveMessage, LiveStart, Message, SessionStart
 from agent_logger.session import AGENT, MAIN, Block, BlockKind, Compaction, Session, SubAgent, Turn, Witness
@@ -126,7 +128,7 @@ def _exchange(record: Exchange, model: str | None, witness: Witness) -> session.
         started=started,
         ended=_not_before(started, time_of(record.ts_end)),
         user_input=record.user_input,
-        turns=_turns(record.messages, model, witness),
+        turns=[priced(it) for it in with_result(_turns(record.messages, model, witness), record.stats)],
         complete=record.complete,
         end_reason=record.end_reason,
     )
@@ -155,17 +157,15 @@ def _turns(messages: list[Message], model: str | None, witness: Witness) -> list
             if not key or message.source == "system":
                 continue
         turns[key] = _extended(turns.get(key) or _turn(message, model, witness), message)
-    return [priced(turn) for turn in turns.values()]
+    return list(turns.values())
 
 
 def _turn(message: Message, model: str | None, witness: Witness) -> Turn:
-    parent, reported = message.parent_tool_use_id, _reported(message)
+    parent = message.parent_tool_use_id
     return Turn(
         message_id=message.message_id,
         thread=f"{AGENT}{parent}" if parent else MAIN,
         model=message.model or model,
-        service_tier=reported.service_tier if reported else None,
-        usage=reported.usage() if reported else None,
         started=time_of(message.ts),
         witnesses=frozenset({witness}),
     )
@@ -173,7 +173,19 @@ def _turn(message: Message, model: str | None, witness: Witness) -> Turn:
 
 def _extended(turn: Turn, message: Message) -> Turn:
     ended = _not_before(turn.started, time_of(message.ts))
-    return replace(turn, blocks=[*turn.blocks, _block(message)], ended=ended)
+    turn = replace(turn, blocks=[*turn.blocks, _block(message)], ended=ended)
+    reported = _reported(message) if message.source == "assistant" else None
+    return _counted(turn, message, reported) if reported else turn
+
+
+def _counted(turn: Turn, message: Message, reported: MessageUsage) -> Turn:
+    """Lines of one response say the same, but for the one it ended with."""
+    usage, final = reported.usage(), message.stop_reason is not None
+    was_final = turn.stop_reason is not None
+    if turn.usage and not more_final(usage, turn.usage, final=final, was_final=was_final):
+        return turn
+    tier = reported.service_tier or turn.service_tier
+    return replace(turn, usage=usage, service_tier=tier, stop_reason=message.stop_reason or turn.stop_reason)
 
 
 KINDS: Mapping[str, BlockKind] = {

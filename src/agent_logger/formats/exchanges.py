@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from agent_logger.formats import counters
 from agent_logger.formats.json_text import raw as raw_json
-from agent_logger.formats.sdk_messages import STREAM_EVENT, Init, SdkMessage, entries, text_of
+from agent_logger.formats.sdk_messages import STREAM_EVENT, Init, SdkMessage, StreamEvent, entries, text_of
 from agent_logger.formats.totals import Tally, Totals
 from agent_logger.records import (
     EndReason,
@@ -93,7 +93,9 @@ class _Open:
     bytes: int = 0
     result: tuple[ExchangeStats, Json] | None = None  # with its origin; waits for the exit
     redactions: list[Redaction] = field(default_factory=list)
-    final_usage: dict[str, dict[str, Any]] = field(default_factory=dict)  # by message, from stream events
+    ends: dict[str, StreamEvent] = field(
+        default_factory=dict
+    )  # by message: the event that tells its final usage
     streaming: dict[str | None, str] = field(default_factory=dict)  # thread to message
     announced: bool = False  # by an init
     answered: bool = False  # something of the agent's is in it
@@ -340,7 +342,7 @@ class Exchanges:
         record = Exchange(
             session_id=self.session_id,
             ts_end=ts,
-            messages=[_with_final_usage(it, exchange.final_usage) for it in exchange.messages],
+            messages=[_with_end(it, exchange.ends) for it in exchange.messages],
             stats=stats,
             origin=origin,
             complete=stats is not None,
@@ -351,7 +353,7 @@ class Exchanges:
         )
         self.totals.add(record, exchange.tally)
         self._open, self._next = self._next, None
-        yield LargeExchange(record, _finisher(exchange.final_usage)) if exchange.is_large else record
+        yield LargeExchange(record, _finisher(exchange.ends)) if exchange.is_large else record
         if self._open:
             yield self._live(self._open)
 
@@ -390,20 +392,22 @@ def _note_usage(exchange: _Open, message: SdkMessage) -> None:
     if event and event.type == "message_start" and event.message and event.message.id:
         exchange.streaming[thread] = event.message.id
     elif event and event.type == "message_delta" and event.usage and thread in exchange.streaming:
-        exchange.final_usage[exchange.streaming[thread]] = event.usage
+        exchange.ends[exchange.streaming[thread]] = event
 
 
-def _with_final_usage(entry: Message, final: dict[str, dict[str, Any]]) -> Message:
+def _with_end(entry: Message, ends: dict[str, StreamEvent]) -> Message:
     """The usage of an answer's beginning, and over it what its end said."""
-    known = final.get(entry.message_id or "")
-    if not known:
+    end = ends.get(entry.message_id or "")
+    if not end or not end.usage:
         return entry
     first = msgspec.json.decode(entry.usage) if entry.usage else {}
-    return replace(entry, usage=raw_json({**(first if isinstance(first, dict) else {}), **known}))
+    usage = raw_json({**(first if isinstance(first, dict) else {}), **end.usage})
+    stop_reason = end.delta.stop_reason if end.delta else None
+    return replace(entry, usage=usage, stop_reason=stop_reason or entry.stop_reason)
 
 
-def _finisher(final: dict[str, dict[str, Any]]) -> Callable[[Message], Message | None]:
-    return lambda entry: None if entry.type == STREAM_EVENT else _with_final_usage(entry, final)
+def _finisher(ends: dict[str, StreamEvent]) -> Callable[[Message], Message | None]:
+    return lambda entry: None if entry.type == STREAM_EVENT else _with_end(entry, ends)
 
 
 _VARYING = {"uuid"}

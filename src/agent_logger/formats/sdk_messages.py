@@ -109,10 +109,15 @@ class _EventMessage(msgspec.Struct, frozen=True):
     id: str | None = None
 
 
+class _EventDelta(msgspec.Struct, frozen=True):
+    stop_reason: str | None = None
+
+
 class StreamEvent(msgspec.Struct, frozen=True):
     type: str = ""
     message: _EventMessage | None = None
     usage: dict[str, Any] | None = None
+    delta: _EventDelta | None = None
 
 
 class _Event(msgspec.Struct, frozen=True):
@@ -184,7 +189,10 @@ def read(line: bytes) -> SdkMessage:
     )
     match head.type, head.subtype:
         case (("assistant" | "user"), _):
-            return _with(known, inner=more.message if isinstance(more.message, Inner) else None)
+            known = _with(known, inner=more.message if isinstance(more.message, Inner) else None)
+            # Who sends a prompt to the client calls the session `default`, or whatever.
+            sent = known.prompt is not None and not known.is_replay
+            return _with(known, session_id=None) if sent else known
         case "system", "init":
             return _with(known, init=_part(line, Init) or Init())
         case "result", _:
@@ -306,6 +314,8 @@ def entries(message: SdkMessage, ts: str) -> Iterator[Entry]:
         return
     content = message.inner.content
     texts = [raw_json({"type": "text", "text": content})] if isinstance(content, str) else content
+    if not texts:  # but a model that had nothing to say was paid for that, too
+        yield replace(_known(message, message.inner, message.type, ts), content=Raw(message.raw))
     for number, raw in enumerate(texts):
         entry = _entry(message, message.inner, raw, ts)
         yield replace(entry, content=Raw(message.raw)) if message.is_translated and not number else entry
@@ -326,11 +336,10 @@ def _whole(message: SdkMessage, ts: str) -> Entry:
     )
 
 
-def _entry(message: SdkMessage, inner: Inner, raw: Raw, ts: str) -> Entry:
-    block = _block(raw)
-    known = Entry(
+def _known(message: SdkMessage, inner: Inner, kind: str, ts: str) -> Entry:
+    return Entry(
         source="assistant" if message.type == "assistant" else "user",
-        type=block.type,
+        type=kind,
         ts=ts,
         message_id=inner.id,
         parent_tool_use_id=message.parent_tool_use_id,
@@ -340,6 +349,11 @@ def _entry(message: SdkMessage, inner: Inner, raw: Raw, ts: str) -> Entry:
         stop_reason=inner.stop_reason,
         error=message.error,
     )
+
+
+def _entry(message: SdkMessage, inner: Inner, raw: Raw, ts: str) -> Entry:
+    block = _block(raw)
+    known = _known(message, inner, block.type, ts)
     match block.type:
         case "text":
             return replace(known, text=_text(block.text))

@@ -43,7 +43,7 @@ def _response(session: Session, turn: Turn) -> ModelResponse:
         project=session.project,
         agent=session.agent or UNKNOWN,
         thread=turn.thread,
-        final=turn.complete,
+        final=turn.is_final,
         reported_cost_usd=None,
         witness=_best(turn.witnesses),
     )

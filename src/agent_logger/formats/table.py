@@ -109,7 +109,15 @@ _claude_line = msgspec.json.Decoder(_ClaudeLine).decode
 def is_claude_code(first: bytes) -> bool:
     """An empty file is one too: some versions leave one per resume."""
     lines = first.split(b"\n")
-    return first == b"" or any(map(_is_claude_line, lines)) or len(lines) == 1
+    return not is_qwen_code(first) and (first == b"" or any(map(_is_claude_line, lines)) or len(lines) == 1)
+
+
+_QWEN_LINE = re.compile(rb'\{"uuid":"[^"]*","parentUuid":[^{]*"message":\{"role":"\w+","parts":\[')
+
+
+def is_qwen_code(first: bytes) -> bool:
+    """Lines as Claude Code's, but for what is in them."""
+    return any(map(_QWEN_LINE.match, first.split(b"\n")))
 
 
 def _is_claude_line(line: bytes) -> bool:
@@ -147,5 +155,12 @@ FORMATS = (
         responses_module="opencode",
         name=re.compile(r"(?:^|/)opencode[^/]*\.db$"),
         begins=is_sqlite,
+    ),
+    Format(
+        agent="qwen-code",
+        module="qwen_code",
+        responses_module="qwen_code",
+        name=re.compile(rf"(?:^|/){UUID_PATTERN}\.jsonl$"),
+        begins=is_qwen_code,
     ),
 )

@@ -1,4 +1,4 @@
-"""From the main files of Codex, Gemini CLI and opencode to what their readers are given.
+"""From the main files of Codex, Gemini CLI, opencode and Qwen Code to what their readers are given.
 
 Files are opened when they are read, and only read. One that is gone by then is empty.
 """
@@ -32,6 +32,8 @@ def sources_of(agent: str, paths: Iterable[Path]) -> Iterator[Source]:
         case "opencode":
             for path in paths:
                 yield from _opencode_sources(path)
+        case "qwen-code":
+            yield from map(qwen_code_source, paths)
         case _:
             raise ValueError(f"no sources of {agent!r} are known here")
 
@@ -128,6 +130,13 @@ def _text(project: Path, name: str) -> str | None:
     if name != PROJECT_FILE and (parts[:1] != ("chats",) or ".." in parts):
         return None
     return foreign.text(project / name, MOST_DOCUMENT_BYTES)
+
+
+# ---------------------------------------------------------------- Qwen Code
+
+
+def qwen_code_source(path: Path) -> Source:
+    return _source(path, ())
 
 
 # ---------------------------------------------------------------- opencode

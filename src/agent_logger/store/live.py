@@ -170,22 +170,27 @@ def _unfinished(paths: list[Path], logged: Logged) -> list[Exchange]:
 
 def _beyond(exchange: Exchange, logged: list[Exchange]) -> Exchange | None:
     """The messages that were recovered before, when its writer seemed to be dead, are not recovered again."""
-    if any(it.complete for it in logged):
+    if any(map(_has_ended, logged)):
         return None
     known = [message for it in logged for message in it.messages]
     messages = [message for message in exchange.messages if message not in known]
     return replace(exchange, messages=messages) if messages or not logged else None
 
 
+def _has_ended(exchange: Exchange) -> bool:
+    """Whether its writer wrote it, with all there is of it; else it is in flight, or what was found of it."""
+    return exchange.complete or exchange.end_reason not in (None, "recovered")
+
+
 def merged(exchanges: Iterable[Exchange]) -> list[Exchange]:
-    """Each exchange once: as it is complete, or with all the messages its incomplete copies have."""
+    """Each exchange once: as it ended, or with all the messages the copies in flight have."""
     best: dict[object, Exchange] = {}
     for exchange in exchanges:
         key = exchange.id or id(exchange)
         known = best.get(key)
-        if known is None or (exchange.complete and not known.complete):
+        if known is None or (_has_ended(exchange) and not _has_ended(known)):
             best[key] = exchange
-        elif not known.complete:
+        elif not _has_ended(known):
             more = [message for message in exchange.messages if message not in known.messages]
             best[key] = replace(known, messages=known.messages + more) if more else known
     return list(best.values())
@@ -211,7 +216,7 @@ def _exchange(line: object, folder: Path) -> Exchange | None:
         return None
     if not isinstance(record, Exchange):
         return None
-    return replace(record, messages=[]) if record.complete else record  # of these only the id matters
+    return replace(record, messages=[]) if _has_ended(record) else record  # of these only the id matters
 
 
 @contextmanager

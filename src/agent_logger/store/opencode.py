@@ -185,7 +185,7 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
 @contextmanager
 def _connected(path: Path, how: str) -> Iterator[sqlite3.Connection]:
     try:
-        database = sqlite3.connect(f"file:{quote(str(path))}?{how}", uri=True, timeout=WAIT_SECONDS)
+        database = sqlite3.connect(f"file:{quote(os.fsencode(path))}?{how}", uri=True, timeout=WAIT_SECONDS)
     except sqlite3.Error as error:
         raise SourceError(f"{path}: {error}") from error
     try:

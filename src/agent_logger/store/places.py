@@ -59,6 +59,12 @@ AGENT_PLACES = (
         below="opencode",
         file_variable="OPENCODE_DB",
     ),
+    Place(
+        agent="qwen-code",
+        globs=("projects/*/chats/*.jsonl",),
+        default=(".qwen",),
+        keep=("projects/*/chats/**",),
+    ),
 )
 
 

@@ -10,6 +10,7 @@ import os
 import stat
 import sys
 import weakref
+from contextlib import suppress
 from pathlib import Path
 
 FILE_MODE = 0o600
@@ -81,10 +82,6 @@ def lock(held: Held, *, wait: bool = False) -> bool:
             raise NoLocksError(str(held.path)) from error
         raise
     return True
-
-
-def unlock(held: Held) -> None:
-    fcntl.flock(held.fd, fcntl.LOCK_UN)
 
 
 def sync(fd: int) -> None:
@@ -171,3 +168,12 @@ def is_low_on_space(path: Path) -> bool:
 
 def machine() -> str:
     return os.uname().nodename
+
+
+def give_way(niceness: int) -> None:
+    """To everybody who has something to do, in this thread and all that it will start; where the system can, also by
+    never pushing a running program aside."""
+    os.nice(niceness)
+    if sys.platform == "linux":
+        with suppress(OSError):
+            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))

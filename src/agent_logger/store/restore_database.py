@@ -1,5 +1,6 @@
 """Putting a session back into opencode's database: rows are added in one transaction, and none is changed."""
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -52,14 +53,14 @@ def add(rows: Rows) -> None:
 def _both(copy: Path, database: Path, mode: str) -> Iterator[sqlite3.Connection]:
     try:
         with closing(_connected(database, mode)) as both:
-            both.execute("ATTACH ? AS copy", (f"file:{quote(str(copy))}?mode=ro&immutable=1",))
+            both.execute("ATTACH ? AS copy", (f"file:{quote(os.fsencode(copy))}?mode=ro&immutable=1",))
             yield both
     except sqlite3.Error as error:
         raise SourceError(f"{database}: {error}") from error
 
 
 def _connected(database: Path, mode: str) -> sqlite3.Connection:
-    address = f"file:{quote(str(database))}?mode={mode}"
+    address = f"file:{quote(os.fsencode(database))}?mode={mode}"
     return sqlite3.connect(address, uri=True, timeout=WAIT_SECONDS, isolation_level=None)
 
 

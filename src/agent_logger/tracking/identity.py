@@ -52,12 +52,20 @@ _AGENTS = (  # how the user agent or the originator begins
     ("codex", "codex"),
     ("geminicli", "gemini-cli"),
     ("opencode/", "opencode"),
+    ("qwencode/", "qwen-code"),
     ("anthropic/python", "anthropic-python"),
     ("asyncanthropic/python", "anthropic-python"),
     ("openai/python", "openai-python"),
     ("asyncopenai/python", "openai-python"),
     ("anthropic/js", "anthropic-js"),
     ("openai/js", "openai-js"),
+    ("agents/python", "openai-agents"),
+    ("ai/", "ai-sdk"),  # Vercel's
+    ("ai-sdk/", "ai-sdk"),
+    ("google-genai-sdk/", "google-genai"),
+    ("langchain-", "langchain"),
+    ("litellm/", "litellm"),
+    ("pydantic-ai/", "pydantic-ai"),
 )
 
 

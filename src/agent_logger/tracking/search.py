@@ -7,8 +7,6 @@ from typing import Any
 from agent_logger.tracking.fingerprint import Rolled
 from agent_logger.tracking.index import Branch, Index, Outcome, Row
 
-Fits = Callable[[Row], bool]
-
 
 @dataclass(slots=True)
 class Match:

@@ -24,6 +24,7 @@ from agent_logger.records import Fork, Identity, Record, Rewrite, WireStart
 from agent_logger.tracking import classify, identity
 from agent_logger.tracking.body import Api, Body, read, text
 from agent_logger.tracking.fingerprint import Fingerprints, shown
+from agent_logger.tracking.helpers import Helpers
 from agent_logger.tracking.index import Branch, Outcome, Row, outcome_of
 from agent_logger.tracking.known import Known
 from agent_logger.tracking.search import ForkPoint, Match, Search
@@ -123,6 +124,7 @@ class Tracker:
         self.known = known or Known()
         self._fingerprints = Fingerprints(key)
         self._begin, self._number = begin, number
+        self._helpers = Helpers()
 
     # ------------------------------------------------------------ a call
 
@@ -144,6 +146,8 @@ class Tracker:
         if branch is None:
             return None
         row = branch.rows.get(decision.seq)
+        if answer.message and branch.agent == "claude-code":
+            self._helpers.note(branch.root, answer.message)
         outcome = outcome_of(answer.status, answer.stop_reason, complete=answer.complete)
         after = None
         if row and decision.api and answer.message and outcome is Outcome.COMPLETE:
@@ -185,6 +189,8 @@ class Tracker:
         decision = Decision("main", "main", agent=agent, api=api, fingerprint=shown(rolled.states[-1]))
         if name := identity.agent_id(asked.headers):
             decision.kind, decision.thread = "subagent", f"agent:{self._name(asked, name)}"
+        elif call := self._helper(group, units, search):
+            decision.kind, decision.thread = "subagent", f"agent:{call}"
         elif classify.is_side(agent, body, units, has_id=said is not None):
             decision.kind, decision.thread = "side", "side"
         elif classify.is_compaction(agent, units):
@@ -196,6 +202,14 @@ class Tracker:
         else:
             self._place_unnamed(asked, decision, search)
         return self._numbered(asked, decision, rolled.states[-1])
+
+    def _helper(self, group: Collection[Branch], units: Sequence[msgspec.Raw], search: Search) -> str | None:
+        """The tool call that started the sub-agent that asks, if it does not say so. A person's prompt may be passed on
+        word for word: then the conversation itself is known by more than that."""
+        roots = {branch.root for branch in group if branch.agent == "claude-code"}
+        calls = (self._helpers.asking(root, units) for root in roots)
+        call = next(filter(None, calls), None)
+        return call if call and not search.longest(group, "main", need_answer=True) else None
 
     # ------------------------------------------------------------ with a name
 

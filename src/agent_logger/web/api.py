@@ -19,11 +19,15 @@ from agent_logger.redact import hidden_bytes
 from agent_logger.web import items
 from agent_logger.web.book import Book
 from agent_logger.web.call import ShownCall
-from agent_logger.web.filters import TEXTS, Wanted
+from agent_logger.web.checkup import DamagedPlace
+from agent_logger.web.checkups import Checkups
+from agent_logger.web.filters import MOST, TEXTS, Wanted
+from agent_logger.web.health import damaged_text
 from agent_logger.web.session import book_of
 from agent_logger.web.sessions import HITS, LONGEST_QUERY
 from agent_logger.web.site import site_of
 from agent_logger.web.tables import csv_of
+from agent_logger.web.tree import behind, shared_turns
 
 V1 = "/api/v1"
 
@@ -57,7 +61,9 @@ def _page(found: Sequence[msgspec.Struct], wanted: Wanted) -> Page:
 
 async def _sessions(request: Request, wanted: Wanted) -> Page:
     found = await site_of(request).archive.ask(
-        lambda catalog: catalog.sessions(wanted.filter(), limit=wanted.limit + 1, offset=wanted.offset)
+        lambda catalog: catalog.sessions(
+            wanted.filter(), limit=wanted.limit + 1, offset=wanted.offset, order=wanted.order
+        )
     )
     return Page([items.SessionItem.of(it) for it in found[: wanted.limit]], len(found) > wanted.limit)
 
@@ -130,6 +136,19 @@ async def _tree(request: Request, wanted: Wanted) -> Page:
     return _page(items.BranchItem.all_of(root) if root else [], wanted)
 
 
+async def _beside(request: Request, wanted: Wanted) -> Page:
+    one, other = await book_of(request), await book_of(request, "other")
+    shared = shared_turns(one, other)
+    found: list[tuple[Book, int, int]] = [
+        (book, exchange.number, it.number)
+        for book in (one, other)
+        for exchange, turns in behind(book, shared)
+        for it in turns
+    ]
+    rest = found[wanted.offset :]
+    return Page([items.BesideTurn.of_book(*it) for it in rest[: wanted.limit]], len(rest) > wanted.limit)
+
+
 async def _usage(request: Request, wanted: Wanted) -> Page:
     by: By = next((it for it in get_args(By) if it == request.query_params.get("by")), "day")
     found = await site_of(request).archive.ask(lambda catalog: catalog.usage(by, wanted.filter()))
@@ -160,8 +179,43 @@ async def _health(request: Request, wanted: Wanted) -> Page:
     )
 
 
+async def _checkup(request: Request, _wanted: Wanted) -> Page:
+    site = site_of(request)
+    site.checkups.begin()
+    return Page([await site.archive.do(lambda: _checkup_item(site.checkups))])
+
+
+def _checkup_item(checkups: Checkups) -> items.CheckupItem:
+    last = checkups.last
+    return items.CheckupItem(
+        at=checkups.at if last else None,
+        running=checkups.is_running,
+        problem=checkups.problem,
+        files=last.files if last else None,
+        records=last.records if last else None,
+        torn=last.torn if last else None,
+        lost=last.lost if last else None,
+        redactions=last.redactions if last else {},
+        damage=[_damage_item(it) for it in last.damage[:MOST]] if last else [],
+    )
+
+
+def _damage_item(it: DamagedPlace) -> items.DamageItem:
+    place = it.place
+    return items.DamageItem(
+        path=it.path,
+        line=place.line,
+        offset=place.offset,
+        bytes=place.length,
+        reason=place.reason,
+        text=damaged_text(it),
+    )
+
+
 ENDPOINTS = (
-    Endpoint("/sessions", "Sessions, the one last active first", items.SessionItem, _sessions, TEXTS),
+    Endpoint(
+        "/sessions", "Sessions, the one last active first", items.SessionItem, _sessions, (*TEXTS, "order")
+    ),
     Endpoint("/sessions/{session_id}", "One session", items.WholeSession, _session, one=True),
     Endpoint("/sessions/{session_id}/exchanges", "Its exchanges", items.ExchangeItem, _exchanges),
     Endpoint("/sessions/{session_id}/turns", "Its turns, with all their blocks", items.TurnItem, _turns),
@@ -169,10 +223,12 @@ ENDPOINTS = (
     Endpoint("/sessions/{session_id}/calls", "Its calls, as the wire saw them", items.CallItem, _calls),
     Endpoint("/sessions/{session_id}/calls/{call}", "One call in full", items.CallBody, _call, one=True),
     Endpoint("/sessions/{session_id}/tree", "The forks it belongs to", items.BranchItem, _tree),
+    Endpoint("/sessions/{session_id}/beside/{other}", "Where two sessions parted", items.BesideTurn, _beside),
     Endpoint("/usage", "Tokens and cost", UsageRow, _usage, ("by", *TEXTS)),
     Endpoint("/ledger", "The rows behind every cost", items.LedgerItem, _ledger, TEXTS),
     Endpoint("/search", "Words in all sessions", items.HitItem, _search, ("q",)),
     Endpoint("/health", "The proxies that run", items.ProxyItem, _health),
+    Endpoint("/health/checkup", "What is damaged", items.CheckupItem, _checkup, one=True),
 )
 
 

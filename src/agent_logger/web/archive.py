@@ -23,6 +23,7 @@ from agent_logger.web.keeper import Keeper
 THREADS = 4
 SESSIONS_KEPT = 4
 ANSWERS_KEPT = 32
+FRESH_SECONDS = 5.0  # of a catalog that keeps itself up
 WAIT_SECONDS = 2.0  # for a catalog that is being made; then the page says so
 
 T = TypeVar("T")
@@ -41,6 +42,8 @@ class Archive:
     def __init__(self, home: Path, seal_after_seconds: float | None = None) -> None:
         self.home = home
         self._threads = ThreadPoolExecutor(THREADS, "agent-logger-page")
+        # Where no catalog can be kept on the disk, each one is in memory alone, and has to be kept up by itself.
+        self._alone = ThreadPoolExecutor(1, "agent-logger-page-alone")
         self._own = threading.local()
         self._opened: list[Catalog] = []
         self._kept: OrderedDict[str, tuple[State, Book]] = OrderedDict()
@@ -55,6 +58,8 @@ class Archive:
         if not self.keeper.ready.is_set():
             await self._wait()
         loop = asyncio.get_running_loop()
+        if self.keeper.problem:
+            return await loop.run_in_executor(self._alone, lambda: question(self._catalog(FRESH_SECONDS)))
         return await loop.run_in_executor(self._threads, lambda: question(self._catalog()))
 
     async def once(self, key: Hashable, question: Callable[[Catalog], T]) -> T:
@@ -98,13 +103,15 @@ class Archive:
 
     def close(self) -> None:
         self.keeper.close()
-        self._threads.shutdown(cancel_futures=True)
+        for threads in (self._threads, self._alone):
+            threads.shutdown(cancel_futures=True)
         for catalog in self._opened:
             catalog.close()
 
-    def _catalog(self) -> Catalog:
+    def _catalog(self, fresh_seconds: float = float("inf")) -> Catalog:
+        """Of this thread. The keeper keeps it up, unless it is told to do so itself."""
         if not hasattr(self._own, "catalog"):
-            self._own.catalog = Catalog(self.home, fresh_seconds=float("inf"))  # the keeper does that
+            self._own.catalog = Catalog(self.home, fresh_seconds=fresh_seconds)
             self._opened.append(self._own.catalog)
         found: Catalog = self._own.catalog
         return found

@@ -15,6 +15,7 @@ LEVELS = 4  # of a heat map, above nothing
 CELL = 13  # with the gap
 SQUARE = 11
 WEEKS = 53
+MARGIN = 22  # for the names of weekdays
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,11 +91,15 @@ def heat_map(days: Mapping[date, Point], today: date, label: str) -> Markup:
     for number in range((today - first).days + 1):
         day, (week, weekday) = first + timedelta(days=number), divmod(number, 7)
         if day.day <= 7 and weekday == 0 and week < WEEKS - 1:
-            months += Markup('<text x="{}" y="10">{}</text>').format(week * CELL, f"{day:%b}")
-        shapes += _square(week * CELL, 16 + weekday * CELL, days.get(day), day, steps)
+            months += Markup('<text x="{}" y="10">{}</text>').format(MARGIN + week * CELL, f"{day:%b}")
+        shapes += _square(MARGIN + week * CELL, 16 + weekday * CELL, days.get(day), day, steps)
+    days_named = Markup().join(
+        Markup('<text x="0" y="{}">{}</text>').format(25 + CELL * weekday, name)
+        for weekday, name in ((0, "Mon"), (2, "Wed"), (4, "Fri"))
+    )
     return Markup(
-        '<svg class="chart heat" viewBox="0 0 {} {}" role="group" aria-label="{}">{}{}</svg>'
-    ).format(WEEKS * CELL, 16 + 7 * CELL, label, months, shapes)
+        '<svg class="chart heat" viewBox="0 0 {} {}" role="group" aria-label="{}">{}{}{}</svg>'
+    ).format(MARGIN + WEEKS * CELL, 16 + 7 * CELL, label, months, days_named, shapes)
 
 
 def _square(x: int, y: int, point: Point | None, day: date, steps: Sequence[float]) -> Markup:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import date, datetime, timedelta
-from typing import get_args
+from typing import Literal, get_args
 from urllib.parse import urlencode
 
 from agent_logger.catalog.summary import Filter
@@ -12,6 +12,7 @@ from agent_logger.session import Witness
 
 PAGE = 100  # rows
 MOST = 1000
+Order = Literal["active", "started", "cost", "tokens", "turns"]  # those that need no session to be read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +28,7 @@ class Wanted:
     min_cost: str = ""
     witness: str = ""
     live: str = ""
+    order: Order = "active"
     offset: int = 0
     limit: int = PAGE
 
@@ -39,6 +41,7 @@ class Wanted:
         texts["live"] = "1" if texts["live"] not in ("", "0") else ""
         return cls(
             **texts,
+            order=next((it for it in get_args(Order) if it == query.get("order")), "active"),
             offset=_whole(query.get("offset"), 0, 10**9) or 0,
             limit=_whole(query.get("limit"), 1, MOST) or PAGE,
         )

@@ -46,11 +46,13 @@ async def damage(request: Request) -> Response:
     found = site.checkups.last.damage if site.checkups.last else []
     if number >= len(found):
         raise HTTPException(404, "The last check-up found no such damage.")
-    shown = await site.archive.do(lambda: _bytes(found[number]))
-    return site.render(request, "damage.html", it=found[number], text=shown, most=MOST_SHOWN)
+    shown = await site.archive.do(lambda: damaged_text(found[number]))
+    return site.render(
+        request, "damage.html", it=found[number], text=shown, most=MOST_SHOWN, data="/api/v1/health/checkup"
+    )
 
 
-def _bytes(it: DamagedPlace) -> str:
+def damaged_text(it: DamagedPlace) -> str:
     """What is no UTF-8 in it is written as `\\xNN`."""
     data = read_at(Path(it.path), it.place.offset, min(it.place.length, MOST_SHOWN))
     return data.decode("utf-8", "backslashreplace")

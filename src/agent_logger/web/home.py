@@ -40,6 +40,7 @@ class Home:
     sessions_today: list[SessionSummary]
     live: int  # sessions that run
     recent: list[SessionSummary]
+    dearest: list[SessionSummary]  # of those active in the days looked at
     by_day: Mapping[date, Total]  # of all times
     total: Total  # of the days looked at
     models: list[Ranked]
@@ -111,6 +112,7 @@ def _look(catalog: Catalog, today: date, days: int) -> Home:
         sessions_today=catalog.sessions(Filter(since=_midnight(today))),
         live=catalog.count(Filter(live=True)),
         recent=recent,
+        dearest=[it for it in catalog.sessions(wanted, limit=RECENT, order="cost") if it.cost.nano_usd],
         by_day=by_day,
         total=_sum(total for day, total in by_day.items() if day >= since.date()),
         models=_ranked(models, "model", since.date()),

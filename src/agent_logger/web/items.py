@@ -116,6 +116,18 @@ class TurnItem(Item, frozen=True, kw_only=True):
         )
 
 
+class BesideTurn(TurnItem, frozen=True, kw_only=True):
+    """A turn of one of two sessions, behind the last that they share."""
+
+    session: str
+    exchange: int
+
+    @classmethod
+    def of_book(cls, book: Book, exchange: int, number: int) -> "BesideTurn":
+        turn = TurnItem.of(number, book.turns[number], book.cost(number))
+        return cls(**asdict(turn), session=book.summary.id, exchange=exchange)
+
+
 class ExchangeItem(Item, frozen=True, kw_only=True):
     number: int
     started: datetime | None
@@ -327,3 +339,26 @@ class ProxyItem(Item, frozen=True, kw_only=True):
     lost: int | None
     lag_ms: float | None
     free_bytes: int
+
+
+class DamageItem(Item, frozen=True, kw_only=True):
+    path: str
+    line: int | None
+    offset: int
+    bytes: int
+    reason: str
+    text: str  # what stands there, its beginning
+
+
+class CheckupItem(Item, frozen=True, kw_only=True):
+    """What reading every byte has found. `at` is null until that was done once."""
+
+    at: datetime | None
+    running: bool
+    problem: str | None  # why it did not come to its end
+    files: int | None
+    records: int | None
+    torn: int | None
+    lost: int | None
+    redactions: dict[str, int]  # by rule
+    damage: list[DamageItem]

@@ -18,6 +18,7 @@ from agent_logger.errors import AgentLoggerError
 SECONDS = 1.0  # between two looks at all files
 PATIENCE_SECONDS = 30.0  # without anybody looking, until it rests
 INDEX_SECONDS = 5.0  # of filling the search index, until the files are looked at again
+RETRY_SECONDS = 30.0  # until a disk that could not be written to is tried again
 ASIDE_BYTES = 20_000_000  # of files that are not in the search index: more, and another process reads them
 SEAL_SECONDS = 1.0  # of sealing logs, likewise
 BREATH_SECONDS = 0.002  # after each file that is read, for those who look meanwhile
@@ -29,7 +30,7 @@ class Keeper:
     def __init__(self, home: Path, seal_after_seconds: float | None = None) -> None:
         self.version = 0
         self.done, self.total = 0, 0  # bytes, while the catalog is made
-        self.problem: str | None = None
+        self.problem: str | None = None  # why the catalog is in memory alone
         self.ready = threading.Event()  # everything was looked at once
         self._home, self._seal_after = home, seal_after_seconds
         self._last_wake = 0.0
@@ -59,23 +60,26 @@ class Keeper:
         self._thread.join(5)
 
     def _keep(self) -> None:
-        with Catalog.open(self._home) as catalog:
-            while not self._ended.is_set():
-                try:
-                    self._look(catalog)
-                    self.problem = catalog.problem
-                except (
-                    OSError,
-                    sqlite3.Error,
-                    AgentLoggerError,
-                ) as error:  # a disk that fails now may not tomorrow
-                    log.warning("the catalog: %s", error)
-                    self.problem = str(error)
-                self.ready.set()
-                self._looks += 1
-                self._rest()
+        while not self._ended.is_set():
+            again = time.monotonic() + RETRY_SECONDS
+            with Catalog.open(self._home) as catalog:
+                while not self._ended.is_set() and not (catalog.problem and time.monotonic() > again):
+                    self._try(catalog)
+                    self._rest()
+
+    def _try(self, catalog: Catalog) -> None:
+        try:
+            self._look(catalog)
+            self.problem = catalog.problem
+        except (OSError, sqlite3.Error, AgentLoggerError) as error:  # a disk that fails now may not tomorrow
+            log.warning("the catalog: %s", error)
+            self.problem = str(error)
+        self.ready.set()
+        self._looks += 1
 
     def _look(self, catalog: Catalog) -> None:
+        if not catalog.version:  # it was deleted, or never was
+            self.ready.clear()
         catalog.refresh(self._progress)
         self.version = catalog.version
         self.ready.set()

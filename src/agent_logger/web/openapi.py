@@ -13,7 +13,7 @@ from agent_logger import __version__
 from agent_logger.catalog.totals import By
 from agent_logger.session import Witness
 from agent_logger.web.api import ENDPOINTS, V1, Endpoint, json_answer
-from agent_logger.web.filters import MOST, PAGE
+from agent_logger.web.filters import MOST, PAGE, Order
 
 DAY = {"type": "string", "format": "date"}
 TEXT = {"type": "string", "maxLength": 200}
@@ -27,6 +27,7 @@ PARAMETERS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "min_cost": ("Dollars at least", {"type": "number"}),
     "witness": ("Who saw it", {"type": "string", "enum": list(get_args(Witness))}),
     "live": ("Only those that run", {"type": "string", "enum": ["1"]}),
+    "order": ("What comes first", {"type": "string", "enum": list(get_args(Order)), "default": "active"}),
     "by": ("What is summed up", {"type": "string", "enum": list(get_args(By)), "default": "day"}),
     "q": ("Words, or a phrase in quotes", TEXT),
     "offset": ("How many are left out", {"type": "integer", "minimum": 0, "maximum": 10**9, "default": 0}),

@@ -13,8 +13,9 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from agent_logger import __version__
-from agent_logger.capture.proxy.state import Announcement, PageState, running_pages
+from agent_logger.capture.proxy.state import Announcement, PageState, running, running_pages
 from agent_logger.errors import StoreError
+from agent_logger.store import platform
 from agent_logger.store.clock import CLOCK
 from agent_logger.store.layout import install_key
 from agent_logger.web.app import page
@@ -24,6 +25,7 @@ from agent_logger.web.passes import Passes
 log = logging.getLogger("agent_logger.web")
 
 PORTS_TO_TRY = 20
+BESIDE_A_PROXY = 10  # of niceness: whoever is recorded goes first, but who looks is not starved by a compiler
 LAST_ANSWERS_SECONDS = 1  # streams of events would never end
 
 
@@ -37,6 +39,8 @@ class Options:
 
 def run(options: Options, ready: Callable[[str], None]) -> None:
     """Until SIGTERM or SIGINT. `ready` is told a link that works once. Raises `StoreError`: the port is taken."""
+    if running(options.home):
+        platform.give_way(BESIDE_A_PROXY)
     key = install_key(options.home)
     listener = _listen(options.port, is_chosen=options.port_is_chosen)
     port = listener.getsockname()[1]

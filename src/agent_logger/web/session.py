@@ -30,8 +30,8 @@ AROUND = 70
 KINDS: Mapping[type[Part], str] = {Thought: "thought", Said: "said", Used: "used"}
 
 
-async def book_of(request: Request) -> Book:
-    session_id = request.path_params["session_id"]
+async def book_of(request: Request, name: str = "session_id") -> Book:
+    session_id = request.path_params[name]
     book = await site_of(request).archive.book(session_id)
     if book is None:
         raise no_session(session_id)

@@ -41,7 +41,7 @@ async def sessions(request: Request) -> Response:
 
 
 def _page(catalog: Catalog, wanted: Wanted) -> list[SessionSummary]:
-    return catalog.sessions(wanted.filter(), limit=wanted.limit + 1, offset=wanted.offset)
+    return catalog.sessions(wanted.filter(), limit=wanted.limit + 1, offset=wanted.offset, order=wanted.order)
 
 
 # ---------------------------------------------------------------- search

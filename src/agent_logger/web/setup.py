@@ -11,6 +11,7 @@ PROGRAMS: Mapping[str, tuple[str, str]] = {  # by agent: its program, and how it
     "claude-code": ("claude", "agent-logger run -- claude"),
     "gemini-cli": ("gemini", "agent-logger run -- gemini"),
     "opencode": ("opencode", "agent-logger run -- opencode"),
+    "qwen-code": ("qwen", "agent-logger run -- qwen"),
     # In a terminal it has its URL in a file.
     "codex": ("codex", 'agent-logger run -- codex exec --json "PROMPT"'),
 }

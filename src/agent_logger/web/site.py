@@ -54,7 +54,12 @@ class Site:
         return HTMLResponse(text, values.get("status", 200))
 
     def _frame(self, request: Request) -> dict[str, Any]:
-        return {"theme": _theme(request), "proxy": _worst(proxy_reports(self.archive.home)), "data": None}
+        return {
+            "theme": _theme(request),
+            "proxy": _worst(proxy_reports(self.archive.home)),
+            "trouble": self.archive.keeper.problem,
+            "data": None,
+        }
 
     def render_around(self, request: Request, template: str, /, **values: Any) -> tuple[bytes, bytes]:
         """A page in two halves, for what is between them takes longer: it stands where `{{ conversation }}` does."""

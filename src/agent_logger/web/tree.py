@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from urllib.parse import quote
 
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -52,12 +52,9 @@ class Column:
 
 
 async def beside(request: Request) -> Response:
-    site, one = site_of(request), await book_of(request)
-    other = await site.archive.book(request.path_params["other"])
-    if other is None:
-        raise HTTPException(404, f"There is no session {request.path_params['other']}.")
-    shared = _shared(one, other)
-    columns = [Column(book, Drawing(book), list(_behind(book, shared))) for book in (one, other)]
+    site, one, other = site_of(request), await book_of(request), await book_of(request, "other")
+    shared = shared_turns(one, other)
+    columns = [Column(book, Drawing(book), list(behind(book, shared))) for book in (one, other)]
     return await site.archive.do(
         lambda: site.render(
             request,
@@ -68,11 +65,12 @@ async def beside(request: Request) -> Response:
             columns=columns,
             shared=shared,
             related=other.summary.id in (one.summary.parent, None) or one.summary.id == other.summary.parent,
+            data=f"/api/v1{session_url(one.summary.id)}/beside/{quote(other.summary.id, safe='')}",
         )
     )
 
 
-def _shared(one: Book, other: Book) -> int:
+def shared_turns(one: Book, other: Book) -> int:
     """How many turns at the beginning are the same: by their ids, which a fork copies."""
     pairs = zip(one.turns, other.turns, strict=False)
     same = 0
@@ -83,7 +81,7 @@ def _shared(one: Book, other: Book) -> int:
     return same
 
 
-def _behind(book: Book, shared: int) -> Iterable[tuple[Exchange, Sequence[NumberedTurn]]]:
+def behind(book: Book, shared: int) -> Iterable[tuple[Exchange, Sequence[NumberedTurn]]]:
     for chapter in book.chapters:
         turns = [it for it in chapter.turns if it.number >= shared]
         if turns or (not chapter.turns and chapter is book.chapters[-1]):

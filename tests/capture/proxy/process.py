@@ -58,7 +58,7 @@ class Process:
         self.port = self._listens_on()
 
     def _listens_on(self) -> int:
-        give_up = time.monotonic() + 20
+        give_up = time.monotonic() + 60
         while not (found := re.search(r"http://127\.0\.0\.1:(\d+)", self._text())):
             assert self._process.poll() is None and time.monotonic() < give_up, self._text()
             time.sleep(0.02)
@@ -87,7 +87,7 @@ class Process:
         wait_until(path.exists)
         return msgspec.json.decode(path.read_bytes(), type=RelayStatus).spool
 
-    def client(self, seconds: float = 20.0) -> Wire:
+    def client(self, seconds: float = 60.0) -> Wire:
         return Wire.to(self.port, seconds)
 
     def request(
@@ -141,7 +141,7 @@ def proxying(
         process.close()
 
 
-def wait_until(condition: Callable[[], object], seconds: float = 20.0) -> None:
+def wait_until(condition: Callable[[], object], seconds: float = 60.0) -> None:
     give_up = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < give_up

@@ -1,17 +1,24 @@
 """Answers are read from the spool while they come in, whoever is asked and however the bytes are cut."""
 
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from websockets.sync.client import ClientConnection, connect
 
+from agent_logger.capture.proxy.attached import attached
 from agent_logger.capture.proxy.in_flight import InFlight
 from agent_logger.capture.proxy.spool.frames import CallEnd, ResponseData, ResponseHead
 from agent_logger.capture.proxy.spool.segments import segments_of
 from agent_logger.capture.proxy.spool.spool import Spool, segment_path
+from agent_logger.catalog.open_calls import OpenCalls
+from agent_logger.formats.wire_log.blocks import answer_blocks
 from agent_logger.wire.answer import Answer
 from tests.capture.proxy.spooling import Relay, now, request_head
+from tests.fakeapi.server import FakeAPI
+from tests.fakeapi.turns import answers
 from tests.wire.captures import Capture, captures
 
 STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
@@ -95,3 +102,36 @@ def test_who_was_away_goes_on_with_what_is_there(tmp_path: Path) -> None:
     finally:
         calling.spool.close()
         calling.watching.close()
+
+
+def test_on_a_websocket_each_message_is_a_call_and_the_recorder_calls_it_the_same(tmp_path: Path) -> None:
+    scripted = answers(
+        {"text": "First."}, {"text": "one two three four", "pieces": 4, "stall_after": 7, "stall_s": 2}
+    )
+    with FakeAPI(scripted) as api, attached(tmp_path / "logs", [api.url], home=tmp_path / "home") as port:
+        url = f"ws://127.0.0.1:{port}/openai/{api.url.removeprefix('http://')}/v1/responses"
+        with connect(url, proxy=None) as websocket:
+            ask(websocket)
+            while json.loads(websocket.recv(timeout=10))["type"] != "response.completed":
+                pass
+            ask(websocket)
+            watching, until = InFlight(tmp_path / "logs/.spool"), time.monotonic() + 10
+            said: dict[str, list[str]] = {}
+            while not any(said.values()) and time.monotonic() < until:
+                watching.poll()
+                logs = OpenCalls((tmp_path / "logs/openai").glob("*.jsonl"))
+                said = {it.call: texts(watching, it.call) for it in logs.poll()}
+                time.sleep(0.02)
+            watching.close()
+    (told,) = said.values()
+    assert "".join(told).startswith("one")
+    assert "four" not in "".join(told)
+
+
+def ask(websocket: ClientConnection) -> None:
+    websocket.send(json.dumps({"type": "response.create", "model": "m", "input": "Hi"}))
+
+
+def texts(watching: InFlight, call: str) -> list[str]:
+    found = watching.answer(call)
+    return [it.text for it in answer_blocks(found[0], found[1].message)] if found and found[1].message else []

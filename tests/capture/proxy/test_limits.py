@@ -6,14 +6,13 @@ import hashlib
 import os
 import threading
 import time
-from collections.abc import Callable
 
 import pytest
 
 from agent_logger.capture.proxy.relay.client import Client
 from agent_logger.capture.proxy.relay.limits import raise_descriptors
 from agent_logger.capture.proxy.spool import frames
-from tests.capture.proxy.wires import Running, Upstream, Wire, answering, relaying, response
+from tests.capture.proxy.wires import Running, Upstream, Wire, answering, relaying, response, wait_for
 
 MB = 1 << 20
 
@@ -23,19 +22,13 @@ def rss() -> int:
         return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def wait_for(relay: Running, done: Callable[[], bool], seconds: float = 5.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not relay.do(done):
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-
-
 STREAM = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"5\r\nhello\r\n"
 
 
 def test_clients_that_leave_five_hundred_times_leave_nothing_behind() -> None:
     """Before the answer, in the middle of it, by reset, and after half a request."""
     gone: list[float] = []
+    waits: list[float] = []
 
     def play(wire: Wire) -> None:
         with contextlib.suppress(OSError, EOFError):
@@ -66,11 +59,13 @@ def test_clients_that_leave_five_hundred_times_leave_nothing_behind() -> None:
             left = leave(relay, upstream, number)
             assert relay.tap.wait(frames.CallEnd, number + 1)[-1].reason == "client_gone"
             while len(gone) <= number:
-                assert time.monotonic() - left < 1
+                assert time.monotonic() - left < 30
                 time.sleep(0.001)
+            waits.append(gone[number] - left)
             if number == 20:
                 base = len(os.listdir("/proc/self/fd"))
         wait_for(relay, lambda: not relay.relay.clients and not relay.relay.connector.opened)
+        assert sorted(waits)[490] < 1  # a machine that is busy with other things may stand still for longer
         assert base is not None
         assert abs(len(os.listdir("/proc/self/fd")) - base) <= 2
         assert not relay.relay._connecting
@@ -245,7 +240,7 @@ def test_two_thousand_half_requests_do_not_slow_the_others() -> None:
 
 def test_a_head_that_does_not_become_whole_is_refused_and_idle_connections_stay() -> None:
     with Upstream(answering(response())) as upstream, relaying(upstream.origin) as relay:
-        relay.relay.head_seconds = 0.3
+        relay.relay.head_seconds = 1.0
         with relay.client() as idle, relay.client() as used, relay.client() as slow:
             used.send(relay.request(upstream.path(), b"{}"))
             used.message()
@@ -269,7 +264,7 @@ def test_a_slow_body_and_a_slow_answer_may_take_longer_than_a_head() -> None:
         wire.send(response())
 
     with Upstream(play) as upstream, relaying(upstream.origin) as relay, relay.client() as client:
-        relay.relay.head_seconds = 0.2
+        relay.relay.head_seconds = 1.0
         request = relay.request(upstream.path(), b"{}")
         client.send(request[:30])
         time.sleep(0.1)

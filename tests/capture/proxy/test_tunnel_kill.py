@@ -15,6 +15,8 @@ from tests.capture.proxy.spooling import Logged, request_bytes, response_chunks,
 from tests.capture.proxy.test_tunnel import ACCEPTED, UPGRADE
 from tests.capture.proxy.wires import Upstream, Wire
 
+WRITTEN_SECONDS = 0.5  # after which a message is on the spool, also where the machine is busy
+
 
 def asked(number: int) -> bytes:
     return b'{"type":"response.create","number":%06d}' % number
@@ -87,18 +89,19 @@ def test_messages_of_a_tunnel_survive_a_kill_once(tmp_path: Path, victim: str, s
             talk = Conversation(proxy)
             talk.start()
             wait_until(lambda: proxy.recorder().checkpoints > seed)
+            wait_until(lambda: talk.before(time.monotonic() - WRITTEN_SECONDS) > 20)
             time.sleep(random.Random(seed).uniform(0.15, 0.9))
             if victim != "relay":
                 os.kill(proxy.recorder_pid, signal.SIGKILL)
             if victim != "recorder":
                 proxy.kill()
-            safe = talk.before(time.monotonic() - 0.1)
+            safe = talk.before(time.monotonic() - WRITTEN_SECONDS)
             if victim == "recorder":
                 time.sleep(0.5)
                 assert talk.is_alive(), "the client noticed"
                 safe = len(talk.answered)
             talk.stopping.set()
-            talk.join(10)
+            talk.join(60)
             if victim == "recorder":
                 assert proxy.stop() == 0
         with proxying(tmp_path, upstream) as again:

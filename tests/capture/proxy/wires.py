@@ -26,14 +26,14 @@ KEY = b"sk-ant-api03-FAKEFAKEFAKEFAKEFAKEFAKEFAKEFAKE-fakeAA"
 class Wire:
     """One end of a connection, byte for byte."""
 
-    def __init__(self, sock: socket.socket, seconds: float = 10.0) -> None:
+    def __init__(self, sock: socket.socket, seconds: float = 30.0) -> None:
         self.sock = sock
         self.sock.settimeout(seconds)
         self.read = b""  # all that came
         self._taken = 0
 
     @classmethod
-    def to(cls, port: int, seconds: float = 10.0) -> "Wire":
+    def to(cls, port: int, seconds: float = 30.0) -> "Wire":
         return cls(socket.create_connection(("127.0.0.1", port)), seconds)
 
     def __enter__(self) -> Self:
@@ -183,7 +183,7 @@ class Collected:
     def of(self, kind: type[F]) -> list[F]:
         return [frame for frame in self.frames if isinstance(frame, kind)]
 
-    def wait(self, kind: type[F], count: int = 1, seconds: float = 5.0) -> list[F]:
+    def wait(self, kind: type[F], count: int = 1, seconds: float = 30.0) -> list[F]:
         """The frames of a kind, once there are so many."""
         deadline = time.monotonic() + seconds
         while len(found := self.of(kind)) < count:
@@ -225,7 +225,7 @@ class Running:
     def port(self) -> int:
         return self.relay.port
 
-    def client(self, seconds: float = 10.0) -> Wire:
+    def client(self, seconds: float = 30.0) -> Wire:
         return Wire.to(self.port, seconds)
 
     def do(self, work: Callable[[], T]) -> T:
@@ -289,3 +289,10 @@ def answering(response: bytes) -> Play:
 
 def response(body: bytes = b"ok", status: bytes = b"200 OK", headers: bytes = b"") -> bytes:
     return b"HTTP/1.1 " + status + b"\r\n" + headers + b"Content-Length: %d\r\n\r\n" % len(body) + body
+
+
+def wait_for(relay: Running, done: Callable[[], bool], seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not relay.do(done):
+        assert time.monotonic() < deadline
+        time.sleep(0.005)

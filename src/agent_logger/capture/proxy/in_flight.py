@@ -5,19 +5,21 @@ Only streams are followed: of another body nothing can be read before its end. W
 whoever shows the rest hides what looks like a key.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
 from agent_logger.capture.proxy.recorder import checkpoint
+from agent_logger.capture.proxy.recorder.recording import message_id
 from agent_logger.capture.proxy.spool import frames
 from agent_logger.capture.proxy.spool.segments import Follower, Start, segments_of
 from agent_logger.wire.answer import Answer, Reader
-from agent_logger.wire.call import field_of, head_lines, is_stream, status_line
+from agent_logger.wire.call import ends_answer, field_of, head_lines, is_stream, status_line
 from agent_logger.wire.dialects import Dialect, dialect_of
 from agent_logger.wire.encodings import DecodeError, Decoder, decoder
+from agent_logger.wire.websocket import Kind, Messages
 
 ALL = 1 << 64
 LONGEST = 8 << 20  # bytes of an answer that are followed
@@ -43,6 +45,24 @@ class Coming:
             self.size = LONGEST
 
 
+@dataclass(slots=True)
+class Tunnel:
+    """An upgraded connection, on which each message of the client is a call."""
+
+    id: str
+    began_ns: int
+    dialect: Dialect
+    client: Messages
+    server: Messages
+    count: int = 0
+    current: str = ""  # the call that is being answered
+
+    def next(self, ns: int) -> str:
+        self.count += 1
+        self.current = message_id(self.id, self.count, ns - self.began_ns)
+        return self.current
+
+
 class InFlight:
     """The calls that pass the proxy of a log folder. `poll` it; nothing happens in between."""
 
@@ -51,6 +71,7 @@ class InFlight:
         self._followers: dict[str, Follower] = {}
         self._numbers: dict[tuple[str, int], str] = {}  # of calls, and their ids
         self._coming: dict[str, Coming] = {}  # by id
+        self._tunnels: dict[tuple[str, int], Tunnel] = {}
         self._ended: list[str] = []
 
     def poll(self) -> None:
@@ -81,6 +102,8 @@ class InFlight:
                 self._followers.pop(relay).close()
                 for key in [key for key in self._numbers if key[0] == relay]:
                     self._coming.pop(self._numbers.pop(key), None)
+                for key in [key for key in self._tunnels if key[0] == relay]:
+                    self._coming.pop(self._tunnels.pop(key).current, None)
         if new := there.keys() - self._followers.keys():
             starts = self._starts()
             for relay in new:
@@ -97,6 +120,9 @@ class InFlight:
         if isinstance(frame, frames.RequestHead):
             self._begin(relay, frame)
             return
+        if tunnel := self._tunnels.get((relay, frame.call)):
+            self._tunnelled(relay, frame, tunnel)
+            return
         coming = self._coming.get(self._numbers.get((relay, frame.call), ""))
         if coming is None:
             return
@@ -106,13 +132,36 @@ class InFlight:
             case frames.ResponseData():
                 coming.take(frame.data)
             case frames.CallEnd():
-                self._end(relay, frame.call)
+                self._end(self._numbers.pop((relay, frame.call)))
 
     def _begin(self, relay: str, frame: frames.RequestHead) -> None:
         dialect = dialect_of(frame.provider, frame.path.decode("latin-1"))
-        if dialect and not frame.websocket:
+        if dialect and frame.websocket:
+            both = Messages(masked=True), Messages(masked=False)
+            self._tunnels[relay, frame.call] = Tunnel(frame.id, frame.ns, dialect, *both)
+        elif dialect:
             self._numbers[relay, frame.call] = frame.id
             self._coming[frame.id] = Coming(dialect, dialect.reader())
+
+    def _tunnelled(self, relay: str, frame: frames.AnyFrame, tunnel: Tunnel) -> None:
+        match frame:
+            case frames.ResponseHead():
+                extensions = _value(head_lines(frame.head)[1:], b"sec-websocket-extensions")
+                tunnel.client = Messages(extensions=extensions, masked=True)
+                tunnel.server = Messages(extensions=extensions, masked=False)
+            case frames.TunnelData(from_client=True):
+                for _ in _told(tunnel.client, frame.data):
+                    call = tunnel.next(frame.ns)
+                    self._coming[call] = Coming(tunnel.dialect, tunnel.dialect.reader(messages=True))
+            case frames.TunnelData():
+                for data in _told(tunnel.server, frame.data):
+                    if coming := self._coming.get(tunnel.current):
+                        coming.take(data)
+                    if tunnel.current and ends_answer(data):
+                        self._end(tunnel.current)
+                        tunnel.current = ""
+            case frames.CallEnd() | frames.Dropped():  # without all of it nobody knows which message is which
+                del self._tunnels[relay, frame.call]
 
     def _head(self, relay: str, frame: frames.ResponseHead, coming: Coming) -> None:
         start, *lines = head_lines(frame.head)
@@ -123,10 +172,14 @@ class InFlight:
         else:
             del self._coming[self._numbers.pop((relay, frame.call))]
 
-    def _end(self, relay: str, call: int) -> None:
-        self._ended.append(self._numbers.pop((relay, call)))
+    def _end(self, call: str) -> None:
+        self._ended.append(call)
         if len(self._ended) > ENDED_KEPT:
             self._coming.pop(self._ended.pop(0), None)
+
+
+def _told(messages: Messages, data: bytes) -> Iterator[bytes]:
+    return (it.data for it in messages.feed(data) if it.kind not in (Kind.PING, Kind.PONG, Kind.CLOSE))
 
 
 def _value(lines: Iterable[bytes], name: bytes) -> str:

@@ -2,7 +2,8 @@
 
 Nearly every line is decoded once, straight into its type, and what the type does not name is passed over. A line that
 does not fit its type, or is no JSON to msgspec, is read again as any value, and each field that fits is taken: one odd
-field does not lose the others. What cannot be read at all is `Damage`, with its place. Nothing here raises.
+field does not lose the others. If the same line stands in the file whole, that one counts. What cannot be read at all
+is `Damage`, with its place. Nothing here raises.
 """
 
 import json
@@ -13,8 +14,15 @@ from typing import Any, Generic, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
-from agent_logger.formats.claude_code.records import RECORDS, AnyRecord, AssistantRecord, Message, OtherRecord
-from agent_logger.formats.source import File, lines_of
+from agent_logger.formats.claude_code.records import (
+    RECORDS,
+    AnyRecord,
+    AssistantRecord,
+    Message,
+    OtherRecord,
+    SessionRecord,
+)
+from agent_logger.formats.source import File, lines_of, raw_lines_of
 from agent_logger.wire import jsonl
 from agent_logger.wire.answer import fields_of, text_of, with_whole_characters
 from agent_logger.wire.jsonl import Damage, Entry, Torn, is_utf8
@@ -56,11 +64,11 @@ class Reader(Generic[S]):
 
     def __init__(self, record: type[S]) -> None:
         self._record = record
-        self._decode = msgspec.json.Decoder(record).decode
+        self.decode = msgspec.json.Decoder(record).decode
 
     def exact(self, data: bytes) -> S | None:
         try:
-            return self._decode(data)
+            return self.decode(data)
         except REFUSED:
             return None
 
@@ -78,19 +86,42 @@ def reader_of(kind: str) -> Reader[Any]:
 
 def records_of(file: File) -> Iterator[tuple[AnyRecord, bytes] | Damage | Torn]:
     """Every record of a file with the bytes it was read from; those of unknown types are `OtherRecord`s."""
+    copies = WholeCopies(file)
     for line in lines_of(file):
         if not isinstance(line, Line):
             yield line
         elif (data := line.data) and (record := read(data)):
             yield record, data
         else:
-            yield from _read_oddly(line)
+            for found in _read_oddly(line):
+                if isinstance(found, Damage) or not copies.have(found[0].type, id_of(found[0])):
+                    yield found
+
+
+def id_of(record: AnyRecord) -> str | None:
+    return record.uuid if isinstance(record, SessionRecord) else None
+
+
+class WholeCopies:
+    """The lines of a file that are as they should be, looked for when the first one comes that is not."""
+
+    def __init__(self, file: File) -> None:
+        self._file = file
+        self._known: set[tuple[str, str | None]] | None = None
+
+    def have(self, kind: str, uuid: str | None) -> bool:
+        if uuid is None or (self._file.chunks is None and isinstance(self._file.entries, Iterator)):
+            return False  # nobody can tell, or read it again
+        if self._known is None:
+            records = (read(data) for data in raw_lines_of(self._file))
+            self._known = {(record.type, id_of(record)) for record in records if record}
+        return (kind, uuid) in self._known
 
 
 _ROLE = b'"role":"'
 ROLE_WITHIN = 1000  # bytes: in front of it stand ids, which are short
-_BY_ROLE = {b"a": ("assistant", _readers["assistant"]), b"u": ("user", _readers["user"])}
-_NOBODY: tuple[str, Reader[Any]] = ("", _other)
+_BY_ROLE = {b"a": ("assistant", _readers["assistant"].decode), b"u": ("user", _readers["user"].decode)}
+_NOBODY = ("", _other.decode)
 
 
 def read(data: bytes) -> AnyRecord | None:
@@ -99,10 +130,13 @@ def read(data: bytes) -> AnyRecord | None:
     Its type is guessed by the role, which stands before the long texts where `type` may stand behind them.
     """
     at = data.find(_ROLE, 0, ROLE_WITHIN) + len(_ROLE)
-    guess, reader = _BY_ROLE.get(data[at : at + 1], _NOBODY) if at >= len(_ROLE) else _NOBODY
+    guess, decode = _BY_ROLE.get(data[at : at + 1], _NOBODY) if at >= len(_ROLE) else _NOBODY
     if guess and (data.isascii() or is_utf8(data)):
-        record: AnyRecord | None = reader.exact(data)
-        if record and record.type == guess:
+        try:
+            record: AnyRecord = decode(data)
+        except REFUSED:
+            return _read_by_type(data)
+        if record.type == guess:
             return None if guess == "assistant" and _has_no_content(record) else record
     return _read_by_type(data)
 

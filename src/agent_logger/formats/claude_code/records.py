@@ -74,23 +74,24 @@ class MessageUsage(Reported, frozen=True, kw_only=True):
 
     def usage(self) -> Usage:
         split = self.cache_creation
-        long = (split.ephemeral_1h_input_tokens if split else 0) or 0
-        told = [
+        given, output, read = (
             self.input_tokens or 0,
             self.output_tokens or 0,
             self.cache_read_input_tokens or 0,
-            self.cache_creation_input_tokens
-            or ((split.ephemeral_5m_input_tokens or 0) + long if split else 0),
-            long,
-        ]
+        )
+        long = (split.ephemeral_1h_input_tokens if split else 0) or 0
+        write = self.cache_creation_input_tokens or (
+            (split.ephemeral_5m_input_tokens or 0) + long if split else 0
+        )
+        told = (given, output, read, write, long)
         if min(told) < 0 or max(told) > MOST_TOKENS:
-            told = [max(0, min(it, MOST_TOKENS)) for it in told]
+            given, output, read, write, long = (max(0, min(it, MOST_TOKENS)) for it in told)
         return Usage(
-            input_tokens=told[0],
-            output_tokens=told[1],
-            cache_read_tokens=told[2],
-            cache_write_tokens=told[3],
-            cache_write_1h_tokens=min(told[3], told[4]),
+            input_tokens=given,
+            output_tokens=output,
+            cache_read_tokens=read,
+            cache_write_tokens=write,
+            cache_write_1h_tokens=long if long <= write else write,
         )
 
 

@@ -12,7 +12,7 @@ from datetime import datetime
 import msgspec
 
 from agent_logger.formats.claude_code.agents import WARM_UP, agent_of
-from agent_logger.formats.claude_code.lines import Reader, quick_type_of, readable
+from agent_logger.formats.claude_code.lines import Reader, WholeCopies, quick_type_of, read, readable
 from agent_logger.formats.claude_code.records import MessageUsage
 from agent_logger.formats.claude_code.session import AGENT, session_id_of
 from agent_logger.formats.claude_code.turns import is_unique, more_final, time_of
@@ -20,6 +20,7 @@ from agent_logger.formats.responses import ModelResponse
 from agent_logger.formats.source import File, Source, raw_lines_of
 from agent_logger.session import MAIN, SIDE, SYNTHETIC, Usage
 from agent_logger.wire import jsonl
+from agent_logger.wire.answer import text_of
 from agent_logger.wire.jsonl import Entry, is_utf8
 from agent_logger.wire.lines import Line
 
@@ -136,6 +137,7 @@ class _Rows:
 
     def read(self, file: File) -> None:
         self._last = None
+        self._copies = WholeCopies(file)
         agent = agent_of(file.name)
         thread = f"agent:{agent}" if agent else None
         first = True
@@ -154,7 +156,7 @@ class _Rows:
 
     def _line(self, data: bytes, thread: str | None) -> None:
         record = _reader.exact(data) if is_utf8(data) else None
-        if record is None:
+        if record is None or (record.type == "assistant" and not _has_id(record) and read(data) is None):
             self._damaged(data, thread)
         elif record.type == "assistant":
             self._take(record, thread)
@@ -162,7 +164,11 @@ class _Rows:
     def _damaged(self, data: bytes, thread: str | None) -> None:
         for found in jsonl.decode(Line(0, 0, len(data), data)):
             value = readable(found) if isinstance(found, Entry) else None
-            if value and value.get("type") == "assistant":
+            if (
+                value
+                and value.get("type") == "assistant"
+                and not self._copies.have("assistant", text_of(value.get("uuid")))
+            ):
                 self._take(_reader.fitting(value), thread)
 
     def _take(self, record: _Record, thread: str | None) -> None:
@@ -231,6 +237,10 @@ class _Rows:
                 reported_cost_usd=row.cost,
                 witness="transcript",
             )
+
+
+def _has_id(record: _Record) -> bool:
+    return isinstance(record.message, _Message) and record.message.id is not None
 
 
 class _Prompt(msgspec.Struct, gc=False):

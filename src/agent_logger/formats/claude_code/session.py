@@ -26,6 +26,7 @@ from agent_logger.formats.claude_code.records import (
     AssistantRecord,
     AttachmentRecord,
     ForkedFrom,
+    Message,
     SessionRecord,
     ToolResultRecord,
     ToolUseRecord,
@@ -146,13 +147,15 @@ class _Reading:
                     yield found[0]
 
     def _record(self, record: SessionRecord) -> None:
-        if self._types.get(record.uuid) is type(record):
-            return  # a copy; a damaged line with the id of a good one is none
+        kind = type(record)
+        if self._types.get(record.uuid) is kind:  # a damaged line with the id of a good one is no copy
+            self._copy(record)
+            return
         now = self._now = time_of(record.timestamp)
         self._facts.see(record, now)
         agent = self._agent_of(record) if self._agent or record.is_sidechain else None
-        take = TAKERS.get(type(record))
-        if take is not _Reading._assistant and take is not _Reading._user:
+        take = TAKERS.get(kind)
+        if kind not in CONVERSATION:
             self._facts.take(record, now, agent.thread if agent else MAIN)
             self._titles.take(record)
         if record.forked_from is not None and self._forked_from is None:
@@ -168,8 +171,15 @@ class _Reading:
         if exchange:
             self._exchanges[exchange - 1].see(now)
         if record.uuid:
-            self._types[record.uuid] = type(record)
+            self._types[record.uuid] = kind
             self._tree.add(record.uuid, record.parent_uuid, exchange)
+
+    def _copy(self, record: SessionRecord) -> None:
+        """The same line again. Of a response it may know more, as the ledger takes it too."""
+        if isinstance(record, AssistantRecord):
+            message, self._now = text_of_message(record.message), time_of(record.timestamp)
+            if (turn := self._turns.get(message.id or "")) and turn.is_unique:
+                self._add_to(turn, record, message)
 
     def _agent_of(self, record: SessionRecord) -> AgentLines | None:
         """The sub-agent that a line is of. Older clients write their lines into the session's file, without a name."""
@@ -233,10 +243,13 @@ class _Reading:
         turn = self._turn(message.id, record.request_id, agent, exchange)
         if turn.thread != (agent.thread if agent else MAIN):
             return  # a sub-agent's file may begin with what its parent was told
+        self._add_to(turn, record, message)
+        self._latest[turn.thread] = turn
+
+    def _add_to(self, turn: TurnLines, record: AssistantRecord, message: Message) -> None:
         for block in turn.take(record, message, self._now):
             if block.kind == "tool_use" and block.id:
                 self._uses.setdefault(block.id, turn)
-        self._latest[turn.thread] = turn
 
     def _tool_use(self, record: ToolUseRecord, agent: AgentLines | None, exchange: int | None) -> None:
         turn = self._latest_turn(agent, exchange)
@@ -373,6 +386,7 @@ def _told(turns: Iterable[TurnLines]) -> list[Turn]:
     return [turn.told() for turn in turns]
 
 
+CONVERSATION = (AssistantRecord, UserRecord)
 TAKERS: Mapping[type[SessionRecord], Callable[[_Reading, Any, AgentLines | None, int | None], None]] = {
     AssistantRecord: _Reading._assistant,
     UserRecord: _Reading._user,

@@ -60,7 +60,7 @@ class TurnLines(msgspec.Struct, eq=False, gc=False):
     ended: datetime | None = None
     blocks: list[Block] = []
     results: list[Block] = []
-    known: set[object] = set()  # blocks, for lines may repeat them
+    known: dict[object, str | set[str]] = {}  # blocks, for lines may repeat them
 
     def take(self, record: AssistantRecord, message: Message, at: datetime | None) -> list[Block]:
         """Returns the blocks that are new."""
@@ -101,10 +101,18 @@ class TurnLines(msgspec.Struct, eq=False, gc=False):
         """Lines may repeat what stood in earlier ones of the same response."""
         if block.kind in ("other", "image"):
             return True
-        key: object = block.id if block.kind == "tool_use" and block.id else (block.kind, block.text, index)
-        if key in self.known:
+        used = block.id if block.kind == "tool_use" else None
+        # By their length first: to hash a text takes as long as to read it.
+        key: object = used or (block.kind, len(block.text), index)
+        known = self.known.get(key)
+        if known is None:
+            self.known[key] = block.text
+            return True
+        if isinstance(known, str):
+            known = self.known[key] = {known}
+        if used or block.text in known:
             return False
-        self.known.add(key)
+        known.add(block.text)
         return True
 
     def waits(self) -> bool:

@@ -53,6 +53,14 @@ AGENTS: Mapping[str, Agent] = {
         prompt_after=("-p", "--prompt"),
         go_on=("-r", "--resume"),
     ),
+    "qwen": Agent(
+        "qwen-code",
+        "@qwen-code/qwen-code",
+        headless=("-p", "--prompt"),
+        prompt_after=("-p", "--prompt"),
+        resume=("-r", "--resume"),
+        go_on=("-c", "--continue"),
+    ),
     "opencode": Agent(
         "opencode",
         "opencode-ai",

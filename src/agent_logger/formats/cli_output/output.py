@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Raw
 
 from agent_logger.formats import sdk_messages
-from agent_logger.formats.cli_output import codex, gemini, opencode
+from agent_logger.formats.cli_output import codex, gemini, opencode, qwen
 from agent_logger.formats.json_text import in_utf8
 from agent_logger.formats.sdk_messages import STDERR, UNKNOWN, SdkMessage
 from agent_logger.wire import jsonl
@@ -45,6 +45,7 @@ READERS: Mapping[str, type[Reader]] = {
     "codex": codex.Lines,
     "gemini-cli": gemini.Lines,
     "opencode": opencode.Lines,
+    "qwen-code": qwen.Lines,
 }
 
 

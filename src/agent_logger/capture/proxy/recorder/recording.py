@@ -303,7 +303,7 @@ class Recording:
             first = it.pair
             pair = Pair(
                 first.asked,
-                _message_id(first.id, tunnel.count, ns - first.call.began_ns),
+                message_id(first.id, tunnel.count, ns - first.call.began_ns),
                 ns,
                 first.secrets,
                 self._bench,
@@ -506,7 +506,7 @@ def _entry_id(relay: Follower, number: int) -> str:
     return f"{relay.relay}:{number}"
 
 
-def _message_id(call: str, count: int, ns: int) -> str:
+def message_id(call: str, count: int, ns: int) -> str:
     """A UUIDv7 that is the same whenever it is made: after a crash a message must be known again."""
     milliseconds = (uuid.UUID(call).int >> 80) + ns // 1_000_000
     rest = int.from_bytes(hashlib.sha256(f"{call}:{count}".encode()).digest()[:10], "big")

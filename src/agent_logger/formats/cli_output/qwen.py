@@ -1,0 +1,30 @@
+"""The output of `qwen --output-format stream-json`, or `json`: Claude Code's messages, with ids and counts of its own.
+
+A response is a message per block under ids that nobody else knows, and counts what was cached as asked.
+"""
+
+import dataclasses
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from agent_logger.formats import sdk_messages
+from agent_logger.formats.sdk_messages import ReportedUsage, SdkMessage
+
+
+class Lines:
+    def read(self, line: bytes) -> list[SdkMessage]:
+        found = sdk_messages.read(line)
+        if found.is_text:
+            return []
+        inner, result = found.inner, found.result
+        if inner:
+            inner = replace(inner, id=None, usage=UNSET)
+        if result and result.usage:
+            result = replace(result, usage=_without_cached(result.usage))
+        return [dataclasses.replace(found, inner=inner, result=result)]
+
+
+def _without_cached(usage: ReportedUsage) -> ReportedUsage:
+    asked, cached = usage.input_tokens or 0, usage.cache_read_input_tokens or 0
+    return replace(usage, input_tokens=max(0, asked - cached))

@@ -1,0 +1,113 @@
+"""What can go wrong around the page: it says so, and goes on."""
+
+import json
+import resource
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+from starlette.testclient import TestClient
+
+from agent_logger.web.app import page as app
+from agent_logger.web.archive import Archive
+from agent_logger.web.passes import Passes
+from tests.web import homes
+from tests.web.browser import chromium, let_in
+from tests.web.pages import Page, showing
+
+FULL = 100_000  # bytes: a catalog of all these sessions is larger
+TROUBLE = "cannot be written"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    homes.real_sessions(tmp_path)
+    return tmp_path
+
+
+def sessions(page: Page, cookie: str) -> list[str]:
+    answer = page.ask("/api/v1/sessions?limit=1000", cookie=cookie)
+    assert answer.status == 200, answer.text
+    return [it["id"] for it in json.loads(answer.body)["items"]]
+
+
+def until(holds: Callable[[], bool], seconds: float = 20) -> bool:
+    end = time.monotonic() + seconds
+    while not (held := holds()) and time.monotonic() < end:
+        time.sleep(0.1)
+    return held
+
+
+def test_on_a_full_disk_everything_is_shown_and_that_it_is_full(home: Path) -> None:
+    with showing(home, file_bytes=FULL) as page:
+        cookie = page.cookie()
+        assert until(lambda: TROUBLE in page.ask("/", cookie=cookie).text)
+        known = sessions(page, cookie)
+        assert len(known) > 30
+        for path in ("/", "/sessions", "/search?q=Banana", "/health", f"/sessions/{known[0]}", "/why"):
+            answer = page.ask(path, cookie=cookie)
+            assert (answer.status, TROUBLE in answer.text) == (200, True), path
+        new = homes.long_session(home, 20)
+        assert until(lambda: new in sessions(page, cookie)), "what is new is read all the same"
+
+
+@pytest.mark.long  # it is tried every half minute
+def test_a_disk_that_has_room_again_is_used_again(home: Path) -> None:
+    with showing(home, file_bytes=FULL) as page:
+        cookie = page.cookie()
+        assert until(lambda: TROUBLE in page.ask("/", cookie=cookie).text)
+        resource.prlimit(page.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+        assert until(lambda: TROUBLE not in page.ask("/", cookie=cookie).text, seconds=90)
+        assert len(sessions(page, cookie)) > 30
+    assert (home / ".agent-logger/catalog.db").stat().st_size > FULL
+
+
+def test_a_catalog_that_is_deleted_is_made_anew_under_the_page(home: Path) -> None:
+    with showing(home) as page:
+        cookie = page.cookie()
+        before = sessions(page, cookie)
+        for path in (home / ".agent-logger").glob("catalog*"):
+            path.unlink()
+        new = homes.long_session(home, 20)
+        assert until(lambda: new in sessions(page, cookie))
+        assert set(before) < set(sessions(page, cookie))
+
+
+@pytest.mark.needs("chromium")
+def test_a_session_that_vanishes_while_it_is_read_says_so(home: Path) -> None:
+    session = homes.long_session(home, 20)
+    (path,) = (home / ".claude/projects").rglob(f"{session}.jsonl")
+    with showing(home) as page, chromium() as browser, let_in(browser, page) as watched:
+        watched.go(f"/sessions/{session}")
+        expect(watched.tab.locator(".turn").first).to_be_visible()
+        path.unlink()
+        expect(watched.tab.locator("#gone")).to_be_visible()
+        expect(watched.tab.locator(".turn").first).to_be_visible()  # what one reads is not taken away
+        answer = watched.go(f"/sessions/{session}")
+        assert answer is not None
+        assert answer.status == 404
+        expect(watched.tab.locator(".error")).to_contain_text("may have been removed")
+
+
+def test_while_the_catalog_is_made_the_page_says_how_far_it_is(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent_logger.web.archive.WAIT_SECONDS", 0.0)
+    archive = Archive(home / ".agent-logger")
+    passes = Passes(b"k" * 32, 8081, "run")
+    client = TestClient(app(archive, passes, 8081), base_url="http://127.0.0.1:8081")
+    try:
+        client.get(passes.link())
+        assert until(archive.keeper.ready.is_set)
+        archive.keeper.close()
+        archive.keeper.ready.clear()  # as it is until everything was looked at
+        archive.keeper.done, archive.keeper.total = 3_000_000, 12_000_000
+        shown, told = client.get("/sessions"), client.get("/api/v1/sessions")
+        assert (shown.status_code, "3.0 MB of 12.0 MB so far" in shown.text) == (503, True)
+        assert (told.status_code, told.json()["next_step"] != "") == (503, True)
+        archive.keeper.ready.set()
+        assert client.get("/sessions").status_code == 200
+    finally:
+        archive.close()
