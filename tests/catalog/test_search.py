@@ -3,8 +3,8 @@
 import json
 import random
 import re
-import sqlite3
 import time
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 from agent_logger import Catalog, Filter, Hit
 from agent_logger.catalog import background, text_index
+from agent_logger.catalog.database import opened
 from agent_logger.catalog.query import EXAMPLES, read
+from agent_logger.catalog.schema import TEXT_STEPS
 from agent_logger.catalog.snippets import in_files
 from agent_logger.catalog.text_index import Indexed, Place
 from agent_logger.store.facts import know_folder
@@ -298,15 +300,19 @@ def test_a_lot_of_time_is_not_spent_at_once(home: Path, catalog: Catalog) -> Non
     assert catalog.index()
 
 
-def test_an_index_of_an_older_version_is_filled_again(home: Path, catalog: Catalog) -> None:
-    catalog.index()
+def test_an_index_of_an_older_version_is_filled_again(catalog: Catalog) -> None:
+    catalog.refresh()
     catalog.close()
-    with sqlite3.connect(catalog.home / "catalog-text.db") as database:
-        database.execute("PRAGMA user_version = 1")
-    claude_file(home, ONE, [assistant(9, "and a zebra", ONE)])
-    assert found(catalog, "zebra") == [("1", 3)]
+    with closing(opened(catalog.home / "catalog-text.db", TEXT_STEPS[:1])) as database:
+        database.execute("CREATE VIRTUAL TABLE words_1 USING fts5 (text, tool, file, content = '')")
+        database.execute("INSERT INTO words_1 (rowid, text) VALUES (1, 'zebra')")
+        database.execute("INSERT INTO shards VALUES (1, 1, 0, 5, 2)")
+        database.execute("INSERT INTO indexed VALUES (1, ?, 'stamp')", (ONE,))
+        database.execute("INSERT INTO texts VALUES (1099511627777, 1, 1, 0, 1, 0, 0, 0, 0)")
+    assert found(catalog, "zebra") == []
     assert found(catalog, '"connection refused"') == [("1", 0)]
-    assert catalog._text_database().execute("SELECT dead FROM shards").fetchall() == [(0,)]
+    assert catalog.problem is None
+    assert catalog._text_database().execute("SELECT id, dead FROM shards").fetchall() == [(1, 0)]
 
 
 def test_lines_are_found_by_their_time_in_whatever_order_they_stand(tmp_path: Path) -> None:

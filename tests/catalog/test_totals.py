@@ -6,9 +6,11 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
-from agent_logger.catalog.totals import KEYS, By, Total, total, totals
+from agent_logger.catalog.ledger import are_apart
+from agent_logger.catalog.totals import KEYS, By, Total, total, total_of, totals
+from agent_logger.formats.responses import ModelResponse
 from agent_logger.session import Cost, Usage
 
 from .rows import NOON, at, response, rows_of, unique
@@ -156,3 +158,18 @@ def test_whatever_the_groups_they_add_up(all_: list[object], by: By) -> None:
     assert sum(it.cost.nano_usd or 0 for it in parts) == (whole.cost.nano_usd or 0)
     columns = list(zip(*(astuple(it.usage) for it in parts), strict=True))
     assert [sum(column) for column in columns] == (list(astuple(whole.usage)) if rows else [])
+
+
+AGES = [NOON, None, datetime(1969, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC), datetime(2020, 1, 1)]  # noqa: DTZ001 (one without a zone)
+
+
+@settings(deadline=None)
+@given(st.lists(responses, max_size=8), st.booleans(), st.lists(st.sampled_from(AGES), min_size=1))
+def test_the_total_of_responses_is_that_of_their_rows(
+    told: list[ModelResponse], apart: bool, ages: list[datetime | None]
+) -> None:
+    if apart:  # as in the file of one session
+        told = [replace(it, message_id=unique(n), witness="sdk") for n, it in enumerate(told)]
+    told = [replace(it, at=ages[n % len(ages)]) for n, it in enumerate(told)]
+    assert are_apart(told) or not (apart and set(ages) <= {NOON, None})
+    assert total_of(told) == total(rows_of(*told))

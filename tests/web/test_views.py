@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
+from agent_logger.web.setup import PROGRAMS
 from tests.web import homes
 from tests.web.browser import Watched, chromium, let_in
 from tests.web.pages import Page, showing
@@ -136,7 +137,7 @@ def test_who_has_nothing_yet_is_set_up(tmp_path: Path, browser: Browser) -> None
     with showing(tmp_path) as page, let_in(browser, page) as watched:
         watched.go("/")
         expect(watched.tab.locator(".setup")).to_contain_text("One minute")
-        expect(watched.tab.locator(".agents tbody tr")).to_have_count(4)
+        expect(watched.tab.locator(".agents tbody tr")).to_have_count(len(PROGRAMS))
         expect(watched.tab.locator(".agents")).to_contain_text("agent-logger run -- claude")
         assert watched.axe() == []
         watched.tab.click("text=Record the demo")

@@ -152,7 +152,7 @@ class SessionLogger:
         prompt = encode({"type": "user", "message": {"role": "user", "content": content}})
         redacted = redactor().redact(prompt, "user_input")
         message = sdk_messages.read(redacted.data)
-        said = message.inner.content if message.inner else redacted.data.decode("utf-8", "replace")
+        said = message.content if message.inner else redacted.data.decode("utf-8", "replace")
         self._writer.input(UserInput.of(said), redacted.redactions)
 
     def _begin(self) -> None:

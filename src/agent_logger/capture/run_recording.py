@@ -17,7 +17,7 @@ from agent_logger.formats.cli_output.events import Event, Events
 from agent_logger.formats.cli_output.outcome import Failure, Outcome, RunMetadata
 from agent_logger.formats.cli_output.output import ErrorOutput, Output
 from agent_logger.formats.exchanges import Began, Exchanges, UserInput
-from agent_logger.formats.sdk_messages import Inner, Result, SdkMessage
+from agent_logger.formats.sdk_messages import Block, Inner, Result, SdkMessage
 from agent_logger.records import ExchangeStats, Exit, Redaction
 from agent_logger.store.clock import CLOCK
 from agent_logger.store.facts import label_session
@@ -165,8 +165,17 @@ def _clean_inner(inner: Inner | None) -> Inner | None:
     """Of a translated message."""
     if inner is None or isinstance(inner.content, str):
         return inner and structs.replace(inner, content=_hidden(str(inner.content)))
-    content = [Raw(redactor().redact(bytes(it), "message").data) for it in inner.content]
-    return structs.replace(inner, content=content)
+    return structs.replace(inner, content=[*map(_clean_block, inner.content)])
+
+
+def _clean_block(block: Block) -> Block:
+    texts = {name: getattr(block, name) for name in ("text", "thinking", "input", "content")}
+    clean = {
+        name: Raw(redactor().redact(bytes(it), "message").data)
+        for name, it in texts.items()
+        if isinstance(it, Raw)
+    }
+    return structs.replace(block, **clean)
 
 
 def _clean_result(result: Result | None) -> Result | None:

@@ -17,7 +17,7 @@ however many portions. So a choice between copies goes by what they say, never b
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Literal
 
@@ -56,6 +56,7 @@ GEMINI_ID = re.compile(
     r"[A-Za-z0-9_-]{20,32}"
 )  # no mark, and not as long as a UUID, which would be the client's
 LONG_REQUEST_ID = 8  # characters; a shorter one is a counter
+LONG_AGO, FAR_OFF = 1971, 9980  # years; what is beyond has no time in the ledger
 
 
 class LedgerRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -207,6 +208,16 @@ def shared_key(response: ModelResponse) -> str | None:
         return known[0]
     at = micros_of(response.at)
     return None if at == NEVER else f"@{at}"
+
+
+def are_apart(responses: Sequence[ModelResponse]) -> bool:
+    """Whether these are as many rows, each as it was told: as a session's file tells them, by ids that no other has."""
+    ids = {it.message_id for it in responses if it.message_id and is_unique_id(it.family, it.message_id)}
+    witnesses = {it.witness for it in responses}
+    years = {it.at.year for it in responses if it.at} or {LONG_AGO}
+    return (
+        len(ids) == len(responses) and len(witnesses) <= 1 and LONG_AGO <= min(years) <= max(years) < FAR_OFF
+    )
 
 
 def _known_by(response: ModelResponse) -> tuple[str, int] | None:

@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from agent_logger.catalog.ledger import Ledger
 from agent_logger.catalog.totals import Total, total_of
 from agent_logger.formats.session_responses import responses_of_session
 from agent_logger.session import (
@@ -90,9 +89,7 @@ def exchange_total(session: Session, exchange: Exchange) -> Total:
 
 
 def _billed(session: Session) -> Total:
-    ledger = Ledger()
-    ledger.add(responses_of_session(session))
-    return total_of(ledger)
+    return total_of(responses_of_session(session))
 
 
 # ---------------------------------------------------------------- tools

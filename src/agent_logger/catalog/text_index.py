@@ -82,6 +82,7 @@ def index(database: sqlite3.Connection, entries: Iterable[Entry], gone: Iterable
         database.execute("DELETE FROM facts")
         for session in gone:
             _forget(database, session)
+        _drop_dead(database)  # before anything is added to it
         writing_to = _Shard(database)
         for entry in entries:
             writing_to.take(entry)

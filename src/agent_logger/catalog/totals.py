@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import Any, Literal
 
-from agent_logger.catalog.ledger import Ledger, LedgerRow, nano_usd_of, reported_usd_of
-from agent_logger.prices import Tokens, price_date
-from agent_logger.session import Cost, Usage
+from agent_logger.catalog.columns import tokens_of
+from agent_logger.catalog.ledger import Ledger, LedgerRow, are_apart, nano_usd_of, reported_usd_of
+from agent_logger.formats.responses import ModelResponse
+from agent_logger.prices import NO_USAGE, Tokens, nano_usd, price_date
+from agent_logger.session import SYNTHETIC, Cost, Usage
 
 By = Literal["day", "week", "month", "session", "model", "project", "agent", "tool"]
 
@@ -109,9 +111,18 @@ def total(rows: Iterable[LedgerRow]) -> Total:
     return grown.total()
 
 
-def total_of(ledger: Ledger) -> Total:
-    """Of all its rows, without making them."""
+def total_of(responses: Iterable[ModelResponse]) -> Total:
+    """What a ledger of these comes to. Its rows are not made, nor is the ledger where it would change nothing."""
+    told = [it for it in responses if it.model != SYNTHETIC]
     grown = Sum()
+    if are_apart(told):
+        for it in told:
+            tokens = tokens_of(it.usage)
+            nano = nano_usd(tokens, it.model, it.at, it.tier) if tokens else NO_USAGE
+            grown.count(tokens, nano, it.reported_cost_usd, not it.final)
+        return grown.total()
+    ledger = Ledger()
+    ledger.add(told)
     for entry in ledger.entries():
         grown.count(entry.tokens, nano_usd_of(entry), reported_usd_of(entry), not entry.final)
     return grown.total()

@@ -1,5 +1,6 @@
 """What the lines of an exchange log mean: exchanges in flight, and the session they make."""
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -79,7 +80,7 @@ def session_of(records: Iterable[AnyRecord], exchanges: Sequence[Exchange], log:
     return Session(
         id=next((it for it in ids if it), log),
         agent=agent,
-        title=next((it.user_input for it in found if it.user_input), None),
+        title=next((it.user_input for it in found if it.user_input), None) or _command(start),
         project=start.cwd if start else None,
         started=min(times, default=None),
         ended=max(times, default=None),
@@ -108,6 +109,11 @@ class _Boundary(msgspec.Struct):
     """The client's own message."""
 
     compact_metadata: CompactionMessage | None = None
+
+
+def _command(start: SessionStart | None) -> str | None:
+    """Of a run that is no agent's we know of: nothing else tells what it was."""
+    return shlex.join(start.argv) if start and start.argv and not start.agent else None
 
 
 def _agents(turns: Sequence[Turn]) -> list[SubAgent]:

@@ -24,12 +24,26 @@ UNKNOWN, STDERR, STREAM_EVENT = "unknown", "stderr", "stream_event"
 RESULT_MESSAGE = "result_message"  # the entry of a result; `result` alone is a tool's
 
 
+class Block(msgspec.Struct, frozen=True):
+    """A piece of what was said. Its texts are the JSON they came as."""
+
+    type: str = "unknown"
+    text: Json = UNSET
+    thinking: Json = UNSET
+    id: str | None = None
+    name: str | None = None
+    input: Json = UNSET
+    tool_use_id: str | None = None
+    content: Json = UNSET
+    is_error: bool | None = None
+
+
 class Inner(msgspec.Struct, frozen=True):
     """The model's, or the user's, message in a message."""
 
     id: str | None = None
     model: str | None = None
-    content: str | list[Raw] = ""
+    content: str | list[Block] = ""
     usage: Raw | UnsetType = UNSET
     stop_reason: str | None = None
 
@@ -91,14 +105,31 @@ class _Head(msgspec.Struct, frozen=True):
     uuid: str | None = None
 
 
-class _More(_Head, frozen=True):
-    """With what stands beside the head in some messages."""
+class _Beside(_Head, frozen=True):
+    """With what stands beside it in some messages."""
 
-    message: Inner | str | None = None  # a text in some system messages
     origin: Raw | UnsetType = UNSET
     error: str | None = None
     tool_use_result: Raw | UnsetType = UNSET
     isReplay: bool | None = None  # noqa: N815
+
+
+class _More(_Beside, frozen=True):
+    message: Inner | str | None = None  # a text in some system messages
+
+
+class _Message(msgspec.Struct, frozen=True):
+    """Of one whose blocks are not all as they should be."""
+
+    id: str | None = None
+    model: str | None = None
+    content: str | list[Raw] = ""
+    usage: Raw | UnsetType = UNSET
+    stop_reason: str | None = None
+
+
+class _WithMessage(msgspec.Struct, frozen=True):
+    message: _Message
 
 
 class _Origin(msgspec.Struct, frozen=True):
@@ -162,19 +193,27 @@ class SdkMessage:
         if self.uuid and not self.is_replay:
             return None  # of the client's own making: tool results, notes to the model
         content = self.inner.content
-        is_result = isinstance(content, list) and any(_block(it).type == "tool_result" for it in content)
-        return None if is_result else content
+        is_result = isinstance(content, list) and any(it.type == "tool_result" for it in content)
+        return None if is_result else self.content
+
+    @property
+    def content(self) -> str | list[Raw]:
+        """What was said, with its blocks as they came."""
+        said = self.inner.content if self.inner else ""
+        if isinstance(said, str):
+            return said
+        found = _part(self.raw, _WithMessage)
+        return found.message.content if found else []
 
 
 def read(line: bytes) -> SdkMessage:
     """Never fails: what is no message is one of type `unknown`."""
-    more = _part(line, _More)
-    head: _Head | None = more or _part(line, _Head)
+    head: _Head | None = _part(line, _More) or _part(line, _Head)
     if head is None and (mended := json_text.mended(line)) and (head := _part(mended, _Head)):
         line = mended
     if head is None:
         return SdkMessage(line, UNKNOWN)
-    more = more or _part(line, _More) or _More(type=head.type)
+    more = head if isinstance(head, _More) else _loosely(line, head)
     known = SdkMessage(
         line,
         head.type,
@@ -204,6 +243,27 @@ def read(line: bytes) -> SdkMessage:
     return known
 
 
+def _loosely(line: bytes, head: _Head) -> _More:
+    """What can be read of a message that has something odd in it."""
+    beside = _part(line, _Beside) or _Beside(type=head.type)
+    found = _part(line, _More) or _part(line, _WithMessage)
+    if isinstance(found, _More):
+        return found
+    inner = None
+    if found:
+        it, content = found.message, found.message.content
+        blocks = content if isinstance(content, str) else [_part(raw, Block) or Block() for raw in content]
+        inner = Inner(it.id, it.model, blocks, it.usage, it.stop_reason)
+    return _More(
+        type=beside.type,
+        message=inner,
+        origin=beside.origin,
+        error=beside.error,
+        tool_use_result=beside.tool_use_result,
+        isReplay=beside.isReplay,
+    )
+
+
 class _ToolLine(msgspec.Struct, frozen=True):
     """A tool use, or what came of it, that is a line of its own."""
 
@@ -228,19 +288,27 @@ def _tool_line(known: SdkMessage) -> SdkMessage:
     return translated(known, "user", tool_result(use_id, name, output, is_error=bool(line.is_error)))
 
 
-def translated(known: SdkMessage, kind: str, block: Raw, *, again: bool = False) -> SdkMessage:
+def translated(known: SdkMessage, kind: str, block: Block, *, again: bool = False) -> SdkMessage:
     """The message that another line stands for; `again`: one that stood for another already, which has the line."""
     return dataclasses.replace(known, type=kind, inner=Inner(content=[block]), is_translated=not again)
 
 
-def tool_use(use_id: str | None, name: str | None, given: Any) -> Raw:
-    return raw_json({"type": "tool_use", "id": use_id, "name": name, "input": given})
+def text_block(text: str) -> Block:
+    return Block(type="text", text=raw_json(text))
 
 
-def tool_result(use_id: str | None, name: str | None, output: Any, *, is_error: bool) -> Raw:
-    block = {"type": "tool_result", "tool_use_id": use_id, "name": name, "is_error": is_error}
+def thought(text: str) -> Block:
+    return Block(type="thinking", thinking=raw_json(text))
+
+
+def tool_use(use_id: str | None, name: str | None, given: Any) -> Block:
+    return Block(type="tool_use", id=use_id, name=name, input=raw_json(given))
+
+
+def tool_result(use_id: str | None, name: str | None, output: Any, *, is_error: bool) -> Block:
     is_content = output is None or isinstance(output, str | list)
-    return raw_json({**block, "content": output if is_content else json_text.encode(output).decode()})
+    content = raw_json(output if is_content else json_text.encode(output).decode())
+    return Block(type="tool_result", tool_use_id=use_id, name=name, is_error=is_error, content=content)
 
 
 def _with(message: SdkMessage, **parts: Any) -> SdkMessage:
@@ -282,23 +350,6 @@ class Entry(Message, frozen=True, kw_only=True):
         return str(json_text.decode(found)) if isinstance(found, Raw) else found or ""
 
 
-class Block(msgspec.Struct, frozen=True):
-    type: str = "unknown"
-    text: Json = UNSET
-    thinking: Json = UNSET
-    id: str | None = None
-    name: str | None = None
-    input: Json = UNSET
-    tool_use_id: str | None = None
-    content: Json = UNSET
-    is_error: bool | None = None
-
-
-def _block(raw: Raw) -> Block:
-    block = _part(raw, Block)
-    return block if block and _is_text(block.text) and _is_text(block.thinking) else Block()
-
-
 def _is_text(value: Json) -> bool:
     return isinstance(value, UnsetType) or _begins(value, b'"') or _begins(value, b"n")
 
@@ -313,12 +364,21 @@ def entries(message: SdkMessage, ts: str) -> Iterator[Entry]:
         yield _whole(message, ts)
         return
     content = message.inner.content
-    texts = [raw_json({"type": "text", "text": content})] if isinstance(content, str) else content
-    if not texts:  # but a model that had nothing to say was paid for that, too
+    blocks = [text_block(content)] if isinstance(content, str) else content
+    if not blocks:  # but a model that had nothing to say was paid for that, too
         yield replace(_known(message, message.inner, message.type, ts), content=Raw(message.raw))
-    for number, raw in enumerate(texts):
-        entry = _entry(message, message.inner, raw, ts)
-        yield replace(entry, content=Raw(message.raw)) if message.is_translated and not number else entry
+    whole: str | list[Raw] = ""  # of blocks that are kept as they came
+    for number, block in enumerate(blocks):
+        entry = _entry(message, message.inner, block, ts)
+        if message.is_translated and not number:
+            entry = replace(entry, content=Raw(message.raw))
+        elif entry.type not in TOLD_WHOLLY:
+            whole = whole or message.content
+            entry = replace(entry, content=whole[number]) if isinstance(whole, list) else entry
+        yield entry
+
+
+TOLD_WHOLLY = ("text", "tool_use", "result")  # entries that say all there is in their block
 
 
 def _whole(message: SdkMessage, ts: str) -> Entry:
@@ -351,14 +411,15 @@ def _known(message: SdkMessage, inner: Inner, kind: str, ts: str) -> Entry:
     )
 
 
-def _entry(message: SdkMessage, inner: Inner, raw: Raw, ts: str) -> Entry:
-    block = _block(raw)
+def _entry(message: SdkMessage, inner: Inner, block: Block, ts: str) -> Entry:
+    if not (_is_text(block.text) and _is_text(block.thinking)):
+        block = Block()
     known = _known(message, inner, block.type, ts)
     match block.type:
         case "text":
             return replace(known, text=_text(block.text))
         case "thinking":
-            return replace(known, text=_text(block.thinking), content=raw)
+            return replace(known, text=_text(block.thinking))
         case "tool_use":
             return replace(known, tool_use_id=block.id, name=block.name, input=block.input)
         case "tool_result":
@@ -374,9 +435,7 @@ def _entry(message: SdkMessage, inner: Inner, raw: Raw, ts: str) -> Entry:
                 content=content,
                 tool_use_result=message.tool_use_result,
             )
-    return replace(
-        known, tool_use_id=block.id or block.tool_use_id, name=block.name, input=block.input, content=raw
-    )
+    return replace(known, tool_use_id=block.id or block.tool_use_id, name=block.name, input=block.input)
 
 
 def _output(content: Json) -> tuple[Raw | str, Json]:

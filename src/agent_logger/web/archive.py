@@ -110,7 +110,12 @@ class Archive:
 
     def _catalog(self, fresh_seconds: float = float("inf")) -> Catalog:
         """Of this thread. The keeper keeps it up, unless it is told to do so itself."""
-        if not hasattr(self._own, "catalog"):
+        known: Catalog | None = getattr(self._own, "catalog", None)
+        if known and known.problem and not self.keeper.problem:  # it can be kept on the disk again
+            known.close()
+            self._opened.remove(known)
+            known = None
+        if known is None:
             self._own.catalog = Catalog(self.home, fresh_seconds=fresh_seconds)
             self._opened.append(self._own.catalog)
         found: Catalog = self._own.catalog

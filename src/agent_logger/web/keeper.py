@@ -81,7 +81,7 @@ class Keeper:
         if not catalog.version:  # it was deleted, or never was
             self.ready.clear()
         catalog.refresh(self._progress)
-        self.version = catalog.version
+        self.version, self.problem = catalog.version, catalog.problem
         self.ready.set()
         covered = catalog.coverage
         is_much = covered.total - covered.done > ASIDE_BYTES

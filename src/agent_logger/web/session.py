@@ -64,8 +64,9 @@ async def session(request: Request) -> Response:
 
 
 async def head(request: Request) -> Response:
+    """What stands above and beside the conversation, for who heard that the session went on."""
     book = await book_of(request)
-    return await _drawn(request, book, "_session_head.html", path=session_url(book.summary.id))
+    return await _drawn(request, book, "_renewed.html", path=session_url(book.summary.id))
 
 
 async def rest(request: Request) -> Response:

@@ -115,11 +115,17 @@ def test_a_call_that_is_open_over_many_segments_keeps_all_its_chunks(tmp_path: P
         assert it.frames[script.seed] > 3000, "no call was open for long"
 
 
-def test_no_checkpoint_forgets_what_is_still_to_be_read_again(tmp_path: Path) -> None:
-    """All is in the logs and no checkpoint says so; the next one dies right after its first."""
+@pytest.mark.parametrize("relay_dies", [False, True])
+def test_no_checkpoint_forgets_what_is_still_to_be_read_again(tmp_path: Path, relay_dies: bool) -> None:
+    """All is in the logs and no checkpoint says so; the next one dies right after its first.
+
+    Of a relay that died, the calls that were open have ended in the logs, and do so again after its last frame.
+    """
     script = Script("again", calls=200)
-    with stage(tmp_path, pause=0) as it:
-        it.relay(script).join(60)
+    with stage(tmp_path, pause=0.01 if relay_dies else 0) as it:
+        relay = it.relay(script)
+        relay.join(0.3 if relay_dies else 60)
+        it.kill(relay)
         first = it.recorder(Fault(checkpoint_seconds=1000))
         size, before = 0, -1
         while size != before or not size:

@@ -8,11 +8,12 @@ from typing import Any
 
 import msgspec
 
-from agent_logger.formats.json_text import raw as raw_json
 from agent_logger.formats.sdk_messages import (
     Init,
     Result,
     SdkMessage,
+    text_block,
+    thought,
     tool_result,
     tool_use,
     translated,
@@ -65,11 +66,9 @@ class Lines:
         match item.get("type"):
             case "agent_message" if ended:
                 self._text = _text(item)
-                return [translated(known, "assistant", raw_json({"type": "text", "text": self._text}))]
+                return [translated(known, "assistant", text_block(self._text))]
             case "reasoning" if ended:
-                return [
-                    translated(known, "assistant", raw_json({"type": "thinking", "thinking": _text(item)}))
-                ]
+                return [translated(known, "assistant", thought(_text(item)))]
             case "command_execution" | "file_change" | "mcp_tool_call" | "web_search" as kind:
                 return self._tool(known, str(kind), item, ended=ended)
         return [known]

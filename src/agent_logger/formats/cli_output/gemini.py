@@ -4,13 +4,13 @@ from typing import Any
 
 import msgspec
 
-from agent_logger.formats.json_text import raw as raw_json
 from agent_logger.formats.sdk_messages import (
     Init,
     Inner,
     ReportedUsage,
     Result,
     SdkMessage,
+    text_block,
     tool_result,
     tool_use,
     translated,
@@ -96,7 +96,7 @@ class Lines:
                 return [SdkMessage(line, "user", inner=Inner(content=found.content))]
             case "message", _:
                 self._text += found.content
-                return [translated(known, "assistant", raw_json({"type": "text", "text": found.content}))]
+                return [translated(known, "assistant", text_block(found.content))]
             case "tool_use", _:
                 self._text = ""
                 block = tool_use(found.tool_id, found.tool_name, found.parameters)

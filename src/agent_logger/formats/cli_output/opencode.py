@@ -3,11 +3,12 @@
 import msgspec
 from msgspec import Raw
 
-from agent_logger.formats.json_text import raw as raw_json
 from agent_logger.formats.sdk_messages import (
     ReportedUsage,
     Result,
     SdkMessage,
+    text_block,
+    thought,
     tool_result,
     tool_use,
     translated,
@@ -74,9 +75,9 @@ class Lines:
         match found.type:
             case "text":
                 self._text = part.text
-                return [translated(known, "assistant", raw_json({"type": "text", "text": part.text}))]
+                return [translated(known, "assistant", text_block(part.text))]
             case "reasoning":
-                return [translated(known, "assistant", raw_json({"type": "thinking", "thinking": part.text}))]
+                return [translated(known, "assistant", thought(part.text))]
             case "tool_use":
                 return self._tool(known, part)
             case "step_finish":

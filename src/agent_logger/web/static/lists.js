@@ -1,5 +1,6 @@
 // A list of sessions that stays true while sessions go on, and filters that need no button.
 import { listen } from "./events.js";
+import { say } from "./words.js";
 
 export function startLists() {
   const rows = document.querySelector("[data-rows]");
@@ -18,14 +19,12 @@ export function startLists() {
   const then = step => { queue = queue.then(step).catch(() => {}); };
   listen(live?.dataset.events || "/events", {
     changed: () => then(() => (rows ? renewRows(rows) : renewParts())),
-    words: event => then(() => say(JSON.parse(event.data))),
+    words: event => then(() => {
+      const { session, html } = JSON.parse(event.data);
+      const place = document.querySelector(`[data-words="${CSS.escape(session)}"]`);
+      if (place) say(place, html);
+    }),
   });
-}
-
-// What is being said in a session that runs; made and escaped by the server.
-function say({ session, html }) {
-  const place = document.querySelector(`[data-words="${CSS.escape(session)}"]`);
-  if (place) place.innerHTML = html;
 }
 
 async function renewRows(rows) {

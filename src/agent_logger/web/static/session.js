@@ -1,5 +1,6 @@
 // The conversation: segments are fetched when they come near, tools when they are opened, the end while it grows.
 import { listen } from "./events.js";
+import { say } from "./words.js";
 
 const reading = document.querySelector("[data-session]");
 const url = reading.dataset.session;
@@ -47,7 +48,8 @@ function watch(within) {
 
 // ---- where one is
 
-const entries = new Map([...document.querySelectorAll(".toc a")].map(link => [link.hash.slice(1), link.parentElement]));
+const listed = () => new Map([...document.querySelectorAll(".toc a")].map(link => [link.hash.slice(1), link.parentElement]));
+let entries = listed();
 const contents = document.querySelector(".contents");
 let here, moved, looking;
 
@@ -204,8 +206,9 @@ async function renew() {
   tail.replaceWith(fresh);
   watch(conversation);
   look();
-  const head = new DOMParser().parseFromString(await get(`${url}/head`), "text/html").getElementById("session-head");
-  if (head) document.getElementById("session-head").replaceWith(head);
+  const around = new DOMParser().parseFromString(await get(`${url}/head`), "text/html");
+  for (const id of ["session-head", "toc"]) document.getElementById(id).replaceWith(around.getElementById(id));
+  entries = listed();
   const more = conversation.querySelectorAll(".turn:not(.speaking)").length - before;
   if (following) toEnd();
   else if (more > 0 && below() > 60) follow.textContent = `${more} new below`;
@@ -220,7 +223,7 @@ listen(`${url}/events?state=${reading.dataset.state}`, {
   changed: () => then(renew),
   words: event => then(() => {
     follow.hidden = false;
-    words.replaceChildren(parse(JSON.parse(event.data).html));
+    say(words, JSON.parse(event.data).html);
     if (following) toEnd();
   }),
   gone: () => { document.getElementById("gone").hidden = false; },

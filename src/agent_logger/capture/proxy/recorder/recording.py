@@ -19,7 +19,7 @@ from agent_logger.capture.proxy.recorder.checkpoint import Open, Position, Retai
 from agent_logger.capture.proxy.recorder.filing import REFUSED, Filing, method_and_path
 from agent_logger.capture.proxy.recorder.logs import Found, LogName, Logs
 from agent_logger.capture.proxy.recorder.pair import Bench, Pair, Written, refused
-from agent_logger.capture.proxy.recorder.payload import REDACTED, KnownBodies, restored
+from agent_logger.capture.proxy.recorder.payload import REDACTED, SMALLEST_KNOWN, KnownBodies, restored
 from agent_logger.capture.proxy.recorder.unmask import Unmask, Values
 from agent_logger.capture.proxy.spool import frames
 from agent_logger.capture.proxy.spool.segments import Follower, Read
@@ -97,14 +97,16 @@ class Recording:
         self._second, self._second_text = -1, ""
         self._takes: Mapping[type, Callable[[Read, Any], None]] = {
             frames.RequestHead: self._request_head,
+            frames.Refusal: self._refusal,
+            frames.Dropped: self._dropped,
+        }
+        self._goes_on: Mapping[type, Callable[[OpenCall, Any], None]] = {
             frames.RequestData: self._request_data,
             frames.RequestEnd: self._request_end,
             frames.ResponseHead: self._response_head,
             frames.ResponseData: self._response_data,
             frames.TunnelData: self._tunnel_data,
             frames.CallEnd: self._call_end,
-            frames.Refusal: self._refusal,
-            frames.Dropped: self._dropped,
         }
 
     def resume(self, position: Position, found: Found) -> None:
@@ -117,13 +119,20 @@ class Recording:
             self.filing.numbers[log] = max(number, self.filing.numbers.get(log, 0))
 
     def take(self, read: Read) -> None:
+        it: OpenCall | None = None
         for frame in read.frames:
-            self._takes[type(frame)](read, frame)
+            goes_on = self._goes_on.get(type(frame))
+            if goes_on is None:
+                self._takes[type(frame)](read, frame)
+            elif it := it or self._call(read):
+                goes_on(it, frame)
 
     def is_replaying(self, relays: Mapping[str, Follower]) -> bool:
-        """Whether frames are still to come whose records were in the logs when we began."""
-        ahead = self._found.frames.items()
-        return any(relay in relays and relays[relay].number <= number for relay, number in ahead)
+        """Whether what is still to come was in the logs when we began: frames, or that their relay died."""
+        ahead, calls = self._found.frames.items(), self._found.calls
+        if any(relay in relays and relays[relay].number <= number for relay, number in ahead):
+            return True
+        return any((id_, "response") in calls for it in self.open.values() for id_ in it.unanswered)
 
     def picture(self) -> Position:
         """All but where the relays are."""
@@ -176,39 +185,32 @@ class Recording:
         )
         self.open[key] = it
 
-    def _request_data(self, read: Read, frame: frames.RequestData) -> None:
-        if it := self._call(read):
-            data, unknown = self._restored(it, frame)
-            it.pair.request_data(data, frame.ns, unknown)
+    def _request_data(self, it: OpenCall, frame: frames.RequestData) -> None:
+        data, unknown = self._restored(it, frame)
+        it.pair.request_data(data, frame.ns, unknown)
 
-    def _request_end(self, read: Read, frame: frames.RequestEnd) -> None:
-        if it := self._call(read):
-            it.pair.call.request_end(frame.trailers)
-            self._write_request(it, it.pair)
+    def _request_end(self, it: OpenCall, frame: frames.RequestEnd) -> None:
+        it.pair.call.request_end(frame.trailers)
+        self._write_request(it, it.pair)
 
-    def _response_head(self, read: Read, frame: frames.ResponseHead) -> None:
-        it = self._call(read)
-        if not it:
-            return
-        head, unknown = self._unmask.restored(read.relay, frame.head, frame.masked)
+    def _response_head(self, it: OpenCall, frame: frames.ResponseHead) -> None:
+        head, unknown = self._unmask.restored(it.relay, frame.head, frame.masked)
         it.blind = it.blind or unknown > 0
         if frame.masked:
             it.credentials |= {mask.credential for mask in frame.masked}
             secrets = self._unmask.secrets(
-                read.relay, it.credentials, it.pair.asked.head, it.pair.asked.path, head
+                it.relay, it.credentials, it.pair.asked.head, it.pair.asked.path, head
             )
         else:
             secrets = it.pair.secrets
         it.pair.response_head(head, frame.ns, secrets)
 
-    def _response_data(self, read: Read, frame: frames.ResponseData) -> None:
-        if it := self._call(read):
-            data, unknown = self._restored(it, frame)
-            it.pair.response_data(data, frame.ns, ends_chunk=frame.ends_chunk, unknown=unknown)
+    def _response_data(self, it: OpenCall, frame: frames.ResponseData) -> None:
+        data, unknown = self._restored(it, frame)
+        it.pair.response_data(data, frame.ns, ends_chunk=frame.ends_chunk, unknown=unknown)
 
-    def _tunnel_data(self, read: Read, frame: frames.TunnelData) -> None:
-        it = self._call(read)
-        if not it or it.passed_over:
+    def _tunnel_data(self, it: OpenCall, frame: frames.TunnelData) -> None:
+        if it.passed_over:
             return
         self._ask_whole(it)
         data, _ = self._restored(it, frame)
@@ -220,13 +222,14 @@ class Recording:
         self, it: OpenCall, frame: frames.RequestData | frames.ResponseData | frames.TunnelData
     ) -> tuple[bytes, int]:
         """What is put back must be known to the call's redaction, too: it is not if it came too late for a head."""
+        if not frame.masked:
+            return frame.data, 0
         if it.blind:
             return restored(frame.data, frame.masked, {})
         return self._unmask.restored(it.relay, frame.data, frame.masked)
 
-    def _call_end(self, read: Read, frame: frames.CallEnd) -> None:
-        if it := self._call(read):
-            self._end(it, frame.ns, frame.reason, frame.trailers)
+    def _call_end(self, it: OpenCall, frame: frames.CallEnd) -> None:
+        self._end(it, frame.ns, frame.reason, frame.trailers)
 
     def _dropped(self, read: Read, frame: frames.Dropped) -> None:
         self.counts.dropped_frames += frame.frames
@@ -370,8 +373,9 @@ class Recording:
         for record in pair.decision.before(asked):
             if not (isinstance(record, Rewrite) and (pair.log, record.seq) in self._found.rewrites):
                 self._logs.append(pair.log, record)
-        known = self._known.of((*pair.log, pair.decision.thread))
-        before = len(known.data)
+        long = pair.call.request.size >= SMALLEST_KNOWN
+        known = self._known.of((*pair.log, pair.decision.thread)) if long else None
+        before = len(known.data) if known else 0
         written = pair.request_record(
             ts=ts,
             seq=pair.seq,
@@ -379,7 +383,8 @@ class Recording:
             upstream=self.filing.upstream(pair.decision),
             known=known,
         )
-        self._known.shrink(known, before)
+        if known:
+            self._known.shrink(known, before)
         self._append(pair.log, written)
         it.unanswered[pair.id] = pair.log, pair.seq
 
