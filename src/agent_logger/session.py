@@ -145,6 +145,7 @@ class Turn(Model, frozen=True, kw_only=True, gc=False):
     ended: datetime | None = None
     witnesses: frozenset[Witness] = frozenset()
     complete: bool = True
+    is_sum: bool = False  # `usage` is that of the whole exchange: its client does not tell more
     joined_by: JoinedBy | None = None  # how several witnesses' copies were known; `order` is a guess
     differences: Sequence[Difference] = ()
 

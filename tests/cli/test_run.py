@@ -113,7 +113,10 @@ def test_a_line_is_there_before_the_next_comes(env: dict[str, str], tmp_path: Pa
     agent(env, f"{printing(first)}\nsleep 100")
     with started(env, "--", "claude", "-p", "Fix the timer") as process:
         assert process.stdout and b"Hi" in process.stdout.readline()
-        time.sleep(0.3)
+        give_up = time.monotonic() + 30
+        while not any(b'"Hi"' in it.read_bytes() for it in (tmp_path / "sessions").glob("*.live*")):
+            assert time.monotonic() < give_up
+            time.sleep(0.01)
         process.kill()
     [(_, [exchange])] = logs(env)
     assert exchange.user_input == "Fix the timer" and not exchange.complete
@@ -147,6 +150,7 @@ def test_runs_that_nothing_names_are_sessions_of_their_own(env: dict[str, str]) 
     rows = listed(env)
     assert len({it["id"] for it in rows}) == 2
     assert all(it["id"] == it["log"] and it["witnesses"] == ["run"] for it in rows)
+    assert {it["title"] for it in rows} == {"echo one", "echo two"}
 
 
 def listed(env: dict[str, str]) -> list[dict[str, Any]]:

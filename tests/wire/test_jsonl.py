@@ -130,6 +130,6 @@ HOSTILE = [
 
 @pytest.mark.parametrize("line", HOSTILE)
 def test_a_hostile_line_costs_little_more_than_reading_it(line: bytes) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     assert any(isinstance(item, Damage) for item in read(line))
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2

@@ -59,8 +59,9 @@ def _claude_folder(folder: str, entries: list[os.DirEntry[str]], remembered: Rem
     for entry in entries:
         name = entry.name
         if name.endswith(".jsonl"):
-            if is_id(name[:-6]):
-                mains[name[:-6]] = entry
+            stem = name[:-6]
+            if is_id(stem):
+                mains[stem] = entry
             elif _AGENT.fullmatch(name):
                 loose.append(entry)
         elif name in mains or entry.is_dir(follow_symlinks=False):

@@ -1,13 +1,12 @@
 """Of what there is to be read, the copies that we keep of agents' files."""
 
-import hashlib
 import os
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent_logger.catalog.database import restored, storable
+from agent_logger.catalog.database import hashed, restored, storable
 from agent_logger.catalog.found import Files, Found, Remembered, entries_in, stamped, stat_of
 from agent_logger.store import foreign
 from agent_logger.store.claude_files import is_id
@@ -98,4 +97,4 @@ def _stamp_below(folder: Path) -> str:
         for name in sorted(names):
             if stat := stat_of(f"{inside}/{name}"):
                 files.add_stat(stat, name)
-    return hashlib.sha256(os.fsencode(files.stamp)).hexdigest()
+    return str(hashed(files.stamp))

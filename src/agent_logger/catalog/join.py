@@ -19,13 +19,31 @@ from agent_logger.session import AGENT, Compaction, Exchange, Session, SubAgent,
 
 def join(sessions: Sequence[Session]) -> Session:
     """The one that all of these tell of. Raises `ValueError` if there is none."""
-    ranked = _ranked(sessions)
+    ranked = _ranked(_without_sums(sessions))
     if len(ranked) < 2:
         return ranked[0]
     joining, responses = _Joining(), _times_of_responses(ranked)
     for source, session in enumerate(ranked):
         joining.take(source, _without_pieces(session, responses))
     return joining.session(ranked)
+
+
+def _without_sums(told: Sequence[Session]) -> Sequence[Session]:
+    """What an exchange took in sum says nothing more where somebody knows what each response did."""
+    if not any(
+        turn.is_billed and turn.witnesses & {"wire", "transcript"} for it in told for turn in it.turns
+    ):
+        return told
+    return [_with_responses_alone(it) if any(turn.is_sum for turn in it.turns) else it for it in told]
+
+
+def _with_responses_alone(session: Session) -> Session:
+    def without(turns: Sequence[Turn]) -> list[Turn]:
+        bare = (replace(it, usage=None, cost=None, is_sum=False) if it.is_sum else it for it in turns)
+        return [it for it in bare if it.blocks or it.usage]
+
+    exchanges = [replace(it, turns=without(it.turns)) for it in session.exchanges]
+    return replace(session, exchanges=exchanges)
 
 
 def _ranked(sessions: Iterable[Session]) -> list[Session]:
@@ -62,7 +80,7 @@ def _with_responses(exchange: Exchange, responses: Sequence[float]) -> Exchange:
 
 
 def _is_piece(turn: Turn) -> bool:
-    return turn.witnesses == {"run"} and not (turn.message_id or turn.request_id or turn.usage)
+    return turn.witnesses <= {"run", "sdk"} and not (turn.message_id or turn.request_id or turn.usage)
 
 
 @dataclass(frozen=True)

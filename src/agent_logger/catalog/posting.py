@@ -7,13 +7,13 @@ that something new has joined become one.
 
 import hashlib
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 from msgspec.structs import replace
 
-from agent_logger.catalog.columns import WITNESS_SETS, micros_of
+from agent_logger.catalog.columns import BIT, WITNESS_SETS, micros_of
 from agent_logger.catalog.database import hashed, listed, storable
 from agent_logger.catalog.found import Found
 from agent_logger.catalog.ledger import NOBODY, Ledger, LedgerRow, shared_key
@@ -149,12 +149,23 @@ class _Source:
         return self.told.told
 
 
+_KNOW_RESPONSES = BIT["wire"] | BIT["transcript"]
+
+
 @dataclass(slots=True)
 class _Gathered:
     """A session while its sources are gathered, and the ledger's rows that are its own."""
 
     sources: list[_Source] = field(default_factory=list)
     rows: list[LedgerRow] = field(default_factory=list)
+
+    def counted(self) -> Iterator[Iterable[ModelResponse]]:
+        """Of each source. What an exchange took in sum counts where nobody knows what each response did."""
+        known = len(self.sources) > 1 and any(
+            it.witnesses & _KNOW_RESPONSES and it.responses for it in self.sources
+        )
+        for it in self.sources:
+            yield [row for row in it.responses if not row.is_sum] if known else it.responses
 
     @property
     def best(self) -> _Source:
@@ -168,7 +179,9 @@ def _derive(database: sqlite3.Connection, names: set[str], fresh: Mapping[str, _
     gathered: dict[str, _Gathered] = {}
     for session, source in _sources(database, names, fresh):
         gathered.setdefault(session, _Gathered()).sources.append(source)
-        ledger.add(source.responses)
+    for it in gathered.values():
+        for responses in it.counted():
+            ledger.add(responses)
     families = _parted(gathered)
     parents = _parents(gathered, families)
     first = _First(gathered, parents)

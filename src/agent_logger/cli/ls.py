@@ -2,18 +2,17 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
 from agent_logger import config
 from agent_logger.cli import output
 from agent_logger.cli.named import short_ids
 from agent_logger.cli.scanning import NOTHING_YET, opened
 from agent_logger.cli.when import When
+from agent_logger.export.listed import ListedSession, listed
 
 if TYPE_CHECKING:
     from agent_logger.catalog.catalog import Catalog
@@ -22,31 +21,7 @@ if TYPE_CHECKING:
 WITNESSES = ("wire", "sdk", "run", "transcript", "hook")
 
 
-class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
-    id: str
-    agent: str | None
-    project: str | None
-    title: str | None
-    models: tuple[str, ...]
-    started: datetime | None
-    ended: datetime | None
-    active_seconds: float | None
-    exchanges: int
-    turns: int
-    tool_calls: int
-    errors: int
-    witnesses: list[str]
-    parent: str | None
-    live: bool
-    prompts_only: bool  # the agent's file is gone; its history has what was typed
-    cost_usd: float | None
-    unpriced: int
-    reported_cost_usd: float | None
-    input_tokens: int
-    output_tokens: int
-    cache_read_tokens: int
-    cache_write_tokens: int
-    context_tokens: int | None
+class SessionRow(ListedSession, frozen=True, kw_only=True):
     log: str  # the name of its log or file
     path: str
     paths: list[str]
@@ -117,36 +92,9 @@ def _nothing(catalog: "Catalog") -> str:
 
 
 def _told(it: "SessionSummary") -> SessionRow:
-    usage = it.usage
-    return SessionRow(
-        id=it.id,
-        agent=it.agent,
-        project=it.project,
-        title=it.title,
-        models=it.models,
-        started=it.started,
-        ended=it.ended,
-        active_seconds=it.active_seconds,
-        exchanges=it.exchanges,
-        turns=it.turns,
-        tool_calls=it.tool_calls,
-        errors=it.errors,
-        witnesses=sorted(it.witnesses),
-        parent=it.parent,
-        live=it.live,
-        prompts_only=it.prompts_only,
-        cost_usd=it.cost.usd,
-        unpriced=it.cost.unpriced,
-        reported_cost_usd=it.reported_cost_usd,
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        cache_read_tokens=usage.cache_read_tokens,
-        cache_write_tokens=usage.cache_write_tokens,
-        context_tokens=it.context_tokens,
-        log=it.paths[0].stem if it.paths else it.id,
-        path=str(it.paths[0]) if it.paths else "",
-        paths=[str(path) for path in it.paths],
-    )
+    paths = [str(path) for path in it.paths]
+    log = it.paths[0].stem if it.paths else it.id
+    return SessionRow(**listed(it), log=log, path=paths[0] if paths else "", paths=paths)
 
 
 # ---------------------------------------------------------------- for people

@@ -82,7 +82,7 @@ def _say_how_far(settings: config.Settings, catalog: "Catalog") -> None:
     done, total = catalog.coverage
     going = start(settings.home, settings.seal_after)
     rest = "the rest is being read in the background" if going else "the rest is read with the next searches"
-    output.note(f"searched {done / max(total, 1):.0%} of what there is so far, the newest first; {rest}")
+    output.note(f"searched {100 * done // max(total, 1)}% of what there is so far, the newest first; {rest}")
 
 
 def _told(it: "Hit") -> HitRow:

@@ -12,6 +12,7 @@ from agent_logger.cli.named import one_called, short_ids
 from agent_logger.cli.scanning import NOTHING_YET, bar, opened
 from agent_logger.cli.when import When
 from agent_logger.export.figures import dollars, money
+from agent_logger.export.listed import UsageRow
 
 if TYPE_CHECKING:
     from agent_logger.catalog.catalog import Catalog
@@ -21,17 +22,6 @@ if TYPE_CHECKING:
     from agent_logger.session import Cost
 
 BY = ("day", "week", "month", "session", "model", "project", "agent", "tool")
-
-
-class UsageRow(msgspec.Struct, frozen=True, kw_only=True):
-    key: str | None
-    input_tokens: int
-    output_tokens: int
-    cache_read_tokens: int
-    cache_write_tokens: int
-    cost_usd: float | None
-    unpriced: int  # responses whose price is not known; they are not in the cost
-    responses: int
 
 
 class UsageReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,28 +83,14 @@ def command(
         there = bool(catalog.count())
         names = short_ids(catalog, filter(None, sums)) if by == "session" else {}
     if as_json:
-        told = [_told(key, it) for key, it in sums.items()]
-        output.json(UsageReport(rows=told, totals=_told("total", whole), price_date=price_date()))
+        rows = [UsageRow.of(key, it) for key, it in sums.items()]
+        output.json(UsageReport(rows=rows, totals=UsageRow.of("total", whole), price_date=price_date()))
     elif sums:
         _print(by, sums, whole, names)
     elif wanted != Filter():
         output.note("No usage is like that.")
     else:
         output.note("No usage found." if there else NOTHING_YET)
-
-
-def _told(key: str | None, it: "Total") -> UsageRow:
-    usage = it.usage
-    return UsageRow(
-        key=key,
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        cache_read_tokens=usage.cache_read_tokens,
-        cache_write_tokens=usage.cache_write_tokens,
-        cost_usd=it.cost.usd,
-        unpriced=it.unpriced,
-        responses=it.responses,
-    )
 
 
 def _print(by: str, sums: "dict[str | None, Total]", whole: "Total", names: dict[str, str]) -> None:

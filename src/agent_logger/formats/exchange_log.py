@@ -1,5 +1,6 @@
 """What the lines of an exchange log mean: exchanges in flight, and the session they make."""
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -11,6 +12,7 @@ from agent_logger import session
 from agent_logger.formats.claude_code.facts import compaction_of
 from agent_logger.formats.claude_code.records import CompactionMessage, MessageUsage
 from agent_logger.formats.claude_code.turns import more_final
+from agent_logger.formats.exchange_sums import NAME_SESSIONS, with_sums
 from agent_logger.formats.noted_context import context_files
 from agent_logger.formats.objects import in_utc
 from agent_logger.formats.result_usage import with_result
@@ -61,18 +63,24 @@ def _in_flight(start: LiveStart, messages: list[Message]) -> Exchange:
 # ---------------------------------------------------------------- the session
 
 
-def session_of(records: Iterable[AnyRecord], exchanges: Iterable[Exchange], log: str = "") -> Session:
+def session_of(records: Iterable[AnyRecord], exchanges: Sequence[Exchange], log: str = "") -> Session:
     """The session of a log: its other records, and its exchanges, each once. `log` names one that no client did."""
     start = next((it for it in records if isinstance(it, SessionStart)), None)
     witness: Witness = start.witness if start and start.witness else "sdk"
-    found = [_exchange(it, start.model if start else None, witness) for it in exchanges]
+    model = start.model if start else None
+    agent = start.agent if start and start.agent else "claude-code" if witness == "sdk" else None
+    found = [_exchange(it, model, witness) for it in exchanges]
     times = [time for it in found for time in (it.started, it.ended) if time]
     ids = [start.session_id if start else None, *(it.session_id for it in exchanges)]
     costs = [it.stats.cost_usd for it in exchanges if it.stats and it.stats.cost_usd is not None]
+    if any(ids) and agent in NAME_SESSIONS:
+        found = [
+            with_sums(it, record.stats, model, witness) for it, record in zip(found, exchanges, strict=True)
+        ]
     return Session(
         id=next((it for it in ids if it), log),
-        agent=start.agent if start and start.agent else "claude-code" if witness == "sdk" else None,
-        title=next((it.user_input for it in found if it.user_input), None),
+        agent=agent,
+        title=next((it.user_input for it in found if it.user_input), None) or _command(start),
         project=start.cwd if start else None,
         started=min(times, default=None),
         ended=max(times, default=None),
@@ -101,6 +109,11 @@ class _Boundary(msgspec.Struct):
     """The client's own message."""
 
     compact_metadata: CompactionMessage | None = None
+
+
+def _command(start: SessionStart | None) -> str | None:
+    """Of a run that is no agent's we know of: nothing else tells what it was."""
+    return shlex.join(start.argv) if start and start.argv and not start.agent else None
 
 
 def _agents(turns: Sequence[Turn]) -> list[SubAgent]:

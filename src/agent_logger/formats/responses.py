@@ -34,5 +34,10 @@ class ModelResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):  # qui
         return self.model == SYNTHETIC
 
     @property
+    def is_sum(self) -> bool:
+        """What a whole exchange took, as told by a client that does not tell more."""
+        return self.witness in ("sdk", "run") and not (self.message_id or self.request_id)
+
+    @property
     def is_sidechain(self) -> bool:
         return self.thread != MAIN

@@ -15,11 +15,20 @@ from agent_logger.records import ExchangeStats
 from agent_logger.session import MAIN, Turn, Usage
 
 
-class _Counted(msgspec.Struct, rename="camel"):
+class Counted(msgspec.Struct, rename="camel"):
     input_tokens: int = 0
     output_tokens: int = 0
     cache_read_input_tokens: int = 0
     cache_creation_input_tokens: int = 0
+
+    @property
+    def usage(self) -> Usage:
+        return Usage(
+            input_tokens=max(0, self.input_tokens),
+            output_tokens=max(0, self.output_tokens),
+            cache_read_tokens=max(0, self.cache_read_input_tokens),
+            cache_write_tokens=max(0, self.cache_creation_input_tokens),
+        )
 
     def is_all_of(self, usage: Usage) -> bool:
         """Whether nothing but this response was counted, as far as that was known when it began."""
@@ -40,7 +49,7 @@ def with_result(turns: Sequence[Turn], stats: ExchangeStats | None) -> Sequence[
     return [completed.get(at, turn) for at, turn in enumerate(turns)]
 
 
-def _completed(turn: Turn, others: Sequence[Turn], counted: _Counted, stop_reason: str | None) -> Turn:
+def _completed(turn: Turn, others: Sequence[Turn], counted: Counted, stop_reason: str | None) -> Turn:
     usage = turn.usage or Usage()
     rest = counted.output_tokens - sum(it.usage.output_tokens for it in others if it.usage)
     is_all = not others and counted.is_all_of(usage)
@@ -55,15 +64,19 @@ def _is_of(turn: Turn, model: str | None) -> bool:
     return turn.thread == MAIN if model is None else _name(turn.model) == model
 
 
-def _counted(stats: ExchangeStats) -> dict[str | None, _Counted]:
+def _counted(stats: ExchangeStats) -> dict[str | None, Counted]:
     """By model, sub-agents included; of a client that does not say so, of the main thread."""
     if stats.model_usage:
-        try:
-            told = msgspec.json.decode(stats.model_usage, type=dict[str, _Counted])
-        except (msgspec.MsgspecError, RecursionError):
-            return {}
-        return {_name(model): counted for model, counted in told.items()}
-    return {None: _Counted(output_tokens=stats.tokens_out)} if stats.tokens_out is not None else {}
+        return {_name(model): counted for model, counted in by_model(stats).items()}
+    return {None: Counted(output_tokens=stats.tokens_out)} if stats.tokens_out is not None else {}
+
+
+def by_model(stats: ExchangeStats) -> dict[str, Counted]:
+    """As the client calls them; none if it does not count so."""
+    try:
+        return msgspec.json.decode(stats.model_usage, type=dict[str, Counted]) if stats.model_usage else {}
+    except (msgspec.MsgspecError, RecursionError):
+        return {}
 
 
 def _name(model: str | None) -> str:

@@ -13,6 +13,7 @@ from starlette.routing import Route
 
 from agent_logger.capture.proxy.status import proxy_reports
 from agent_logger.catalog.totals import By
+from agent_logger.export.listed import UsageRow
 from agent_logger.formats.wire_log.answers import body_of
 from agent_logger.redact import hidden_bytes
 from agent_logger.web import items
@@ -35,7 +36,7 @@ V1 = "/api/v1"
 class Page:
     """Some of the items that there are, and whether more follow."""
 
-    items: Sequence[items.Item]
+    items: Sequence[msgspec.Struct]
     more: bool = False
 
 
@@ -43,13 +44,13 @@ class Page:
 class Endpoint:
     path: str
     summary: str
-    item: type[items.Item]
+    item: type[msgspec.Struct]
     answer: Callable[[Request, Wanted], Awaitable[Page]]
     query: tuple[str, ...] = ()  # besides offset, limit and format
     one: bool = False  # a single item, not a list
 
 
-def _page(found: Sequence[items.Item], wanted: Wanted) -> Page:
+def _page(found: Sequence[msgspec.Struct], wanted: Wanted) -> Page:
     """Of all there are."""
     rest = found[wanted.offset :]
     return Page(rest[: wanted.limit], len(rest) > wanted.limit)
@@ -151,7 +152,7 @@ async def _beside(request: Request, wanted: Wanted) -> Page:
 async def _usage(request: Request, wanted: Wanted) -> Page:
     by: By = next((it for it in get_args(By) if it == request.query_params.get("by")), "day")
     found = await site_of(request).archive.ask(lambda catalog: catalog.usage(by, wanted.filter()))
-    return _page([items.UsageItem.of(key, it) for key, it in found.items()], wanted)
+    return _page([UsageRow.of(key, it) for key, it in found.items()], wanted)
 
 
 async def _search(request: Request, wanted: Wanted) -> Page:
@@ -223,7 +224,7 @@ ENDPOINTS = (
     Endpoint("/sessions/{session_id}/calls/{call}", "One call in full", items.CallBody, _call, one=True),
     Endpoint("/sessions/{session_id}/tree", "The forks it belongs to", items.BranchItem, _tree),
     Endpoint("/sessions/{session_id}/beside/{other}", "Where two sessions parted", items.BesideTurn, _beside),
-    Endpoint("/usage", "Tokens and cost", items.UsageItem, _usage, ("by", *TEXTS)),
+    Endpoint("/usage", "Tokens and cost", UsageRow, _usage, ("by", *TEXTS)),
     Endpoint("/ledger", "The rows behind every cost", items.LedgerItem, _ledger, TEXTS),
     Endpoint("/search", "Words in all sessions", items.HitItem, _search, ("q",)),
     Endpoint("/health", "The proxies that run", items.ProxyItem, _health),

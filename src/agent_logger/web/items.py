@@ -9,9 +9,9 @@ from msgspec.structs import asdict
 from agent_logger.catalog.calls import WireCall
 from agent_logger.catalog.ledger import LedgerRow
 from agent_logger.catalog.summary import Hit, SessionSummary
-from agent_logger.catalog.totals import Total
 from agent_logger.catalog.tree import SessionNode
-from agent_logger.session import Block, Cost, Exchange, Turn, Usage
+from agent_logger.export.listed import ListedSession, listed
+from agent_logger.session import Block, Cost, Exchange, Turn
 from agent_logger.web.book import Book
 from agent_logger.web.sessions import hit_url
 from agent_logger.web.site import session_url
@@ -21,62 +21,12 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     pass
 
 
-class SessionItem(Item, frozen=True, kw_only=True):
-    id: str
-    agent: str | None
-    project: str | None
-    title: str | None
-    models: list[str]
-    started: datetime | None
-    ended: datetime | None
-    exchanges: int
-    turns: int
-    tool_calls: int
-    errors: int  # tool calls that failed
-    active_seconds: float | None
-    input_tokens: int
-    output_tokens: int
-    cache_read_tokens: int
-    cache_write_tokens: int
-    cost_usd: float | None  # of the responses that have a price
-    unpriced: int  # how many have none
-    reported_cost_usd: float | None  # what the client said
-    context_tokens: int | None
-    peak_context_tokens: int | None
-    witnesses: list[str]
-    parent: str | None
-    live: bool
+class SessionItem(ListedSession, frozen=True, kw_only=True):
     url: str  # of its page
 
     @classmethod
     def of(cls, it: SessionSummary) -> "SessionItem":
-        return cls(
-            id=it.id,
-            agent=it.agent,
-            project=it.project,
-            title=it.title,
-            models=list(it.models),
-            started=it.started,
-            ended=it.ended,
-            exchanges=it.exchanges,
-            turns=it.turns,
-            tool_calls=it.tool_calls,
-            errors=it.errors,
-            active_seconds=it.active_seconds,
-            input_tokens=it.usage.input_tokens,
-            output_tokens=it.usage.output_tokens,
-            cache_read_tokens=it.usage.cache_read_tokens,
-            cache_write_tokens=it.usage.cache_write_tokens,
-            cost_usd=it.cost.usd,
-            unpriced=it.cost.unpriced,
-            reported_cost_usd=it.reported_cost_usd,
-            context_tokens=it.context_tokens,
-            peak_context_tokens=it.peak_context_tokens,
-            witnesses=sorted(it.witnesses),
-            parent=it.parent,
-            live=it.live,
-            url=session_url(it.id),
-        )
+        return cls(**listed(it), url=session_url(it.id))
 
 
 class CompactionItem(Item, frozen=True, kw_only=True):
@@ -246,33 +196,6 @@ class LedgerItem(Item, frozen=True, kw_only=True):
             witnesses=sorted(row.witnesses),
             copies=row.copies,
             why=row.why,
-        )
-
-
-class UsageItem(Item, frozen=True, kw_only=True):
-    key: str | None  # the day, model, project, ...
-    responses: int
-    input_tokens: int
-    output_tokens: int
-    cache_read_tokens: int
-    cache_write_tokens: int
-    cost_usd: float | None
-    unpriced: int
-    reported_cost_usd: float | None
-
-    @classmethod
-    def of(cls, key: str | None, it: Total) -> "UsageItem":
-        usage: Usage = it.usage
-        return cls(
-            key=key,
-            responses=it.responses,
-            input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens,
-            cache_read_tokens=usage.cache_read_tokens,
-            cache_write_tokens=usage.cache_write_tokens,
-            cost_usd=it.cost.usd,
-            unpriced=it.unpriced,
-            reported_cost_usd=it.reported_cost_usd,
         )
 
 

@@ -15,7 +15,7 @@ from agent_logger.capture.proxy.relay.guard import error_response
 
 HEAD_SECONDS = 30.0  # from the first byte of a head to its last
 SWEEP_SECONDS = 1.0
-MOST_CLIENTS = 4096
+MOST_CLIENTS = 8192
 _MOST_EXCESS = 64  # beyond these a connection is closed without an answer
 _EXCESS_SECONDS = 2.0  # to say what is wanted, and to read the answer
 _RESERVED = 192  # descriptors for these, the pool, the spool, the recorder

@@ -1,0 +1,80 @@
+"""What programs are told of sessions and of sums, in lists: by commands and by the page alike.
+
+Fields are added, never renamed or taken away.
+"""
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from agent_logger.catalog.summary import SessionSummary
+
+if TYPE_CHECKING:  # `ls` imports this, and sums nothing
+    from agent_logger.catalog.totals import Total
+
+
+class ListedSession(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    agent: str | None
+    project: str | None
+    title: str | None
+    models: tuple[str, ...]
+    started: datetime | None
+    ended: datetime | None
+    active_seconds: float | None
+    exchanges: int
+    turns: int
+    tool_calls: int
+    errors: int  # tool calls that failed
+    witnesses: list[str]
+    parent: str | None
+    live: bool
+    prompts_only: bool  # the agent's file is gone; its history has what was typed
+    cost_usd: float | None  # of the responses that have a price
+    unpriced: int  # how many have none
+    reported_cost_usd: float | None  # what the client said
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    context_tokens: int | None
+    peak_context_tokens: int | None
+
+
+_SAME = frozenset(ListedSession.__struct_fields__) & frozenset(SessionSummary.__struct_fields__)
+_COUNTS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+
+
+def listed(it: SessionSummary) -> dict[str, Any]:
+    """The values of a `ListedSession`, or of a type that has more."""
+    return {
+        **{name: getattr(it, name) for name in _SAME},
+        **{name: getattr(it.usage, name) for name in _COUNTS},
+        "witnesses": sorted(it.witnesses),
+        "cost_usd": it.cost.usd,
+        "unpriced": it.cost.unpriced,
+    }
+
+
+class UsageRow(msgspec.Struct, frozen=True, kw_only=True):
+    key: str | None  # the day, model, project, ...
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    cost_usd: float | None
+    unpriced: int  # responses whose price is not known; they are not in the cost
+    responses: int
+    reported_cost_usd: float | None  # what clients said, as far as they did
+
+    @classmethod
+    def of(cls, key: str | None, it: "Total") -> "UsageRow":
+        return cls(
+            key=key,
+            **{name: getattr(it.usage, name) for name in _COUNTS},
+            cost_usd=it.cost.usd,
+            unpriced=it.unpriced,
+            responses=it.responses,
+            reported_cost_usd=it.reported_cost_usd,
+        )

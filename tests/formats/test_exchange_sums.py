@@ -1,0 +1,95 @@
+"""Exchanges of which only the sum is known count by it, and never beside what knows the responses."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from agent_logger import SessionLogger
+from agent_logger.catalog.catalog import Catalog
+from agent_logger.session import Session, Usage
+from agent_logger.store.facts import know_folder
+from agent_logger.store.read import read_session
+
+ID = "7b320356-a178-418e-a692-69ce6e1e657c"
+MESSAGE = "msg_01abcdefghijklmnopqrstuv"
+TOLD = {
+    "input_tokens": 9,
+    "output_tokens": 40,
+    "cache_read_input_tokens": 5,
+    "cache_creation_input_tokens": 2,
+}
+SUM = Usage(input_tokens=9, output_tokens=40, cache_read_tokens=5, cache_write_tokens=2)
+INIT = {"type": "system", "subtype": "init", "session_id": ID, "model": "claude-haiku-4-5", "cwd": "/p"}
+
+
+def said(text: str, **more: Any) -> dict[str, Any]:
+    content = [{"type": "text", "text": text}]
+    return {"type": "assistant", "session_id": ID, "message": {"content": content, **more}}
+
+
+def result(**more: Any) -> dict[str, Any]:
+    return {"type": "result", "session_id": ID, "is_error": False, "result": "Done.", "usage": TOLD, **more}
+
+
+def by_model(**models: tuple[int, int, int, int]) -> dict[str, Any]:
+    names = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
+    return {it.replace("_", "-"): dict(zip(names, told, strict=True)) for it, told in models.items()}
+
+
+def logged(folder: Path, *messages: dict[str, Any]) -> Session:
+    logger = SessionLogger(folder)
+    for message in (INIT, *messages):
+        logger.log(message)
+    logger.close()
+    assert logger.path
+    return read_session(logger.path)
+
+
+def test_classes_without_counts_are_counted_by_the_result(tmp_path: Path) -> None:
+    session = logged(tmp_path, said("I look."), said("Done."), result())
+    assert session.usage == SUM
+    assert [(it.usage, it.is_sum) for it in session.turns] == [(None, False), (SUM, True)]
+    assert session.cost.nano_usd
+
+
+def test_a_result_alone_is_a_turn_and_other_models_stand_aside(tmp_path: Path) -> None:
+    told = by_model(claude_haiku_4_5=(9, 40, 5, 2), claude_opus_5=(3, 1, 0, 0))
+    session = logged(tmp_path, result(modelUsage=told))
+    assert [(it.model, it.thread, it.usage) for it in session.turns] == [
+        ("claude-haiku-4-5", "main", SUM),
+        ("claude-opus-5", "side", Usage(input_tokens=3, output_tokens=1)),
+    ]
+
+
+def test_responses_that_are_told_are_not_told_in_sum_too(tmp_path: Path) -> None:
+    begun = said("Done.", id=MESSAGE, model="claude-haiku-4-5", usage={**TOLD, "output_tokens": 1})
+    [turn] = logged(tmp_path, begun, result(modelUsage=by_model(claude_haiku_4_5=(9, 40, 5, 2)))).turns
+    assert (turn.message_id, turn.is_sum) == (MESSAGE, False)
+
+
+def test_a_sum_does_not_count_beside_the_agents_own_file(home: Path) -> None:
+    ours = home / ".agent-logger"
+    know_folder(ours, home / "s")
+    logged(home / "s", said("Done."), result())
+    with Catalog.open(ours) as catalog:
+        [alone] = catalog.sessions()
+        assert (alone.id, alone.turns, alone.usage) == (ID, 1, SUM)
+        path = home / ".claude" / "projects" / "-p" / f"{ID}.jsonl"
+        path.parent.mkdir(parents=True)
+        head = {"sessionId": ID, "cwd": "/p", "timestamp": "2026-11-15T10:00:00.000Z", "uuid": "u"}
+        message: dict[str, Any] = {
+            "id": MESSAGE,
+            "model": "claude-haiku-4-5",
+            "usage": {**TOLD, "output_tokens": 39},
+        }
+        message |= {
+            "role": "assistant",
+            "content": [{"type": "text", "text": "Done."}],
+            "stop_reason": "end_turn",
+        }
+        path.write_text(json.dumps({"type": "assistant", **head, "message": message}) + "\n")
+        catalog.refresh()
+        [both] = catalog.sessions()
+        whole = catalog.session(ID)
+    assert (both.turns, both.usage.output_tokens) == (1, 39)
+    assert whole and whole.usage.output_tokens == 39
