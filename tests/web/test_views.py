@@ -141,7 +141,9 @@ def test_who_has_nothing_yet_is_set_up(tmp_path: Path, browser: Browser) -> None
         expect(watched.tab.locator(".agents")).to_contain_text("agent-logger run -- claude")
         assert watched.axe() == []
         watched.tab.click("text=Record the demo")
-        expect(watched.tab.locator(".recent")).to_contain_text("My tea timer rings too early", timeout=30_000)
+        expect(watched.tab.locator(".recent").first).to_contain_text(
+            "My tea timer rings too early", timeout=30_000
+        )
         assert (watched.complaints, watched.elsewhere) == ([], [])
 
 
