@@ -29,6 +29,9 @@ def home(tmp_path: Path) -> Path:
     folder.mkdir(parents=True)
     with closing(sqlite3.connect(folder / "opencode.db")) as new:
         new.executescript((DATA / "opencode/1.18.33/agents_fork/opencode.sql").read_text())
+    chat = home / ".qwen/projects/-p/chats/7b320356-a178-418e-a692-69ce6e1e657c.jsonl"
+    chat.parent.mkdir(parents=True)
+    chat.touch()
     return home
 
 
@@ -43,6 +46,7 @@ def home(tmp_path: Path) -> Path:
         ("gemini-cli", {"GEMINI_CLI_HOME": "/g"}, ["/g/.gemini"]),
         ("opencode", {}, ["/h/.local/share/opencode"]),
         ("opencode", {"XDG_DATA_HOME": "/x"}, ["/x/opencode"]),
+        ("qwen-code", {}, ["/h/.qwen"]),
         ("claude-code", {}, ["/h/.claude", "/h/.config/claude"]),
         ("claude-code", {"CLAUDE_CONFIG_DIR": "/a, /b,,/a"}, ["/a", "/b"]),
     ],
@@ -58,6 +62,7 @@ def test_what_is_there_is_found(home: Path) -> None:
         "codex": 3,
         "gemini-cli": 1,
         "opencode": 1,
+        "qwen-code": 1,
     }
 
 
@@ -122,6 +127,7 @@ def test_the_layout_reads_the_environment(home: Path, monkeypatch: pytest.Monkey
         "codex": 0,
         "gemini-cli": 1,
         "opencode": 1,
+        "qwen-code": 1,
     }
 
 
