@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import Locator, Page, expect
 
 from agent_logger.capture.proxy.attached import attached
 from agent_logger.demo.client import Client
@@ -124,6 +124,15 @@ def test_every_session_that_runs_says_its_words_on_the_live_page(seen: Watched, 
     expect(running.locator(".speaking")).to_have_count(0)
 
 
+def _drag_up(tab: Page) -> None:
+    """As a finger or the scroll bar does: no wheel, no key, and not in one step."""
+    for _ in range(20):
+        tab.evaluate("scrollBy(0, -300)")
+        tab.wait_for_timeout(60)
+        if tab.inner_text("[data-follow]") == "Follow":
+            return
+
+
 def test_the_end_is_followed_until_one_goes_up_and_again_from_the_end(seen: Watched, agent: Agent) -> None:
     tab = seen.tab
     seen.go(f"/sessions/{agent.session}")
@@ -135,7 +144,7 @@ def test_the_end_is_followed_until_one_goes_up_and_again_from_the_end(seen: Watc
         tab.wait_for_function(f"{BELOW} < 5")
         tab.wait_for_timeout(300)
     expect(tab.locator("#words p[data-kept]")).to_have_text("line000")  # what is there is not made anew
-    tab.evaluate("scrollBy(0, -900)")  # as a finger or the scroll bar does: no wheel, no key
+    _drag_up(tab)
     expect(tab.locator("[data-follow]")).to_have_text("Follow", timeout=1_000)
     at = tab.evaluate("scrollY")
     tab.wait_for_timeout(400)
