@@ -89,7 +89,7 @@ def agent(url: str, seen: Watched) -> Iterator[Agent]:
         agent = Agent(client)
         agent.ask("Are you there?").join()
         seen.go("/live")
-        expect(_running(seen, agent)).to_contain_text("Ready.", timeout=10_000)
+        expect(_running(seen, agent)).to_contain_text("Ready.", timeout=30_000)
         yield agent
 
 

@@ -53,7 +53,7 @@ async def events(request: Request) -> Response:
 
 
 async def live_events(request: Request) -> Response:
-    """The same, and `words` of all sessions that run."""
+    """The same, since the `version` that the page was made of, and `words` of all sessions that run."""
     return _stream(_Running(site_of(request), request).look, WORDS_SECONDS)
 
 
@@ -71,12 +71,12 @@ async def session_events(request: Request) -> Response:
 
 
 class _Everything:
-    def __init__(self, archive: Archive) -> None:
-        self._archive, self._version = archive, archive.keeper.version
+    def __init__(self, archive: Archive, version: str | None = None) -> None:
+        self._archive, self._version = archive, version or str(archive.keeper.version)
 
     async def look(self) -> list[str]:
         self._archive.keeper.wake()
-        before, self._version = self._version, self._archive.keeper.version
+        before, self._version = self._version, str(self._archive.keeper.version)
         return [CHANGED] if before != self._version else []
 
 
@@ -130,7 +130,8 @@ class _Running:
 
     def __init__(self, site: Site, request: Request) -> None:
         self._archive = site.archive
-        self._everything, self._words = _Everything(site.archive), _Words(site, request)
+        self._everything = _Everything(site.archive, request.query_params.get("version"))
+        self._words = _Words(site, request)
         self._running: list[SessionSummary] | None = None
 
     async def look(self) -> list[str]:
@@ -160,12 +161,10 @@ class Running:
 
 async def live(request: Request) -> Response:
     site = site_of(request)
+    version = site.archive.keeper.version  # before: what comes meanwhile is told by the events
     running = await site.archive.ask(lambda catalog: _running(site.archive, catalog))
-    return await site.archive.do(
-        lambda: site.render(
-            request, "live.html", running=running, whole=False, data="/api/v1/sessions?live=1"
-        )
-    )
+    told = {"running": running, "version": version, "whole": False, "data": "/api/v1/sessions?live=1"}
+    return await site.archive.do(lambda: site.render(request, "live.html", **told))
 
 
 def _running(archive: Archive, catalog: Catalog) -> list[Running]:
