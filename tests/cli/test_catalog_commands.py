@@ -69,6 +69,32 @@ def test_logs_from_elsewhere_are_read_where_a_setting_says_they_are(home: Path) 
     assert not (home / "not-there").exists()
 
 
+def test_what_a_run_printed_is_shown_found_and_exported_like_what_an_agent_said(home: Path) -> None:
+    script = "printf 'seen \\033[31mzebras\\033[0m\\n'; echo trouble >&2; exit 3"
+    run(home, "run", "--sessions-dir", str(home / "s"), "--", "sh", "-c", script, code=3)
+    (name,) = (it["id"] for it in json.loads(run(home, "ls", "--json").stdout))
+    shown = run(home, "show", name).stdout
+    assert "sh -c " in shown
+    assert [line.strip() for line in shown.splitlines()][-3:] == [
+        "seen zebras",
+        "trouble",
+        "(exit code 3: not complete)",
+    ]
+    assert "seen zebras" in run(home, "search", "zebras").stdout
+    for form in ("md", "html", "json"):
+        assert "trouble" in run(home, "export", name, "--to", form).stdout
+    run(home, "run", "--sessions-dir", str(home / "s"), "--", "echo", "all well")
+    (newest, _) = json.loads(run(home, "ls", "--json").stdout)
+    shown = run(home, "show", newest["id"]).stdout
+    assert shown.rstrip().endswith("all well")
+
+
+def test_a_word_in_colours_is_found(home: Path) -> None:
+    said = "\x1b[1;31mFAILED\x1b[0m tests/test_timer.py"
+    claude_file(home, ONE, [user(1, "Test it", ONE), *tool(2, ONE, "Bash", {"command": "make"}, said)])
+    assert "FAILED tests/test_timer.py" in run(home, "search", "failed").stdout
+
+
 def test_a_session_of_another_year_says_which(home: Path) -> None:
     claude_file(home, ONE, [{**user(1, "Long ago", ONE), "timestamp": "2019-03-04T05:06:07.000Z"}])
     assert run(home, "ls").stdout.splitlines()[1].startswith("2019-03-04")
