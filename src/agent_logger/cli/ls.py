@@ -62,13 +62,14 @@ def command(
       agent-logger ls --project agent-logger --min-cost 5
       agent-logger ls --all --json
     """
+    wanted = _filter(given)
     with opened(settings) as catalog:
-        rows = catalog.sessions(_filter(given), limit=None if everything else limit)
+        rows = catalog.sessions(wanted, limit=None if everything else limit)
         if as_json:
             output.json([_told(it) for it in rows])
         elif rows:
             _print(rows, short_ids(catalog, [it.id for it in rows]))
-            _say_more(catalog, given, len(rows))
+            _say_more(catalog.count(wanted), len(rows))
         else:
             output.note(_nothing(catalog))
 
@@ -79,8 +80,7 @@ def _filter(given: dict[str, object]) -> "Filter":
     return Filter(min_cost_usd=given.pop("min_cost"), **given)  # type: ignore[arg-type]  # named as the options are
 
 
-def _say_more(catalog: "Catalog", given: dict[str, object], shown: int) -> None:
-    there = catalog.count(_filter({"min_cost": given.pop("min_cost_usd", None), **given}))
+def _say_more(there: int, shown: int) -> None:
     if there > shown:
         output.note(f"{shown} of {there} sessions; --all shows them all")
 
