@@ -14,7 +14,14 @@ from msgspec import UNSET
 from agent_logger.capture.proxy.recorder.heads import NO_FIELDS, Fields, Secrets, cut_head
 from agent_logger.capture.proxy.recorder.large import LARGE_BYTES, Disk, Large
 from agent_logger.capture.proxy.recorder.logs import LogName
-from agent_logger.capture.proxy.recorder.payload import SMALLEST_KNOWN, Kept, KnownBody, Treatment, keep
+from agent_logger.capture.proxy.recorder.payload import (
+    SMALLEST_KNOWN,
+    Kept,
+    KnownBody,
+    Treatment,
+    hide_pieces,
+    keep,
+)
 from agent_logger.capture.proxy.spool.frames import RequestHead
 from agent_logger.records import Headers, Json, Redaction, Request, Response
 from agent_logger.tracking.tracker import Decision
@@ -208,7 +215,9 @@ class Pair:
             for piece in messages or self._response.pieces or (kept.text,):
                 reader.feed(piece)
             self.answer = self._without_keys(reader.finish())
-        self._response.pieces, kept.text = [], b""
+            if not self._clean:
+                hide_pieces(kept, self._response_treatment())
+        self._response.pieces, kept.text, kept.pieces = [], b"", ()
         return self.reason
 
     def _without_keys(self, answer: Answer) -> Answer:
@@ -251,7 +260,7 @@ class Pair:
         record = Request(
             ts=ts,
             seq=seq,
-            method=method_of(asked.head),
+            method=self.secrets.text(method_of(asked.head)),
             path=path.data.decode("latin-1"),
             headers=headers,
             head=head,

@@ -6,7 +6,7 @@ tails of the logs which were written since.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -160,7 +160,7 @@ class Recording:
         it.pair.request_data(data, frame.ns, unknown)
 
     def _request_end(self, it: OpenCall, frame: frames.RequestEnd) -> None:
-        it.pair.call.request_end(frame.trailers)
+        it.pair.call.request_end(self._trailers(it, frame))
         self._write_request(it, it.pair)
 
     def _response_head(self, it: OpenCall, frame: frames.ResponseHead) -> None:
@@ -192,14 +192,18 @@ class Recording:
         self, it: OpenCall, frame: frames.RequestData | frames.ResponseData | frames.TunnelData
     ) -> tuple[bytes, int]:
         """What is put back must be known to the call's redaction, too: it is not if it came too late for a head."""
-        if not frame.masked:
-            return frame.data, 0
+        return self._put_back(it, frame.data, frame.masked) if frame.masked else (frame.data, 0)
+
+    def _trailers(self, it: OpenCall, frame: frames.RequestEnd | frames.CallEnd) -> bytes:
+        return self._put_back(it, frame.trailers, frame.masked)[0] if frame.masked else frame.trailers
+
+    def _put_back(self, it: OpenCall, data: bytes, masks: Sequence[frames.Mask]) -> tuple[bytes, int]:
         if it.blind:
-            return restored(frame.data, frame.masked, {})
-        return self._unmask.restored(it.relay, frame.data, frame.masked)
+            return restored(data, masks, {})
+        return self._unmask.restored(it.relay, data, masks)
 
     def _call_end(self, it: OpenCall, frame: frames.CallEnd) -> None:
-        self._end(it, frame.ns, frame.reason, frame.trailers)
+        self._end(it, frame.ns, frame.reason, self._trailers(it, frame))
 
     def _dropped(self, read: Read, frame: frames.Dropped) -> None:
         self.counts.dropped_frames += frame.frames
@@ -446,7 +450,7 @@ def _line(pair: Pair, decision: Decision, record: Response) -> CallLine:
     method, _ = method_and_path(pair.asked.frame)
     usage = pair.answer.usage if pair.answer else None
     return CallLine(
-        method=method,
+        method=pair.secrets.text(method),
         path=pair.shown_path[:LONGEST_PATH],
         status=record.status,
         bytes=record.bytes or 0,

@@ -1,14 +1,19 @@
 """The records of requests that we answered ourselves: what was asked, as far as it came, and why it went nowhere."""
 
+import re
+
 from agent_logger.capture.proxy.recorder.heads import Secrets, cut_head
 from agent_logger.capture.proxy.spool.frames import Refusal
 from agent_logger.records import Request, Response, Timing
+
+# What is refused need not be HTTP: where lines end in LF alone, keys stand in them all the same.
+_BARE_LF = re.compile(rb"(?<!\r)\n")
 
 
 def refused(
     frame: Refusal, head: bytes, secrets: Secrets, *, ts: str, seq: int, name: str
 ) -> tuple[Request, Response]:
-    start, lines = cut_head(head)
+    start, lines = cut_head(_BARE_LF.sub(b"\r\n", head))
     fields, _ = secrets.fields(lines)
     method, target, version = secrets.request_line(start)
     said = (method + target.data + version).decode("latin-1")
