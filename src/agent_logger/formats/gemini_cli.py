@@ -15,8 +15,9 @@ from itertools import islice
 from typing import Any
 
 from agent_logger.formats.conversation import Conversation, OpenTurn
+from agent_logger.formats.fitting import REFUSED
 from agent_logger.formats.human_input import typed
-from agent_logger.formats.objects import REFUSED, objects_of, time_of
+from agent_logger.formats.objects import objects_of, time_of
 from agent_logger.formats.responses import ModelResponse
 from agent_logger.formats.source import File, Source
 from agent_logger.formats.wire_log.blocks import part_block

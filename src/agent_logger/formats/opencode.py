@@ -11,8 +11,9 @@ from datetime import datetime
 from typing import Any
 
 from agent_logger.formats.conversation import Conversation, OpenTurn
+from agent_logger.formats.fitting import REFUSED
 from agent_logger.formats.human_input import typed
-from agent_logger.formats.objects import REFUSED, decoded, salvaged, time_of_ms
+from agent_logger.formats.objects import decoded, salvaged, time_of_ms
 from agent_logger.formats.responses import ModelResponse
 from agent_logger.formats.source import File, Source
 from agent_logger.session import MAIN, Block, Compaction, Session, Usage

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from agent_logger.formats.codex.meta import Meta, meta_of
-from agent_logger.formats.objects import REFUSED, salvaged, shallow, time_of
+from agent_logger.formats.fitting import REFUSED
+from agent_logger.formats.objects import salvaged, shallow, time_of
 from agent_logger.formats.source import File, raw_lines_of
 from agent_logger.wire.answer import Json, count, fields_of, text_of
 
