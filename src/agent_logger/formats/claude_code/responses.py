@@ -1,7 +1,8 @@
 """The responses in the files of a Claude Code session, for the ledger: the fields that money needs, and no others.
 
-Most bytes of a file are results of tools, and blocks of responses. The decoder passes over them, many lines at once. It is the same decoder that reads whole sessions, and the same rules that make one
-response of its lines, so both ways come to the same numbers.
+Most bytes of a file are results of tools, and blocks of responses. The decoder passes over them, many lines at once.
+It is the same decoder that reads whole sessions, and the same rules that make one response of its lines, so both ways
+come to the same numbers.
 """
 
 from collections.abc import Iterable, Iterator
