@@ -1,4 +1,4 @@
-"""opencode's sessions, from the rows of its database: `session`, `message`, `part`.
+"""opencode's sessions, from the rows of its database, or of the files before it: `session`, `message`, `part`.
 
 A message of the assistant's is one or more steps, each a response of a model with its tokens. Sub-agents are sessions
 that name their parent. A fork is a session with copies of its parent's messages under new ids, at the old times: those
@@ -12,7 +12,7 @@ from typing import Any
 
 from agent_logger.formats.conversation import Conversation, OpenTurn
 from agent_logger.formats.human_input import typed
-from agent_logger.formats.objects import REFUSED, decoded, salvaged, time_of_ms
+from agent_logger.formats.objects import object_in, time_of_ms
 from agent_logger.formats.responses import ModelResponse
 from agent_logger.formats.source import File, Source
 from agent_logger.session import MAIN, Block, Compaction, Session, Usage
@@ -29,6 +29,10 @@ class _Message:
     at: datetime | None
     fields: Json
     parts: list[tuple[datetime | None, Json]] = field(default_factory=list)
+
+    @property
+    def completed(self) -> datetime | None:
+        return time_of_ms(fields_of(self.fields.get("time")).get("completed"))
 
 
 @dataclass(slots=True)
@@ -73,7 +77,7 @@ def session_of(source: Source) -> Session:
         id=main.id,
         agent=AGENT,
         title=text_of(main.fields.get("title")) or told.title(),
-        project=text_of(main.fields.get("directory")),
+        project=main.project,
         started=told.started,
         ended=told.ended,
         exchanges=told.told(),
@@ -100,7 +104,7 @@ def responses_of(source: Source) -> Iterator[ModelResponse]:
                 tier=None,
                 at=step.message.at,
                 session=main.id,
-                project=text_of(main.fields.get("directory")),
+                project=main.project,
                 agent=AGENT,
                 thread=MAIN if rows is main else rows.thread,
                 final=step.finish is not None,
@@ -129,6 +133,12 @@ class _Rows:
         return f"agent:{self.id}"
 
     @property
+    def project(self) -> str | None:
+        """Before 0.6 only the messages of the assistant told it."""
+        paths = (fields_of(it.fields.get("path")).get("cwd") for it in self.messages.values())
+        return text_of(self.fields.get("directory")) or next(filter(None, map(text_of, paths)), None)
+
+    @property
     def started(self) -> datetime | None:
         return time_of_ms(self.fields.get("time_created"))
 
@@ -145,7 +155,8 @@ class _Rows:
             if not self._is_copy(at):
                 self.messages[name] = _Message(name, at, _data(row))
         elif table == "part" and (message := self.messages.get(text_of(row.get("message_id")) or "")):
-            message.parts.append((time_of_ms(row.get("time_created")), _data(row)))
+            part = _data(row)
+            message.parts.append((_time_of_part(message, row, part), part))
 
     def _is_copy(self, at: datetime | None) -> bool:
         return bool(self.forked_from and at and self.started and at < self.started)
@@ -167,6 +178,14 @@ class _Rows:
                 if text := _typed(message):
                     told.ask(text, message.at)
         return told
+
+
+def _time_of_part(message: _Message, row: Json, part: Json) -> datetime | None:
+    """A row may be younger than what it tells: those that were made of files all have the time when they were made."""
+    started = time_of_ms(fields_of(part.get("time")).get("start"))
+    written = time_of_ms(row.get("time_created"))
+    completed = message.completed
+    return started or (min(written, completed) if written and completed else written)
 
 
 def _steps(message: _Message) -> Iterator[_Step]:
@@ -205,13 +224,11 @@ def _answer(told: Conversation, step: _Step, thread: str) -> None:
 
 
 def _end(told: Conversation, message: _Message) -> None:
-    times = fields_of(message.fields.get("time"))
-    ended = time_of_ms(times.get("completed"))
-    told.see(ended)
+    told.see(message.completed)
     if message.fields.get("error"):
         told.current()
         aborted = fields_of(message.fields["error"]).get("name") == "MessageAbortedError"
-        told.end("cut" if aborted else "failed", ended)
+        told.end("cut" if aborted else "failed", message.completed)
 
 
 def _compactions(message: _Message, thread: str) -> Iterator[Compaction]:
@@ -273,11 +290,5 @@ def _usage(tokens: Any) -> Usage | None:
 
 
 def _data(row: Json) -> Json:
-    """The JSON in a row; nothing if it is none."""
     data = row.get("data")
-    if not isinstance(data, bytes):
-        return {}
-    try:
-        return fields_of(decoded(data, data))
-    except REFUSED:
-        return next(salvaged(data), {})
+    return object_in(data) if isinstance(data, bytes) else {}
