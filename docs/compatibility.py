@@ -55,7 +55,7 @@ TRAPS = {
 - A fork is a copy under new ids that names no parent; its messages keep their times.
 - The vendor's ids of responses and the calls for titles are not kept. A cost of 0 is one that is not known.
 - `opencode run` puts a prompt with blanks into quotes.
-- Before 1.2 there was no database, but a file for each session, message and part: below `storage/`, and before 0.6 below
+- Before 1.2 there was no database, but a file for each session, message and part: below `storage/`, before 0.6 below
   `project/*/storage/`. Newer versions copy them into their database and leave them there: what is in both counts once.
 """,
     "qwen-code": """\
