@@ -56,11 +56,6 @@ def cut_request_line(line: bytes) -> tuple[bytes, bytes, bytes]:
     return line[:start], line[start : end if end >= start else len(line)], line[end:] if end >= start else b""
 
 
-def cut_refused(head: bytes) -> tuple[bytes, bytes]:
-    """As `cut_head`, of what need not be HTTP: where lines end in LF alone, keys stand in them all the same."""
-    return cut_head(re.sub(rb"(?<!\r)\n", b"\r\n", head))
-
-
 def cut_head(head: bytes) -> tuple[bytes, bytes]:
     """The first line, and all that follows, from its CRLF on."""
     end = head.find(b"\r\n")
