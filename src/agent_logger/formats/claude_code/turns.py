@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from agent_logger.formats.blocks.dialects import answer_blocks
 from agent_logger.formats.claude_code.records import (
     AssistantRecord,
     Message,
@@ -16,7 +17,6 @@ from agent_logger.formats.claude_code.records import (
     UserRecord,
 )
 from agent_logger.formats.objects import in_utc
-from agent_logger.formats.wire_log.blocks import answer_blocks
 from agent_logger.prices import priced
 from agent_logger.session import SYNTHETIC, Block, Turn, Usage, Witness
 from agent_logger.wire.dialects import ANTHROPIC

@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
+from agent_logger.formats.blocks.openai_responses import item_blocks, item_result
 from agent_logger.formats.codex.lines import AnyLine, Compacted, Context, Event, Item, Record, lines_of
 from agent_logger.formats.codex.meta import Meta
 from agent_logger.formats.codex.usage import Meter
@@ -23,7 +24,6 @@ from agent_logger.formats.human_input import typed
 from agent_logger.formats.objects import time_of
 from agent_logger.formats.responses import ModelResponse
 from agent_logger.formats.source import File, Source
-from agent_logger.formats.wire_log.blocks import item_blocks, item_result
 from agent_logger.session import MAIN, Block, Compaction, Session, Usage
 from agent_logger.wire.answer import Json, fields_of, text_of
 
