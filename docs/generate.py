@@ -57,6 +57,10 @@ holds every line with its default.
 Relative folders, also those in the file, are taken from the working folder. A list replaces the list
 of a weaker source; the two are not joined.
 
+Commands that read know every folder that was ever recorded to on this machine. Logs that were written
+elsewhere are read once a setting names their folder: `AGENT_LOGGER_LOG_DIR=~/from-the-server agent-logger ls`;
+from then on it is known too.
+
 ## The settings
 """
 

@@ -1,5 +1,6 @@
 """What of a session can be searched: what was typed, said and thought, and each call of a tool with its result."""
 
+import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -15,6 +16,9 @@ NO_TURN = -1
 
 MOST_CHARACTERS = 1 << 20  # of one text; what stands behind them in a longer one is not found
 DEEPEST = 50  # levels of a tool's input
+COLOURS = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"
+)  # of a terminal: they end with a letter, which the word behind them begins with
 
 
 class Text(NamedTuple):
@@ -39,7 +43,7 @@ class Text(NamedTuple):
 def texts_of(session: Session) -> list[Text]:
     found = [_cut(it) if len(it.text) > MOST_CHARACTERS else it for it in _found(session)]
     together = BORDER.join([piece for it in found for piece in (it.text, it.tool, it.file)])
-    shown = hidden(together)
+    shown = hidden(COLOURS.sub("", together) if "\x1b" in together else together)
     if shown is together and _bindable(shown) is shown:
         return found  # as nearly all are: with nothing to hide, and of whole characters
     pieces = iter(_parted(_bindable(shown), found))
@@ -67,6 +71,9 @@ def _found(session: Session) -> Iterator[Text]:
         if exchange.user_input:
             started = _milliseconds(exchange.started)
             yield Text(exchange.number, NO_TURN, INPUT, started, text=exchange.user_input)
+        if exchange.printed:
+            started = _milliseconds(exchange.started)
+            yield Text(exchange.number, NO_TURN, TEXT, started, text=exchange.printed)
         for turn in exchange.turns:
             yield from _said(exchange.number, number, turn)
             number += 1

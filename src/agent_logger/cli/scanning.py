@@ -32,6 +32,7 @@ def opened(settings: config.Settings) -> "Iterator[Catalog]":
     gc.set_threshold(YOUNG_OBJECTS)
     from agent_logger.catalog.catalog import Catalog
 
+    know_chosen_folders(settings)
     with Catalog.open(settings.home) as catalog:
         with bar("reading sessions") as progress:
             catalog.refresh(progress)
@@ -44,6 +45,15 @@ def opened(settings: config.Settings) -> "Iterator[Catalog]":
             from agent_logger.catalog.background import start
 
             start(settings.home, settings.seal_after)
+
+
+def know_chosen_folders(settings: config.Settings) -> None:
+    """What lies in a folder that somebody chose is read, whoever wrote it: it may come from another machine."""
+    from agent_logger.store.facts import know_folder
+
+    for name, folder in (("log_dir", settings.log_dir), ("sessions_dir", settings.sessions_dir)):
+        if not settings.is_default(name) and folder.is_dir():
+            know_folder(settings.home, folder)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ import msgspec
 
 from agent_logger import config
 from agent_logger.cli import output
+from agent_logger.cli.marked import echo_marked
 from agent_logger.cli.named import short_ids
 from agent_logger.cli.scanning import NOTHING_YET, bar, opened
 
@@ -105,9 +106,10 @@ def _print(hits: "Sequence[Hit]", ids: dict[str, str]) -> None:
         title = " ".join((hit.title or "").split())
         head = f"{when}  {hit.kind.replace('_', ' ')}  {title}"
         output.echo(output.cut(output.printable(head), output.columns()))
-        output.echo_marked("  " + hit.snippet, ((low + 2, high + 2) for low, high in hit.marks))
+        echo_marked(hit.snippet, hit.marks, indent="  ")
         turn = "" if hit.turn is None else f" --turn {hit.turn}"
-        output.echo(f"  agent-logger show {ids[hit.session]}{turn}{_in_forks(hit, ids)}")
+        line = f"  agent-logger show {ids[hit.session]}{turn}"
+        output.echo(line + output.cut(_in_forks(hit, ids), output.columns() - output.width(line)))
 
 
 def _in_forks(hit: "Hit", ids: dict[str, str]) -> str:

@@ -137,6 +137,7 @@ class ExchangeItem(Item, frozen=True, kw_only=True):
     turns: int
     complete: bool
     end_reason: str | None
+    printed: str | None  # by a run, where nothing else is known of it
     cost_usd: float | None
 
     @classmethod
@@ -150,6 +151,7 @@ class ExchangeItem(Item, frozen=True, kw_only=True):
             turns=len(it.turns),
             complete=it.complete,
             end_reason=it.end_reason,
+            printed=it.printed,
             cost_usd=book.cost_of(it).usd,
         )
 

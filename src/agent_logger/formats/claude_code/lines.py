@@ -60,13 +60,22 @@ class Reader(Generic[S]):
 
     def __init__(self, record: type[S]) -> None:
         self._record = record
-        self.decode = msgspec.json.Decoder(record).decode
+        decoder = msgspec.json.Decoder(record)
+        self.decode, self._decode_lines = decoder.decode, decoder.decode_lines
 
     def exact(self, data: bytes) -> S | None:
         try:
             return self.decode(data)
         except REFUSED:
             return None
+
+    def all_exact(self, portion: bytes) -> list[S] | None:
+        """The same for whole lines at once; none if any of them is odd."""
+        try:
+            records = self._decode_lines(portion) if is_utf8(portion) else []
+        except REFUSED:
+            return None
+        return records if len(records) == portion.count(b"\n") else None
 
     def fitting(self, value: Any) -> S:
         return fitting(self._record, value)
