@@ -103,18 +103,13 @@ def responses_of(source: Source) -> Iterator[ModelResponse]:
             yield ModelResponse(
                 family="gemini",
                 message_id=message.id,
-                request_id=None,
                 model=message.model,
                 usage=usage,
-                tier=None,
                 at=message.at,
                 session=main.id,
                 project=project,
                 agent=AGENT,
                 thread=MAIN if chat is main else chat.thread,
-                final=True,
-                reported_cost_usd=None,
-                witness="transcript",
             )
 
 

@@ -81,18 +81,13 @@ def responses_of(source: Source) -> Iterator[ModelResponse]:
             yield ModelResponse(
                 family=FAMILY,
                 message_id=turn.message_id,
-                request_id=None,
                 model=turn.model,
                 usage=turn.usage,
-                tier=None,
                 at=turn.started,
                 session=chat.id,
                 project=chat.project,
                 agent=AGENT,
                 thread=turn.thread,
-                final=True,
-                reported_cost_usd=None,
-                witness="transcript",
             )
 
 

@@ -66,7 +66,6 @@ def responses_of(source: Source) -> Iterator[ModelResponse]:
             yield ModelResponse(
                 family="openai",
                 message_id=response_id,
-                request_id=None,
                 model=rollout.model,
                 usage=usage,
                 tier=rollout.tier,
@@ -75,9 +74,6 @@ def responses_of(source: Source) -> Iterator[ModelResponse]:
                 project=rollout.meta.cwd,
                 agent=AGENT,
                 thread=rollout.thread,
-                final=True,
-                reported_cost_usd=None,
-                witness="transcript",
             )
         session = session or rollout.meta.id
 
