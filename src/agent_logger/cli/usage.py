@@ -1,7 +1,6 @@
 """`agent-logger usage`: tokens and cost."""
 
-from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -45,13 +44,9 @@ class UsageReport(msgspec.Struct, frozen=True, kw_only=True):
 def command(
     settings: config.Settings,
     by: str,
-    since: datetime | None,
-    until: datetime | None,
-    agent: str | None,
-    model: str | None,
-    project: str | None,
     explain: str | None,
     as_json: bool,
+    **given: Any,
 ) -> None:
     """Tokens and cost, by day, week, month, session, model, project, agent or tool.
 
@@ -69,28 +64,29 @@ def command(
       agent-logger usage month --json
     """
     from agent_logger.catalog.summary import Filter
-    from agent_logger.prices import price_date
 
-    wanted = Filter(since=since, until=until, agent=agent, model=model, project=project)
+    wanted = Filter(**given)
     with opened(settings) as catalog:
         if explain:
             _explain(catalog, one_called(catalog, explain), wanted)
-            return
-        if by == "tool":
-            with bar("reading tools") as progress:
-                catalog.read_details(progress=progress)
-        sums, whole = catalog.usage(by, wanted), catalog.total(wanted)  # type: ignore[arg-type]  # one of `BY`
-        there = bool(catalog.count())
-        names = short_ids(catalog, filter(None, sums)) if by == "session" else {}
+        else:
+            _report(catalog, by, wanted, as_json=as_json)
+
+
+def _report(catalog: "Catalog", by: str, wanted: "Filter", *, as_json: bool) -> None:
+    from agent_logger.prices import price_date
+
+    if by == "tool":
+        with bar("reading tools") as progress:
+            catalog.read_details(progress=progress)
+    sums, whole = catalog.usage(by, wanted), catalog.total(wanted)  # type: ignore[arg-type]  # one of `BY`
     if as_json:
         rows = [UsageRow.of(key, it) for key, it in sums.items()]
         output.json(UsageReport(rows=rows, totals=UsageRow.of("total", whole), price_date=price_date()))
     elif sums:
-        _print(by, sums, whole, names)
-    elif wanted != Filter():
-        output.note("No usage is like that.")
+        _print(by, sums, whole, short_ids(catalog, filter(None, sums)) if by == "session" else {})
     else:
-        output.note("No usage found." if there else NOTHING_YET)
+        output.note("No usage found." if catalog.count() else NOTHING_YET)
 
 
 def _print(by: str, sums: "dict[str | None, Total]", whole: "Total", names: dict[str, str]) -> None:

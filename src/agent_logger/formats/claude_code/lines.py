@@ -9,8 +9,7 @@ is `Damage`, with its place. Nothing here raises.
 import json
 import re
 from collections.abc import Iterator
-from types import UnionType
-from typing import Any, Generic, TypeVar, Union, get_args, get_origin
+from typing import Any, Generic
 
 import msgspec
 
@@ -22,15 +21,12 @@ from agent_logger.formats.claude_code.records import (
     OtherRecord,
     SessionRecord,
 )
+from agent_logger.formats.fitting import REFUSED, S, fitting
 from agent_logger.formats.source import File, lines_of, raw_lines_of
 from agent_logger.wire import jsonl
 from agent_logger.wire.answer import fields_of, text_of, with_whole_characters
 from agent_logger.wire.jsonl import Damage, Entry, Torn, is_utf8
 from agent_logger.wire.lines import Line
-
-S = TypeVar("S", bound=msgspec.Struct)
-
-REFUSED = (ValueError, RecursionError)  # msgspec's own errors are ValueErrors
 
 # Top-level fields with plain values, up to `type`. Quotes within texts are escaped, so this cannot match further in.
 _TYPE = re.compile(rb'\{(?:"[A-Za-z_]+":(?:"[^"\\]*"|null|true|false|\d+),)*?"type":"([^"\\]*)"')
@@ -64,7 +60,8 @@ class Reader(Generic[S]):
 
     def __init__(self, record: type[S]) -> None:
         self._record = record
-        self.decode = msgspec.json.Decoder(record).decode
+        decoder = msgspec.json.Decoder(record)
+        self.decode, self._decode_lines = decoder.decode, decoder.decode_lines
 
     def exact(self, data: bytes) -> S | None:
         try:
@@ -72,8 +69,16 @@ class Reader(Generic[S]):
         except REFUSED:
             return None
 
+    def all_exact(self, portion: bytes) -> list[S] | None:
+        """The same for whole lines at once; none if any of them is odd."""
+        try:
+            records = self._decode_lines(portion) if is_utf8(portion) else []
+        except REFUSED:
+            return None
+        return records if len(records) == portion.count(b"\n") else None
+
     def fitting(self, value: Any) -> S:
-        return fitting(self._record, fields_of(value))
+        return fitting(self._record, value)
 
 
 _readers: dict[str, Reader[Any]] = {name: Reader(record) for name, record in RECORDS.items()}
@@ -84,17 +89,17 @@ def reader_of(kind: str) -> Reader[Any]:
     return _readers.get(kind, _other)
 
 
-def records_of(file: File) -> Iterator[tuple[AnyRecord, bytes] | Damage | Torn]:
-    """Every record of a file with the bytes it was read from; those of unknown types are `OtherRecord`s."""
+def records_of(file: File) -> Iterator[AnyRecord | Damage | Torn]:
+    """Every record of a file; those of unknown types are `OtherRecord`s."""
     copies = WholeCopies(file)
     for line in lines_of(file):
         if not isinstance(line, Line):
             yield line
         elif (data := line.data) and (record := read(data)):
-            yield record, data
+            yield record
         else:
             for found in _read_oddly(line):
-                if isinstance(found, Damage) or not copies.have(found[0].type, id_of(found[0])):
+                if isinstance(found, Damage) or not copies.have(found.type, id_of(found)):
                     yield found
 
 
@@ -119,9 +124,9 @@ class WholeCopies:
 
 
 _ROLE = b'"role":"'
+_BEHIND = len(_ROLE)
 ROLE_WITHIN = 1000  # bytes: in front of it stand ids, which are short
 _BY_ROLE = {b"a": ("assistant", _readers["assistant"].decode), b"u": ("user", _readers["user"].decode)}
-_NOBODY = ("", _other.decode)
 
 
 def read(data: bytes) -> AnyRecord | None:
@@ -129,15 +134,15 @@ def read(data: bytes) -> AnyRecord | None:
 
     Its type is guessed by the role, which stands before the long texts where `type` may stand behind them.
     """
-    at = data.find(_ROLE, 0, ROLE_WITHIN) + len(_ROLE)
-    guess, decode = _BY_ROLE.get(data[at : at + 1], _NOBODY) if at >= len(_ROLE) else _NOBODY
+    at = data.find(_ROLE, 0, ROLE_WITHIN)
+    guess = _BY_ROLE.get(data[at + _BEHIND : at + _BEHIND + 1]) if at >= 0 else None
     if guess and (data.isascii() or is_utf8(data)):
         try:
-            record: AnyRecord = decode(data)
+            record: AnyRecord = guess[1](data)
         except REFUSED:
             return _read_by_type(data)
-        if record.type == guess:
-            return None if guess == "assistant" and _has_no_content(record) else record
+        if record.type == guess[0]:
+            return None if _has_no_content(record) else record
     return _read_by_type(data)
 
 
@@ -146,30 +151,23 @@ def _read_by_type(data: bytes) -> AnyRecord | None:
     record: AnyRecord | None = (
         reader_of(kind).exact(data) if is_utf8(data) else None
     )  # what is passed over, too
-    return None if kind == "assistant" and _has_no_content(record) else record
+    return None if _has_no_content(record) else record
 
 
 def _has_no_content(record: AnyRecord | None) -> bool:
     """Samples of the specification have `message` twice: a text, and an object with the usage alone."""
-    return (
-        isinstance(record, AssistantRecord)
-        and isinstance(record.message, Message)
-        and record.message.content is None
-        and record.message.id is None
-    )
+    if type(record) is not AssistantRecord:
+        return False
+    message = record.message
+    return isinstance(message, Message) and message.content is None and message.id is None
 
 
-def _read_oddly(line: Line) -> Iterator[tuple[AnyRecord, bytes] | Damage]:
+def _read_oddly(line: Line) -> Iterator[AnyRecord | Damage]:
     for found in jsonl.decode(line):
         if isinstance(found, Damage):
             yield found
-            continue
-        record = _oddly(found)
-        yield (
-            (record, found.raw)
-            if record
-            else Damage(found.line, found.offset, len(found.raw), "not a record")
-        )
+        else:
+            yield _oddly(found) or Damage(found.line, found.offset, len(found.raw), "not a record")
 
 
 def _oddly(entry: Entry) -> AnyRecord | None:
@@ -206,39 +204,6 @@ def _both_messages(entry: Entry) -> dict[str, Any]:
 
 class _Pairs(list[tuple[str, Any]]):
     """The fields of an object as they stand, repeated ones too."""
-
-
-# ---------------------------------------------------------------- one field at a time
-
-
-def fitting(record: type[S], value: dict[str, Any]) -> S:
-    """The record of those fields that have the type they should have."""
-    taken: dict[str, Any] = {}
-    for field in msgspec.structs.fields(record):
-        if field.encode_name in value:
-            found = _fit(field.type, value[field.encode_name])
-            if found is not _MISFIT:
-                taken[field.name] = found
-    return record(**taken)
-
-
-_MISFIT = object()
-
-
-def _fit(wanted: Any, value: Any) -> Any:
-    try:
-        return msgspec.convert(value, wanted)
-    except REFUSED:
-        pass
-    for choice in get_args(wanted) if get_origin(wanted) in (Union, UnionType) else (wanted,):
-        if isinstance(value, dict) and isinstance(choice, type) and issubclass(choice, msgspec.Struct):
-            return fitting(choice, value)
-        if isinstance(value, dict) and get_origin(choice) is dict:
-            inner = {key: _fit(get_args(choice)[1], it) for key, it in value.items()}
-            return {key: it for key, it in inner.items() if it is not _MISFIT}
-        if choice is int and isinstance(value, float) and value.is_integer():
-            return int(value)
-    return _MISFIT
 
 
 # ---------------------------------------------------------------- whose

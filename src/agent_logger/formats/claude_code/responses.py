@@ -1,12 +1,11 @@
 """The responses in the files of a Claude Code session, for the ledger: the fields that money needs, and no others.
 
-Most bytes of a file are results of tools. Their lines are known by their first fields and not decoded at all; of a
-response the blocks are passed over. It is the same decoder that reads whole sessions, and the same rules that make one
-response of its lines, so both ways come to the same numbers.
+Most bytes of a file are results of tools, and blocks of responses. The decoder passes over them, many lines at once.
+It is the same decoder that reads whole sessions, and the same rules that make one response of its lines, so both ways
+come to the same numbers.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
 
 import msgspec
@@ -15,10 +14,10 @@ from agent_logger.formats.claude_code.agents import WARM_UP, agent_of
 from agent_logger.formats.claude_code.lines import Reader, WholeCopies, quick_type_of, read, readable
 from agent_logger.formats.claude_code.records import MessageUsage
 from agent_logger.formats.claude_code.session import AGENT, session_id_of
-from agent_logger.formats.claude_code.turns import is_unique, more_final, time_of
+from agent_logger.formats.claude_code.turns import Billed, is_unique, time_of
 from agent_logger.formats.responses import ModelResponse
-from agent_logger.formats.source import File, Source, raw_lines_of
-from agent_logger.session import MAIN, SIDE, SYNTHETIC, Usage
+from agent_logger.formats.source import File, Source, portions_of
+from agent_logger.session import MAIN, SIDE, SYNTHETIC
 from agent_logger.wire import jsonl
 from agent_logger.wire.answer import text_of
 from agent_logger.wire.jsonl import Entry, is_utf8
@@ -72,19 +71,14 @@ def may_read_on(responses: Iterable[ModelResponse]) -> bool:
     return all(is_unique(it.message_id) for it in responses)
 
 
-@dataclass(slots=True)
-class _Row:
+class _Row(Billed, eq=False, gc=False):
     message_id: str | None
     request_id: str | None
     thread: str
     session: str | None
     project: str | None
     model: str | None = None
-    reported: MessageUsage | None = None  # that `usage` was made of
-    usage: Usage | None = None
-    tier: str | None = None
     at: datetime | None = None
-    final: bool = False  # the copy that `usage` is of had come to its end
     aborted: bool = False
     cost: float | None = None
 
@@ -98,15 +92,8 @@ class _Row:
         if at and (self.at is None or at < self.at):
             self.at = at
         reported = message.usage or record.usage
-        if reported is None or self.model == SYNTHETIC:
-            return
-        final = message.stop_reason is not None
-        if final == self.final and reported == self.reported:
-            return  # as most lines repeat it
-        usage = reported.usage()
-        self.tier = reported.service_tier or self.tier
-        if self.usage is None or more_final(usage, self.usage, final=final, was_final=self.final):
-            self.reported, self.usage, self.final = reported, usage, final
+        if reported and self.model != SYNTHETIC:
+            self.count(reported, final=message.stop_reason is not None)
 
 
 def _row_of(it: ModelResponse) -> _Row:
@@ -134,34 +121,52 @@ class _Rows:
         self._last: _Record | None = None  # line of a response, if nothing else stood between
         self._session: str | None = None
         self._cwd: str | None = None
+        self._thread: str | None = None  # of the file that is read; none: its lines say so
+        self._is_asked = True  # a prompt was read in it
 
     def read(self, file: File) -> None:
         self._last = None
         self._copies = WholeCopies(file)
         agent = agent_of(file.name)
-        thread = f"agent:{agent}" if agent else None
-        first = True
-        for data in raw_lines_of(file):
+        self._thread, self._is_asked = (f"agent:{agent}", False) if agent else (None, True)
+        for portion in portions_of(file):
+            records = _reader.all_exact(portion)
+            if records is None or any(it.type == "assistant" and not _has_id(it) for it in records):
+                self._read_oddly(portion)
+                continue
+            for number, record in enumerate(records):
+                if record.type == "assistant":
+                    self._take(record)
+                elif record.type == "user":
+                    self._ask(portion, number)
+
+    def _read_oddly(self, portion: bytes) -> None:
+        """One by one, for at least one of the lines is not as it should be."""
+        for number, data in enumerate(portion.split(b"\n")):
             kind = quick_type_of(data)
             if kind == b"user":
-                if agent and first and _is_warm_up(data):
-                    thread = SIDE
-                self._open.clear()
-                self._last = None
-                first = False
+                self._ask(portion, number)
             # Quotes within texts are escaped, so this stands in lines of responses, in those that are glued to one, and
             # in few others.
             if kind == b"assistant" or b'"assistant"' in data:
-                self._line(data, thread)
+                self._line(data)
 
-    def _line(self, data: bytes, thread: str | None) -> None:
+    def _ask(self, portion: bytes, number: int) -> None:
+        """What the model was told, in that line: what it says next is another response."""
+        if not self._is_asked and _is_warm_up(portion.split(b"\n")[number]):
+            self._thread = SIDE
+        self._is_asked = True
+        self._open.clear()
+        self._last = None
+
+    def _line(self, data: bytes) -> None:
         record = _reader.exact(data) if is_utf8(data) else None
         if record is None or (record.type == "assistant" and not _has_id(record) and read(data) is None):
-            self._damaged(data, thread)
+            self._damaged(data)
         elif record.type == "assistant":
-            self._take(record, thread)
+            self._take(record)
 
-    def _damaged(self, data: bytes, thread: str | None) -> None:
+    def _damaged(self, data: bytes) -> None:
         for found in jsonl.decode(Line(0, 0, len(data), data)):
             value = readable(found) if isinstance(found, Entry) else None
             if (
@@ -169,15 +174,16 @@ class _Rows:
                 and value.get("type") == "assistant"
                 and not self._copies.have("assistant", text_of(value.get("uuid")))
             ):
-                self._take(_reader.fitting(value), thread)
+                self._take(_reader.fitting(value))
 
-    def _take(self, record: _Record, thread: str | None) -> None:
+    def _take(self, record: _Record) -> None:
         message = record.message if isinstance(record.message, _Message) else _Message()
         if self._repeats(record, message):
             return
         self._last = record
         self._session = self._session or record.session_id
         self._cwd = self._cwd or record.cwd
+        thread = self._thread
         if thread is None:
             thread = f"agent:{record.agent_id or ''}" if record.is_sidechain else MAIN
         row = self._row(message.id, record, thread)
