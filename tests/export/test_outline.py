@@ -142,3 +142,13 @@ def test_what_witnesses_say_otherwise_is_told() -> None:
     assert usage == "the sdk witness has another usage: 5 in, 0 out, 0 cached tokens"
     assert text.startswith("the run witness has another text: no, sk-ant-")
     assert "Qz7Qz7" not in text
+
+
+def test_what_a_run_knew_of_an_answer_before_it_was_there_is_no_remark() -> None:
+    begun = Usage(input_tokens=10, output_tokens=1, cache_read_tokens=1000)
+    billed = Usage(input_tokens=10, output_tokens=290, cache_read_tokens=1000)
+    told = [Difference(field="usage", witness="run", value=begun)]
+    (chapter,) = chapters(
+        Session(id="x", exchanges=[Exchange(number=1, turns=[turn(0, [], differences=told, usage=billed)])])
+    )
+    assert list(chapter.turns[0].remarks()) == []
