@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from datetime import timedelta
 
+from msgspec.structs import replace
 from tests.export.sessions import START, all_tools, call, turn, with_agents
 
 from agent_logger.export.outline import AgentAtWork, NumberedTurn, Said, Thought, Used, chapters, side_turns
@@ -148,7 +149,6 @@ def test_what_a_run_knew_of_an_answer_before_it_was_there_is_no_remark() -> None
     begun = Usage(input_tokens=10, output_tokens=1, cache_read_tokens=1000)
     billed = Usage(input_tokens=10, output_tokens=290, cache_read_tokens=1000)
     told = [Difference(field="usage", witness="run", value=begun)]
-    (chapter,) = chapters(
-        Session(id="x", exchanges=[Exchange(number=1, turns=[turn(0, [], differences=told, usage=billed)])])
-    )
+    seen = replace(turn(0, [], differences=told), usage=billed)
+    (chapter,) = chapters(Session(id="x", exchanges=[Exchange(number=1, turns=[seen])]))
     assert list(chapter.turns[0].remarks()) == []
