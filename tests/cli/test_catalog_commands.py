@@ -48,6 +48,9 @@ def run(
 def test_a_fork_stands_under_its_parent_and_everything_fits_in_80_columns(world: Path) -> None:
     lines = run(world, "ls").stdout.splitlines()
     assert max(map(len, lines)) <= 80
+    narrow = run(world, "ls", COLUMNS="40").stdout.splitlines()
+    assert max(map(len, narrow)) <= 40
+    assert "Fix the" in "".join(narrow)
     parent = next(at for at, line in enumerate(lines) if "00000001" in line)
     assert "00000002" in lines[parent + 1]
     assert "└" in lines[parent + 1]

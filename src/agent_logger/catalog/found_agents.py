@@ -11,7 +11,14 @@ from agent_logger.errors import SourceError
 from agent_logger.formats.ids import UUID
 from agent_logger.store import foreign
 from agent_logger.store.claude_files import is_id
-from agent_logger.store.layout import HISTORY_FILE, agent_files, agent_folders, claude_roots, place_of
+from agent_logger.store.layout import (
+    HISTORY_FILE,
+    agent_files,
+    agent_folders,
+    claude_roots,
+    older_agent_files,
+    place_of,
+)
 
 FIRST_BYTES = 1 << 16  # of a file, to see whose it is
 
@@ -219,6 +226,14 @@ def _qwen_sessions() -> Iterator[Found]:
 
 
 def _opencode_sessions(remembered: Remembered) -> Iterator[Found]:
+    known = set()
+    for it in _opencode_databases(remembered):
+        known.add(it.name)
+        yield it
+    yield from _older_opencode_sessions(remembered, known)
+
+
+def _opencode_databases(remembered: Remembered) -> Iterator[Found]:
     """All in one database: while that is as it was, it is not opened; else each session has a stamp inside."""
     for path in agent_files(_OPENCODE):
         files = Files()
@@ -237,6 +252,55 @@ def _opencode_stamps(path: Path) -> list[tuple[str, float, int, str]]:
         return opencode.session_stamps(path)
     except (SourceError, OSError):
         return []
+
+
+def _older_opencode_sessions(remembered: Remembered, known: set[str]) -> Iterator[Found]:
+    """In files. What is known was copied from there, and has gone on elsewhere since."""
+    ids: dict[str, tuple[str, str | None]] = {}
+    started: dict[str | None, list[str]] = {}
+    for name, path in _older_opencode_files().items():
+        if stat := stat_of(path):
+            stamp = f"{stat.st_ino}:{stat.st_size}:{stat.st_mtime_ns}"
+            by = remembered.told(path, stamp, partial(_opencode_parent, path))
+            ids[path] = (name, by)
+            started.setdefault(by, []).append(path)
+    names = {name for name, _ in ids.values()} | known
+    placed: set[str] = set()
+    for path in sorted(ids, key=lambda it: ids[it][1] in names):  # those that another started come last
+        if path in placed:
+            continue
+        name = ids[path][0]
+        agents = [it for it in _below(name, started, ids) if it != path]
+        placed.update(agents)
+        if name not in known:
+            files = _opencode_files((path, *agents))
+            yield Found(path, _OPENCODE, path, name, files.modified, files.size, files.stamp, tuple(agents))
+
+
+def _older_opencode_files() -> dict[str, str]:
+    """By session. One that lies there twice was taken over from an older version, too."""
+    files: dict[str, str] = {}
+    for path in older_agent_files(_OPENCODE):
+        files.setdefault(path.stem, str(path))
+    return files
+
+
+def _opencode_parent(path: str) -> str | None:
+    from agent_logger.store.opencode_files import started_by
+
+    return started_by(Path(path))
+
+
+def _opencode_files(paths: Iterable[str]) -> Files:
+    """With the messages, which are written once more when they have come to their end; parts are not looked at."""
+    from agent_logger.store.opencode_files import message_files
+
+    files = Files()
+    for path in paths:
+        for file in (path, *map(str, message_files(Path(path)))):
+            if stat := stat_of(file):
+                files.add_stat(stat, os.path.basename(file))
+    return files
 
 
 def _histories(remembered: Remembered) -> Iterator[Found]:

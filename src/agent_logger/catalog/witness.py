@@ -23,7 +23,7 @@ from agent_logger.formats.source import Source
 from agent_logger.formats.table import format_of
 from agent_logger.prices import Tokens
 from agent_logger.session import Session, Usage, Witness
-from agent_logger.store import foreign, opencode
+from agent_logger.store import foreign, opencode, opencode_files
 from agent_logger.store.agent_sources import codex_sources, gemini_cli_source, qwen_code_source
 from agent_logger.store.follow import Position, Rest
 from agent_logger.store.histories import session_in as session_typed_in
@@ -82,6 +82,8 @@ def source_of(found: Found) -> Source:
         case "gemini-cli":
             return gemini_cli_source(path)
         case "opencode":
+            if path.suffix == ".json":
+                return opencode_files.source_of(path, map(Path, found.others or ()))
             return opencode.source_of(path, found.name)
         case "qwen-code":
             return qwen_code_source(path)

@@ -94,8 +94,9 @@ def is_gemini_cli(first: bytes) -> bool:
         return b'"sessionId":' in first and b'"kind": "subagent"' not in first  # an older, indented document
 
 
-def is_sqlite(first: bytes) -> bool:
-    return first.startswith(b"SQLite format 3\0")
+def is_opencode(first: bytes) -> bool:
+    """A database, or the file of a session that no other started."""
+    return first.startswith(b"SQLite format 3\0") or (first[:1] == b"{" and b'"parentID"' not in first)
 
 
 class _ClaudeLine(msgspec.Struct, gc=False):
@@ -149,8 +150,8 @@ FORMATS = (
     Format(
         agent="opencode",
         module="opencode",
-        name=re.compile(r"(?:^|/)opencode[^/]*\.db$"),
-        begins=is_sqlite,
+        name=re.compile(r"(?:^|/)(?:opencode[^/]*\.db|storage/session/[^/]+/ses_[^/]+\.json)$"),
+        begins=is_opencode,
     ),
     Format(
         agent="qwen-code",

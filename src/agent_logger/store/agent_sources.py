@@ -14,7 +14,7 @@ from agent_logger.errors import SourceError
 from agent_logger.formats.codex.meta import Meta, meta_of
 from agent_logger.formats.gemini_cli import PROJECT_FILE
 from agent_logger.formats.source import Source
-from agent_logger.store import foreign, opencode
+from agent_logger.store import foreign, opencode, opencode_files
 from agent_logger.store.source_files import source_file
 
 MOST_FIRST_BYTES = 1 << 20  # of a rollout's first line, which holds the instructions
@@ -143,6 +143,9 @@ def qwen_code_source(path: Path) -> Source:
 
 
 def _opencode_sources(path: Path) -> Iterator[Source]:
+    if path.suffix == ".json":
+        yield opencode_files.source_of(path)
+        return
     try:
         for name in opencode.session_ids(path):
             yield opencode.source_of(path, name)

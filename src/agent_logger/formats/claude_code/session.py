@@ -27,6 +27,7 @@ from agent_logger.formats.claude_code.records import (
     AttachmentRecord,
     ForkedFrom,
     Message,
+    ResultRecord,
     SessionRecord,
     ToolResultRecord,
     ToolUseRecord,
@@ -139,12 +140,13 @@ class _Reading:
 
     def _records(self, file: File) -> Iterator[SessionRecord]:
         for found in records_of(file):
-            if isinstance(found, Damage):
+            if isinstance(found, SessionRecord):
+                self._kinds[found.type] += 1
+                yield found
+            elif isinstance(found, Damage):
                 self._damages.add(file.name, found)
-            elif isinstance(found, tuple):
-                self._kinds[found[0].type] += 1
-                if isinstance(found[0], SessionRecord):
-                    yield found[0]
+            elif isinstance(found, ResultRecord):
+                self._kinds[found.type] += 1
 
     def _record(self, record: SessionRecord) -> None:
         kind = type(record)
