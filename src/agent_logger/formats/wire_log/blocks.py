@@ -1,4 +1,4 @@
-"""The messages of the four dialects, as blocks: what models answer, and what clients send back to them.
+"""The messages of all dialects, as blocks: what models answer, and what clients send back to them.
 
 Everything is read by shape. What is not known is kept as `other`, what has no shape at all is left out.
 """
@@ -13,8 +13,18 @@ from msgspec.structs import replace
 
 from agent_logger.session import Block, BlockKind
 from agent_logger.wire.answer import Json, fields_of, parsed, text_of
-from agent_logger.wire.dialects import ANTHROPIC, CHAT, GEMINI, RESPONSES, Dialect
+from agent_logger.wire.dialects import (
+    ANTHROPIC,
+    CHAT,
+    COMPLETIONS,
+    EMBEDDINGS,
+    GEMINI,
+    OLLAMA,
+    RESPONSES,
+    Dialect,
+)
 
+LIKE_CHAT = (CHAT, COMPLETIONS, OLLAMA)
 IMAGE = "[image]"  # stands for one, where there is nothing else to read
 
 By = Literal["model", "user", "client"]
@@ -69,7 +79,7 @@ def message_blocks(dialect: Dialect, message: Json) -> list[Block]:
         sent = str(message.get("type")).endswith("_output")
         return list(_responses_sent(message) if sent else _item(message))
     by_model = _by(dialect, message.get("role"), message.get("type")) == "model"
-    if dialect is CHAT and not by_model and message.get("role") not in ("tool", "function"):
+    if dialect in LIKE_CHAT and not by_model and message.get("role") not in ("tool", "function"):
         return list(_chat_content(message.get("content")))
     read = _READ[dialect.name]
     return list(read.answered(message) if by_model and dialect is not RESPONSES else read.sent(message))
@@ -110,6 +120,8 @@ def dialect_of_answer(message: Any) -> Dialect:
         return RESPONSES
     if "parts" in fields:
         return GEMINI
+    if fields.get("object") == "embeddings":
+        return EMBEDDINGS
     return ANTHROPIC if fields.get("type") == "message" else CHAT
 
 
@@ -158,7 +170,7 @@ def _anthropic_block(block: Json) -> Block:
 
 
 def _chat_answer(message: Json) -> Iterator[Block]:
-    for name in ("reasoning_content", "reasoning"):
+    for name in ("reasoning_content", "reasoning", "thinking"):
         if thought := text_of(message.get(name)):
             yield Block(kind="thinking", text=thought)
             break
@@ -177,7 +189,8 @@ def _chat_sent(message: Json) -> Iterator[Block]:
     if message.get("role") == "user":
         yield from _chat_content(message.get("content"))
     else:
-        yield _result(message.get("tool_call_id"), message.get("content"), name=text_of(message.get("name")))
+        name = text_of(message.get("name")) or text_of(message.get("tool_name"))  # Ollama's
+        yield _result(message.get("tool_call_id"), message.get("content"), name=name)
 
 
 def _chat_content(content: Any) -> Iterator[Block]:
@@ -278,6 +291,10 @@ def _part(part: Json) -> Block:
 # ---------------------------------------------------------------- all of them
 
 
+def _nothing(_message: Json) -> Iterator[Block]:
+    return iter(())
+
+
 @dataclass(frozen=True, slots=True)
 class _Read:
     answered: Callable[[Json], Iterator[Block]]
@@ -286,7 +303,8 @@ class _Read:
 
 _READ: Mapping[str, _Read] = {
     ANTHROPIC.name: _Read(_anthropic, _anthropic),
-    CHAT.name: _Read(_chat_answer, _chat_sent),
+    **{it.name: _Read(_chat_answer, _chat_sent) for it in LIKE_CHAT},
+    EMBEDDINGS.name: _Read(_nothing, _nothing),
     RESPONSES.name: _Read(_responses_answer, _responses_sent),
     GEMINI.name: _Read(_gemini, _gemini),
 }
