@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from agent_logger.catalog.columns import BIT, micros_of, time_of, tokens_of
-from agent_logger.catalog.database import storable
+from agent_logger.catalog.database import hashed, storable
 from agent_logger.catalog.found import Found
 from agent_logger.catalog.unnamed import own_name
 from agent_logger.errors import SourceError
@@ -31,6 +31,8 @@ from agent_logger.store.hooks import agent_of, events_in, session_in
 from agent_logger.store.projects import project_of
 from agent_logger.store.read import read_session, witness_of
 from agent_logger.store.sources import claude_source
+
+NO_SESSION = "unattributed:"  # begins the name of what is no session, but in the ledger
 
 
 class Told(NamedTuple):
@@ -129,6 +131,8 @@ def _made_whole(it: ModelResponse) -> ModelResponse:
 def _told_by(found: Found, before: Told | None) -> Told:
     if found.is_of_hooks:
         return Told(hooked_session(found), None, BIT["hook"], [])
+    if found.is_of_no_session:
+        return _told_by_calls(Path(found.path))
     if found.agent is None:
         return _told_by_log(Path(found.path))
     if found.prompts_only:
@@ -151,6 +155,13 @@ def _told_by_log(path: Path) -> Told:
     if not seen and (wrote := witness_of(path)):
         seen = {wrote}
     return Told(session.id, session.parent, sum(BIT[it] for it in seen), responses)
+
+
+def _told_by_calls(path: Path) -> Told:
+    """What was paid for and belongs to no session. It goes by a name that no session has."""
+    name = f"{NO_SESSION}{hashed(str(path))}"
+    told = responses_of_session(read_session(path, alone=True))
+    return Told(name, None, BIT["wire"], [msgspec.structs.replace(it, session=name) for it in told])
 
 
 def _told_by_claude(found: Found, before: Told | None) -> Told:
