@@ -1,6 +1,7 @@
 """The two ends of `proxy.py`, each run as a process of its own: an upstream, and clients that measure.
 
     python benches/_proxy_load.py upstream            prints its port
+    python benches/_proxy_load.py relay PORT FILE     the least that can lie between them; prints its port
     python benches/_proxy_load.py calls '{...}'       the arguments of a client, as JSON; its answer is JSON too
 
 Times are nanoseconds of the monotonic clock, which all processes of a machine share.
@@ -8,15 +9,19 @@ Times are nanoseconds of the monotonic clock, which all processes of a machine s
 
 import asyncio
 import json
+import os
 import random
 import re
 import sys
+import threading
 import time
+import zlib
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import cast
 
+import msgspec
 import uvloop
 
 HOST = "127.0.0.1"
@@ -123,10 +128,63 @@ class Upstream(asyncio.Protocol):
         self.paused = False
 
 
-async def upstream() -> None:
-    server = await asyncio.get_running_loop().create_server(Upstream, HOST, 0, backlog=4096)
+async def serve(protocol: Callable[[], asyncio.Protocol]) -> None:
+    server = await asyncio.get_running_loop().create_server(protocol, HOST, 0, backlog=4096)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
+
+
+# What any relay in Python has to do at least: it reads nothing of what it passes on, and writes all of it down.
+
+
+class Bare(asyncio.Protocol):
+    """One side of a connection. What arrives before the other side is there is sent when it is."""
+
+    transport: asyncio.Transport
+    other: "Bare | None" = None
+
+    def __init__(self, written: list[bytes], port: int = 0) -> None:
+        self.written, self.port = written, port
+        self.early = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast("asyncio.Transport", transport)
+        if self.port:
+            self.connecting = asyncio.get_running_loop().create_task(self.connect())
+
+    async def connect(self) -> None:
+        _, other = await asyncio.get_running_loop().create_connection(
+            partial(Bare, self.written), HOST, self.port
+        )
+        self.other, other.other = other, self
+        other.transport.write(self.early)
+
+    def data_received(self, data: bytes) -> None:
+        if self.other is None:
+            self.early += data
+        else:
+            self.other.transport.write(data)
+        frame = msgspec.msgpack.encode((0, time.monotonic_ns(), data))
+        self.written += (b"%08x" % zlib.crc32(frame), frame)
+
+    def connection_lost(self, _exc: Exception | None) -> None:
+        if self.other is not None:
+            self.other.transport.close()
+
+
+def write_down(written: list[bytes], path: str) -> None:
+    file = os.open(path, os.O_WRONLY | os.O_CREAT)
+    while True:
+        time.sleep(0.01)
+        while batch := written[:512]:
+            os.writev(file, batch)
+            del written[: len(batch)]
+
+
+async def bare(port: int, path: str) -> None:
+    written: list[bytes] = []
+    threading.Thread(target=write_down, args=(written, path), daemon=True).start()
+    await serve(partial(Bare, written, port))
 
 
 # The clients
@@ -341,5 +399,10 @@ async def client(role: str, load: Load) -> None:
 
 
 if __name__ == "__main__":
-    role = sys.argv[1]
-    uvloop.run(upstream() if role == "upstream" else client(role, Load(**json.loads(sys.argv[2]))))
+    role, *arguments = sys.argv[1:]
+    if role == "upstream":
+        uvloop.run(serve(Upstream))
+    elif role == "relay":
+        uvloop.run(bare(int(arguments[0]), arguments[1]))
+    else:
+        uvloop.run(client(role, Load(**json.loads(arguments[0]))))

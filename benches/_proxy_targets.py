@@ -126,6 +126,13 @@ def start_upstream(stack: contextlib.ExitStack) -> Target:
     return Target("direct", int(process.stdout.readline()), pids={"upstream": process.pid})
 
 
+def start_bare(stack: contextlib.ExitStack, folder: Path, upstream: Target) -> Target:
+    command = [*LOAD, "relay", str(upstream.port), str(folder / "frames")]
+    process = started(stack, command, stdout=subprocess.PIPE)
+    assert process.stdout
+    return Target("bare relay", int(process.stdout.readline()), pids={"bare relay": process.pid})
+
+
 NGINX = """
 daemon off; user root; worker_processes 1; pid {folder}/pid; error_log {folder}/error.log crit;
 events {{ worker_connections 16000; }}

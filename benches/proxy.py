@@ -1,11 +1,14 @@
-"""The proxy beside its peers, in one run: nobody (direct), nginx, mitmdump writing flows, ours recording everything.
+"""The proxy beside its peers, in one run: nobody (direct), nginx, a bare relay, mitmdump writing flows, ours recording
+everything.
 
     ./dev bench proxy            under four minutes
     ./dev bench proxy --quick    under one
 
 Load: `wrk -t1 -c32` with JSON bodies of 2 KB both ways; nginx with one worker, `proxy_buffering off`, upstream
-keep-alive and no access log; an upstream that does nothing. All of it shares the machine's cores, as at work.
-Rounds of the targets are interleaved and the best one counts, so that a busy machine disturbs all of them alike.
+keep-alive and no access log; an upstream that does nothing. The bare relay is what Python takes at least: it reads
+nothing of what passes, checks nothing, hides nothing, and appends it to one file. All of it shares the machine's
+cores, as at work. Rounds of the targets are interleaved and the best one counts, so that a busy machine disturbs all
+of them alike.
 Behind the table stand the budgets of the design. Exit code 1 when one is exceeded or the log lacks a call.
 """
 
@@ -37,6 +40,7 @@ from _proxy_targets import (
     cpu_seconds,
     memory_bytes,
     our_target,
+    start_bare,
     start_mitmdump,
     start_nginx,
     start_upstream,
@@ -202,6 +206,7 @@ class Bench:
         self.number = 1  # of the next marked call
         self.upstream = start_upstream(stack)
         self.nginx = start_nginx(stack, folder, self.upstream)
+        self.bare = start_bare(stack, folder, self.upstream)
         self.mitmdump = start_mitmdump(stack, folder, self.upstream)
         self.ours = our_target(stack, folder / "log", self.upstream)
         self.log = stack.enter_context(Log(folder / "log"))
@@ -253,7 +258,7 @@ class Bench:
         lags: list[float] = []
         caught_up: list[float] = []
         for number in range(self.plan.rounds):
-            for target in (self.upstream, self.nginx, self.mitmdump if number == 0 else None):
+            for target in (self.upstream, self.nginx, self.bare, self.mitmdump if number == 0 else None):
                 if target:
                     before = {part: cpu_seconds(pid) for part, pid in target.pids.items()}
                     with self.elsewhere():
@@ -307,6 +312,8 @@ class Bench:
         if nginx and alone.rate:
             ratio = alone.rate / nginx
             self.report.budget("relay, recorder stopped, of nginx", f"{ratio:.2f}x", ">= 0.7x", ratio >= 0.7)
+        bare = best(runs, self.bare.name).rate
+        self.report.line("the same, of the bare relay", f"{alone.rate / bare:.2f}x")
         for how in (UNTRACKED_NAME, TRACKED_NAME):
             rate, what = sustained[how], "tracked" if how == TRACKED_NAME else "not tracked"
             if nginx:

@@ -414,7 +414,8 @@ def variable(name: str) -> str | None:
 
 
 def no_color() -> bool:
-    return bool(os.environ.get("NO_COLOR"))
+    """It is not wanted, or the terminal would show its escapes as text."""
+    return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
 
 
 def shell() -> str:
@@ -463,24 +464,28 @@ def _absolute(text: str) -> Path:
 # ---- click
 
 
-def settings_options(*names: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
+def settings_options(*names: str, **otherwise: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
     """Give a click command the flags of these settings and `--config`; hand it `settings`.
 
-    Settings without a flag here still come from the environment and the file.
+    Settings without a flag here still come from the environment and the file. `otherwise` names more of them, and
+    says what the command takes instead of the default.
     """
+    wanted = [SETTINGS[name] for name in (*names, *otherwise)]
 
     def decorate(command: Callable[..., R]) -> Callable[..., R]:
         @wraps(command)
         def with_settings(*args: Any, config_file: str | None, **rest: Any) -> R:
-            flags = {name: rest.pop(name) for name in names}
+            flags = {it.name: rest.pop(it.name) for it in wanted}
             return command(*args, settings=load(flags, config_file), **rest)
 
-        return _with_flags(with_settings, [SETTINGS[name] for name in names])
+        return _with_flags(with_settings, wanted, otherwise)
 
     return decorate
 
 
-def _with_flags(command: Callable[..., R], settings: list[Setting]) -> Callable[..., R]:
+def _with_flags(
+    command: Callable[..., R], settings: list[Setting], otherwise: Mapping[str, str]
+) -> Callable[..., R]:
     import click  # here, for the library reads settings without a command line
 
     path = click.Path(readable=False)  # for the shells' completion; `load` checks
@@ -492,7 +497,7 @@ def _with_flags(command: Callable[..., R], settings: list[Setting]) -> Callable[
             multiple=isinstance(setting.kind, Origins),
             type=path if isinstance(setting.kind, Folder) else str,
             shell_complete=_completer(setting.kind) if setting.kind.choices else None,
-            help=_flag_help(setting),
+            help=_flag_help(setting, otherwise.get(setting.name, setting.default)),
         )
         for setting in settings
     ]
@@ -507,7 +512,7 @@ def _completer(kind: Kind) -> Callable[[Any, Any, str], list[str]]:
     return lambda _context, _parameter, start: [word for word in kind.choices if word.startswith(start)]
 
 
-def _flag_help(setting: Setting) -> str:
+def _flag_help(setting: Setting, default: Written) -> str:
     if isinstance(setting.kind, Origins):
         return f"{setting.help} May be repeated."
-    return f"{setting.help} [default: {setting.default}]" if setting.default else setting.help
+    return f"{setting.help} [default: {default}]" if default else setting.help

@@ -356,27 +356,34 @@ class Redactor:
             return Redacted(text)
         return Redacted(redacted.data.decode("utf-8", "surrogatepass"), redacted.redactions)
 
-    def redact_chunks(self, chunks: Sequence[bytes], place: str) -> Redacted[list[bytes]]:
+    def redact_chunks(
+        self, chunks: Sequence[bytes], place: str, in_pieces: Iterable[Sequence[tuple[int, int]]] = ()
+    ) -> Redacted[list[bytes]]:
         """The chunks of one stream, as many as came. What is shown of a secret goes where it began.
 
-        Offsets are those in the stream. The texts of a message's deltas are such a stream too.
+        Offsets are those in the stream. `in_pieces`: texts that stand in it in pieces, by the places of these.
         """
         stream = b"".join(chunks)
-        spans = _merged(stream, self._spans(stream))
+        spans = self._spans(stream)
+        for places in in_pieces:
+            spans += self._spans_in_pieces(stream, places)
+        spans = _merged(stream, spans)
         return Redacted(_replaced(chunks, stream, spans), self._listed(stream, place, spans))
 
     def redact_headers(self, headers: Headers, place: str) -> Redacted[list[tuple[bytes, bytes]]]:
-        """Values that are credentials go whatever their length; schemes and the names of cookies stay.
+        """Values that are credentials go whatever their length; schemes and the names of cookies stay. A name may be
+        a key too, where somebody forgot the one before it.
 
         The place of a redaction is `<place>.<name in lower case>`, its offset that in the value.
         """
         kept: list[tuple[bytes, bytes]] = []
         redactions: list[Redaction] = []
         for name, value in headers:
+            named = self.redact(name, f"{place} (name)")
             spans = [*_header_spans(name, value), *self._spans(value)]
-            redacted = self._rewrite(value, f"{place}.{name.decode('latin-1').lower()}", spans)
-            kept.append((name, redacted.data))
-            redactions += redacted.redactions
+            redacted = self._rewrite(value, f"{place}.{named.data.decode('latin-1').lower()}", spans)
+            kept.append((named.data, redacted.data))
+            redactions += [*named.redactions, *redacted.redactions]
         return Redacted(kept, tuple(redactions))
 
     def redact_target(self, target: bytes, place: str) -> Redacted[bytes]:
@@ -395,6 +402,17 @@ class Redactor:
         if self._patterns:
             spans += _pattern_spans(data, low, high)
         return spans
+
+    def _spans_in_pieces(self, stream: bytes, places: Sequence[tuple[int, int]]) -> Iterator[Span]:
+        """What a secret takes of each piece."""
+        text = b"".join(stream[start:end] for start, end in places)
+        for span in _merged(text, self._spans(text)):
+            at = 0
+            for start, end in places:
+                low, high = max(span.start, at), min(span.end, at + end - start)
+                if low < high:
+                    yield Span(start + low - at, start + high - at, span.rule)
+                at += end - start
 
     def _rewrite(self, data: bytes, place: str, spans: list[Span]) -> Redacted[bytes]:
         if not spans:

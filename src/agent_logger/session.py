@@ -209,6 +209,7 @@ class Exchange(Model, frozen=True, kw_only=True, gc=False):
     turns: Sequence[Turn] = ()
     complete: bool = True
     end_reason: str | None = None
+    printed: str | None = None  # by a run, where that is all that is known of it: no turns
 
     @property
     def usage(self) -> Usage:

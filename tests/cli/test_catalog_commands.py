@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -9,10 +10,12 @@ from pathlib import Path
 
 import pytest
 from tests.catalog.catalogs import ID, assistant, claude_file, tool, user
+from tests.cli.terminals import STYLE, on_a_terminal
 from tests.store.wire_logs import calls, start
 from tests.store.wire_logs import write as write_log
 
 from agent_logger import Catalog
+from agent_logger.cli.output import width
 from agent_logger.store.facts import know_folder
 
 ONE, TWO = ID.format(1), ID.format(2)
@@ -33,9 +36,9 @@ def world(home: Path) -> Path:
 
 
 def run(
-    home: Path, *arguments: str, code: int = 0, say: str = "", zone: str = "UTC"
+    home: Path, *arguments: str, code: int = 0, say: str = "", zone: str = "UTC", **variables: str
 ) -> subprocess.CompletedProcess[str]:
-    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "COLUMNS": "80", "TZ": zone}
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "COLUMNS": "80", "TZ": zone, **variables}
     line = [sys.executable, "-m", "agent_logger", *arguments]
     done = subprocess.run(line, env=environment, input=say, capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stderr
@@ -45,10 +48,61 @@ def run(
 def test_a_fork_stands_under_its_parent_and_everything_fits_in_80_columns(world: Path) -> None:
     lines = run(world, "ls").stdout.splitlines()
     assert max(map(len, lines)) <= 80
+    narrow = run(world, "ls", COLUMNS="40").stdout.splitlines()
+    assert max(map(len, narrow)) <= 40
+    assert "Fix the" in "".join(narrow)
     parent = next(at for at, line in enumerate(lines) if "00000001" in line)
     assert "00000002" in lines[parent + 1]
     assert "└" in lines[parent + 1]
     assert "\x1b" not in "".join(lines)
+
+
+def test_logs_from_elsewhere_are_read_where_a_setting_says_they_are(home: Path) -> None:
+    name, other = "20261115-080000-abcd", "20261115-090000-abcd"
+    write_log(home / "copied" / "anthropic", name, [start(name), *calls(1)])
+    write_log(home / "more" / "anthropic", other, [start(other), *calls(1)])
+    assert "No sessions yet" in run(home, "ls").stderr
+    assert run(home, "show", name, AGENT_LOGGER_LOG_DIR=str(home / "copied")).stdout.startswith(
+        "      session"
+    )
+    (home / ".agent-logger").mkdir(exist_ok=True)
+    (home / ".agent-logger" / "config.toml").write_text(f'sessions_dir = "{home}/more"\n')
+    assert {it["id"] for it in json.loads(run(home, "ls", "--json").stdout)} == {name, other}
+    run(home, "ls", AGENT_LOGGER_LOG_DIR=str(home / "not-there"))
+    assert not (home / "not-there").exists()
+
+
+def test_what_a_run_printed_is_shown_found_and_exported_like_what_an_agent_said(home: Path) -> None:
+    script = "printf 'seen \\033[31mzebras\\033[0m\\n'; echo trouble >&2; exit 3"
+    run(home, "run", "--sessions-dir", str(home / "s"), "--", "sh", "-c", script, code=3)
+    (name,) = (it["id"] for it in json.loads(run(home, "ls", "--json").stdout))
+    shown = run(home, "show", name).stdout
+    assert "sh -c " in shown
+    assert [line.strip() for line in shown.splitlines()][-3:] == [
+        "seen zebras",
+        "trouble",
+        "(exit code 3: not complete)",
+    ]
+    assert "seen zebras" in run(home, "search", "zebras").stdout
+    for form in ("md", "html", "json"):
+        assert "trouble" in run(home, "export", name, "--to", form).stdout
+    run(home, "run", "--sessions-dir", str(home / "s"), "--", "echo", "all well")
+    (newest, _) = json.loads(run(home, "ls", "--json").stdout)
+    shown = run(home, "show", newest["id"]).stdout
+    assert shown.rstrip().endswith("all well")
+
+
+def test_every_folder_that_was_recorded_to_is_checked_and_measured_once(world: Path) -> None:
+    know_folder(world / ".agent-logger", world / "logs" / "anthropic")
+    assert run(world, "verify").stdout.startswith("2 files, ")  # the log, and what is known of folders
+    measured = {it["path"]: it["logs"] for it in json.loads(run(world, "du", "--json").stdout)}
+    assert measured == {str(world / ".agent-logger"): 1, str(world / "logs"): 1}
+
+
+def test_a_word_in_colours_is_found(home: Path) -> None:
+    said = "\x1b[1;31mFAILED\x1b[0m tests/test_timer.py"
+    claude_file(home, ONE, [user(1, "Test it", ONE), *tool(2, ONE, "Bash", {"command": "make"}, said)])
+    assert "FAILED tests/test_timer.py" in run(home, "search", "failed").stdout
 
 
 def test_a_session_of_another_year_says_which(home: Path) -> None:
@@ -82,6 +136,11 @@ def test_sessions_are_filtered(world: Path, arguments: list[str], ids: set[str] 
     assert {row["id"] for row in rows} == ids if ids is not None else len(rows) == 1
 
 
+def test_that_there_are_more_is_said_only_of_those_that_were_asked_for(world: Path) -> None:
+    assert "1 of 3 sessions" in run(world, "ls", "-n", "1").stderr
+    assert run(world, "ls", "--min-cost", "0.0001", "--agent", "claude-code").stderr == ""
+
+
 def test_usage_by_tool_is_shared_out_and_explained(world: Path) -> None:
     rows = json.loads(run(world, "usage", "tool", "--agent", "claude-code", "--json").stdout)
     assert {row["key"]: row["responses"] for row in rows["rows"]} == {"Bash": 1, None: 2}
@@ -92,6 +151,13 @@ def test_usage_by_tool_is_shared_out_and_explained(world: Path) -> None:
     assert "the client says: nothing" in told
 
 
+def test_sums_fit_a_narrow_terminal(world: Path) -> None:
+    lines = STYLE.sub("", on_a_terminal(world, "usage", "model", COLUMNS="40")).splitlines()
+    assert max(map(width, lines)) <= 40
+    assert lines[0].split() == ["model", "input", "output", "cost"]
+    assert lines[-1].startswith("total")
+
+
 def test_what_is_found_says_which_turn_to_open(world: Path) -> None:
     told = run(world, "search", "zebra").stdout
     assert "The zebra runs" in told
@@ -100,6 +166,20 @@ def test_what_is_found_says_which_turn_to_open(world: Path) -> None:
     assert (hit["session"], hit["turn"], hit["marks"]) == (ONE, 1, [[4, 9]])
     assert "runs" in run(world, "show", "00000001", "--turn", "1").stdout
     assert "Nothing found" in run(world, "search", "nothing-like-it").stderr
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_what_is_found_fits_the_terminal_and_is_marked_wherever_it_stands(home: Path, columns: int) -> None:
+    long = " ".join(f"word{number}" for number in range(8))
+    said = f"{long} zebra \x1b[2J\u202e {long} zebras {long}"
+    claude_file(home, ONE, [user(1, "Where?", ONE), assistant(3, said, ONE)])
+    claude_file(home, TWO, [user(2, "斑马在草原上奔跑" * 8 + " zebra " + "草原很大" * 20, TWO)])
+    told = on_a_terminal(home, "search", "zebra*", COLUMNS=str(columns))
+    plain = STYLE.sub("", told)
+    assert max(map(width, plain.splitlines())) <= columns
+    assert plain.count("word") == 24  # nothing is left out
+    assert "\\x1b[2J\\u202e" in plain
+    assert sorted(re.findall(r"\x1b\[1m(\w+)\x1b\[0m", told)) == ["zebra", "zebra", "zebras"]
 
 
 def test_ids_that_begin_alike_are_told_as_far_as_each_can_be_called_by(home: Path) -> None:

@@ -4,7 +4,6 @@ import json
 import os
 import pty
 import re
-import subprocess
 import sys
 import unicodedata
 from collections.abc import Callable, Iterator
@@ -16,6 +15,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.catalog.catalogs import ID, claude_file, user
+from tests.cli.terminals import STYLE, on_a_terminal, printed_on_a_terminal
 
 from agent_logger.cli import output
 from agent_logger.cli.output import printable, width
@@ -159,29 +160,12 @@ print(output.columns())
 
 
 def _on_a_terminal(tmp_path: Path, **variables: str) -> str:
-    """What SCRIPT prints when stdout is a terminal, newest Linux and macOS alike."""
-    main, terminal = os.openpty()
-    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TERM": "xterm-256color", **variables}
-    with subprocess.Popen([sys.executable, "-c", SCRIPT], stdout=terminal, env=environment) as process:
-        os.close(terminal)
-        got = b""
-        while chunk := _read(main):
-            got += chunk
-    os.close(main)
-    assert process.returncode == 0
-    return got.decode().replace("\r\n", "\n")
-
-
-def _read(descriptor: int) -> bytes:
-    try:
-        return os.read(descriptor, 65536)
-    except OSError:  # Linux: the other side is closed
-        return b""
+    return printed_on_a_terminal([sys.executable, "-c", SCRIPT], tmp_path, **variables)
 
 
 def test_on_a_terminal_long_cells_are_folded_and_nothing_is_markup(tmp_path: Path) -> None:
     got = _on_a_terminal(tmp_path, COLUMNS="40")
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", got)
+    plain = STYLE.sub("", got)
     lines = plain.splitlines()
     assert lines[-1] == "40"
     assert max(map(width, lines)) <= 40
@@ -198,6 +182,14 @@ def test_no_color_means_no_colour(tmp_path: Path) -> None:
     colour = r"\x1b\[(\d+;)*[34]\d"
     assert re.search(colour, _on_a_terminal(tmp_path))
     assert not re.search(colour, _on_a_terminal(tmp_path, NO_COLOR="1"))
+
+
+@pytest.mark.parametrize("command", ["show", "search"])
+def test_a_terminal_that_knows_no_colours_is_sent_none(home: Path, command: str) -> None:
+    claude_file(home, ID.format(1), [user(1, "zebra", ID.format(1))])
+    asked = ID.format(1) if command == "show" else "zebra"
+    assert "\x1b[" in on_a_terminal(home, command, asked)
+    assert "\x1b" not in on_a_terminal(home, command, asked, TERM="dumb")
 
 
 @contextmanager

@@ -4,7 +4,9 @@ import csv
 import io
 import json
 import os
+import re
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -87,6 +89,23 @@ def test_two_sessions_side_by_side_are_told_from_where_they_parted(page: Page, c
     assert page.ask(f"/api/v1/sessions/{homes.FORKED}/beside/nothing", cookie=cookie).status == 404
 
 
+def test_a_timeline_tells_what_was_busy_when(page: Page, cookie: str, demo: Any) -> None:
+    """As the wire measured it, where it did; the agent at work lies within the call that started it."""
+    drawn = page.ask(f"{demo['url']}/timeline?exchange=3", cookie=cookie).text
+    rows = re.findall(r"<tr class=.*?</tr>", drawn, re.DOTALL)
+    labels = [re.findall(r"#turn-(\d+)\">(.*?)<", row)[0] for row in rows]
+    model = "claude-sonnet-4-5"
+    assert labels == [("5", model), ("5", "Agent"), ("6", model), ("6", "Grep"), ("7", model), ("8", model)]
+    bars = [
+        [float(it) for it in re.findall(r'class="waits .*?x="(.*?)".*?width="(.*?)"', row)[0]] for row in rows
+    ]
+    (begins, lasts), inside = bars[1], bars[2:5]
+    assert all(begins <= x and x + width <= begins + lasts + 1 for x, width in inside), bars
+    assert bars[0][0] < begins < bars[5][0]
+    first_bytes = [len(re.findall(r'class="num">\d+ ms', row)) for row in rows]
+    assert first_bytes == [2, 1, 2, 1, 2, 2], "a tool has no first byte, a call on the wire has one"
+
+
 def test_a_damaged_line_is_told_with_its_place(tmp_path: Path) -> None:
     homes.real_sessions(tmp_path)
     (broken, *_) = sorted((tmp_path / ".claude/projects").rglob("*.jsonl"))
@@ -113,6 +132,22 @@ def test_numbers_are_the_same_whoever_is_asked(page: Page, cookie: str, demo: An
     assert sum(it["cost_usd"] for it in exchanges) == pytest.approx(demo["cost_usd"])
     assert {it["witnesses"][0] for it in rows} == {"sdk"}
     assert all("told 2 times" in it["why"] for it in rows)
+
+
+def test_a_turn_has_the_same_number_on_the_page_as_in_a_terminal(page: Page, cookie: str, demo: Any) -> None:
+    show = [sys.executable, "-m", "agent_logger", "show", demo["id"], "--turn", "1"]
+    done = subprocess.run(show, env=page.environment, capture_output=True, text=True, check=True)
+    assert "Half minutes get lost" in done.stdout
+    turns = told(page, cookie, f"/sessions/{demo['id']}/turns")["items"]
+    hit = told(page, cookie, "/search?q=rounds+kettle")["items"][0]
+    for number, turn in enumerate(turns):
+        assert turn["number"] == number
+    assert "kettle.py" in str(turns[hit["turn"]]["blocks"])
+    assert hit["url"].endswith(f"#turn-{hit['turn']}")
+    for path in (f"/sessions/{demo['id']}/turns/1", f"/sessions/{demo['id']}"):
+        shown = page.ask(path, cookie=cookie).text
+        (said,) = re.findall(r'<article class="turn" id="turn-1">(.*?)</article>', shown, re.DOTALL)
+        assert "Half minutes get lost" in said
 
 
 def test_filters_narrow_what_is_told(page: Page, cookie: str) -> None:

@@ -2,10 +2,10 @@
 
 import os
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
-from typing import TypedDict
+from typing import TypedDict, Unpack
 
 from agent_logger import config
 from agent_logger.capture.install import hmac_of
@@ -61,83 +61,90 @@ class Command:
         return self.start.argv[0]
 
 
-def command(
-    prompt: str,
-    *,
-    resume: str | None = None,
-    continue_: bool = False,
-    fork: bool = False,
-    session_id: str | None = None,
-    label: str | None = None,
-    include_events: bool = False,
-    max_turns: int | None = None,
-    model: str | None = None,
-    permission_mode: str | None = None,
-    system_prompt: str | None = None,
-    system_prompt_file: StrPath | None = None,
-    append_system_prompt: str | None = None,
-    append_system_prompt_file: StrPath | None = None,
-    cwd: StrPath | None = None,
-    timeout: float | None = None,
-    executable: str = "claude",
-    extra_args: Sequence[str] = (),
-    sessions_dir: StrPath | None = None,
-    record: bool = True,
-) -> Command:
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A prompt and its options, with what holds where nothing is said."""
+
+    prompt: str
+    _: KW_ONLY
+    resume: str | None = None
+    continue_: bool = False
+    fork: bool = False
+    session_id: str | None = None
+    label: str | None = None
+    include_events: bool = False
+    max_turns: int | None = None
+    model: str | None = None
+    permission_mode: str | None = None
+    system_prompt: str | None = None
+    system_prompt_file: StrPath | None = None
+    append_system_prompt: str | None = None
+    append_system_prompt_file: StrPath | None = None
+    cwd: StrPath | None = None
+    timeout: float | None = None
+    executable: str = "claude"
+    extra_args: Sequence[str] = ()
+    sessions_dir: StrPath | None = None
+    record: bool = True
+
+
+SYSTEM_PROMPTS = (
+    "system_prompt",
+    "system_prompt_file",
+    "append_system_prompt",
+    "append_system_prompt_file",
+)
+FLAGS = {
+    "resume": "--resume",
+    "continue_": "--continue",
+    "fork": "--fork-session",
+    "session_id": "--session-id",
+    "max_turns": "--max-turns",
+    "model": "--model",
+    "permission_mode": "--permission-mode",
+    **{form: f"--{form.replace('_', '-')}" for form in SYSTEM_PROMPTS},
+}
+
+
+def command(prompt: str, **options: Unpack[RunOptions]) -> Command:
     """Raises `ValueError` for what makes no sense."""
-    if resume is not None:
-        resume = session_labelled(config.home(), resume) or resume
-    _check(resume=resume, session_id=session_id)
-    if fork and not (resume or continue_):
-        raise ValueError("fork needs resume or continue: there is nothing to fork")
-    if resume and continue_:
-        raise ValueError("either resume or continue: they name different sessions")
-    if not prompt.strip():
-        raise ValueError("the prompt is empty")
-    if timeout is not None and not timeout > 0:
-        raise ValueError(f"timeout={timeout:g}: it is to be more than 0 seconds")
-    if isinstance(extra_args, str):
-        raise ValueError("extra_args is a list of arguments, not one text")
-    system_prompts = {
-        "system_prompt": system_prompt,
-        "system_prompt_file": system_prompt_file,
-        "append_system_prompt": append_system_prompt,
-        "append_system_prompt_file": append_system_prompt_file,
-    }
-    named = {
-        "resume": resume,
-        "continue": continue_,
-        "fork_session": fork,
-        "session_id": session_id,
-        "max_turns": max_turns,
-        "model": model,
-        "permission_mode": permission_mode,
-        **system_prompts,
-    }
-    folder, is_argument = os.path.abspath(cwd or "."), _fits_an_argument(prompt)
-    formats = () if any(it.startswith("--output-format") for it in extra_args) else STREAM
-    start = Start(
-        argv=[executable, "-p", *([prompt] if is_argument else []), *formats, *_flags(named), *extra_args],
-        began=Began("run", AGENT, cwd=folder, system_prompt=_noted(system_prompts) or None),
-        prompt=prompt,
-        resumed_from=resume,
-        goes_on=bool(resume or continue_),
-        label=label,
-    )
+    asked = Asked(prompt, **options)
+    if asked.resume is not None:
+        asked = replace(asked, resume=session_labelled(config.home(), asked.resume) or asked.resume)
+    _check(asked)
+    folder, is_argument = os.path.abspath(asked.cwd or "."), _fits_an_argument(prompt)
+    sessions_dir = Path(asked.sessions_dir or "./sessions").expanduser().absolute()
     return Command(
-        start=start,
+        start=Start(
+            argv=[asked.executable, "-p", *([prompt] if is_argument else []), *_arguments(asked)],
+            began=Began("run", AGENT, cwd=folder, system_prompt=_noted(asked) or None),
+            prompt=prompt,
+            resumed_from=asked.resume,
+            goes_on=bool(asked.resume or asked.continue_),
+            label=asked.label,
+        ),
         given=b"" if is_argument else prompt.encode("utf-8", "replace"),
         cwd=folder,
-        timeout=timeout,
-        sessions_dir=Path(sessions_dir or "./sessions").expanduser().absolute() if record else None,
-        include_events=include_events,
+        timeout=asked.timeout,
+        sessions_dir=sessions_dir if asked.record else None,
+        include_events=asked.include_events,
     )
 
 
-def _check(**ids: str | None) -> None:
-    for name, value in ids.items():
+def _check(asked: Asked) -> None:
+    for name, value in (("resume", asked.resume), ("session_id", asked.session_id)):
         if value is not None and not _ID.fullmatch(value):
             raise ValueError(f"{name}={value!r} is no session id, and no label that is known")
+    if asked.fork and not (asked.resume or asked.continue_):
+        raise ValueError("fork needs resume or continue: there is nothing to fork")
+    if asked.resume and asked.continue_:
+        raise ValueError("either resume or continue: they name different sessions")
+    if not asked.prompt.strip():
+        raise ValueError("the prompt is empty")
+    if asked.timeout is not None and not asked.timeout > 0:
+        raise ValueError(f"timeout={asked.timeout:g}: it is to be more than 0 seconds")
+    if isinstance(asked.extra_args, str):
+        raise ValueError("extra_args is a list of arguments, not one text")
 
 
 def _fits_an_argument(prompt: str) -> bool:
@@ -146,14 +153,19 @@ def _fits_an_argument(prompt: str) -> bool:
     return size <= ARGUMENT_BYTES and len(prompt.split()) > 1 and prompt[0] != "-" and "\0" not in prompt
 
 
-def _flags(named: Mapping[str, object]) -> list[str]:
-    """Joined with their values, or one that begins with a dash would be taken for an option."""
-    given = {f"--{name.replace('_', '-')}": it for name, it in named.items() if it not in (None, False)}
-    return [name if value is True else f"{name}={value}" for name, value in given.items()]
+def _arguments(asked: Asked) -> Iterator[str]:
+    """Flags are joined with their values, or one that begins with a dash would be taken for an option."""
+    if not any(it.startswith("--output-format") for it in asked.extra_args):
+        yield from STREAM
+    for name, flag in FLAGS.items():
+        value = getattr(asked, name)
+        if value not in (None, False):
+            yield flag if value is True else f"{flag}={value}"
+    yield from asked.extra_args
 
 
-def _noted(system_prompts: Mapping[str, StrPath | None]) -> list[SystemPrompt]:
-    given = {form: it for form, it in system_prompts.items() if it is not None}
+def _noted(asked: Asked) -> list[SystemPrompt]:
+    given = {form: it for form in SYSTEM_PROMPTS if (it := getattr(asked, form)) is not None}
     return [SystemPrompt(form=form, hmac=_hmac(form, value)) for form, value in given.items()]
 
 

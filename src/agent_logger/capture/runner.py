@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Self, Unpack
 
 from agent_logger.capture.child import Child, in_foreground, why_not_started
-from agent_logger.capture.claude_command import Command, RunOptions, command
+from agent_logger.capture.claude_command import Asked, Command, RunOptions, command
 from agent_logger.capture.run_recording import Recording
 from agent_logger.formats.cli_output.events import Event
 from agent_logger.formats.cli_output.outcome import Failure, RunMetadata
@@ -70,7 +70,7 @@ def stream(prompt: str, **options: Unpack[RunOptions]) -> "Stream":
 
 def _show_options(*functions: Any) -> None:
     """`help` then has the options and their defaults."""
-    options = inspect.signature(command)
+    options = inspect.signature(Asked)
     for function in functions:
         returned = inspect.signature(function).return_annotation
         function.__signature__ = options.replace(return_annotation=returned)

@@ -165,6 +165,7 @@ def exchange_of(told: Sequence[tuple[int, Exchange]], turns: Sequence[Turn], num
         turns=turns,
         complete=complete,
         end_reason=reason,
+        printed=None if turns else first(it.printed for it in them),
     )
 
 

@@ -26,7 +26,7 @@ from agent_logger.catalog.ledger import (
 )
 from agent_logger.catalog.scan import REMOVED
 from agent_logger.catalog.totals import Sum
-from agent_logger.catalog.witness import Told, packed, unpacked
+from agent_logger.catalog.witness import NO_SESSION, Told, packed, unpacked
 from agent_logger.formats.claude_code.tree import Lineage, parent_of
 from agent_logger.formats.claude_code.turns import is_unique
 from agent_logger.formats.responses import ModelResponse
@@ -63,7 +63,8 @@ def post(database: sqlite3.Connection, read: Sequence[Read], gone: Sequence[str]
 
 def post_again(database: sqlite3.Connection) -> None:
     """All of it, from what is kept: as after a new price list."""
-    names = [name for (name,) in database.execute("SELECT DISTINCT family FROM sessions ORDER BY family")]
+    query = "SELECT family FROM sessions UNION SELECT session FROM sources WHERE session LIKE ? ORDER BY 1"
+    names = [name for (name,) in database.execute(query, (f"{NO_SESSION}%",))]
     for start in range(0, len(names), 200):
         _derive(database, _families(database, set(names[start : start + 200])), {})
 
@@ -207,7 +208,11 @@ def _derive(database: sqlite3.Connection, names: set[str], fresh: Mapping[str, _
     gone = (listed(names - gathered.keys()),)
     for table, column in (("sessions", "id"), ("places", "session")):
         database.execute(f"DELETE FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))", gone)
-    sessions = (_session_values(name, it, families[name], parents.get(name)) for name, it in gathered.items())
+    sessions = (
+        _session_values(name, it, families[name], parents.get(name))
+        for name, it in gathered.items()
+        if not name.startswith(NO_SESSION)
+    )
     database.executemany(_UPSERT_SESSION, sessions)
 
 

@@ -1,5 +1,6 @@
 """What of a session can be searched: what was typed, said and thought, and each call of a tool with its result."""
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -18,6 +19,9 @@ NO_TURN = -1
 
 MOST_CHARACTERS = 1 << 20  # of one text; what stands behind them in a longer one is not found
 DEEPEST = 50  # levels of a tool's input
+COLOURS = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"
+)  # of a terminal: they end with a letter, which the word behind them begins with
 
 
 class Text(msgspec.Struct, frozen=True, gc=False):  # quicker to make than a tuple with names
@@ -42,7 +46,7 @@ class Text(msgspec.Struct, frozen=True, gc=False):  # quicker to make than a tup
 def texts_of(session: Session) -> list[Text]:
     found = _found(session)
     together = BORDER.join([piece for it in found for piece in (it.text, it.tool, it.file)])
-    shown = hidden(together)
+    shown = hidden(COLOURS.sub("", together) if "\x1b" in together else together)
     if shown is together and _bindable(shown) is shown:
         return found  # as nearly all are: with nothing to hide, and of whole characters
     pieces = iter(_parted(_bindable(shown), found))
@@ -67,6 +71,9 @@ def _found(session: Session) -> list[Text]:
         if exchange.user_input:
             typed = exchange.user_input[:MOST_CHARACTERS]
             found.append(Text(exchange.number, NO_TURN, INPUT, _milliseconds(exchange.started), text=typed))
+        if exchange.printed:
+            printed = exchange.printed[:MOST_CHARACTERS]
+            found.append(Text(exchange.number, NO_TURN, TEXT, _milliseconds(exchange.started), text=printed))
         for turn in exchange.turns:
             found += _said(exchange.number, number, turn)
             number += 1

@@ -13,7 +13,7 @@ from agent_logger.cli.session_text import session_lines
 
 @click.command()
 @click.option("--once", is_flag=True, help="End after printing, instead of keeping the scripted API up.")
-@config.settings_options("sessions_dir")
+@config.settings_options(sessions_dir="a new temporary one")
 def command(settings: config.Settings, once: bool) -> None:
     """Record a scripted conversation, and show what was recorded.
 

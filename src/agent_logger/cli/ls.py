@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,8 +15,7 @@ from agent_logger.cli.when import When
 from agent_logger.export.listed import ListedSession, listed
 
 if TYPE_CHECKING:
-    from agent_logger.catalog.catalog import Catalog
-    from agent_logger.catalog.summary import Filter, SessionSummary
+    from agent_logger.catalog.summary import SessionSummary
 
 WITNESSES = ("wire", "sdk", "run", "transcript", "hook")
 
@@ -36,7 +35,9 @@ class SessionRow(ListedSession, frozen=True, kw_only=True):
 @click.option("--title", help="Only those with this in their title.")
 @click.option("--since", type=When(), help="Only those active since: 2026-11-01, today, '2 days ago'.")
 @click.option("--until", type=When(), help="Only those that began before.")
-@click.option("--min-cost", type=float, metavar="USD", help="Only those that cost at least this.")
+@click.option(
+    "--min-cost", "min_cost_usd", type=float, metavar="USD", help="Only those that cost at least this."
+)
 @click.option("--witness", type=click.Choice(WITNESSES), help="Only those that this one saw.")
 @click.option("--live", is_flag=True, help="Only those that somebody is at.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/ls.json).")
@@ -46,7 +47,7 @@ def command(
     limit: int,
     everything: bool,
     as_json: bool,
-    **given: object,
+    **given: Any,
 ) -> None:
     """List sessions, the one last active first.
 
@@ -62,33 +63,19 @@ def command(
       agent-logger ls --project agent-logger --min-cost 5
       agent-logger ls --all --json
     """
+    from agent_logger.catalog.summary import Filter
+
+    wanted = Filter(**given)
     with opened(settings) as catalog:
-        rows = catalog.sessions(_filter(given), limit=None if everything else limit)
+        rows = catalog.sessions(wanted, limit=None if everything else limit)
         if as_json:
             output.json([_told(it) for it in rows])
         elif rows:
             _print(rows, short_ids(catalog, [it.id for it in rows]))
-            _say_more(catalog, given, len(rows))
+            if (there := catalog.count(wanted)) > len(rows):
+                output.note(f"{len(rows)} of {there} sessions; --all shows them all")
         else:
-            output.note(_nothing(catalog))
-
-
-def _filter(given: dict[str, object]) -> "Filter":
-    from agent_logger.catalog.summary import Filter
-
-    return Filter(min_cost_usd=given.pop("min_cost"), **given)  # type: ignore[arg-type]  # named as the options are
-
-
-def _say_more(catalog: "Catalog", given: dict[str, object], shown: int) -> None:
-    there = catalog.count(_filter({"min_cost": given.pop("min_cost_usd", None), **given}))
-    if there > shown:
-        output.note(f"{shown} of {there} sessions; --all shows them all")
-
-
-def _nothing(catalog: "Catalog") -> str:
-    if catalog.count():
-        return "No session is like that."
-    return NOTHING_YET
+            output.note("No session is like that." if catalog.count() else NOTHING_YET)
 
 
 def _told(it: "SessionSummary") -> SessionRow:
@@ -100,10 +87,10 @@ def _told(it: "SessionSummary") -> SessionRow:
 # ---------------------------------------------------------------- for people
 
 HEAD = ("active", "id", "title", "project", "model", "ex", "time", "tokens", "cost", "by")
-TITLE, PROJECT, MODEL = 2, 3, 4
+TITLE, PROJECT, MODEL, *NUMBERS, BY = range(2, len(HEAD))
+EXCHANGES, TIME, TOKENS, COST = NUMBERS
 LEAST = {PROJECT: 8, MODEL: 8, TITLE: 14}  # columns that are cut where there is no room, and to what
-LESS = (PROJECT, MODEL)  # that are left out where there is still none
-NUMBERS = (5, 6, 7, 8)
+LESS = (PROJECT, MODEL, TIME, EXCHANGES, BY, TOKENS, COST)  # that are left out where there is still none
 
 
 def _print(rows: "Sequence[SessionSummary]", ids: dict[str, str]) -> None:
@@ -131,7 +118,7 @@ def _kept(widths: list[int]) -> list[int]:
         if room < 0:
             gone.append(column)
             room += widths[column] + 2
-    widths[TITLE] += max(0, room) if gone else 0
+    widths[TITLE] = max(0, widths[TITLE] + room) if gone else widths[TITLE]
     return [column for column in range(len(HEAD)) if column not in gone]
 
 

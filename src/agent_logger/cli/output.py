@@ -34,19 +34,6 @@ def echo(text: str = "") -> None:
     click.echo(printable(text, lines=True))
 
 
-def echo_marked(text: str, marks: Iterable[tuple[int, int]]) -> None:
-    """With the places that marks name (from, to) bold on a terminal."""
-    pieces, at = [], 0
-    for low, high in marks:
-        found = printable(text[low:high], lines=True)
-        pieces += [
-            printable(text[at:low], lines=True),
-            found if no_color() else click.style(found, bold=True),
-        ]
-        at = high
-    click.echo("".join([*pieces, printable(text[at:], lines=True)]))
-
-
 def note(text: str) -> None:
     """Progress, hints, warnings: what a pipe must not carry."""
     click.echo(printable(text, lines=True), err=True)

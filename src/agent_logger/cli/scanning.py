@@ -3,6 +3,7 @@
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_logger import config
@@ -32,6 +33,7 @@ def opened(settings: config.Settings) -> "Iterator[Catalog]":
     gc.set_threshold(YOUNG_OBJECTS)
     from agent_logger.catalog.catalog import Catalog
 
+    know_chosen_folders(settings)
     with Catalog.open(settings.home) as catalog:
         with bar("reading sessions") as progress:
             catalog.refresh(progress)
@@ -44,6 +46,24 @@ def opened(settings: config.Settings) -> "Iterator[Catalog]":
             from agent_logger.catalog.background import start
 
             start(settings.home, settings.seal_after)
+
+
+def folders_of_logs(settings: config.Settings) -> list[Path]:
+    """Where logs are: where settings say, wherever they were ever written to, and in the home; none within another."""
+    from agent_logger.store.facts import known_folders
+    from agent_logger.store.usage import outermost
+
+    chosen = (settings.log_dir, settings.sessions_dir, settings.home)
+    return outermost([*chosen, *known_folders(settings.home)])
+
+
+def know_chosen_folders(settings: config.Settings) -> None:
+    """What lies in a folder that somebody chose is read, whoever wrote it: it may come from another machine."""
+    from agent_logger.store.facts import know_folder
+
+    for name, folder in (("log_dir", settings.log_dir), ("sessions_dir", settings.sessions_dir)):
+        if not settings.is_default(name) and folder.is_dir():
+            know_folder(settings.home, folder)
 
 
 @contextmanager

@@ -1,13 +1,12 @@
 """`agent-logger search`: words in all sessions."""
 
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
 from agent_logger import config
 from agent_logger.cli import output
+from agent_logger.cli.marked import echo_marked
 from agent_logger.cli.named import short_ids
 from agent_logger.cli.scanning import NOTHING_YET, bar, opened
 
@@ -18,18 +17,6 @@ if TYPE_CHECKING:
     from agent_logger.catalog.summary import Hit
 
 SECONDS = 3.0  # that a person waits for sessions that are not in the index yet
-
-
-class HitRow(msgspec.Struct, frozen=True, kw_only=True):
-    session: str
-    title: str | None
-    exchange: int
-    turn: int | None
-    kind: str
-    at: datetime | None
-    snippet: str
-    marks: tuple[tuple[int, int], ...]
-    forks: tuple[str, ...]
 
 
 @click.command()
@@ -57,7 +44,7 @@ def command(settings: config.Settings, words: tuple[str, ...], limit: int, as_js
             whole = catalog.index(progress, seconds=SECONDS)
         hits = catalog.search(typed, limit=limit)
         if as_json:
-            output.json([_told(it) for it in hits])
+            output.json(hits)
         else:
             _print(hits, short_ids(catalog, {name for it in hits for name in (it.session, *it.forks)}))
             if not hits:
@@ -85,29 +72,16 @@ def _say_how_far(settings: config.Settings, catalog: "Catalog") -> None:
     output.note(f"searched {100 * done // max(total, 1)}% of what there is so far, the newest first; {rest}")
 
 
-def _told(it: "Hit") -> HitRow:
-    return HitRow(
-        session=it.session,
-        title=it.title,
-        exchange=it.exchange,
-        turn=it.turn,
-        kind=it.kind,
-        at=it.at,
-        snippet=it.snippet,
-        marks=it.marks,
-        forks=it.forks,
-    )
-
-
 def _print(hits: "Sequence[Hit]", ids: dict[str, str]) -> None:
     for hit in hits:
         when = f"{hit.at.astimezone():%Y-%m-%d %H:%M}" if hit.at else "-"
         title = " ".join((hit.title or "").split())
         head = f"{when}  {hit.kind.replace('_', ' ')}  {title}"
         output.echo(output.cut(output.printable(head), output.columns()))
-        output.echo_marked("  " + hit.snippet, ((low + 2, high + 2) for low, high in hit.marks))
+        echo_marked(hit.snippet, hit.marks, indent="  ")
         turn = "" if hit.turn is None else f" --turn {hit.turn}"
-        output.echo(f"  agent-logger show {ids[hit.session]}{turn}{_in_forks(hit, ids)}")
+        line = f"  agent-logger show {ids[hit.session]}{turn}"
+        output.echo(line + output.cut(_in_forks(hit, ids), output.columns() - output.width(line)))
 
 
 def _in_forks(hit: "Hit", ids: dict[str, str]) -> str:

@@ -78,6 +78,7 @@ class SessionText:
         cost = money(metrics.cost)
         lines = (
             (f"session {short_id(session.id)}", session.agent, session.project),
+            ("" if any(it.user_input for it in session.exchanges) else session.title,),
             (*metrics.models, started, took, cost if cost != "unknown" else "cost unknown"),
             (", ".join(counts), tokens(metrics.usage)),
             (f"with {files}" if (files := context_of(session)) else "",),
@@ -97,6 +98,8 @@ class SessionText:
         asked = f"[{chapter.origin}] {asked}" if chapter.origin else asked
         rows = (Row.of(line, "person") for line in folded(asked, room(self._columns, 0, note)))
         yield from _marked(rows, number, note)
+        if chapter.printed:
+            yield from self._piece(piece_lines(chapter.printed), 0, whole=True)
         for turn in chapter.turns:
             yield from self._turn(turn, 0)
         for agent in chapter.agents:
@@ -154,11 +157,11 @@ class SessionText:
         for agent in it.agents:
             yield from self._agent(agent, depth)
 
-    def _piece(self, lines: Iterable[Segment], depth: int) -> Iterator[Row]:
-        columns, lines = room(self._columns, depth) - 2, list(lines)
-        few = lines if self._whole or len(lines) <= FEW_LINES + 1 else lines[:FEW_LINES]
+    def _piece(self, lines: Iterable[Segment], depth: int, *, whole: bool = False) -> Iterator[Row]:
+        columns, lines, whole = room(self._columns, depth) - 2, list(lines), whole or self._whole
+        few = lines if whole or len(lines) <= FEW_LINES + 1 else lines[:FEW_LINES]
         for text, style in few:
-            fitting = list(folded(text, columns)) or [""] if self._whole else [fitted(text, columns)]
+            fitting = list(folded(text, columns)) or [""] if whole else [fitted(text, columns)]
             yield from (Row(((f"  {line}", style),), depth) for line in fitting)
         if more := len(lines) - len(few):
             yield Row(((f"  ({counted(more, 'more line')})", "quiet"),), depth)

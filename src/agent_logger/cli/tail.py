@@ -8,7 +8,7 @@ import click
 from agent_logger import config
 from agent_logger.cli import output
 from agent_logger.cli.named import one_called
-from agent_logger.cli.scanning import opened
+from agent_logger.cli.scanning import know_chosen_folders, opened
 
 if TYPE_CHECKING:
     from agent_logger.formats.moments import Moment
@@ -45,6 +45,7 @@ def command(settings: config.Settings, session: str | None, lines: int, as_json:
     """
     from agent_logger.catalog.tail import Tail
 
+    know_chosen_folders(settings)
     tail = Tail(settings.home, _meant(settings, session) if session else None)
     moments = tail.poll()
     if not tail.sessions:

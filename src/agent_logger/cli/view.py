@@ -6,6 +6,7 @@ import click
 
 from agent_logger import config
 from agent_logger.cli import output
+from agent_logger.cli.scanning import know_chosen_folders
 
 
 @click.command()
@@ -25,6 +26,7 @@ def command(settings: config.Settings, no_open: bool) -> None:
     """
     from agent_logger.web.server import Options, link_to_running, run
 
+    know_chosen_folders(settings)
     if settings.is_default("page_port") and (link := link_to_running(settings.home)):
         output.note("The page runs already.")
         _say(link, opening=not no_open)

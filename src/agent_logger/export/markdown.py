@@ -10,6 +10,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from agent_logger.catalog.metrics import exchange_total, metrics_of
+from agent_logger.catalog.texts import COLOURS
 from agent_logger.export.facts import facts_of
 from agent_logger.export.figures import (
     bytes_text,
@@ -79,6 +80,9 @@ def _chapter(session: Session, chapter: Chapter) -> Iterator[str]:
     if chapter.user_input is not None:
         yield ""
         yield from _quoted(_markdown(Prose(chapter.user_input)))
+    if chapter.printed:
+        yield ""
+        yield from _markdown(chapter.printed)
     for turn in chapter.turns:
         yield from _turn(turn)
     for agent in chapter.agents:
@@ -242,11 +246,8 @@ def _span(text: str) -> str:
     return f"{ticks} {line} {ticks}" if line[:1] == "`" or line[-1:] == "`" else f"{ticks}{line}{ticks}"
 
 
-_COLOURS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
-
-
 def _uncoloured(text: str) -> str:
-    return _COLOURS.sub("", text)
+    return COLOURS.sub("", text)
 
 
 _AFTER = "after"

@@ -10,7 +10,7 @@ from textwrap import shorten
 from agent_logger.export.figures import compacted, tokens, utc
 from agent_logger.export.hide import hidden_value
 from agent_logger.export.pictures import pictures_in
-from agent_logger.export.pieces import Json, Piece, Prose, Shown
+from agent_logger.export.pieces import Json, Output, Piece, Prose, Shown
 from agent_logger.export.tools import shown
 from agent_logger.formats.history import LOST
 from agent_logger.redact import hidden
@@ -127,6 +127,11 @@ class Chapter:
     def origin(self) -> str:
         """Who began it, when it was not a person."""
         return hidden(self.exchange.origin or "")
+
+    @property
+    def printed(self) -> Output | None:
+        """By a run of which nothing else is known."""
+        return Output(hidden(self.exchange.printed)) if self.exchange.printed else None
 
     @property
     def unfinished(self) -> str:

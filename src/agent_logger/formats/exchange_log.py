@@ -1,7 +1,7 @@
 """What the lines of an exchange log mean: exchanges in flight, and the session they make."""
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -16,8 +16,18 @@ from agent_logger.formats.exchange_sums import NAME_SESSIONS, with_sums
 from agent_logger.formats.noted_context import context_files
 from agent_logger.formats.objects import in_utc
 from agent_logger.formats.result_usage import with_result
+from agent_logger.formats.sdk_messages import STDERR, UNKNOWN
 from agent_logger.prices import priced
-from agent_logger.records import AnyRecord, Exchange, LiveMessage, LiveStart, Message, SessionStart
+from agent_logger.records import (
+    AnyRecord,
+    Exchange,
+    Exit,
+    LiveMessage,
+    LiveStart,
+    Message,
+    SessionStart,
+    as_bytes,
+)
 from agent_logger.session import AGENT, MAIN, Block, BlockKind, Compaction, Session, SubAgent, Turn, Witness
 from agent_logger.wire.answer import fields_of, text_of
 
@@ -136,15 +146,34 @@ def _agent(thread: str, caller: Turn | None, use: Block | None) -> SubAgent:
 
 def _exchange(record: Exchange, model: str | None, witness: Witness) -> session.Exchange:
     started = time_of(record.ts_start)
+    turns = [priced(it) for it in with_result(_turns(record.messages, model, witness), record.stats)]
+    printed = "\n".join(_printed(record.messages)) if not turns else ""
+    exited = _exited(record.exit) if printed and record.exit else None
     return session.Exchange(
         number=record.exchange,
         started=started,
         ended=_not_before(started, time_of(record.ts_end)),
         user_input=record.user_input,
-        turns=[priced(it) for it in with_result(_turns(record.messages, model, witness), record.stats)],
-        complete=record.complete,
-        end_reason=record.end_reason,
+        turns=turns,
+        complete=exited == WELL if exited else record.complete,
+        end_reason=exited or record.end_reason,
+        printed=printed or None,
     )
+
+
+def _printed(messages: Iterable[Message]) -> Iterator[str]:
+    """What is no message at all, on either output."""
+    for it in messages:
+        if it.source == "system" and it.type in (UNKNOWN, STDERR) and it.raw:
+            yield as_bytes(it.raw, it.raw_encoding).decode("utf-8", "replace")
+
+
+WELL = "exit code 0"
+
+
+def _exited(exit_: Exit) -> str:
+    """Of a run that says nothing of itself: no result is missing that it would have owed."""
+    return f"exit code {exit_.status}" if exit_.signal is None else f"signal {exit_.signal}"
 
 
 def _not_before(start: datetime | None, end: datetime | None) -> datetime | None:

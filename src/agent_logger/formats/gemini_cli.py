@@ -11,15 +11,17 @@ Calls of the model router are in no chat. Sub-agents have chats of their own in 
 import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from itertools import islice
 from typing import Any
 
+import msgspec
+
+from agent_logger.formats.blocks.gemini import part_block
 from agent_logger.formats.conversation import Conversation, OpenTurn
+from agent_logger.formats.fitting import REFUSED, fitting
 from agent_logger.formats.human_input import typed
-from agent_logger.formats.objects import REFUSED, objects_of, time_of
+from agent_logger.formats.objects import objects_of, time_of
 from agent_logger.formats.responses import ModelResponse
 from agent_logger.formats.source import File, Source
-from agent_logger.formats.wire_log.blocks import part_block
 from agent_logger.session import MAIN, Block, Session, Usage
 from agent_logger.wire.answer import Json, count, fields_of, parsed, text_of
 
@@ -30,6 +32,45 @@ _TICK = re.compile(
     rb'\{"\$set":\{"lastUpdated":"[^"\\]*"\}\}'
 )  # every other line is one, and its neighbour has the time
 _WORKSPACE = re.compile(r"\*\*Workspace Directories:\*\*\n\s*- (.+)")
+
+
+class _About(msgspec.Struct):
+    """The chat itself."""
+
+    id: str = msgspec.field(name="sessionId", default="")
+    summary: str | None = None
+    started: str | None = msgspec.field(name="startTime", default=None)
+    directories: list[str] | None = None
+
+
+class _Thought(msgspec.Struct):
+    subject: str | None = None
+    description: str | None = None
+
+
+class _Call(msgspec.Struct):
+    id: str | None = None
+    name: str | None = None
+    args: Any = None
+    status: str | None = None
+    result: list[Json] | None = None
+    shown: Any = msgspec.field(name="resultDisplay", default=None)
+    timestamp: str | None = None
+
+
+class _Message(msgspec.Struct):
+    id: str = ""
+    type: str = ""
+    timestamp: str | None = None
+    model: str | None = None
+    content: Any = None  # a text, a part, or a list of both
+    thoughts: list[_Thought] | None = None
+    calls: list[_Call] | None = msgspec.field(name="toolCalls", default=None)
+    tokens: Json | None = None
+
+    @property
+    def at(self) -> datetime | None:
+        return time_of(self.timestamp)
 
 
 def session_of(source: Source) -> Session:
@@ -43,7 +84,7 @@ def session_of(source: Source) -> Session:
     return Session(
         id=chat.id,
         agent=AGENT,
-        title=text_of(chat.fields.get("summary")) or told.title(),
+        title=chat.about.summary or told.title(),
         project=_project(source, chat),
         started=told.started,
         ended=told.ended,
@@ -55,25 +96,20 @@ def responses_of(source: Source) -> Iterator[ModelResponse]:
     main = _Chat(source.main, source)
     project = _project(source, main)
     for chat in (main, *(_Chat(file, source) for file in source.others)):
-        for message in chat.messages.values():
-            usage = _usage(message.get("tokens"))
-            if usage is None or message.get("type") != "gemini":
+        for message in chat.messages:
+            usage = _usage(message.tokens)
+            if usage is None or message.type != "gemini":
                 continue
             yield ModelResponse(
                 family="gemini",
-                message_id=text_of(message.get("id")),
-                request_id=None,
-                model=text_of(message.get("model")),
+                message_id=message.id,
+                model=message.model,
                 usage=usage,
-                tier=None,
-                at=time_of(message.get("timestamp")),
+                at=message.at,
                 session=main.id,
                 project=project,
                 agent=AGENT,
                 thread=MAIN if chat is main else chat.thread,
-                final=True,
-                reported_cost_usd=None,
-                witness="transcript",
             )
 
 
@@ -81,15 +117,13 @@ class _Chat:
     """One file, all its changes made."""
 
     def __init__(self, file: File, source: Source) -> None:
-        self.fields: Json = {}  # of the chat itself
-        self.messages: dict[str, Json] = {}  # the latest state of each, in the order of their first
-        self._name = file.name.rsplit("/", 1)[-1].rsplit(".", 1)[0]
+        self._fields: Json = {}
+        self._states: dict[str, Json] = {}  # the latest of each message, in the order of their first
         for line in _document(file, source) if file.name.endswith(".json") else objects_of(file, _TICK):
             self._take(line)
-
-    @property
-    def id(self) -> str:
-        return text_of(self.fields.get("sessionId")) or self._name
+        self.about = fitting(_About, self._fields)
+        self.messages = [fitting(_Message, it) for it in self._states.values()]
+        self.id = self.about.id or file.name.rsplit("/", 1)[-1].rsplit(".", 1)[0]
 
     @property
     def thread(self) -> str:
@@ -97,7 +131,7 @@ class _Chat:
 
     @property
     def started(self) -> datetime | None:
-        return time_of(self.fields.get("startTime"))
+        return time_of(self.about.started)
 
     def _take(self, line: Json) -> None:
         if type(line.get("id")) is str:
@@ -105,37 +139,36 @@ class _Chat:
             return
         changes = fields_of(line["$set"]) if "$set" in line else line
         copies = changes.pop("messages", None)
-        if "startTime" in self.fields:
+        if "startTime" in self._fields:
             changes.pop("startTime", None)  # a resume tells its own
-        self.fields.update(changes)
+        self._fields.update(changes)
         for copy in copies if type(copies) is list else ():
             if type(copy) is dict and type(copy.get("id")) is str:
                 self._copy(copy)
 
     def _message(self, message: Json) -> None:
-        known = self.messages.get(message["id"], {})
+        known = self._states.get(message["id"], {})
         first = known.get("timestamp")
-        self.messages[message["id"]] = {**known, **message, "timestamp": first or message.get("timestamp")}
+        self._states[message["id"]] = {**known, **message, "timestamp": first or message.get("timestamp")}
 
     def _copy(self, message: Json) -> None:
-        self.messages[message["id"]] = {**message, **self.messages.get(message["id"], {})}
+        self._states[message["id"]] = {**message, **self._states.get(message["id"], {})}
 
     # ------------------------------------------------------------ what happened
 
     def conversation(self, thread: str) -> Conversation:
         told = Conversation()
-        for message in self.messages.values():
-            at = time_of(message.get("timestamp"))
-            match message.get("type"):
+        for message in self.messages:
+            match message.type:
                 case "user":
-                    _ask(told, message, at)
+                    _ask(told, message)
                 case "gemini":
-                    _answer(told, message, at, thread)
+                    _answer(told, message, thread)
         return told
 
 
-def _ask(told: Conversation, message: Json, at: datetime | None) -> None:
-    content = message.get("content")
+def _ask(told: Conversation, message: _Message) -> None:
+    content, at = message.content, message.at
     if type(content) is list and all(_is_answered(told, part) for part in content):
         return  # as nearly all results are: they stand with their calls too
     blocks = list(_content(content))
@@ -152,37 +185,24 @@ def _is_answered(told: Conversation, part: Any) -> bool:
     return type(called) is str and told.has_result(called)
 
 
-def _answer(told: Conversation, message: Json, at: datetime | None, thread: str) -> None:
-    turn = OpenTurn(
-        thread=thread,
-        message_id=text_of(message.get("id")),
-        model=text_of(message.get("model")),
-        usage=_usage(message.get("tokens")),
-    )
+def _answer(told: Conversation, message: _Message, thread: str) -> None:
+    at, calls = message.at, message.calls or ()
+    turn = OpenTurn(thread=thread, message_id=message.id, model=message.model, usage=_usage(message.tokens))
     turn.see(at)
     told.add(turn)
     told.see(at)
-    calls = [call for call in _list(message.get("toolCalls")) if type(call) is dict]
-    for block in [*_thoughts(message.get("thoughts")), *_content(message.get("content"))]:
+    for block in [*_thoughts(message.thoughts or ()), *_content(message.content)]:
         if not (calls and block.kind == "tool_use"):  # a copy has them among its parts
             told.put(turn, block, at)
     for call in calls:
-        use = Block(
-            kind="tool_use",
-            id=text_of(call.get("id")),
-            name=text_of(call.get("name")),
-            input=call.get("args"),
-        )
-        told.put(turn, use, at)
+        told.put(turn, Block(kind="tool_use", id=call.id, name=call.name, input=call.args), at)
         if result := _result(call):
-            told.result(result, time_of(call.get("timestamp")) or at)
+            told.result(result, time_of(call.timestamp) or at)
 
 
-def _thoughts(thoughts: Any) -> Iterator[Block]:
-    for thought in _list(thoughts):
-        fields = fields_of(thought)
-        texts = (text_of(fields.get(name)) for name in ("subject", "description"))
-        if text := "\n".join(filter(None, texts)):
+def _thoughts(thoughts: Iterable[_Thought]) -> Iterator[Block]:
+    for thought in thoughts:
+        if text := "\n".join(filter(None, (thought.subject, thought.description))):
             yield Block(kind="thinking", text=text)
 
 
@@ -199,27 +219,26 @@ def _content(content: Any) -> Iterator[Block]:
             yield part_block(part)
 
 
-def _result(call: Json) -> Block | None:
+def _result(call: _Call) -> Block | None:
     """What a tool gave; none if it was never run, or still runs."""
-    found = (part_block(part) for part in _list(call.get("result")) if type(part) is dict)
+    found = (part_block(part) for part in call.result or ())
     block = next((it for it in found if it.kind == "tool_result"), None)
-    failed = call.get("status") in ("error", "cancelled")
+    failed = call.status in ("error", "cancelled")
     if block is None and not failed:
         return None
-    shown = text_of(call.get("resultDisplay")) or ""
     return Block(
         kind="tool_result",
-        text=block.text if block else shown,
-        id=text_of(call.get("id")),
-        name=text_of(call.get("name")),
+        text=block.text if block else text_of(call.shown) or "",
+        id=call.id,
+        name=call.name,
         is_error=failed or bool(block and block.is_error),
         raw=block.raw if block else None,
     )
 
 
-def _usage(tokens: Any) -> Usage | None:
+def _usage(tokens: Json | None) -> Usage | None:
     """`input` holds what came from the cache; thoughts are billed as output."""
-    if type(tokens) is not dict:
+    if tokens is None:
         return None
     cached = count(tokens, "cached")
     return Usage(
@@ -232,10 +251,10 @@ def _usage(tokens: Any) -> Usage | None:
 def _project(source: Source, chat: _Chat) -> str | None:
     if told := (source.text(PROJECT_FILE) or "").strip():
         return told
-    if (folders := _list(chat.fields.get("directories"))) and type(folders[0]) is str:
-        return folders[0]
-    for message in islice(chat.messages.values(), FIRST_MESSAGES):
-        for block in _content(message.get("content")):
+    if chat.about.directories:
+        return chat.about.directories[0]
+    for message in chat.messages[:FIRST_MESSAGES]:
+        for block in _content(message.content):
             if block.kind == "text" and (found := _WORKSPACE.search(block.text)):
                 return found[1]
     return None

@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
+
+from agent_logger.formats.fitting import fitting
 from agent_logger.formats.objects import in_utc, objects_of
 from agent_logger.formats.source import File
 from agent_logger.session import Exchange, Session
-from agent_logger.wire.answer import Json, fields_of, text_of
+from agent_logger.wire.answer import Json
 
 LOST = "lost"  # how an exchange ended: nobody knows any more
 
@@ -43,19 +46,35 @@ def prompts_of(file: File) -> dict[str, list[Prompt]]:
     return {name: prompts for name, prompts in found.items() if not all(it.is_command for it in prompts)}
 
 
+class _Pasted(msgspec.Struct):
+    content: str | None = None
+
+
+class _ClaudeLine(msgspec.Struct):
+    display: str = ""
+    pasted: dict[str, _Pasted] | None = msgspec.field(name="pastedContents", default=None)
+    timestamp: Any = None
+    project: str | None = None
+    session: str | None = msgspec.field(name="sessionId", default=None)
+
+
 def _of_claude_code(value: Json) -> tuple[str | None, Prompt]:
-    pasted = fields_of(value.get("pastedContents"))
-    text = _PASTED.sub(
-        lambda mark: text_of(fields_of(pasted.get(mark[1])).get("content")) or mark[0],
-        text_of(value.get("display")) or "",
-    )
-    at = _time(value.get("timestamp"), 1000)
-    return text_of(value.get("sessionId")), Prompt(text, at, text_of(value.get("project")))
+    line = fitting(_ClaudeLine, value)
+    pasted = line.pasted or {}
+    text = _PASTED.sub(lambda mark: pasted.get(mark[1], _Pasted()).content or mark[0], line.display)
+    return line.session, Prompt(text, _time(line.timestamp, 1000), line.project)
+
+
+class _CodexLine(msgspec.Struct):
+    text: str = ""
+    ts: Any = None
+    session_id: str | None = None
+    conversation_id: str | None = None  # older versions
 
 
 def _of_codex(value: Json) -> tuple[str | None, Prompt]:
-    name = text_of(value.get("session_id")) or text_of(value.get("conversation_id"))
-    return name, Prompt(text_of(value.get("text")) or "", _time(value.get("ts"), 1), None)
+    line = fitting(_CodexLine, value)
+    return line.session_id or line.conversation_id, Prompt(line.text, _time(line.ts, 1), None)
 
 
 def _time(value: Any, parts: int) -> datetime | None:

@@ -11,13 +11,12 @@ from typing import Any
 
 import msgspec
 
+from agent_logger.formats.fitting import REFUSED
 from agent_logger.formats.source import File, raw_lines_of
 from agent_logger.wire import jsonl
 from agent_logger.wire.answer import MOST_NESTED, Json, nested_deeper, with_whole_characters
 from agent_logger.wire.jsonl import Entry
 from agent_logger.wire.lines import Line
-
-REFUSED = (ValueError, RecursionError)  # msgspec's own errors are ValueErrors
 
 _decode = msgspec.json.Decoder().decode
 
@@ -48,6 +47,15 @@ def salvaged(line: bytes) -> Iterator[Json]:
             value = shallow(found.value, found.raw)
             if type(value) is dict:
                 yield with_whole_characters(value)
+
+
+def object_in(data: bytes) -> Json:
+    """The one that these bytes are; nothing if they are none."""
+    try:
+        value = decoded(data, data)
+    except REFUSED:
+        value = next(salvaged(data), None)
+    return value if type(value) is dict else {}
 
 
 def shallow(value: Any, raw: bytes) -> Any:

@@ -1,4 +1,4 @@
-"""opencode's sessions, from the rows of its database: `session`, `message`, `part`.
+"""opencode's sessions, from the rows of its database, or of the files before it: `session`, `message`, `part`.
 
 A message of the assistant's is one or more steps, each a response of a model with its tokens. Sub-agents are sessions
 that name their parent. A fork is a session with copies of its parent's messages under new ids, at the old times: those
@@ -10,25 +10,111 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from agent_logger.formats.conversation import Conversation, OpenTurn
+from agent_logger.formats.fitting import fitting
 from agent_logger.formats.human_input import typed
-from agent_logger.formats.objects import REFUSED, decoded, salvaged, time_of_ms
+from agent_logger.formats.objects import object_in, time_of_ms
 from agent_logger.formats.responses import ModelResponse
 from agent_logger.formats.source import File, Source
 from agent_logger.session import MAIN, Block, Compaction, Session, Usage
-from agent_logger.wire.answer import Json, count, fields_of, text_of
+from agent_logger.wire.answer import Json, count, fields_of
 from agent_logger.wire.jsonl import Entry
 
 AGENT = "opencode"
 FAMILIES = {"google": "gemini", "google-vertex": "gemini", "google-vertex-anthropic": "anthropic"}
 
 
-@dataclass(slots=True)
+class _Row(msgspec.Struct):
+    """Of any of the three tables."""
+
+    table: str = ""
+    id: str | None = None
+    message_id: str | None = None  # of a part
+    time_created: Any = None
+    title: str | None = None  # this and what follows: of a session
+    directory: str | None = None
+    parent_id: str | None = None
+    forked_from: str | None = None
+
+    @property
+    def at(self) -> datetime | None:
+        return time_of_ms(self.time_created)
+
+
+class _Times(msgspec.Struct):
+    start: Any = None  # milliseconds, all of them
+    end: Any = None
+    completed: Any = None
+
+
+class _Folder(msgspec.Struct):
+    cwd: str | None = None
+
+
+class _Error(msgspec.Struct):
+    name: str | None = None
+
+
+class _Told(msgspec.Struct):
+    """What the JSON of a message says."""
+
+    role: str | None = None
+    model: str | None = msgspec.field(name="modelID", default=None)
+    provider: str | None = msgspec.field(name="providerID", default=None)
+    tokens: Json | None = None
+    path: _Folder | None = None
+    time: _Times | None = None
+    error: Any = None
+
+
+class _State(msgspec.Struct):
+    """Of a tool."""
+
+    status: str | None = None
+    input: Any = None
+    output: str | None = None
+    error: str | None = None
+    time: _Times | None = None
+
+
+class _Part(msgspec.Struct):
+    """What the JSON of a part says."""
+
+    type: str | None = None
+    text: str | None = None
+    synthetic: bool | None = None
+    auto: bool | None = None  # of a compaction
+    mime: str | None = None  # of a file
+    tool: str | None = None
+    call: str | None = msgspec.field(name="callID", default=None)
+    state: _State | None = None
+    time: _Times | None = None
+    reason: str | None = None  # this and what follows: of the end of a step
+    tokens: Json | None = None
+    cost: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A part and its time. `raw` is what it was read from, for what we have no kind of."""
+
+    at: datetime | None
+    part: _Part
+    raw: Json
+
+
+@dataclass(frozen=True, slots=True)
 class _Message:
     id: str
     at: datetime | None
-    fields: Json
-    parts: list[tuple[datetime | None, Json]] = field(default_factory=list)
+    told: _Told
+    pieces: list[_Piece] = field(default_factory=list)
+
+    @property
+    def completed(self) -> datetime | None:
+        return time_of_ms(self.told.time.completed) if self.told.time else None
 
 
 @dataclass(slots=True)
@@ -37,8 +123,8 @@ class _Step:
 
     message: _Message
     number: int  # in the message
-    parts: list[tuple[datetime | None, Json]] = field(default_factory=list)
-    finish: Json | None = None
+    pieces: list[_Piece] = field(default_factory=list)
+    finish: _Part | None = None
 
     @property
     def id(self) -> str:
@@ -48,14 +134,14 @@ class _Step:
     def usage(self) -> Usage | None:
         """Of a step without an end, what the message tells, if that is anything."""
         if self.finish is not None:
-            return _usage(self.finish.get("tokens"))
-        told = _usage(self.message.fields.get("tokens")) if self.number == 1 else None
+            return _usage(self.finish.tokens)
+        told = _usage(self.message.told.tokens) if self.number == 1 else None
         return told if told and (told.context_tokens or told.output_tokens) else None
 
     @property
     def cost(self) -> float | None:
         """opencode writes 0 for what it has no price of."""
-        cost = fields_of(self.finish).get("cost")
+        cost = self.finish.cost if self.finish else None
         return cost if type(cost) is float and cost > 0 else None
 
 
@@ -68,16 +154,16 @@ def session_of(source: Source) -> Session:
         inner = other.conversation(other.thread)
         told.place(inner.turns())
         told.compactions += inner.compactions
-    told.see(main.started)
+    told.see(main.session.at)
     return Session(
         id=main.id,
         agent=AGENT,
-        title=text_of(main.fields.get("title")) or told.title(),
-        project=text_of(main.fields.get("directory")),
+        title=main.session.title or told.title(),
+        project=main.project,
         started=told.started,
         ended=told.ended,
         exchanges=told.told(),
-        parent=main.forked_from or text_of(main.fields.get("parent_id")),
+        parent=main.session.forked_from or main.session.parent_id,
         compactions=told.compactions,
     )
 
@@ -90,22 +176,18 @@ def responses_of(source: Source) -> Iterator[ModelResponse]:
         for step in rows.steps():
             if step.usage is None:
                 continue
-            provider = text_of(step.message.fields.get("providerID")) or ""
+            provider = step.message.told.provider or ""
             yield ModelResponse(
                 family=FAMILIES.get(provider, provider),
-                message_id=None,
-                request_id=None,
-                model=text_of(step.message.fields.get("modelID")),
+                model=step.message.told.model,
                 usage=step.usage,
-                tier=None,
                 at=step.message.at,
                 session=main.id,
-                project=text_of(main.fields.get("directory")),
+                project=main.project,
                 agent=AGENT,
                 thread=MAIN if rows is main else rows.thread,
                 final=step.finish is not None,
                 reported_cost_usd=step.cost,
-                witness="transcript",
             )
 
 
@@ -113,52 +195,51 @@ class _Rows:
     """The rows of one session, put together."""
 
     def __init__(self, file: File) -> None:
-        self.fields: Json = {}  # of the session
+        self.session = _Row()
         self.messages: dict[str, _Message] = {}
         self._name = file.name
         for entry in file.entries:
             if isinstance(entry, Entry) and type(entry.value) is dict:
-                self._take(entry.value)
+                self._take(fitting(_Row, entry.value), entry.value.get("data"))
 
     @property
     def id(self) -> str:
-        return text_of(self.fields.get("id")) or self._name
+        return self.session.id or self._name
 
     @property
     def thread(self) -> str:
         return f"agent:{self.id}"
 
     @property
-    def started(self) -> datetime | None:
-        return time_of_ms(self.fields.get("time_created"))
+    def project(self) -> str | None:
+        """Before 0.6 only the messages of the assistant told it."""
+        told = (it.told.path.cwd for it in self.messages.values() if it.told.path)
+        return self.session.directory or next(filter(None, told), None)
 
-    @property
-    def forked_from(self) -> str | None:
-        return text_of(self.fields.get("forked_from"))
-
-    def _take(self, row: Json) -> None:
-        table, name = row.get("table"), text_of(row.get("id"))
-        if table == "session":
-            self.fields = row
-        elif table == "message" and name:
-            at = time_of_ms(row.get("time_created"))
-            if not self._is_copy(at):
-                self.messages[name] = _Message(name, at, _data(row))
-        elif table == "part" and (message := self.messages.get(text_of(row.get("message_id")) or "")):
-            message.parts.append((time_of_ms(row.get("time_created")), _data(row)))
+    def _take(self, row: _Row, data: Any) -> None:
+        match row.table:
+            case "session":
+                self.session = row
+            case "message" if row.id and not self._is_copy(row.at):
+                self.messages[row.id] = _Message(row.id, row.at, fitting(_Told, _json(data)))
+            case "part" if message := self.messages.get(row.message_id or ""):
+                raw = _json(data)
+                part = fitting(_Part, raw)
+                message.pieces.append(_Piece(_time_of_part(message, row, part), part, raw))
 
     def _is_copy(self, at: datetime | None) -> bool:
-        return bool(self.forked_from and at and self.started and at < self.started)
+        began = self.session.at
+        return bool(self.session.forked_from and at and began and at < began)
 
     def steps(self) -> Iterator[_Step]:
         for message in self.messages.values():
-            if message.fields.get("role") == "assistant":
+            if message.told.role == "assistant":
                 yield from _steps(message)
 
     def conversation(self, thread: str) -> Conversation:
         told = Conversation()
         for message in self.messages.values():
-            if message.fields.get("role") == "assistant":
+            if message.told.role == "assistant":
                 for step in _steps(message):
                     _answer(told, step, thread)
                 _end(told, message)
@@ -169,95 +250,98 @@ class _Rows:
         return told
 
 
+def _time_of_part(message: _Message, row: _Row, part: _Part) -> datetime | None:
+    """A row may be younger than what it tells: those that were made of files all have the time when they were made."""
+    started = time_of_ms(part.time.start) if part.time else None
+    written = min(row.at, message.completed) if row.at and message.completed else row.at
+    return started or written
+
+
 def _steps(message: _Message) -> Iterator[_Step]:
     step = _Step(message, 1)
-    for at, part in message.parts:
-        kind = part.get("type")
-        if kind == "step-start" and step.parts:  # the one before has no end
+    for piece in message.pieces:
+        kind = piece.part.type
+        if kind == "step-start" and step.pieces:  # the one before has no end
             yield step
             step = _Step(message, step.number + 1)
         elif kind == "step-finish":
-            step.finish = part
+            step.finish = piece.part
             yield step
             step = _Step(message, step.number + 1)
         elif kind != "step-start":
-            step.parts.append((at, part))
-    if step.parts or (step.number == 1 and step.usage):
+            step.pieces.append(piece)
+    if step.pieces or (step.number == 1 and step.usage):
         yield step
 
 
 def _answer(told: Conversation, step: _Step, thread: str) -> None:
-    fields = step.message.fields
     turn = OpenTurn(
         thread=thread,
         message_id=step.id,
-        model=text_of(fields.get("modelID")),
-        stop_reason=text_of(fields_of(step.finish).get("reason")),
+        model=step.message.told.model,
+        stop_reason=step.finish.reason if step.finish else None,
         usage=step.usage,
         complete=step.finish is not None,
     )
     turn.see(step.message.at)
     told.add(turn)
     told.see(step.message.at)
-    for at, part in step.parts:
-        for block in _blocks(part):
-            told.put(turn, block, block.at or at)
+    for piece in step.pieces:
+        for block in _blocks(piece):
+            told.put(turn, block, block.at or piece.at)
 
 
 def _end(told: Conversation, message: _Message) -> None:
-    times = fields_of(message.fields.get("time"))
-    ended = time_of_ms(times.get("completed"))
-    told.see(ended)
-    if message.fields.get("error"):
+    told.see(message.completed)
+    if error := message.told.error:
         told.current()
-        aborted = fields_of(message.fields["error"]).get("name") == "MessageAbortedError"
-        told.end("cut" if aborted else "failed", ended)
+        aborted = fitting(_Error, error).name == "MessageAbortedError"
+        told.end("cut" if aborted else "failed", message.completed)
 
 
 def _compactions(message: _Message, thread: str) -> Iterator[Compaction]:
-    for _, part in message.parts:
-        if part.get("type") == "compaction":
-            auto = part.get("auto")
-            trigger = ("auto" if auto else "manual") if type(auto) is bool else None
+    for piece in message.pieces:
+        if piece.part.type == "compaction":
+            trigger = {True: "auto", False: "manual", None: None}[piece.part.auto]
             yield Compaction(at=message.at, thread=thread, trigger=trigger)
 
 
 def _typed(message: _Message) -> str | None:
     """What a person typed; opencode marks the texts that it adds itself."""
-    parts = [part for _, part in message.parts if part.get("synthetic") is not True]
-    texts = [text_of(part.get("text")) or "" for part in parts if part.get("type") == "text"]
-    files = any(part.get("type") == "file" for part in parts)
+    parts = [piece.part for piece in message.pieces if piece.part.synthetic is not True]
+    texts = [part.text or "" for part in parts if part.type == "text"]
+    files = any(part.type == "file" for part in parts)
     return typed(texts) or ("[file]" if files else None)
 
 
-def _blocks(part: Json) -> Iterator[Block]:
-    match part.get("type"):
+def _blocks(piece: _Piece) -> Iterator[Block]:
+    part = piece.part
+    match part.type:
         case "text":
-            yield Block(kind="text", text=text_of(part.get("text")) or "")
+            yield Block(kind="text", text=part.text or "")
         case "reasoning":
-            yield Block(kind="thinking", text=text_of(part.get("text")) or "")
+            yield Block(kind="thinking", text=part.text or "")
         case "tool":
             yield from _tool(part)
-        case "file":
-            mime = text_of(part.get("mime")) or ""
-            yield Block(kind="image" if mime.startswith("image/") else "other", raw=part)
+        case "file" if (part.mime or "").startswith("image/"):
+            yield Block(kind="image", raw=piece.raw)
         case _:
-            yield Block(kind="other", raw=part)
+            yield Block(kind="other", raw=piece.raw)
 
 
-def _tool(part: Json) -> Iterator[Block]:
-    state, called, name = fields_of(part.get("state")), text_of(part.get("callID")), text_of(part.get("tool"))
-    times = fields_of(state.get("time"))
-    started, ended = time_of_ms(times.get("start")), time_of_ms(times.get("end"))
-    yield Block(kind="tool_use", id=called, name=name, input=state.get("input"), at=started)
-    if state.get("status") in ("completed", "error"):
-        failed = state["status"] == "error"
-        text = text_of(state.get("error" if failed else "output")) or ""
-        yield Block(kind="tool_result", id=called, name=name, text=text, is_error=failed, at=ended)
+def _tool(part: _Part) -> Iterator[Block]:
+    state = part.state or _State()
+    times = state.time or _Times()
+    started, ended = time_of_ms(times.start), time_of_ms(times.end)
+    yield Block(kind="tool_use", id=part.call, name=part.tool, input=state.input, at=started)
+    if state.status in ("completed", "error"):
+        failed = state.status == "error"
+        text = (state.error if failed else state.output) or ""
+        yield Block(kind="tool_result", id=part.call, name=part.tool, text=text, is_error=failed, at=ended)
 
 
-def _usage(tokens: Any) -> Usage | None:
-    if type(tokens) is not dict:
+def _usage(tokens: Json | None) -> Usage | None:
+    if tokens is None:
         return None
     cache = fields_of(tokens.get("cache"))
     asked, answered, thought = (count(tokens, name) for name in ("input", "output", "reasoning"))
@@ -272,12 +356,6 @@ def _usage(tokens: Any) -> Usage | None:
     )
 
 
-def _data(row: Json) -> Json:
-    """The JSON in a row; nothing if it is none."""
-    data = row.get("data")
-    if not isinstance(data, bytes):
-        return {}
-    try:
-        return fields_of(decoded(data, data))
-    except REFUSED:
-        return next(salvaged(data), {})
+def _json(data: Any) -> Json:
+    """In a row; nothing if it is none."""
+    return object_in(data) if isinstance(data, bytes) else {}

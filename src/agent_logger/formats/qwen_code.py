@@ -7,21 +7,55 @@ that the client made aside, as to keep its memory, stand there alone.
 import re
 from collections.abc import Iterator
 from datetime import datetime
+from typing import Any
 
+import msgspec
+
+from agent_logger.formats.blocks.gemini import part_block
 from agent_logger.formats.conversation import Conversation, OpenTurn
+from agent_logger.formats.fitting import fitting
 from agent_logger.formats.human_input import typed
 from agent_logger.formats.objects import objects_of, time_of
 from agent_logger.formats.responses import ModelResponse
 from agent_logger.formats.source import Source
-from agent_logger.formats.wire_log.blocks import part_block
 from agent_logger.session import AGENT as AGENT_THREAD
 from agent_logger.session import MAIN, SIDE, Block, Session, Usage
-from agent_logger.wire.answer import Json, count, fields_of, text_of
+from agent_logger.wire.answer import Json, count
 
 AGENT = "qwen-code"
 FAMILY = "openai"  # the API it speaks, whoever's model it asks
 ANSWERED = "qwen-code.api_response"
 _NOTHING = re.compile(rb"\s*")
+
+
+class _Message(msgspec.Struct):
+    parts: list[Json] | None = None
+
+
+class _Event(msgspec.Struct):
+    """What telemetry says of a call."""
+
+    name: str | None = msgspec.field(name="event.name", default=None)
+    response_id: str | None = None
+    subagent_id: str | None = None
+    model: str | None = None
+    response_text: str | None = None
+
+
+class _Payload(msgspec.Struct):
+    event: Json | None = msgspec.field(name="uiEvent", default=None)
+
+
+class _Line(msgspec.Struct):
+    type: str | None = None
+    timestamp: str | None = None
+    session: str | None = msgspec.field(name="sessionId", default=None)
+    cwd: str | None = None
+    provenance: Any = "real_user"
+    model: str | None = None
+    message: _Message | None = None
+    usage: Json | None = msgspec.field(name="usageMetadata", default=None)
+    payload: _Payload | None = msgspec.field(name="systemPayload", default=None)
 
 
 def session_of(source: Source) -> Session:
@@ -47,18 +81,13 @@ def responses_of(source: Source) -> Iterator[ModelResponse]:
             yield ModelResponse(
                 family=FAMILY,
                 message_id=turn.message_id,
-                request_id=None,
                 model=turn.model,
                 usage=turn.usage,
-                tier=None,
                 at=turn.started,
                 session=chat.id,
                 project=chat.project,
                 agent=AGENT,
                 thread=turn.thread,
-                final=True,
-                reported_cost_usd=None,
-                witness="transcript",
             )
 
 
@@ -70,15 +99,15 @@ class _Chat:
         self.project: str | None = None
         self._call: OpenTurn | None = None  # whose line is to come
         for line in objects_of(source.main, _NOTHING):
-            self._take(line, time_of(line.get("timestamp")))
+            self._take(fitting(_Line, line))
         self._put_aside()
 
-    def _take(self, line: Json, at: datetime | None) -> None:
-        self.id = text_of(line.get("sessionId")) or self.id
-        self.project = self.project or text_of(line.get("cwd"))
-        parts = fields_of(line.get("message")).get("parts")
-        blocks = [part_block(it) for it in parts if type(it) is dict] if type(parts) is list else []
-        match line.get("type"):
+    def _take(self, line: _Line) -> None:
+        self.id = line.session or self.id
+        self.project = self.project or line.cwd
+        at, parts = time_of(line.timestamp), (line.message.parts if line.message else None) or ()
+        blocks = [part_block(it) for it in parts]
+        match line.type:
             case "user":
                 self._ask(line, blocks, at)
             case "assistant":
@@ -86,18 +115,16 @@ class _Chat:
             case "tool_result":
                 for block in blocks:
                     self.told.result(block, at)
-            case "system":
-                event = fields_of(fields_of(line.get("systemPayload")).get("uiEvent"))
-                if event.get("event.name") == ANSWERED:
-                    self._called(event, at)
+            case "system" if line.payload and line.payload.event:
+                self._happened(line.payload.event, at)
 
-    def _ask(self, line: Json, blocks: list[Block], at: datetime | None) -> None:
+    def _ask(self, line: _Line, blocks: list[Block], at: datetime | None) -> None:
         text = typed(block.text for block in blocks if block.kind == "text")
-        if line.get("provenance", "real_user") == "real_user" and (text or blocks):
+        if line.provenance == "real_user" and (text or blocks):
             self.told.ask(text or "[image]", at)
 
-    def _answer(self, line: Json, blocks: list[Block], at: datetime | None) -> None:
-        turn = OpenTurn(model=text_of(line.get("model")), usage=_usage(fields_of(line.get("usageMetadata"))))
+    def _answer(self, line: _Line, blocks: list[Block], at: datetime | None) -> None:
+        turn = OpenTurn(model=line.model, usage=_usage(line.usage))
         if self._call and self._call.usage == turn.usage:
             turn.message_id, self._call = self._call.message_id, None
         self._put_aside()
@@ -107,18 +134,20 @@ class _Chat:
         for block in blocks:
             self.told.put(turn, block, at)
 
-    def _called(self, event: Json, at: datetime | None) -> None:
+    def _happened(self, told: Json, at: datetime | None) -> None:
+        event = fitting(_Event, told)
+        if event.name != ANSWERED:
+            return
         self._put_aside()
-        helper = text_of(event.get("subagent_id"))
         turn = OpenTurn(
-            thread=f"{AGENT_THREAD}{helper}" if helper else MAIN,
-            message_id=text_of(event.get("response_id")),
-            model=text_of(event.get("model")),
-            usage=_counted(event),
+            thread=f"{AGENT_THREAD}{event.subagent_id}" if event.subagent_id else MAIN,
+            message_id=event.response_id,
+            model=event.model,
+            usage=_counted(told),
         )
         turn.see(at)
-        if text := text_of(event.get("response_text")):
-            turn.blocks.append(Block(kind="text", text=text, at=at))
+        if event.response_text:
+            turn.blocks.append(Block(kind="text", text=event.response_text, at=at))
         self._call = turn
 
     def _put_aside(self) -> None:
@@ -129,7 +158,7 @@ class _Chat:
             self._call = None
 
 
-def _usage(told: Json) -> Usage | None:
+def _usage(told: Json | None) -> Usage | None:
     names = ("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "cachedContentTokenCount")
     return _of_counts(told, *names) if told else None
 

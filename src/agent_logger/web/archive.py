@@ -52,11 +52,15 @@ class Archive:
         self._lock = threading.Lock()
         self.keeper = Keeper(home, seal_after_seconds)
 
+    async def version(self) -> int:
+        """For a page that listens, before anything is asked: what changes while it is made is told by its events."""
+        await self._wait()
+        return self.keeper.version
+
     async def ask(self, question: Callable[[Catalog], T]) -> T:
         """Raises `StillReadingError` while the catalog is made for the first time."""
         self.keeper.wake()
-        if not self.keeper.ready.is_set():
-            await self._wait()
+        await self._wait()
         loop = asyncio.get_running_loop()
         if self.keeper.problem:
             return await loop.run_in_executor(self._alone, lambda: question(self._catalog(FRESH_SECONDS)))

@@ -93,10 +93,10 @@ async def home(request: Request) -> Response:
     site = site_of(request)
     days = next((it for it in RANGES if str(it) == request.query_params.get("days")), 30)
     today = datetime.now().astimezone().date()
+    seen = await site.archive.version()
     found = await site.archive.once(("home", today, days), lambda catalog: _look(catalog, today, days))
-    return site.render(
-        request, "home.html", home=found, ranges=RANGES, data=f"/api/v1/usage?by=day&since={found.since}"
-    )
+    data = f"/api/v1/usage?by=day&since={found.since}"
+    return site.render(request, "home.html", home=found, seen=seen, ranges=RANGES, data=data)
 
 
 def _look(catalog: Catalog, today: date, days: int) -> Home:

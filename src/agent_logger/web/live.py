@@ -48,12 +48,12 @@ def _stream(look: Look, seconds: float, hello: str = ": hello\n\n") -> Response:
 
 
 async def events(request: Request) -> Response:
-    """`changed`, whenever a session is new or went on."""
-    return _stream(_Everything(site_of(request).archive).look, SECONDS)
+    """`changed`, whenever a session is new or went on, since the `version` that the page was made of."""
+    return _stream(_Everything(site_of(request), request).look, SECONDS)
 
 
 async def live_events(request: Request) -> Response:
-    """The same, since the `version` that the page was made of, and `words` of all sessions that run."""
+    """The same, and `words` of all sessions that run."""
     return _stream(_Running(site_of(request), request).look, WORDS_SECONDS)
 
 
@@ -71,8 +71,9 @@ async def session_events(request: Request) -> Response:
 
 
 class _Everything:
-    def __init__(self, archive: Archive, version: str | None = None) -> None:
-        self._archive, self._version = archive, version or str(archive.keeper.version)
+    def __init__(self, site: Site, request: Request) -> None:
+        self._archive = site.archive
+        self._version = request.query_params.get("version") or str(site.archive.keeper.version)
 
     async def look(self) -> list[str]:
         self._archive.keeper.wake()
@@ -130,7 +131,7 @@ class _Running:
 
     def __init__(self, site: Site, request: Request) -> None:
         self._archive = site.archive
-        self._everything = _Everything(site.archive, request.query_params.get("version"))
+        self._everything = _Everything(site, request)
         self._words = _Words(site, request)
         self._running: list[SessionSummary] | None = None
 
@@ -161,9 +162,9 @@ class Running:
 
 async def live(request: Request) -> Response:
     site = site_of(request)
-    version = site.archive.keeper.version  # before: what comes meanwhile is told by the events
+    seen = await site.archive.version()
     running = await site.archive.ask(lambda catalog: _running(site.archive, catalog))
-    told = {"running": running, "version": version, "whole": False, "data": "/api/v1/sessions?live=1"}
+    told = {"running": running, "seen": seen, "whole": False, "data": "/api/v1/sessions?live=1"}
     return await site.archive.do(lambda: site.render(request, "live.html", **told))
 
 

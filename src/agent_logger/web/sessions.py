@@ -27,11 +27,13 @@ BEGUN = re.compile(r"(?:^|\s)\w{3,}$")  # a last word that is long enough to tel
 async def sessions(request: Request) -> Response:
     """With `part`, the rows alone: for who has the page already."""
     site, wanted = site_of(request), Wanted.of(request.query_params)
+    seen = await site.archive.version()
     rows = await site.archive.ask(lambda catalog: _page(catalog, wanted))
     template = "_session_rows.html" if "part" in request.query_params else "sessions.html"
     return site.render(
         request,
         template,
+        seen=seen,
         wanted=wanted,
         rows=rows[: wanted.limit],
         more=len(rows) > wanted.limit,
@@ -107,7 +109,7 @@ def by_session(hits: Iterable[Hit]) -> list[Found]:
 
 def hit_url(hit: Hit) -> str:
     """The very turn."""
-    place = f"#exchange-{hit.exchange}" if hit.turn is None else f"#turn-{hit.turn + 1}"
+    place = f"#exchange-{hit.exchange}" if hit.turn is None else f"#turn-{hit.turn}"
     return session_url(hit.session, place)
 
 

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from agent_logger.catalog.calls import WireCall
-from agent_logger.session import Exchange, Turn
+from agent_logger.session import MAIN, Exchange, Turn
 from agent_logger.web import shown
 from agent_logger.web.book import Book
 from agent_logger.web.session import Drawing, book_of
@@ -19,29 +19,41 @@ MOST_ROWS = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A bar, in thousandths of the time that is shown; `waits` is what passes before the first word."""
+    """A bar, pale until the first word; a tool has none."""
 
     kind: str  # model, or the tool's
     label: str
     detail: str
     turn: int
-    begins: float
-    waits: float
-    lasts: float
-    seconds: float | None
-    ttfb_ms: float | None = None
-    tokens: int | None = None
-    speed: float | None = None  # tokens a second
+    is_inner: bool
+    began: datetime
+    first: datetime
+    ended: datetime
     failed: bool = False
-    depth: int = 0
+    tokens: int | None = None
+    call: WireCall | None = None  # which has measured it
+
+    @property
+    def seconds(self) -> float | None:
+        measured = self.call.total_ms if self.call else None
+        return shown.between(self.began, self.ended) if measured is None else measured / 1000
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        if self.call:
+            return self.call.tokens_per_second
+        return self.tokens / self.seconds if self.tokens and self.seconds else None
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
+    """The time that is shown."""
+
     start: datetime
     end: datetime
 
     def at(self, moment: datetime) -> float:
+        """In thousandths of it."""
         whole = (self.end - self.start).total_seconds() or 1.0
         return min(1000.0, max(0.0, 1000 * (moment - self.start).total_seconds() / whole))
 
@@ -52,9 +64,10 @@ async def timeline(request: Request) -> Response:
     if "wire" in book.summary.witnesses:
         calls = await site.archive.ask(lambda catalog: catalog.calls(book.summary.id))
     exchange = _chosen(book, request.query_params.get("exchange", ""))
-    rows = (
-        list(_rows(book, exchange, {it.message_id: it for it in calls if it.message_id})) if exchange else []
-    )
+    span = _span(exchange) if exchange else None
+    rows: list[Row] = []
+    if exchange and exchange.turns and span:
+        rows = list(_rows(book, exchange, span, {it.message_id: it for it in calls if it.message_id}))
     return site.render(
         request,
         "timeline.html",
@@ -62,6 +75,7 @@ async def timeline(request: Request) -> Response:
         it=book.summary,
         drawing=Drawing(book),
         exchange=exchange,
+        span=span,
         rows=rows[:MOST_ROWS],
         more=len(rows) - MOST_ROWS,
         data=f"/api/v1{session_url(book.summary.id)}",
@@ -79,61 +93,60 @@ def _chosen(book: Book, number: str) -> Exchange | None:
     )
 
 
-def _rows(book: Book, exchange: Exchange, calls: Mapping[str | None, WireCall]) -> Iterator[Row]:
-    span = _span(exchange)
-    if span is None:
-        return
-    number = (
-        next((at for at, turn in enumerate(book.turns) if turn is exchange.turns[0]), 0)
-        if exchange.turns
-        else 0
-    )
-    before: dict[str, datetime] = {"main": exchange.started or span.start}
-    for at, turn in enumerate(exchange.turns, number):
-        yield from _of_turn(turn, at, span, before, calls.get(turn.message_id) if turn.message_id else None)
+def _rows(book: Book, exchange: Exchange, span: Span, calls: Mapping[str, WireCall]) -> Iterator[Row]:
+    first = next((at for at, turn in enumerate(book.turns) if turn is exchange.turns[0]), 0)
+    course = _Course(exchange.started or span.start)
+    for number, turn in enumerate(exchange.turns, first):
+        yield from course.answer(turn, number, calls.get(turn.message_id or ""))
+        yield from course.tools(turn, number)
 
 
-def _of_turn(
-    turn: Turn, number: int, span: Span, before: dict[str, datetime], call: WireCall | None
-) -> Iterator[Row]:
-    start, end = turn.started or turn.ended, turn.ended or turn.started
-    depth = 0 if turn.thread == "main" else 1
-    if start and end:
-        asked = call.started if call and call.started else min(before.get(turn.thread, start), start)
-        first = asked + timedelta(milliseconds=call.ttfb_ms) if call and call.ttfb_ms else start
-        seconds = shown.between(asked, end)
-        output = turn.usage.output_tokens if turn.usage else None
+class _Course:
+    """Where the proxy did not see when a model was asked, it was when its thread was done with what came before."""
+
+    def __init__(self, began: datetime) -> None:
+        self._done = {MAIN: began}  # when each thread was, as far as we have come
+
+    def answer(self, turn: Turn, number: int, call: WireCall | None) -> Iterator[Row]:
+        start, end = turn.started or turn.ended, turn.ended or turn.started
+        if not start or not end:
+            return
+        asked = call.started if call and call.started else min(self._done.get(turn.thread, start), start)
+        self._pass(turn.thread, end)
         yield Row(
             kind="model",
             label=shown.model(turn.model) or "model",
-            detail="" if depth == 0 else turn.thread,
+            detail="" if turn.thread == MAIN else turn.thread,
             turn=number,
-            begins=span.at(asked),
-            waits=span.at(first) - span.at(asked),
-            lasts=span.at(end) - span.at(asked),
-            seconds=call.total_ms / 1000 if call and call.total_ms is not None else seconds,
-            ttfb_ms=call.ttfb_ms if call else None,
-            tokens=output,
-            speed=call.tokens_per_second if call else output / seconds if output and seconds else None,
-            depth=depth,
+            is_inner=turn.thread != MAIN,
+            began=asked,
+            first=asked + timedelta(milliseconds=call.ttfb_ms) if call and call.ttfb_ms else start,
+            ended=end,
+            tokens=turn.usage.output_tokens if turn.usage else None,
+            call=call,
         )
-        before[turn.thread] = max(end, before.get(turn.thread, end))
-    for tool in turn.tool_calls:
-        began, ended = tool.started or end, tool.ended or tool.started or end
-        if began and ended:
-            before[turn.thread] = max(ended, before.get(turn.thread, ended))
+
+    def tools(self, turn: Turn, number: int) -> Iterator[Row]:
+        at = turn.ended or turn.started
+        for tool in turn.tool_calls:
+            began, ended = tool.started or at, tool.ended or tool.started or at
+            if not began or not ended:
+                continue
+            self._pass(turn.thread, ended)
             yield Row(
                 kind=tool.kind,
                 label=tool.name or "tool",
                 detail="no answer" if tool.result is None else "",
                 turn=number,
-                begins=span.at(began),
-                waits=0,
-                lasts=span.at(ended) - span.at(began),
-                seconds=shown.between(began, ended),
+                is_inner=True,
+                began=began,
+                first=began,
+                ended=ended,
                 failed=tool.is_error,
-                depth=depth + 1,
             )
+
+    def _pass(self, thread: str, moment: datetime) -> None:
+        self._done[thread] = max(moment, self._done.get(thread, moment))
 
 
 def _span(exchange: Exchange) -> Span | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.capture.proxy.process import Process, proxying
+from tests.capture.proxy.process import Process, proxying, wait_until
 from tests.capture.proxy.spooling import every_byte_under, request_bytes, response_bytes, websocket_frame
 from tests.capture.proxy.test_tunnel import ACCEPTED, UPGRADE
 from tests.capture.proxy.wires import Upstream, Wire, response
@@ -193,7 +193,98 @@ def test_what_the_spool_holds_meanwhile_has_no_credential_of_the_call(tmp_path: 
             client.send(proxy.request(path, OPAQUE, headers=headers))
             assert client.message().count(OPAQUE) == 2
             time.sleep(0.1)
-            spooled = [data for path, data in every_byte_under(proxy.log_dir) if path.suffix == ".spool"]
-            assert any(b"X-Note" in data for data in spooled)
-            assert not any(OPAQUE in data for data in spooled)
+            assert b"X-Note" in _spooled(proxy)
+            assert OPAQUE not in _spooled(proxy)
         assert proxy.stop() == 0
+
+
+KEYS = {  # one for each place
+    place: _random("sk-ant-api03-" + place.replace(" ", ""), 48)
+    for place in (
+        "method",
+        "name",
+        "name in answer",
+        "bare LF",
+        "version",
+        "overlong body",
+        "its name",
+        "piece by piece",
+    )
+}
+
+
+def _own(place: str) -> bytes:
+    return _random("0wn." + place.replace(" ", ""), 40)
+
+
+def _play_odd_places(wire: Wire) -> None:
+    with contextlib.suppress(OSError, EOFError):
+        while True:
+            head = wire.head()
+            wire.body(head)
+            if b"/v1/messages" in head:
+                _tell_in_pieces(wire, KEYS["piece by piece"], _own("piece by piece"))
+            elif b"/trailers" in head:
+                wire.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n")
+                wire.send(b"X-Echo: %b\r\n\r\n" % _own("trailer"))
+            else:
+                wire.send(response(headers=KEYS["name in answer"] + b": 1\r\n"))
+
+
+def _tell_in_pieces(wire: Wire, *secrets: bytes) -> None:
+    """As a model does: a few characters with each event."""
+    wire.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+    start = b'{"type":"message_start","message":{"id":"msg_1","model":"m","role":"assistant","content":[]}}'
+    events = [start, b'{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}']
+    for text in (secret[at : at + 17] for secret in secrets for at in range(0, len(secret), 17)):
+        told = b'{"type":"text_delta","text":"%b"}' % text
+        events.append(b'{"type":"content_block_delta","index":0,"delta":%b}' % told)
+    for event in [*events, b'{"type":"message_stop"}']:
+        data = b"event: %b\ndata: %b\n\n" % (event.split(b'"')[3], event)
+        wire.send(b"%x\r\n%b\r\n" % (len(data), data))
+    wire.send(b"0\r\n\r\n")
+
+
+def _spooled(proxy: Process) -> bytes:
+    return b"".join(data for path, data in every_byte_under(proxy.log_dir) if path.suffix == ".spool")
+
+
+def test_no_secret_stays_where_nobody_would_look_for_one(tmp_path: Path) -> None:
+    """Methods, names of headers, trailers, what follows a body that is longer than it says, deltas."""
+    with Upstream(_play_odd_places) as upstream, proxying(tmp_path, upstream) as proxy:
+
+        def said(request: bytes) -> bytes:
+            with proxy.client() as client:
+                client.send(request)
+                return client.rest()
+
+        def asked(*headers: bytes, path: str = "/v1/odd", method: bytes = b"POST") -> bytes:
+            lines = b"".join(header + b"\r\n" for header in (*headers, b"Connection: close"))
+            return proxy.request(path, b'{"messages":[]}', method=method, headers=lines)
+
+        host = b"Host: 127.0.0.1:%d" % proxy.port
+        said(asked(method=KEYS["method"][:32]))
+        assert KEYS["name in answer"] in said(asked(KEYS["name"] + b": 1"))
+        said(b"GET / HTTP/1.1\nAuthorization: Bearer %b\n%b\n\n" % (KEYS["bare LF"], host))
+        said(b"GET / HTTP/1.1\nx-api-key: short\n%b\n\n" % host)
+        said(b"GET / HTTP/%b\r\n%b\r\n\r\n" % (KEYS["version"], host))
+        surplus = b'{"key":"%b"} HTTP/1.1\r\n"%b": 1\r\n\r\n' % (KEYS["overlong body"], KEYS["its name"])
+        said(proxy.request("/v1/odd", b"{}") + surplus)
+        said(asked(b"x-api-key: " + _own("piece by piece"), path="/v1/messages"))
+        said(asked(b"x-api-key: " + _own("trailer"), path="/v1/trailers"))
+        ends = b"2\r\n{}\r\n0\r\nX-Echo: %b\r\n\r\n" % _own("trailer")
+        chunked = asked(b"x-api-key: " + _own("trailer"), b"Transfer-Encoding: chunked", path="/v1/trailers")
+        said(chunked.partition(b"Content-Length")[0] + b"\r\n" + ends)
+        wait_until(lambda: _spooled(proxy).count(b"X-Echo") >= 2)
+        assert _own("trailer") not in _spooled(proxy)
+        assert proxy.stop() == 0
+        left = [
+            (path.name, place)
+            for path, data in every_byte_under(tmp_path)
+            for place in (*KEYS, "trailer", "own piece by piece")
+            for secret in [KEYS.get(place, _own(place.removeprefix("own ")))[20:]]
+            if any(secret[at : at + 8] in data for at in range(len(secret) - 7)) or b"short" in data
+        ]
+        assert left == []
+        refused = [it for (it,) in proxy.logged().responses.values() if it.reason == "refused"]
+        assert len(refused) == 4

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from agent_logger.capture.proxy.recorder import checkpoint
-from agent_logger.capture.proxy.recorder.recording import message_id
+from agent_logger.capture.proxy.recorder.open_call import message_id
 from agent_logger.capture.proxy.spool import frames
 from agent_logger.capture.proxy.spool.segments import Follower, Start, segments_of
 from agent_logger.wire.answer import Answer, Reader

@@ -9,8 +9,7 @@ is `Damage`, with its place. Nothing here raises.
 import json
 import re
 from collections.abc import Iterator
-from types import UnionType
-from typing import Any, Generic, TypeVar, Union, get_args, get_origin
+from typing import Any, Generic
 
 import msgspec
 
@@ -22,15 +21,12 @@ from agent_logger.formats.claude_code.records import (
     OtherRecord,
     SessionRecord,
 )
+from agent_logger.formats.fitting import REFUSED, S, fitting
 from agent_logger.formats.source import File, lines_of, raw_lines_of
 from agent_logger.wire import jsonl
 from agent_logger.wire.answer import fields_of, text_of, with_whole_characters
 from agent_logger.wire.jsonl import Damage, Entry, Torn, is_utf8
 from agent_logger.wire.lines import Line, lines_in
-
-S = TypeVar("S", bound=msgspec.Struct)
-
-REFUSED = (ValueError, RecursionError)  # msgspec's own errors are ValueErrors
 
 # Top-level fields with plain values, up to `type`. Quotes within texts are escaped, so this cannot match further in.
 _TYPE = re.compile(rb'\{(?:"[A-Za-z_]+":(?:"[^"\\]*"|null|true|false|\d+),)*?"type":"([^"\\]*)"')
@@ -60,7 +56,7 @@ def type_of(data: bytes) -> str:
 
 
 def _are_objects(lines: list[bytes]) -> bool:
-    """Whether each begins and ends as one. Then none goes on in the next line: within an object no `{` follows a `}`."""
+    """Whether each begins and ends as one. Then none goes on in the next line: within one no `{` follows a `}`."""
     return {it[:1] for it in lines} <= {b"{"} and {it[-2:] for it in lines} <= {b"}\n"}
 
 
@@ -90,7 +86,7 @@ class Reader(Generic[S]):
         return records if len(records) == len(lines) else None
 
     def fitting(self, value: Any) -> S:
-        return fitting(self._record, fields_of(value))
+        return fitting(self._record, value)
 
 
 _readers: dict[str, Reader[Any]] = {name: Reader(record) for name, record in RECORDS.items()}
@@ -216,39 +212,6 @@ def _both_messages(entry: Entry) -> dict[str, Any]:
 
 class _Pairs(list[tuple[str, Any]]):
     """The fields of an object as they stand, repeated ones too."""
-
-
-# ---------------------------------------------------------------- one field at a time
-
-
-def fitting(record: type[S], value: dict[str, Any]) -> S:
-    """The record of those fields that have the type they should have."""
-    taken: dict[str, Any] = {}
-    for field in msgspec.structs.fields(record):
-        if field.encode_name in value:
-            found = _fit(field.type, value[field.encode_name])
-            if found is not _MISFIT:
-                taken[field.name] = found
-    return record(**taken)
-
-
-_MISFIT = object()
-
-
-def _fit(wanted: Any, value: Any) -> Any:
-    try:
-        return msgspec.convert(value, wanted)
-    except REFUSED:
-        pass
-    for choice in get_args(wanted) if get_origin(wanted) in (Union, UnionType) else (wanted,):
-        if isinstance(value, dict) and isinstance(choice, type) and issubclass(choice, msgspec.Struct):
-            return fitting(choice, value)
-        if isinstance(value, dict) and get_origin(choice) is dict:
-            inner = {key: _fit(get_args(choice)[1], it) for key, it in value.items()}
-            return {key: it for key, it in inner.items() if it is not _MISFIT}
-        if choice is int and isinstance(value, float) and value.is_integer():
-            return int(value)
-    return _MISFIT
 
 
 # ---------------------------------------------------------------- whose

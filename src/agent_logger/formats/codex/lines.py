@@ -1,16 +1,17 @@
 """The lines of a rollout, decoded as far as they matter: most only repeat for the screen what others tell."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from agent_logger.formats.codex.meta import Meta, meta_of
-from agent_logger.formats.objects import REFUSED, salvaged, shallow, time_of
+from agent_logger.formats.fitting import REFUSED, fitting
+from agent_logger.formats.objects import salvaged, shallow, time_of
 from agent_logger.formats.source import File, raw_lines_of
-from agent_logger.wire.answer import Json, count, fields_of, text_of
+from agent_logger.wire.answer import Json, fields_of
 
 
 class Tokens(msgspec.Struct, gc=False):
@@ -66,42 +67,25 @@ class Item(msgspec.Struct, gc=False):
     fields: Json
 
 
+P = TypeVar("P")
 AnyLine = Event | Record | Context | Compacted | Item | Meta
 
 
 # ---------------------------------------------------------------- lines as they are written
 
 
-class _EventLine(msgspec.Struct, gc=False):
-    payload: Event
+class _Line(msgspec.Struct, Generic[P], gc=False):
+    payload: P
     timestamp: str | None = None
 
 
-class _RecordLine(msgspec.Struct, gc=False):
-    payload: Record
-    timestamp: str | None = None
-
-
-class _ContextLine(msgspec.Struct, gc=False):
-    payload: Context
-    timestamp: str | None = None
-
-
-class _CompactedLine(msgspec.Struct, gc=False):
-    payload: Compacted
-    timestamp: str | None = None
-
-
-class _ItemLine(msgspec.Struct, gc=False):
-    payload: Json
-    timestamp: str | None = None
-
-
-_event = msgspec.json.Decoder(_EventLine).decode
-_record = msgspec.json.Decoder(_RecordLine).decode
-_context = msgspec.json.Decoder(_ContextLine).decode
-_compacted = msgspec.json.Decoder(_CompactedLine).decode
-_item = msgspec.json.Decoder(_ItemLine).decode
+_DECODERS: Mapping[bytes | None, Callable[[bytes], _Line[Any]]] = {
+    b"event_msg": msgspec.json.Decoder(_Line[Event]).decode,
+    b"token_usage_record": msgspec.json.Decoder(_Line[Record]).decode,
+    b"turn_context": msgspec.json.Decoder(_Line[Context]).decode,
+    b"compacted": msgspec.json.Decoder(_Line[Compacted]).decode,
+}
+_item = msgspec.json.Decoder(_Line[Json]).decode
 
 # How a line begins says what it is: two thirds of a rollout are passed over without decoding them.
 _BEGINNING = re.compile(
@@ -144,19 +128,11 @@ def _whole(kind: bytes | None, line: bytes) -> tuple[datetime | None, AnyLine]:
         if shallow(item.payload, line) is None:
             raise ValueError("nested too deeply")
         return time_of(item.timestamp), Item(item.payload)
-    if kind == b"event_msg":
-        event = _event(line)
-        return time_of(event.timestamp), event.payload
-    if kind == b"token_usage_record":
-        record = _record(line)
-        return time_of(record.timestamp), record.payload
-    if kind == b"turn_context":
-        context = _context(line)
-        return time_of(context.timestamp), context.payload
-    if kind == b"compacted":
-        compacted = _compacted(line)
-        return time_of(compacted.timestamp), compacted.payload
-    raise ValueError("nothing that is read at once")
+    decode = _DECODERS.get(kind)
+    if decode is None:
+        raise ValueError("nothing that is read at once")
+    found = decode(line)
+    return time_of(found.timestamp), found.payload
 
 
 # ---------------------------------------------------------------- lines that are not as they should be
@@ -176,23 +152,15 @@ def _odd_line(line: Json, payload: Json) -> AnyLine | None:
     match line.get("type"):
         case "response_item":
             return Item(payload)
-        case "event_msg" if (kind := text_of(payload.get("type"))) in EVENTS:
-            told = fields_of(payload.get("info"))
-            info = Info(_tokens(told.get("total_token_usage")), _tokens(told.get("last_token_usage")))
-            return Event(kind or "", info, text_of(payload.get("turn_id")), payload.get("error"))
+        case "event_msg":
+            event = fitting(Event, payload)
+            return event if event.type in EVENTS else None
         case "token_usage_record":
-            return Record(_tokens(payload.get("usage")), text_of(payload.get("response_id")))
+            return fitting(Record, payload)
         case "turn_context":
-            texts = (text_of(payload.get(name)) for name in ("model", "service_tier", "turn_id"))
-            return Context(*texts)
+            return fitting(Context, payload)
         case "compacted":
-            return Compacted(text_of(payload.get("message")))
+            return fitting(Compacted, payload)
         case "session_meta":
             return meta_of(line)
     return None
-
-
-def _tokens(told: Any) -> Tokens | None:
-    if type(told) is not dict:
-        return None
-    return Tokens(*(count(told, name) for name in Tokens.__struct_fields__))

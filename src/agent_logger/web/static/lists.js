@@ -14,10 +14,10 @@ export function startLists() {
     });
   }
   const live = document.querySelector("[data-live]");
-  if (!rows && !live) return;
+  if (!live) return;
   let queue = Promise.resolve();
   const then = step => { queue = queue.then(step).catch(() => {}); };
-  listen(live?.dataset.events || "/events", {
+  listen(live.dataset.events, { // since the page was made
     changed: () => then(() => (rows ? renewRows(rows) : renewParts())),
     words: event => then(() => {
       const { session, html } = JSON.parse(event.data);

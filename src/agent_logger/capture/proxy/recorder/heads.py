@@ -90,9 +90,11 @@ class Secrets:
         return known
 
     def request_line(self, line: bytes) -> tuple[bytes, Redacted[bytes], bytes]:
-        """The method, the target, which alone may hold secrets, and what follows."""
+        """The method, the target, and what follows. All may hold secrets: what is refused need not be a request."""
         before, target, after = cut_request_line(line)
-        return before, self.target(target), after
+        (before, first), (after, last) = (self.redactor.redact(part, "head") for part in (before, after))
+        found = self.target(target)
+        return before, Redacted(found.data, (*first, *found.redactions, *last)), after
 
     def fields(self, lines: bytes, body: bytes = b"") -> tuple[Fields, bool]:
         """Of all lines but the first, as `cut_head` gives them.
@@ -144,11 +146,11 @@ class Secrets:
             odd = self.redactor.redact(line, "head")
             return _Line(None, "", odd.data.decode("latin-1"), plain=False, redactions=odd.redactions)
         found = self.redactor.redact_headers([(field.name, field.value)], "headers")
-        kept = found.data[0][1]
+        name, kept = found.data[0]
         start = line.index(b":") + 1
         start += len(line[start:]) - len(line[start:].lstrip(b" \t"))
-        whole = line[:start] + kept + line[start + len(field.value) :]
-        return _Line(_text(field.name), _text(kept), whole.decode("latin-1"), field.plain, found.redactions)
+        whole = name + line[len(field.name) : start] + kept + line[start + len(field.value) :]
+        return _Line(_text(name), _text(kept), whole.decode("latin-1"), field.plain, found.redactions)
 
 
 def _text(data: bytes) -> str:

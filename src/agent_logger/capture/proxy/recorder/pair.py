@@ -14,9 +14,16 @@ from msgspec import UNSET
 from agent_logger.capture.proxy.recorder.heads import NO_FIELDS, Fields, Secrets, cut_head
 from agent_logger.capture.proxy.recorder.large import LARGE_BYTES, Disk, Large
 from agent_logger.capture.proxy.recorder.logs import LogName
-from agent_logger.capture.proxy.recorder.payload import SMALLEST_KNOWN, Kept, KnownBody, Treatment, keep
-from agent_logger.capture.proxy.spool.frames import Refusal, RequestHead
-from agent_logger.records import Headers, Json, Redaction, Request, Response, Timing
+from agent_logger.capture.proxy.recorder.payload import (
+    SMALLEST_KNOWN,
+    Kept,
+    KnownBody,
+    Treatment,
+    hide_pieces,
+    keep,
+)
+from agent_logger.capture.proxy.spool.frames import RequestHead
+from agent_logger.records import Headers, Json, Redaction, Request, Response
 from agent_logger.tracking.tracker import Decision
 from agent_logger.wire.answer import Answer, tokens_per_second
 from agent_logger.wire.call import (
@@ -208,7 +215,9 @@ class Pair:
             for piece in messages or self._response.pieces or (kept.text,):
                 reader.feed(piece)
             self.answer = self._without_keys(reader.finish())
-        self._response.pieces, kept.text = [], b""
+            if not self._clean:
+                hide_pieces(kept, self._response_treatment())
+        self._response.pieces, kept.text, kept.pieces = [], b"", ()
         return self.reason
 
     def _without_keys(self, answer: Answer) -> Answer:
@@ -251,7 +260,7 @@ class Pair:
         record = Request(
             ts=ts,
             seq=seq,
-            method=method_of(asked.head),
+            method=self.secrets.text(method_of(asked.head)),
             path=path.data.decode("latin-1"),
             headers=headers,
             head=head,
@@ -408,43 +417,6 @@ class Pair:
         if body.large is None:
             body.large = Large(self._bench.folder / f"{name}.body", treatment(), self._bench.disk, body.also)
         body.large.add(*collected.take())
-
-
-def refused(
-    frame: Refusal, head: bytes, secrets: Secrets, *, ts: str, seq: int, name: str
-) -> tuple[Request, Response]:
-    """The records of a request that we answered ourselves."""
-    start, lines = cut_head(head)
-    fields, _ = secrets.fields(lines)
-    method, target, version = secrets.request_line(start)
-    said = (method + target.data + version).decode("latin-1")
-    redactions = [*target.redactions, *fields.redactions]
-    request = Request(
-        ts=ts,
-        seq=seq,
-        method=method.decode("latin-1").rstrip(),
-        path=target.data.decode("latin-1"),
-        headers=fields.headers,
-        head=[said, *fields.texts()],
-        body=None,
-        fingerprint=None,
-        call=frame.id,
-        redactions=redactions or None,
-        frame=name,
-    )
-    response = Response(
-        ts=ts,
-        seq=seq,
-        status=frame.status,
-        headers=None,
-        timing=Timing(ttfb_ms=0.0, total_ms=0.0),
-        call=frame.id,
-        complete=False,
-        reason="refused",
-        status_text=secrets.redactor.redact_text(frame.reason, "reason").data,
-        frame=name,
-    )
-    return request, response
 
 
 def _discard(body: _Body) -> None:

@@ -17,12 +17,15 @@ from agent_logger.capture.proxy.spool.frames import Mask
 from agent_logger.records import Chunk, Encoding, Redaction, Stored
 from agent_logger.redact import Known, Redactor
 from agent_logger.wire.call import chunks_of, told
+from agent_logger.wire.deltas import told_in_pieces
 from agent_logger.wire.encodings import DecodeError, Decoder, decode, decoder
 
 KNOWN_BYTES = 32 << 20  # of request bodies, kept to be compared with the next of their thread
 MOST_KNOWN = 1024
 SMALLEST_KNOWN = 16 << 10  # a shorter one is scanned as fast
 REDACTED = b"[redacted]"
+
+Pieces = Sequence[bytes]
 
 
 def restored(data: bytes, masks: Sequence[Mask], values: Mapping[int, bytes]) -> tuple[bytes, int]:
@@ -69,6 +72,8 @@ class Kept:
     recoded: bool = False
     redactions: tuple[Redaction, ...] = ()
     stream_ended: bool | None = None
+    pieces: Pieces = ()  # the text, chunk by chunk
+    starts: Sequence[int] = ()  # when these began
 
     @property
     def original(self) -> Stored | None:
@@ -102,12 +107,12 @@ def keep(
     """For a body that is here as a whole. `clean`: it was looked at, and nothing is to be taken out of its bytes."""
     data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
     kept = Kept(data, len(data), body_hmac(how.key, data) if data else None)
-    chunks, starts = chunks_of(pieces, times) if how.stream else ([data], [])
-    text = data
+    chunks, kept.starts = chunks_of(pieces, times) if how.stream else ([data], [])
+    kept.pieces = chunks
     if data and (undo := how.decoder()):
-        decoded, whole = _decoded(undo, chunks, how.encoding)
-        text = b"".join(decoded)
-        found = how.redactor.redact_chunks(decoded, how.place)
+        kept.pieces, whole = _decoded(undo, chunks, how.encoding)
+        kept.text = b"".join(kept.pieces)
+        found = how.redactor.redact_chunks(kept.pieces, how.place)
         if found.redactions:
             chunks, kept.redactions, kept.recoded = found.data, found.redactions, True
         elif not whole:
@@ -123,13 +128,28 @@ def keep(
         chunks, kept.redactions = [one.data], one.redactions
         if known:
             known.remember(data, one.redactions)
-    kept.text = text
+    _tell(kept, chunks, how)
     if how.stream:
-        kept.chunks = told(chunks, starts)
-        kept.stream_ended = how.end.search(text) is not None if how.end else None
-    elif data:
-        kept.body, kept.encoding = records.as_text(chunks[0])
+        kept.stream_ended = how.end.search(kept.text) is not None if how.end else None
     return kept
+
+
+def hide_pieces(kept: Kept, how: Treatment) -> None:
+    """Take out what is a secret only when the texts that the answer tells in pieces are joined."""
+    if not kept.pieces:
+        return
+    found = how.redactor.redact_chunks(kept.pieces, how.place, told_in_pieces(kept.text))
+    if found.redactions and found.redactions != kept.redactions:
+        kept.redactions = found.redactions
+        kept.recoded = how.decoder() is not None
+        _tell(kept, found.data, how)
+
+
+def _tell(kept: Kept, chunks: Sequence[bytes], how: Treatment) -> None:
+    if how.stream:
+        kept.chunks = told(chunks, kept.starts)
+    elif kept.bytes:
+        kept.body, kept.encoding = records.as_text(chunks[0])
 
 
 def _decoded(undo: Decoder, pieces: Sequence[bytes], encoding: str) -> tuple[list[bytes], bool]:

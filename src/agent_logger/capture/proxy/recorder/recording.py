@@ -5,10 +5,8 @@ what is in the logs already is not written twice: the position says how many rec
 tails of the logs which were written since.
 """
 
-import hashlib
 import logging
-import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,8 +16,10 @@ from agent_logger.capture.proxy.lines import LONGEST_PATH, CallLine, Show
 from agent_logger.capture.proxy.recorder.checkpoint import Open, Position, Retained
 from agent_logger.capture.proxy.recorder.filing import REFUSED, Filing, method_and_path
 from agent_logger.capture.proxy.recorder.logs import Found, LogName, Logs
-from agent_logger.capture.proxy.recorder.pair import Bench, Pair, Written, refused
+from agent_logger.capture.proxy.recorder.open_call import OpenCall, Tunnel, message_id
+from agent_logger.capture.proxy.recorder.pair import Bench, Pair, Written
 from agent_logger.capture.proxy.recorder.payload import REDACTED, SMALLEST_KNOWN, KnownBodies, restored
+from agent_logger.capture.proxy.recorder.refusals import refused
 from agent_logger.capture.proxy.recorder.unmask import Unmask, Values
 from agent_logger.capture.proxy.spool import frames
 from agent_logger.capture.proxy.spool.segments import Follower, Read
@@ -33,36 +33,6 @@ from agent_logger.wire.websocket import Kind, Message, Messages
 UNATTRIBUTED = LogName("", "unattributed")
 
 log = logging.getLogger("agent_logger.proxy")
-
-
-@dataclass(slots=True)
-class Tunnel:
-    """An upgraded connection: each message of the client begins a pair of its own."""
-
-    client: Messages
-    server: Messages
-    pair: Pair | None = None
-    count: int = 0
-
-
-@dataclass(slots=True)
-class OpenCall:
-    relay: Follower
-    number: int  # of the call, among the relay's
-    pair: Pair
-    kept: Retained
-    was: Open | None = None  # in the last position: its first records are in the logs
-    records: int = 0  # that it has by now
-    tunnel: Tunnel | None = None
-    last_entry: int = 0
-    last: Pair | None = None  # that a request was written of
-    request_written: bool = False
-    passed_over: bool = False  # a tunnel whose first bytes were let go: the rest makes no sense without them
-    credentials: frozenset[int] = frozenset()
-    unanswered: dict[str, tuple[LogName, int]] = field(
-        default_factory=dict
-    )  # its requests in the logs, by id
-    blind: bool = False  # some of these could not be had when they were needed: none is put back any more
 
 
 @dataclass(slots=True)
@@ -129,15 +99,13 @@ class Recording:
 
     def is_replaying(self, relays: Mapping[str, Follower]) -> bool:
         """Whether what is still to come was in the logs when we began: frames, or that their relay died."""
-        ahead, calls = self._found.frames.items(), self._found.calls
-        if any(relay in relays and relays[relay].number <= number for relay, number in ahead):
-            return True
-        return any((id_, "response") in calls for it in self.open.values() for id_ in it.unanswered)
+        ahead = ((relays[relay], number) for relay, number in self._found.frames.items() if relay in relays)
+        return any(it.number <= number or (it.gone and not it.exhausted) for it, number in ahead)
 
     def picture(self) -> Position:
         """All but where the relays are."""
         return Position(
-            open=[_as_open(it) for it in self.open.values()],
+            open=[it.for_position() for it in self.open.values()],
             numbers=[(*log, number) for log, number in self.filing.numbers.items()],
         )
 
@@ -190,7 +158,7 @@ class Recording:
         it.pair.request_data(data, frame.ns, unknown)
 
     def _request_end(self, it: OpenCall, frame: frames.RequestEnd) -> None:
-        it.pair.call.request_end(frame.trailers)
+        it.pair.call.request_end(self._trailers(it, frame))
         self._write_request(it, it.pair)
 
     def _response_head(self, it: OpenCall, frame: frames.ResponseHead) -> None:
@@ -222,14 +190,18 @@ class Recording:
         self, it: OpenCall, frame: frames.RequestData | frames.ResponseData | frames.TunnelData
     ) -> tuple[bytes, int]:
         """What is put back must be known to the call's redaction, too: it is not if it came too late for a head."""
-        if not frame.masked:
-            return frame.data, 0
+        return self._put_back(it, frame.data, frame.masked) if frame.masked else (frame.data, 0)
+
+    def _trailers(self, it: OpenCall, frame: frames.RequestEnd | frames.CallEnd) -> bytes:
+        return self._put_back(it, frame.trailers, frame.masked)[0] if frame.masked else frame.trailers
+
+    def _put_back(self, it: OpenCall, data: bytes, masks: Sequence[frames.Mask]) -> tuple[bytes, int]:
         if it.blind:
-            return restored(frame.data, frame.masked, {})
-        return self._unmask.restored(it.relay, frame.data, frame.masked)
+            return restored(data, masks, {})
+        return self._unmask.restored(it.relay, data, masks)
 
     def _call_end(self, it: OpenCall, frame: frames.CallEnd) -> None:
-        self._end(it, frame.ns, frame.reason, frame.trailers)
+        self._end(it, frame.ns, frame.reason, self._trailers(it, frame))
 
     def _dropped(self, read: Read, frame: frames.Dropped) -> None:
         self.counts.dropped_frames += frame.frames
@@ -472,24 +444,11 @@ def _dropped_response(call: str, seq: int, ts: str, frame: str) -> Response:
     )
 
 
-def _as_open(it: OpenCall) -> Open:
-    was = it.was or Open(relay=it.relay.relay, call=it.number)
-    last = it.last or it.pair
-    return msgspec.structs.replace(
-        was,
-        records=max(it.records, was.records),
-        seq=it.pair.seq or was.seq,
-        log=it.pair.log or was.log,
-        last_seq=last.seq or was.last_seq,
-        last_log=last.log or was.last_log,
-    )
-
-
 def _line(pair: Pair, decision: Decision, record: Response) -> CallLine:
     method, _ = method_and_path(pair.asked.frame)
     usage = pair.answer.usage if pair.answer else None
     return CallLine(
-        method=method,
+        method=pair.secrets.text(method),
         path=pair.shown_path[:LONGEST_PATH],
         status=record.status,
         bytes=record.bytes or 0,
@@ -509,11 +468,3 @@ def _line(pair: Pair, decision: Decision, record: Response) -> CallLine:
 
 def _entry_id(relay: Follower, number: int) -> str:
     return f"{relay.relay}:{number}"
-
-
-def message_id(call: str, count: int, ns: int) -> str:
-    """A UUIDv7 that is the same whenever it is made: after a crash a message must be known again."""
-    milliseconds = (uuid.UUID(call).int >> 80) + ns // 1_000_000
-    rest = int.from_bytes(hashlib.sha256(f"{call}:{count}".encode()).digest()[:10], "big")
-    high = (milliseconds & (1 << 48) - 1) << 16 | 0x7000 | rest >> 68
-    return str(uuid.UUID(int=high << 64 | 2 << 62 | rest & (1 << 62) - 1))

@@ -4,7 +4,7 @@ import os
 import time
 from typing import Protocol
 
-from agent_logger.capture.proxy.relay.masks import Credentials, Masker
+from agent_logger.capture.proxy.relay.masks import NO_TRAILERS, Credentials, Masker
 from agent_logger.capture.proxy.relay.route import Route
 from agent_logger.capture.proxy.spool.frames import (
     AnyFrame,
@@ -125,7 +125,8 @@ class Call:
             if self._framed:
                 untold.append(RequestData(self._number, ns, *self._masker.data(data)))
         if body.done:
-            untold.append(RequestEnd(self._number, ns, body.trailers))
+            trailers = self._masker.trailers(body.trailers) if body.trailers else NO_TRAILERS
+            untold.append(RequestEnd(self._number, ns, *trailers))
         self.tell()
 
     def response_read(self) -> None:
@@ -148,8 +149,9 @@ class Call:
         self.tell()
 
     def ended(self, reason: str | None = None) -> None:
-        trailers = self.response.body.trailers if self.response.body is not None else b""
-        self._untold.append(CallEnd(self._number, time.monotonic_ns(), reason, trailers))
+        came = self.response.body.trailers if self.response.body is not None else b""
+        trailers = self._masker.trailers(came) if came else NO_TRAILERS
+        self._untold.append(CallEnd(self._number, time.monotonic_ns(), reason, *trailers))
         self.tell()
 
     def tell(self) -> None:

@@ -7,6 +7,7 @@ from agent_logger.capture.proxy.spool.frames import Mask
 from agent_logger.redact import CARRIER, credentials_of, searchable
 
 Masked = tuple[bytes, tuple[Mask, ...]]
+NO_TRAILERS: Masked = (b"", ())
 Part = tuple[bytes, int]  # a text to look for, and its number as a credential
 
 _KEPT = 2048  # lines that are remembered: agents send the same credentials with each call
@@ -78,6 +79,10 @@ class Masker:
         if b"=" in target:
             head = self._in_target(head, target, masks)
         return self._elsewhere(head, masks)
+
+    def trailers(self, trailers: bytes) -> Masked:
+        data, masks = self.head(b"\n" + trailers)  # which end the line before them
+        return data[1:], tuple(Mask(mask.offset - 1, mask.length, mask.credential) for mask in masks)
 
     def target(self, target: bytes) -> bytes:
         masks: list[Mask] = []

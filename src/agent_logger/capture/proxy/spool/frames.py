@@ -77,6 +77,7 @@ class RequestData(Frame, array_like=True, frozen=True, tag=2):
 
 class RequestEnd(Frame, array_like=True, frozen=True, tag=3):
     trailers: bytes = b""
+    masked: tuple[Mask, ...] = ()
 
 
 class ResponseHead(Frame, array_like=True, frozen=True, tag=4):
@@ -107,6 +108,7 @@ class CallEnd(Frame, array_like=True, frozen=True, tag=7):
 
     reason: str | None = None
     trailers: bytes = b""
+    masked: tuple[Mask, ...] = ()
 
 
 class Refusal(Frame, array_like=True, frozen=True, tag=8):

@@ -1,0 +1,50 @@
+"""A text with what was found in it marked, as wide as the terminal."""
+
+from collections.abc import Iterator, Sequence
+
+import click
+
+from agent_logger.cli import output
+from agent_logger.cli.rows import SMALLEST, folded
+from agent_logger.config import no_color
+
+Marks = Sequence[tuple[int, int]]  # from, to: in order, and apart from each other
+
+
+def echo_marked(text: str, marks: Marks, *, indent: str) -> None:
+    """On a terminal what is marked is bold, and lines are folded; in a pipe it is one line, however long."""
+    shown, marks = _printable(text, marks)
+    if not output.is_terminal():
+        click.echo(indent + shown)
+        return
+    for low, high in _lines(shown, max(SMALLEST, output.columns() - output.width(indent))):
+        click.echo(indent + "".join(_styled(shown, low, high, () if no_color() else marks)))
+
+
+def _printable(text: str, marks: Marks) -> tuple[str, Marks]:
+    """Control characters as text, which is longer: the marks move."""
+    shown, moved, at = "", [], 0
+    for low, high in marks:
+        shown += output.printable(text[at:low])
+        start = len(shown)
+        shown += output.printable(text[low:high])
+        moved.append((start, len(shown)))
+        at = high
+    return shown + output.printable(text[at:]), moved
+
+
+def _lines(text: str, columns: int) -> Iterator[tuple[int, int]]:
+    """Where the lines begin and end: folding leaves out nothing but spaces."""
+    end = 0
+    for line in folded(text, columns):
+        start = text.index(line, end)
+        end = start + len(line)
+        yield start, end
+
+
+def _styled(text: str, low: int, high: int, marks: Marks) -> Iterator[str]:
+    for start, end in ((max(it[0], low), min(it[1], high)) for it in marks):
+        if start < end:
+            yield text[low:start] + click.style(text[start:end], bold=True)
+            low = end
+    yield text[low:high]
