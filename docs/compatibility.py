@@ -55,7 +55,8 @@ TRAPS = {
 - A fork is a copy under new ids that names no parent; its messages keep their times.
 - The vendor's ids of responses and the calls for titles are not kept. A cost of 0 is one that is not known.
 - `opencode run` puts a prompt with blanks into quotes.
-- Sessions of versions before the database, in files below `storage/`, are not read.
+- Before 1.2 there was no database, but a file for each session, message and part: below `storage/`, before 0.6 below
+  `project/*/storage/`. Newer versions copy them into their database and leave them there: what is in both counts once.
 """,
     "qwen-code": """\
 - Lines are as Claude Code's, contents as Gemini's; what was cached is counted as asked. 0.10 and 0.24 were run, and
@@ -144,6 +145,15 @@ def _opencode(folder: Path) -> Iterator[str]:
             for table, key in (("message", "role"), ("part", "type")):
                 for (data,) in database.execute(f"SELECT data FROM {table}"):
                     yield f"{table} {json.loads(data).get(key)}"
+    for line in _lines(folder, "*/storage.jsonl"):
+        told = line["content"]
+        match Path(line["path"]).name.split("_")[0]:
+            case "ses":
+                yield "session"
+            case "msg":
+                yield f"message {told['role']}"
+            case "prt":
+                yield f"part {told['type']}"
 
 
 _KINDS: dict[str, Callable[[Path], Iterator[str]]] = {

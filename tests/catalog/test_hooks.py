@@ -46,7 +46,7 @@ def hooks_of_a_session(home: Path, session: str = ONE) -> None:
     use = {"tool_name": "Bash", "tool_use_id": f"toolu_01{2:022d}", "tool_input": {"command": "wc"}}
     hook(home, "PreToolUse", 2, session, **use)
     hook(home, "PostToolUse", 3, session, **use, tool_response={"stdout": "7", "stderr": ""})
-    hook(home, "Stop", 5, session)
+    hook(home, "Stop", 5, session, last_assistant_message="Seven of them.")
     hook(home, "SessionEnd", 86_400 + 9, session, reason="prompt_input_exit")  # on the next day
 
 
@@ -71,7 +71,12 @@ def test_a_session_that_only_hooks_saw_is_listed_and_shown(home: Path, catalog: 
     assert (exchange.user_input, exchange.complete) == ("count the zebras\nall of them", True)
     (call,) = session.tool_calls
     assert (call.name, call.input, call.result) == ("Bash", {"command": "wc"}, "7")
-    assert [it.session for it in catalog.search("zebras")] == [ONE]
+    assert [block.text for block in session.turns[-1].blocks] == ["Seven of them."]
+    assert (
+        [it.session for it in catalog.search("zebras")]
+        == [it.session for it in catalog.search("seven")]
+        == [ONE]
+    )
     assert catalog.total().responses == 0
 
 

@@ -41,6 +41,10 @@ def test_a_session_is_printed_with_its_sub_agents_in_80_columns(tmp_path: Path) 
     assert lines[0].startswith(f"{session[:8]} *")
     assert lines[2].startswith("   └─ agent ")
     assert max(map(len, lines)) == 80
+    assert lines[0].endswith("    t"), "by whom it was seen"
+    narrow = run(tmp_path, "tree", session, COLUMNS="40").stdout.splitlines()
+    assert max(map(len, narrow)) <= 40
+    assert narrow[0].startswith(f"{session[:8]} *")
     told = json.loads(run(tmp_path, "tree", session, "--json").stdout)
     assert told["id"] == session
     assert told["agents"][0]["agents"][0]["turns"]

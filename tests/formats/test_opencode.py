@@ -194,6 +194,17 @@ def test_an_aborted_message_is_cut_and_keeps_what_it_took() -> None:
     assert (session.exchanges[0].end_reason, session.usage.output_tokens) == ("cut", 5)
 
 
+def test_a_row_that_was_made_of_a_file_later_does_not_make_the_session_longer() -> None:
+    answer = {**ANSWER, "time": {"created": 2_000, "completed": 5_000}}
+    parts = [START, said("one", time={"start": 3_000}), {"type": "patch"}, FINISH]
+    rows = message("a", answer, *parts)
+    session = read(
+        SESSION, [{**it, "time_created": 9_000_000} if it["table"] == "part" else it for it in rows]
+    )
+    assert session.ended and session.ended.timestamp() == 5.0
+    assert [block.at.timestamp() for block in session.turns[0].blocks if block.at] == [3.0, 5.0]
+
+
 def test_what_opencode_adds_is_no_input() -> None:
     session = read(
         SESSION,

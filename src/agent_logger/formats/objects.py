@@ -49,6 +49,15 @@ def salvaged(line: bytes) -> Iterator[Json]:
                 yield with_whole_characters(value)
 
 
+def object_in(data: bytes) -> Json:
+    """The one that these bytes are; nothing if they are none."""
+    try:
+        value = decoded(data, data)
+    except REFUSED:
+        value = next(salvaged(data), None)
+    return value if type(value) is dict else {}
+
+
 def shallow(value: Any, raw: bytes) -> Any:
     """None for what is nested too deeply; `raw` is what it was read from."""
     if raw.count(b"{") + raw.count(b"[") <= MOST_NESTED or not isinstance(value, dict | list):

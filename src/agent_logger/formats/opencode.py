@@ -1,4 +1,4 @@
-"""opencode's sessions, from the rows of its database: `session`, `message`, `part`.
+"""opencode's sessions, from the rows of its database, or of the files before it: `session`, `message`, `part`.
 
 A message of the assistant's is one or more steps, each a response of a model with its tokens. Sub-agents are sessions
 that name their parent. A fork is a session with copies of its parent's messages under new ids, at the old times: those
@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 
 from agent_logger.formats.conversation import Conversation, OpenTurn
-from agent_logger.formats.fitting import REFUSED, fitting
+from agent_logger.formats.fitting import fitting
 from agent_logger.formats.human_input import typed
-from agent_logger.formats.objects import decoded, salvaged, time_of_ms
+from agent_logger.formats.objects import object_in, time_of_ms
 from agent_logger.formats.responses import ModelResponse
 from agent_logger.formats.source import File, Source
 from agent_logger.session import MAIN, Block, Compaction, Session, Usage
@@ -49,6 +49,10 @@ class _Times(msgspec.Struct):
     completed: Any = None
 
 
+class _Folder(msgspec.Struct):
+    cwd: str | None = None
+
+
 class _Error(msgspec.Struct):
     name: str | None = None
 
@@ -60,6 +64,7 @@ class _Told(msgspec.Struct):
     model: str | None = msgspec.field(name="modelID", default=None)
     provider: str | None = msgspec.field(name="providerID", default=None)
     tokens: Json | None = None
+    path: _Folder | None = None
     time: _Times | None = None
     error: Any = None
 
@@ -85,6 +90,7 @@ class _Part(msgspec.Struct):
     tool: str | None = None
     call: str | None = msgspec.field(name="callID", default=None)
     state: _State | None = None
+    time: _Times | None = None
     reason: str | None = None  # this and what follows: of the end of a step
     tokens: Json | None = None
     cost: Any = None
@@ -92,7 +98,7 @@ class _Part(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A part and its row's time. `raw` is what it was read from, for what we have no kind of."""
+    """A part and its time. `raw` is what it was read from, for what we have no kind of."""
 
     at: datetime | None
     part: _Part
@@ -105,6 +111,10 @@ class _Message:
     at: datetime | None
     told: _Told
     pieces: list[_Piece] = field(default_factory=list)
+
+    @property
+    def completed(self) -> datetime | None:
+        return time_of_ms(self.told.time.completed) if self.told.time else None
 
 
 @dataclass(slots=True)
@@ -149,7 +159,7 @@ def session_of(source: Source) -> Session:
         id=main.id,
         agent=AGENT,
         title=main.session.title or told.title(),
-        project=main.session.directory,
+        project=main.project,
         started=told.started,
         ended=told.ended,
         exchanges=told.told(),
@@ -169,19 +179,15 @@ def responses_of(source: Source) -> Iterator[ModelResponse]:
             provider = step.message.told.provider or ""
             yield ModelResponse(
                 family=FAMILIES.get(provider, provider),
-                message_id=None,
-                request_id=None,
                 model=step.message.told.model,
                 usage=step.usage,
-                tier=None,
                 at=step.message.at,
                 session=main.id,
-                project=main.session.directory,
+                project=main.project,
                 agent=AGENT,
                 thread=MAIN if rows is main else rows.thread,
                 final=step.finish is not None,
                 reported_cost_usd=step.cost,
-                witness="transcript",
             )
 
 
@@ -204,6 +210,12 @@ class _Rows:
     def thread(self) -> str:
         return f"agent:{self.id}"
 
+    @property
+    def project(self) -> str | None:
+        """Before 0.6 only the messages of the assistant told it."""
+        told = (it.told.path.cwd for it in self.messages.values() if it.told.path)
+        return self.session.directory or next(filter(None, told), None)
+
     def _take(self, row: _Row, data: Any) -> None:
         match row.table:
             case "session":
@@ -212,7 +224,8 @@ class _Rows:
                 self.messages[row.id] = _Message(row.id, row.at, fitting(_Told, _json(data)))
             case "part" if message := self.messages.get(row.message_id or ""):
                 raw = _json(data)
-                message.pieces.append(_Piece(row.at, fitting(_Part, raw), raw))
+                part = fitting(_Part, raw)
+                message.pieces.append(_Piece(_time_of_part(message, row, part), part, raw))
 
     def _is_copy(self, at: datetime | None) -> bool:
         began = self.session.at
@@ -235,6 +248,13 @@ class _Rows:
                 if text := _typed(message):
                     told.ask(text, message.at)
         return told
+
+
+def _time_of_part(message: _Message, row: _Row, part: _Part) -> datetime | None:
+    """A row may be younger than what it tells: those that were made of files all have the time when they were made."""
+    started = time_of_ms(part.time.start) if part.time else None
+    written = min(row.at, message.completed) if row.at and message.completed else row.at
+    return started or written
 
 
 def _steps(message: _Message) -> Iterator[_Step]:
@@ -272,13 +292,11 @@ def _answer(told: Conversation, step: _Step, thread: str) -> None:
 
 
 def _end(told: Conversation, message: _Message) -> None:
-    times = message.told.time
-    ended = time_of_ms(times.completed) if times else None
-    told.see(ended)
+    told.see(message.completed)
     if error := message.told.error:
         told.current()
         aborted = fitting(_Error, error).name == "MessageAbortedError"
-        told.end("cut" if aborted else "failed", ended)
+        told.end("cut" if aborted else "failed", message.completed)
 
 
 def _compactions(message: _Message, thread: str) -> Iterator[Compaction]:
@@ -339,10 +357,5 @@ def _usage(tokens: Json | None) -> Usage | None:
 
 
 def _json(data: Any) -> Json:
-    """Nothing if it is none."""
-    if not isinstance(data, bytes):
-        return {}
-    try:
-        return fields_of(decoded(data, data))
-    except REFUSED:
-        return next(salvaged(data), {})
+    """In a row; nothing if it is none."""
+    return object_in(data) if isinstance(data, bytes) else {}

@@ -26,7 +26,7 @@ class Format:
 
     agent: str
     module: str  # has `session_of`
-    responses_module: str  # has `responses_of`
+    responses_module: str | None = None  # has `responses_of`, where that one does not
     name: re.Pattern[str]  # of a main file: the end of its path
     begins: Callable[[bytes], bool]  # whether a main file begins with these bytes
 
@@ -35,9 +35,8 @@ class Format:
         return session
 
     def responses_of(self, source: Source) -> Iterator[ModelResponse]:
-        responses: Iterator[ModelResponse] = import_module(
-            f"{_PACKAGE}.{self.responses_module}"
-        ).responses_of(source)
+        module = import_module(f"{_PACKAGE}.{self.responses_module or self.module}")
+        responses: Iterator[ModelResponse] = module.responses_of(source)
         return responses
 
 
@@ -95,8 +94,9 @@ def is_gemini_cli(first: bytes) -> bool:
         return b'"sessionId":' in first and b'"kind": "subagent"' not in first  # an older, indented document
 
 
-def is_sqlite(first: bytes) -> bool:
-    return first.startswith(b"SQLite format 3\0")
+def is_opencode(first: bytes) -> bool:
+    """A database, or the file of a session that no other started."""
+    return first.startswith(b"SQLite format 3\0") or (first[:1] == b"{" and b'"parentID"' not in first)
 
 
 class _ClaudeLine(msgspec.Struct, gc=False):
@@ -138,28 +138,24 @@ FORMATS = (
     Format(
         agent="codex",
         module="codex.session",
-        responses_module="codex.session",
         name=re.compile(r"(?:^|/)rollout-[^/]+\.jsonl$"),
         begins=is_codex,
     ),
     Format(
         agent="gemini-cli",
         module="gemini_cli",
-        responses_module="gemini_cli",
         name=re.compile(r"(?:^|/)session-[^/]+\.jsonl?$"),
         begins=is_gemini_cli,
     ),
     Format(
         agent="opencode",
         module="opencode",
-        responses_module="opencode",
-        name=re.compile(r"(?:^|/)opencode[^/]*\.db$"),
-        begins=is_sqlite,
+        name=re.compile(r"(?:^|/)(?:opencode[^/]*\.db|storage/session/[^/]+/ses_[^/]+\.json)$"),
+        begins=is_opencode,
     ),
     Format(
         agent="qwen-code",
         module="qwen_code",
-        responses_module="qwen_code",
         name=re.compile(rf"(?:^|/){UUID_PATTERN}\.jsonl$"),
         begins=is_qwen_code,
     ),

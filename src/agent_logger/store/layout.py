@@ -8,7 +8,7 @@ from pathlib import Path
 from agent_logger.errors import StoreError
 from agent_logger.store import platform
 from agent_logger.store.append import append_once
-from agent_logger.store.places import AGENT_PLACES, Place, folders_of, main_files
+from agent_logger.store.places import AGENT_PLACES, Place, folders_of, main_files, older_files_in
 
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _LOOKS_LIKE_A_PART = re.compile(r".*\.p[0-9]+|.*\.jsonl.*")
@@ -152,6 +152,12 @@ def variable_prefix(provider: str) -> str:
 def agent_files(agent: str) -> list[Path]:
     """The main files of an agent on this machine, where the environment says they are."""
     return main_files(place_of(agent), os.environ, Path.home())
+
+
+def older_agent_files(agent: str) -> list[Path]:
+    """The same of what it wrote before: a newer version may have taken over what is in them."""
+    place = place_of(agent)
+    return [path for folder in agent_folders(place) for path in older_files_in(place, folder)]
 
 
 def place_of(agent: str) -> Place:

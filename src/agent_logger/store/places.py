@@ -24,6 +24,7 @@ class Place(NamedTuple):
     below: str = ""  # of what the variable names
     several: bool = False
     file_variable: str | None = None  # names a main file, from the folder if it is relative
+    older: tuple[str, ...] = ()  # of files that were main ones before these, the newest kind first
     keep: tuple[str, ...] = ()  # what belongs to sessions, below the folder; `**` is everything from there on
 
 
@@ -58,6 +59,7 @@ AGENT_PLACES = (
         variable="XDG_DATA_HOME",
         below="opencode",
         file_variable="OPENCODE_DB",
+        older=("storage/session/*/ses_*.json", "project/*/storage/session/info/ses_*.json"),
     ),
     Place(
         agent="qwen-code",
@@ -90,6 +92,11 @@ def main_files(place: Place, environment: Mapping[str, str], home: Path) -> list
 def main_files_in(place: Place, root: Path) -> Iterator[Path]:
     for glob in place.globs:
         yield from matching(root, glob.split("/"))
+
+
+def older_files_in(place: Place, root: Path) -> Iterator[Path]:
+    found = (path for glob in place.older for path in matching(root, glob.split("/")))
+    return islice(found, MOST_FILES)
 
 
 def kept_files(place: Place, root: Path) -> Iterator[tuple[str, ...]]:

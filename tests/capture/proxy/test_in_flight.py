@@ -14,7 +14,7 @@ from agent_logger.capture.proxy.spool.frames import CallEnd, Dropped, ResponseDa
 from agent_logger.capture.proxy.spool.segments import segments_of
 from agent_logger.capture.proxy.spool.spool import Spool, segment_path
 from agent_logger.catalog.open_calls import OpenCalls
-from agent_logger.formats.wire_log.blocks import answer_blocks
+from agent_logger.formats.blocks.dialects import answer_blocks
 from agent_logger.wire.answer import Answer
 from tests.capture.proxy.spooling import Relay, now, request_head
 from tests.fakeapi.server import FakeAPI
