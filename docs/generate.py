@@ -72,7 +72,7 @@ OTHER_VARIABLES = """
 |---|---|
 | `AGENT_LOGGER_HOME` | our own folder, instead of `~/.agent-logger` |
 | `AGENT_LOGGER_DEBUG` | `1`: an unexpected error shows its traceback |
-| `NO_COLOR` | anything: no colour |
+| `NO_COLOR` | anything: no colour; `TERM=dumb` means the same |
 """
 
 EXAMPLE = """\

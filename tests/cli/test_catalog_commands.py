@@ -92,6 +92,13 @@ def test_what_a_run_printed_is_shown_found_and_exported_like_what_an_agent_said(
     assert shown.rstrip().endswith("all well")
 
 
+def test_every_folder_that_was_recorded_to_is_checked_and_measured_once(world: Path) -> None:
+    know_folder(world / ".agent-logger", world / "logs" / "anthropic")
+    assert run(world, "verify").stdout.startswith("2 files, ")  # the log, and what is known of folders
+    measured = {it["path"]: it["logs"] for it in json.loads(run(world, "du", "--json").stdout)}
+    assert measured == {str(world / ".agent-logger"): 1, str(world / "logs"): 1}
+
+
 def test_a_word_in_colours_is_found(home: Path) -> None:
     said = "\x1b[1;31mFAILED\x1b[0m tests/test_timer.py"
     claude_file(home, ONE, [user(1, "Test it", ONE), *tool(2, ONE, "Bash", {"command": "make"}, said)])
@@ -129,6 +136,11 @@ def test_sessions_are_filtered(world: Path, arguments: list[str], ids: set[str] 
     assert {row["id"] for row in rows} == ids if ids is not None else len(rows) == 1
 
 
+def test_that_there_are_more_is_said_only_of_those_that_were_asked_for(world: Path) -> None:
+    assert "1 of 3 sessions" in run(world, "ls", "-n", "1").stderr
+    assert run(world, "ls", "--min-cost", "0.0001", "--agent", "claude-code").stderr == ""
+
+
 def test_usage_by_tool_is_shared_out_and_explained(world: Path) -> None:
     rows = json.loads(run(world, "usage", "tool", "--agent", "claude-code", "--json").stdout)
     assert {row["key"]: row["responses"] for row in rows["rows"]} == {"Bash": 1, None: 2}
@@ -137,6 +149,13 @@ def test_usage_by_tool_is_shared_out_and_explained(world: Path) -> None:
     assert "told once (transcript); counts" in told
     assert f"counts in {ONE}, which had it first" in told
     assert "the client says: nothing" in told
+
+
+def test_sums_fit_a_narrow_terminal(world: Path) -> None:
+    lines = STYLE.sub("", on_a_terminal(world, "usage", "model", COLUMNS="40")).splitlines()
+    assert max(map(width, lines)) <= 40
+    assert lines[0].split() == ["model", "input", "output", "cost"]
+    assert lines[-1].startswith("total")
 
 
 def test_what_is_found_says_which_turn_to_open(world: Path) -> None:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from tests.store.wire_logs import calls, own, start, write
 
 from agent_logger.records import Identity, Request
+from agent_logger.store.facts import know_folder
 from agent_logger.store.read import read_session
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -69,6 +70,15 @@ def test_a_log_folder_elsewhere_is_searched_when_it_is_named(export: Run, logs: 
     logs.parent.rename(tmp_path / "old")
     assert export(NAME).returncode == 1
     assert lines(export(NAME, "--log-dir", tmp_path / "old")) == 5
+
+
+def test_a_log_is_found_wherever_it_was_recorded_to(export: Run, logs: Path, tmp_path: Path) -> None:
+    logs.parent.rename(tmp_path / "elsewhere")
+    know_folder(tmp_path / "home" / ".agent-logger", tmp_path / "elsewhere")
+    assert lines(export(NAME)) == 5
+    other = tmp_path / "logs" / "anthropic"
+    write(other, NAME, [start(NAME), *calls(1)])
+    assert lines(export(NAME)) == 3, "what the log folder has comes first"
 
 
 def test_a_session_that_is_not_there_is_exit_1(export: Run, logs: Path) -> None:

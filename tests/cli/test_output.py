@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.cli.terminals import STYLE, printed_on_a_terminal
+from tests.catalog.catalogs import ID, claude_file, user
+from tests.cli.terminals import STYLE, on_a_terminal, printed_on_a_terminal
 
 from agent_logger.cli import output
 from agent_logger.cli.output import printable, width
@@ -181,6 +182,14 @@ def test_no_color_means_no_colour(tmp_path: Path) -> None:
     colour = r"\x1b\[(\d+;)*[34]\d"
     assert re.search(colour, _on_a_terminal(tmp_path))
     assert not re.search(colour, _on_a_terminal(tmp_path, NO_COLOR="1"))
+
+
+@pytest.mark.parametrize("command", ["show", "search"])
+def test_a_terminal_that_knows_no_colours_is_sent_none(home: Path, command: str) -> None:
+    claude_file(home, ID.format(1), [user(1, "zebra", ID.format(1))])
+    asked = ID.format(1) if command == "show" else "zebra"
+    assert "\x1b[" in on_a_terminal(home, command, asked)
+    assert "\x1b" not in on_a_terminal(home, command, asked, TERM="dumb")
 
 
 @contextmanager

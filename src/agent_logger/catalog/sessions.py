@@ -58,7 +58,7 @@ def place_of(it: Found) -> Place:
 
 def places(home: Path) -> list[Place]:
     """All of them, the one last written to first."""
-    return _sorted(found(home, Remembered()))
+    return _sorted(it for it in found(home, Remembered()) if not it.is_of_no_session)
 
 
 def discover() -> list[Place]:

@@ -63,7 +63,7 @@ def session_lines(
     started = output.day_and_time(node.started) if node.started else ""
     name = f"{first}{'fork ' if first else ''}{ids[node.id]}{mark}{live}"
     by = "".join(it[0] for it in node.witnesses)
-    facts = (started, counted(node.turns, "turn"), _dollars(node.cost_usd), by)
+    facts = (started, counted(node.turns, "turn"), _cost(node), by)
     yield _line(name, node.title or "", facts, width)
     below: list[Node] = [*node.agents, *node.branches, *node.forks]
     for number, it in enumerate(below, 1):
@@ -81,7 +81,7 @@ def _below(node: "Node", ids: Mapping[str, str], width: int, before: str, *, las
     else:
         name = f"{first}agent {node.thread.partition(':')[2][:12]}"
         title = ": ".join(filter(None, (node.kind, node.description)))
-        yield _line(name, title, ("", counted(node.turns, "turn"), _dollars(node.cost_usd), ""), width)
+        yield _line(name, title, ("", counted(node.turns, "turn"), _cost(node), ""), width)
         for number, it in enumerate(node.agents, 1):
             yield from _below(it, ids, width, rest, last=number == len(node.agents))
 
@@ -100,5 +100,8 @@ def _line(name: str, title: str, facts: Sequence[str], width: int) -> str:
     return f"{left}{' ' * (width - output.width(left) - len(right))}{right}".rstrip()
 
 
-def _dollars(usd: float | None) -> str:
-    return "unknown" if usd is None else dollars(usd)
+def _cost(node: "AgentNode | SessionNode") -> str:
+    """What copied all it has from its parent has cost nothing."""
+    if node.cost_usd is None:
+        return "unknown" if node.turns else "-"
+    return dollars(node.cost_usd)

@@ -26,7 +26,7 @@ from agent_logger.formats.source import File, lines_of, raw_lines_of
 from agent_logger.wire import jsonl
 from agent_logger.wire.answer import fields_of, text_of, with_whole_characters
 from agent_logger.wire.jsonl import Damage, Entry, Torn, is_utf8
-from agent_logger.wire.lines import Line
+from agent_logger.wire.lines import Line, lines_in
 
 # Top-level fields with plain values, up to `type`. Quotes within texts are escaped, so this cannot match further in.
 _TYPE = re.compile(rb'\{(?:"[A-Za-z_]+":(?:"[^"\\]*"|null|true|false|\d+),)*?"type":"([^"\\]*)"')
@@ -75,7 +75,7 @@ class Reader(Generic[S]):
             records = self._decode_lines(portion) if is_utf8(portion) else []
         except REFUSED:
             return None
-        return records if len(records) == portion.count(b"\n") else None
+        return records if len(records) == len(lines_in(portion)) else None
 
     def fitting(self, value: Any) -> S:
         return fitting(self._record, value)
