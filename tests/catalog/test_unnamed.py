@@ -1,4 +1,4 @@
-"""Gemini CLI names no session on the wire; its files do."""
+"""Gemini CLI, and Claude Code once, name no session on the wire; their files do."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -11,11 +11,12 @@ from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.unnamed import is_told_by, name_among
 from agent_logger.formats.gemini_cli import session_of
 from agent_logger.formats.wire_log.session import session_of as wire_session
+from agent_logger.records import WireStart
 from agent_logger.session import Block, Session, Turn, Usage
 from agent_logger.store.agent_sources import sources_of
 from agent_logger.store.facts import know_folder
 from tests.catalog.witnesses import timed
-from tests.formats.foreign import scenarios
+from tests.formats.foreign import DATA, scenarios
 from tests.formats.wire_records import talk
 from tests.store.wire_logs import write
 
@@ -74,12 +75,16 @@ def test_one_that_may_be_either_is_neither(chat: Session) -> None:
     assert name_among(wire, []) is None
 
 
-def test_the_log_and_the_chat_are_one_session_and_count_once(home: Path, chat: Session) -> None:
-    for file in FOLDER.joinpath("home").rglob("*"):
+def left_behind(folder: Path, home: Path) -> None:
+    for file in folder.joinpath("home").rglob("*"):
         if file.is_file():
-            copy = home / file.relative_to(FOLDER / "home")
+            copy = home / file.relative_to(folder / "home")
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_bytes(file.read_bytes())
+
+
+def test_the_log_and_the_chat_are_one_session_and_count_once(home: Path, chat: Session) -> None:
+    left_behind(FOLDER, home)
     ours = home / ".agent-logger"
     know_folder(ours, home / "logs")
     write(home / "logs" / "gemini", TALK.name.replace("/", "-"), timed(TALK))
@@ -105,3 +110,29 @@ def test_a_second_file_of_a_chat_is_no_second_session(home: Path, chat: Session)
     again.write_bytes(file.read_bytes().split(b"\n")[0] + b"\n")
     with Catalog.open(home / ".agent-logger") as catalog:
         assert [it.id for it in catalog.sessions()] == [chat.id]
+
+
+CHAIN = talk(
+    "claude-cli/1.0.3/resume_chain"
+)  # four runs, a call each; every run but the first copies another's file
+RUNS = {
+    "3839c1c7-77ec-49b8-a376-a9dba7a6c9d4": 1,
+    "0b4c9fa3-2de4-4ffd-9412-2f7a965ebe1d": 2,
+    "ef5752db-9a09-477c-b914-89c8221d2127": 3,
+    "8d170135-560f-44b6-8b1e-244afa75d7f7": 4,
+}
+
+
+def test_a_log_of_claude_code_is_known_by_the_ids_of_its_responses(home: Path) -> None:
+    left_behind(DATA / CHAIN.name, home)
+    ours = home / ".agent-logger"
+    know_folder(ours, home / "logs")
+    for call in RUNS.values():
+        start, *called = timed(CHAIN.of(call))
+        assert isinstance(start, WireStart)
+        log = f"20261115-10000{call}-abcd"
+        unnamed = replace(start, session=log, agent="claude-code", identity=None)
+        write(home / "logs" / "anthropic", log, [unnamed, *called])
+    with Catalog.open(ours) as catalog:
+        told = {it.id: (sorted(it.witnesses), it.turns) for it in catalog.sessions()}
+    assert told == dict.fromkeys(RUNS, (["transcript", "wire"], 1))

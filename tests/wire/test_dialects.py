@@ -16,7 +16,17 @@ from agent_logger.demo.dialect import Ask
 from agent_logger.demo.http import Request
 from agent_logger.session import Usage
 from agent_logger.wire.answer import Answer, Failure, tokens_per_second
-from agent_logger.wire.dialects import ANTHROPIC, CHAT, GEMINI, RESPONSES, Dialect, dialect_of
+from agent_logger.wire.dialects import (
+    ANTHROPIC,
+    CHAT,
+    COMPLETIONS,
+    EMBEDDINGS,
+    GEMINI,
+    OLLAMA,
+    RESPONSES,
+    Dialect,
+    dialect_of,
+)
 
 Json = dict[str, Any]
 
@@ -49,7 +59,14 @@ def fed(dialect: Dialect, messages: Iterable[bytes]) -> Answer:
         ("openai", "/v1/chat/completions", CHAT),
         ("openai", "/openai/deployments/x/chat/completions?api-version=2026", CHAT),
         ("gemini", "/v1beta/openai/chat/completions", CHAT),
+        ("openai", "/v1/completions", COMPLETIONS),
+        ("openai", "/v1/fim/completions", COMPLETIONS),
+        ("openai", "/v1/embeddings", EMBEDDINGS),
+        ("openai", "/api/chat", OLLAMA),
+        ("openai", "/api/generate", OLLAMA),
+        ("openai", "/api/tags", None),
         ("openai", "/v1/responses", RESPONSES),
+        ("openai", "/v1/responses/compact", RESPONSES),
         ("openai", "/backend-api/codex/responses", RESPONSES),
         ("openai", "/v1/responses/resp_1", None),
         ("openai", "/v1/models?next=/v1/responses", None),
@@ -776,3 +793,112 @@ def test_tokens_per_second(
 ) -> None:
     usage = None if tokens is None else Usage(output_tokens=tokens)
     assert tokens_per_second(Answer(usage=usage, complete=complete), 1_000_000_000, last_ns, chunks) == rate
+
+
+# ---------------------------------------------------------------- completions, Ollama, embeddings
+
+
+def text_chunk(text: str, finish: str | None = None, **more: Any) -> Json:
+    return {
+        "id": "cmpl-1",
+        "model": "m",
+        "choices": [{"text": text, "index": 0, "finish_reason": finish}],
+        **more,
+    }
+
+
+def test_a_text_that_is_gone_on_with_is_an_answer() -> None:
+    usage = {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
+    streamed = COMPLETIONS.read(
+        sse(
+            text_chunk("def "),
+            text_chunk("f"),
+            text_chunk("", "stop"),
+            {"choices": [], "usage": usage},
+            b"[DONE]",
+        )
+    )
+    whole = COMPLETIONS.read(json.dumps(text_chunk("def f", "stop", usage=usage)).encode())
+    for answer in (streamed, whole):
+        assert answer.message == {"role": "assistant", "content": "def f"}
+        assert (answer.message_id, answer.model, answer.stop_reason) == ("cmpl-1", "m", "stop")
+        assert answer.usage == Usage(input_tokens=3, output_tokens=4)
+        assert answer.complete and answer.error is None
+
+
+ENDED = {"done": True, "done_reason": "stop", "total_duration": 9, "prompt_eval_count": 11, "eval_count": 7}
+CALL = {"function": {"name": "ls", "arguments": {"path": "/"}}}
+
+
+def ndjson(*lines: Json) -> bytes:
+    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+
+
+def said(done: Json | None = None, **message: Any) -> Json:
+    return {"model": "llama", "message": {"role": "assistant", **message}, **(done or {"done": False})}
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+def test_lines_of_ollama_are_one_answer(size: int) -> None:
+    body = ndjson(
+        said(content="", thinking="Hm"),
+        said(content="", thinking="."),
+        said(content="I "),
+        said(content="look.", tool_calls=[CALL]),
+        said(ENDED, content=""),
+    )
+    reader = OLLAMA.reader()
+    for at in range(0, len(body), size):
+        reader.feed(body[at : at + size])
+    answer = reader.finish()
+    assert answer.message == {
+        "role": "assistant",
+        "thinking": "Hm.",
+        "content": "I look.",
+        "tool_calls": [CALL],
+    }
+    assert (answer.model, answer.stop_reason, answer.complete) == ("llama", "stop", True)
+    assert answer.usage == Usage(input_tokens=11, output_tokens=7)
+    whole = said(ENDED, content="I look.", thinking="Hm.", tool_calls=[CALL])
+    assert OLLAMA.read(json.dumps(whole).encode()) == answer
+
+
+def test_ollama_goes_on_with_a_text() -> None:
+    answer = OLLAMA.read(
+        ndjson({"response": "x = ", "done": False}, {"response": "1", "context": [1], **ENDED})
+    )
+    assert answer.message == {"role": "assistant", "content": "x = 1"}
+    assert answer.usage == Usage(input_tokens=11, output_tokens=7)
+
+
+def test_a_stream_of_ollama_that_was_cut_is_not_complete() -> None:
+    body = ndjson(said(content="I "), said(ENDED, content="look."))
+    for cut in (len(ndjson(said(content="I "))), len(body) - 5):
+        answer = OLLAMA.read(body[:cut])
+        assert not answer.complete
+        assert answer.message["content"] == "I "  # type: ignore[index]
+    failed = OLLAMA.read(ndjson(said(content="I "), {"error": "an error was encountered"}))
+    assert failed.error == Failure(type=None, message="an error was encountered")
+    assert OLLAMA.read(b'{"error":"model not found"}').message is None
+
+
+@pytest.mark.parametrize("value", [None, 5, "x", [], {}, True, -1, 1 << 70, [{}]])
+@pytest.mark.parametrize("key", ["message", "response", "thinking", "done", "eval_count", "error", "model"])
+def test_nothing_that_ollama_says_raises(key: str, value: Any) -> None:
+    for line in (said(ENDED, content="a"), {"response": "a", **ENDED}):
+        answer = OLLAMA.read(ndjson({**line, key: value}, line))
+        assert answer.usage is None or answer.usage.output_tokens in (0, 7)
+
+
+def test_of_vectors_only_the_price_is_told() -> None:
+    body = {
+        "object": "list",
+        "data": [{"embedding": [0.1, 0.2]}],
+        "model": "e",
+        "usage": {"prompt_tokens": 9},
+    }
+    answer = EMBEDDINGS.read(json.dumps(body).encode())
+    assert (answer.model, answer.usage, answer.complete) == ("e", Usage(input_tokens=9), True)
+    assert "0.1" not in json.dumps(answer.message)
+    assert EMBEDDINGS.read(b'{"error":{"message":"no","type":"t"}}').error == Failure(type="t", message="no")
+    assert EMBEDDINGS.read(b"<html>").complete is False

@@ -14,6 +14,7 @@ import msgspec
 from agent_logger.catalog.database import hashed
 
 HAVE_HISTORIES = ("claude-code", "codex")
+UNATTRIBUTED = "unattributed"  # a log of calls that belong to no session; some of them are paid for
 
 
 class Found(NamedTuple):
@@ -32,6 +33,10 @@ class Found(NamedTuple):
     def prompts_only(self) -> bool:
         """The path is that of the agent's history, for the session's own file is gone."""
         return self.agent in HAVE_HISTORIES and self.key != self.path
+
+    @property
+    def is_of_no_session(self) -> bool:
+        return self.agent is None and self.name == UNATTRIBUTED
 
     @property
     def is_of_hooks(self) -> bool:

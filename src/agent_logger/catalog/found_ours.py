@@ -12,7 +12,7 @@ from agent_logger.store.facts import known_folders
 from agent_logger.store.hook_files import day_folders, tag_in
 from agent_logger.store.parts import part_of
 
-NO_SESSIONS = ("unattributed", "refused")
+REFUSED = "refused"  # a log of what we did not pass on, which nobody was paid for
 SETTLED_SECONDS = 2.0  # clocks of file systems are coarse: a folder that changed just now may change unseen
 
 
@@ -37,7 +37,7 @@ def logs_in(folder: str, remembered: Remembered) -> Iterator[Found]:
     logs: dict[str, Files] = {}
     for entry in sorted(entries_in(folder), key=lambda it: it.name):
         part = part_of(Path(entry.name))
-        if part and part.name not in NO_SESSIONS:
+        if part and part.name != REFUSED:
             files = logs.get(part.name) or Files()
             is_sealed = entry.name.endswith(foreign.SEALED)
             if files.add(entry, SEALED_MARK if is_sealed else ""):
@@ -61,13 +61,6 @@ def is_only_sealed(stamp: str, before: str) -> bool:
         it == old or (it[:1] == SEALED_MARK != old[:1] and it.rpartition(":")[2] == old.rpartition(":")[2])
         for it, old in zip(now, then, strict=True)
     )
-
-
-def own_log(path: Path) -> Found | None:
-    """The log that a file of it names."""
-    part = part_of(path.absolute())
-    logs = logs_in(str(part.folder), Remembered()) if part else ()
-    return next((it for it in logs if part and it.name == part.name), None)
 
 
 def hooked_sessions(home: Path, remembered: Remembered) -> Iterator[Found]:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from agent_logger.catalog.columns import BIT, NEVER, Entry, Place, micros_of
+from agent_logger.catalog.columns import BIT, NEVER, NOT_REPORTED, Entry, Place, micros_of
 from agent_logger.catalog.database import hashed, listed, storable
 from agent_logger.catalog.found import Found
 from agent_logger.catalog.ledger import (
@@ -26,7 +26,7 @@ from agent_logger.catalog.ledger import (
 )
 from agent_logger.catalog.scan import REMOVED
 from agent_logger.catalog.totals import Sum
-from agent_logger.catalog.witness import Told, packed, unpacked
+from agent_logger.catalog.witness import NO_SESSION, Told, packed, unpacked
 from agent_logger.formats.claude_code.tree import Lineage, parent_of
 from agent_logger.formats.claude_code.turns import is_unique
 from agent_logger.formats.responses import ModelResponse
@@ -63,7 +63,8 @@ def post(database: sqlite3.Connection, read: Sequence[Read], gone: Sequence[str]
 
 def post_again(database: sqlite3.Connection) -> None:
     """All of it, from what is kept: as after a new price list."""
-    names = [name for (name,) in database.execute("SELECT DISTINCT family FROM sessions ORDER BY family")]
+    query = "SELECT family FROM sessions UNION SELECT session FROM sources WHERE session LIKE ? ORDER BY 1"
+    names = [name for (name,) in database.execute(query, (f"{NO_SESSION}%",))]
     for start in range(0, len(names), 200):
         _derive(database, _families(database, set(names[start : start + 200])), {})
 
@@ -207,7 +208,11 @@ def _derive(database: sqlite3.Connection, names: set[str], fresh: Mapping[str, _
     gone = (listed(names - gathered.keys()),)
     for table, column in (("sessions", "id"), ("places", "session")):
         database.execute(f"DELETE FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))", gone)
-    sessions = (_session_values(name, it, families[name], parents.get(name)) for name, it in gathered.items())
+    sessions = (
+        _session_values(name, it, families[name], parents.get(name))
+        for name, it in gathered.items()
+        if not name.startswith(NO_SESSION)
+    )
     database.executemany(_UPSERT_SESSION, sessions)
 
 
@@ -239,7 +244,7 @@ def _replace_rows(database: sqlite3.Connection, sessions: set[str], rows: Sequen
     places = _numbers(database, "places", {it.place for it in rows})
     kinds = _numbers(database, "kinds", {it.entry.kind for it in rows})
     database.executemany(
-        f"INSERT INTO ledger VALUES ({', '.join('?' * 16)})",
+        _INSERT_ROW,
         [(places[it.place], kinds[it.entry.kind], *_ledger_values(it)) for it in rows],
     )
 
@@ -349,23 +354,28 @@ def _lineage(name: str, it: _Gathered) -> Lineage:
 
 
 def _ledger_values(row: _Row) -> tuple[object, ...]:
+    """As few `None` as can be, and no `bool`: each takes as long to bind as five numbers."""
     _, it, nano_usd = row
     unpriced = isinstance(nano_usd, str)
     return (
-        None if it.at == NEVER else it.at,
+        it.at,
         it.message_id and storable(it.message_id),
         *(it.tokens or NO_USAGE),
         None if unpriced else nano_usd,
-        nano_usd if unpriced else None,
-        reported_usd_of(it),
+        nano_usd if unpriced else "",
+        it.reported,
         it.witnesses,
         it.copies,
-        joined_by_of(it),
-        not it.final,
+        joined_by_of(it) or "",
+        0 if it.final else 1,
     )
 
 
 NO_USAGE = (None, None, None, None, None)
+_INSERT_ROW = f"""
+    INSERT INTO ledger VALUES (?, ?, nullif(?, {NEVER}), ?, ?, ?, ?, ?, ?, ?, nullif(?, ''), nullif(?, {NOT_REPORTED}),
+        ?, ?, nullif(?, ''), ?)
+"""
 
 
 def _session_values(name: str, it: _Gathered, family: str, parent: str | None) -> tuple[object, ...]:

@@ -69,7 +69,11 @@ class Tail:
         self._looked = now
         best: dict[str, Found] = {}
         for it in found(self._home, self._remembered):
-            if it.is_of_hooks or (self._wanted is None and now - it.modified >= LIVE_SECONDS):
+            if (
+                it.is_of_hooks
+                or it.is_of_no_session
+                or (self._wanted is None and now - it.modified >= LIVE_SECONDS)
+            ):
                 continue
             name = self._id_of(it)
             if self._wanted in (None, name) and (name not in best or _rank(it) < _rank(best[name])):

@@ -231,7 +231,7 @@ class _Shard:
 
 
 def _columns(it: Text) -> tuple[int, ...]:
-    return it.exchange, it.turn, it.kind, it.at, it.until, it.error
+    return it.exchange, it.turn, it.kind, it.at, it.until, 1 if it.error else 0  # a `bool` is slow to bind
 
 
 def _new(database: sqlite3.Connection, entry: Entry) -> tuple[int, Sequence[Text]]:

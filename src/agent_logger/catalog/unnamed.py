@@ -1,17 +1,22 @@
 """Sessions that a client does not name on the wire: known again in its own files by what was said and billed, and when.
 
-Gemini CLI and Qwen Code send no id. Without this their sessions would be there twice, and count twice.
+Gemini CLI and Qwen Code send no id, nor did Claude Code in its first months, whose files have the ids of responses.
+Without this their sessions would be there twice, and count twice.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 
 from agent_logger.catalog.merge import utc
 from agent_logger.catalog.same import said_in
 from agent_logger.errors import SourceError
+from agent_logger.formats.claude_code.turns import is_unique
 from agent_logger.formats.table import format_of
 from agent_logger.session import SIDE, Session, Usage
+from agent_logger.store import foreign
 from agent_logger.store.agent_sources import sources_of
-from agent_logger.store.layout import agent_files
+from agent_logger.store.claude_files import session_files
+from agent_logger.store.layout import agent_files, claude_roots
 
 AGENTS = ("gemini-cli", "qwen-code")
 NEAR_SECONDS = 60.0  # a file may be begun before the first call, and ended behind the last
@@ -21,9 +26,12 @@ Said = tuple[tuple[str, ...], Usage | None]
 
 def own_name(session: Session, log: str) -> str | None:
     """What the client calls the session of a log that is only called by the log's name; none if that is not known."""
-    if session.agent not in AGENTS or session.id != log or session.started is None:
+    if session.id != log or session.started is None:
         return None
-    return name_among(session, _chats(session.agent, utc(session.started).timestamp()))
+    since = utc(session.started).timestamp() - NEAR_SECONDS
+    if session.agent == "claude-code":
+        return _name_by_ids(session, since)
+    return name_among(session, _chats(session.agent, since)) if session.agent in AGENTS else None
 
 
 def name_among(session: Session, others: Iterable[Session]) -> str | None:
@@ -73,7 +81,35 @@ def _chats(agent: str, since: float) -> Iterator[Session]:
     form = format_of(agent)
     for path in agent_files(agent) if form else ():
         try:
-            if form and path.stat().st_mtime > since - NEAR_SECONDS:
+            if form and path.stat().st_mtime > since:
                 yield from map(form.session_of, sources_of(agent, [path]))
         except (SourceError, OSError):
             continue
+
+
+# ---------------------------------------------------------------- Claude Code
+
+_RESPONSE = re.compile(rb'"id":"(msg_[^"]+)"')
+
+
+def _name_by_ids(session: Session, since: float) -> str | None:
+    """What is last may be missing. Who goes on with a session has a copy of it and more: the one with least is it."""
+    ids = {
+        turn.message_id.encode()
+        for turn in session.turns
+        if turn.message_id and turn.thread != SIDE and turn.complete and is_unique(turn.message_id)
+    }
+    told = sorted(
+        (len(found), name)
+        for name, found in _responses_in_files(since)
+        if ids & found and len(ids - found) <= (len(ids) > 1)
+    )
+    is_alone = len(told) == 1 or (len(told) > 1 and told[0][0] < told[1][0])
+    return told[0][1] if is_alone else None
+
+
+def _responses_in_files(since: float) -> Iterator[tuple[str, set[bytes]]]:
+    for root in claude_roots():
+        for file in session_files(root):
+            if file.modified > since:
+                yield file.id, set(_RESPONSE.findall(b"".join(foreign.chunks(file.path))))

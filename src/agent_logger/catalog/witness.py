@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from agent_logger.catalog.columns import BIT, micros_of, time_of, tokens_of
-from agent_logger.catalog.database import storable
+from agent_logger.catalog.database import hashed, storable
 from agent_logger.catalog.found import Found
 from agent_logger.catalog.unnamed import own_name
 from agent_logger.errors import SourceError
@@ -24,13 +24,15 @@ from agent_logger.formats.table import format_of
 from agent_logger.prices import Tokens
 from agent_logger.session import Session, Usage, Witness
 from agent_logger.store import foreign, opencode, opencode_files
-from agent_logger.store.agent_sources import codex_sources, gemini_cli_source, qwen_code_source
+from agent_logger.store.agent_sources import sources_of
 from agent_logger.store.follow import Position, Rest
 from agent_logger.store.histories import session_in as session_typed_in
 from agent_logger.store.hooks import agent_of, events_in, session_in
 from agent_logger.store.projects import project_of
 from agent_logger.store.read import read_session, witness_of
 from agent_logger.store.sources import claude_source
+
+NO_SESSION = "unattributed:"  # begins the name of what is no session, but in the ledger
 
 
 class Told(NamedTuple):
@@ -67,27 +69,19 @@ def hook_events(found: Sequence[Found]) -> list[HookEvent]:
 
 def source_of(found: Found) -> Source:
     """The files of an agent's session. Raises `SourceError`, `OSError`."""
-    path = Path(found.path)
-    match found.agent:
-        case "claude-code":
-            names = (
-                None if found.others is None else [os.path.relpath(it, path.parent) for it in found.others]
-            )
+    path, others = Path(found.path), [Path(it) for it in found.others or ()]
+    match found.agent, path.suffix:
+        case "claude-code", _:
+            names = None if found.others is None else [os.path.relpath(it, path.parent) for it in others]
             return claude_source(path, names)
-        case "codex":
-            source = next(codex_sources([path, *map(Path, found.others or ())]), None)
-            if source is None:
-                raise SourceError(f"{path}: no session in it")
-            return source
-        case "gemini-cli":
-            return gemini_cli_source(path)
-        case "opencode":
-            if path.suffix == ".json":
-                return opencode_files.source_of(path, map(Path, found.others or ()))
+        case "opencode", ".json":
+            return opencode_files.source_of(path, others)
+        case "opencode", _:
             return opencode.source_of(path, found.name)
-        case "qwen-code":
-            return qwen_code_source(path)
-    raise SourceError(f"{path}: not a file of an agent")
+    source = next(sources_of(found.agent or "", [path, *others]), None)
+    if source is None:
+        raise SourceError(f"{path}: no session in it")
+    return source
 
 
 def told_by(found: Found, before: Told | None = None) -> Told:
@@ -129,6 +123,8 @@ def _made_whole(it: ModelResponse) -> ModelResponse:
 def _told_by(found: Found, before: Told | None) -> Told:
     if found.is_of_hooks:
         return Told(hooked_session(found), None, BIT["hook"], [])
+    if found.is_of_no_session:
+        return _told_by_calls(Path(found.path))
     if found.agent is None:
         return _told_by_log(Path(found.path))
     if found.prompts_only:
@@ -151,6 +147,13 @@ def _told_by_log(path: Path) -> Told:
     if not seen and (wrote := witness_of(path)):
         seen = {wrote}
     return Told(session.id, session.parent, sum(BIT[it] for it in seen), responses)
+
+
+def _told_by_calls(path: Path) -> Told:
+    """What was paid for and belongs to no session. It goes by a name that no session has."""
+    name = f"{NO_SESSION}{hashed(str(path))}"
+    told = responses_of_session(read_session(path, alone=True))
+    return Told(name, None, BIT["wire"], [msgspec.structs.replace(it, session=name) for it in told])
 
 
 def _told_by_claude(found: Found, before: Told | None) -> Told:

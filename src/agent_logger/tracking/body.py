@@ -18,6 +18,8 @@ class Body(msgspec.Struct):
     messages: list[msgspec.Raw] | None = None
     input: list[msgspec.Raw] | str | None = None
     contents: list[msgspec.Raw] | None = None
+    prompt: msgspec.Raw = NOTHING
+    suffix: msgspec.Raw = NOTHING
     tools: msgspec.Raw = NOTHING
     metadata: msgspec.Raw = NOTHING
     model: msgspec.Raw = NOTHING
@@ -31,14 +33,23 @@ class Body(msgspec.Struct):
 
     def units(self, api: Api) -> Sequence[msgspec.Raw]:
         if api == "responses":
-            if isinstance(self.input, str):  # one message of the user, in short
-                return [msgspec.Raw(msgspec.json.encode({"role": "user", "content": self.input}))]
-            return self.input or ()
+            return [_typed(self.input)] if isinstance(self.input, str) else self.input or ()
+        if api == "chat" and self.messages is None:
+            return self._prompts()
         return (self.contents if api == "gemini" else self.messages) or ()
+
+    def _prompts(self) -> Sequence[msgspec.Raw]:
+        """Of an API without messages: each stands for one of the user's."""
+        given = value(self.prompt)
+        return [_typed(it) for it in (given if isinstance(given, list) else [given]) if isinstance(it, str)]
 
     @property
     def has_tools(self) -> bool:
         return len(self.tools) > 2 and bytes(self.tools) != b"null"  # `[]` is none
+
+
+def _typed(prompt: str) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.encode({"role": "user", "content": prompt}))
 
 
 _decode = msgspec.json.Decoder(Body).decode

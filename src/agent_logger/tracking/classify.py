@@ -19,7 +19,9 @@ WARM_UP = "Warmup"
 
 _APIS: tuple[tuple[str, Api], ...] = (
     ("/v1/messages", "messages"),
-    ("/chat/completions", "chat"),
+    ("/completions", "chat"),  # with /chat before it, or without
+    ("/api/chat", "chat"),  # Ollama's
+    ("/api/generate", "chat"),
     ("/responses", "responses"),
     (":generateContent", "gemini"),
     (":streamGenerateContent", "gemini"),
@@ -55,8 +57,10 @@ def untracked_kind(method: str, path: str) -> Kind:
 
 
 def is_side(agent: str | None, body: Body, units: Sequence[msgspec.Raw], *, has_id: bool) -> bool:
-    """Whether the call has the shape of a title, a classifier, a router, a warm-up."""
+    """Whether the call has the shape of a title, a classifier, a router, a warm-up, a text to be filled in."""
     if bytes(body.generate) == b"false":  # Codex warms a WebSocket up
+        return True
+    if text(body.suffix):  # an editor asks what stands between two texts, at every other key
         return True
     if agent == "claude-code":
         if len(units) == 1 and len(units[0]) < 400 and _only_text(units[0]) == WARM_UP:

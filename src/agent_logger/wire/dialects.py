@@ -8,7 +8,9 @@ from functools import lru_cache
 from agent_logger.wire import question
 from agent_logger.wire.answer import Answer, Assembler, Reader
 from agent_logger.wire.anthropic import Messages
+from agent_logger.wire.embeddings import Embeddings
 from agent_logger.wire.gemini import GenerateContent
+from agent_logger.wire.ollama import Ollama
 from agent_logger.wire.openai_chat import ChatCompletions
 from agent_logger.wire.openai_responses import Responses
 from agent_logger.wire.question import Question
@@ -41,6 +43,9 @@ ANTHROPIC = Dialect("messages", Messages, question.anthropic)
 CHAT = Dialect("chat", ChatCompletions, question.chat)
 RESPONSES = Dialect("responses", Responses, question.responses)
 GEMINI = Dialect("gemini", GenerateContent, question.gemini)
+COMPLETIONS = Dialect("completions", ChatCompletions, question.completions)  # a text is gone on with
+OLLAMA = Dialect("ollama", Ollama, question.ollama)
+EMBEDDINGS = Dialect("embeddings", Embeddings, question.embeddings)
 
 _ANY = ""
 # By the path, for gateways offer several dialects; the provider tells who is meant where a path does not.
@@ -49,8 +54,11 @@ _ENDPOINTS = tuple(
     for provider, path, dialect in (
         (_ANY, r"/v1/messages", ANTHROPIC),
         (_ANY, r"/chat/completions", CHAT),
-        (_ANY, r"/responses", RESPONSES),
+        (_ANY, r"/completions", COMPLETIONS),
+        (_ANY, r"/responses(?:/compact)?", RESPONSES),
         (_ANY, r":(?:generateContent|streamGenerateContent)", GEMINI),
+        (_ANY, r"/api/(?:chat|generate)", OLLAMA),
+        (_ANY, r"/embeddings", EMBEDDINGS),
         ("anthropic", r":(?:rawPredict|streamRawPredict)", ANTHROPIC),  # Vertex AI
     )
 )

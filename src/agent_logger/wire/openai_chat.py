@@ -1,4 +1,4 @@
-"""Answers of OpenAI's chat completions, and of the many hosts that speak like it.
+"""Answers of OpenAI's chat completions, of the completions before them, and of the many hosts that speak like it.
 
 The hosts differ in small things: some leave out `[DONE]`, or the usage; some tell the usage elsewhere, or all along;
 some number all parallel tool calls 0, or not at all; each has fields of its own for thoughts. So a message is gathered
@@ -18,6 +18,7 @@ _DEEPEST = 8  # levels of a delta that are gathered; below, a later value replac
 class _Choice(msgspec.Struct):
     index: int | None = 0
     delta: Json | None = None
+    text: str | None = None  # where a text is gone on with
     finish_reason: Any = None
     usage: Any = None  # Moonshot
 
@@ -92,6 +93,8 @@ class ChatCompletions(Assembler):
             message = self._messages[index] = {}
         if choice.delta:
             _gather(message, choice.delta, _DEEPEST)
+        elif choice.text is not None:
+            _gather(message, {"role": "assistant", "content": choice.text}, _DEEPEST)
         if isinstance(choice.finish_reason, str) and choice.finish_reason:
             self._finished[index] = choice.finish_reason
         if choice.usage:
@@ -102,7 +105,7 @@ def _of_body(body: Json) -> Answer:
     choices = [choice for choice in body["choices"] if isinstance(choice, dict)]
     choice = choices[0] if choices else {}
     return Answer(
-        message=choice.get("message"),
+        message=choice.get("message") or _of_text(choice),
         message_id=text_of(body.get("id")),
         model=text_of(body.get("model")),
         stop_reason=text_of(choice.get("finish_reason")),
@@ -110,6 +113,11 @@ def _of_body(body: Json) -> Answer:
         raw_usage=body.get("usage"),
         service_tier=text_of(body.get("service_tier")),
     )
+
+
+def _of_text(choice: Json) -> Json | None:
+    text = text_of(choice.get("text"))
+    return None if text is None else {"role": "assistant", "content": text}
 
 
 # ---------------------------------------------------------------- gathering deltas

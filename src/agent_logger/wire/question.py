@@ -55,6 +55,26 @@ class _Chat(msgspec.Struct):
     prompt_cache_key: str | None = None
 
 
+class _Completions(msgspec.Struct):
+    model: str | None = None
+    prompt: Raw = _NONE
+    stream: bool | None = None
+    max_tokens: Raw = _NONE
+
+
+class _Ollama(msgspec.Struct):
+    model: str | None = None
+    messages: _Messages = None
+    prompt: Raw = _NONE
+    stream: bool | None = None
+    system: Raw = _NONE
+    tools: Raw = _NONE
+
+
+class _Embeddings(msgspec.Struct):
+    model: str | None = None
+
+
 class _Responses(msgspec.Struct):
     model: str | None = None
     input: Raw = _NONE
@@ -98,6 +118,9 @@ class _Limits(msgspec.Struct, rename="camel"):
 
 _anthropic = msgspec.json.Decoder(_Anthropic)
 _chat = msgspec.json.Decoder(_Chat)
+_completions = msgspec.json.Decoder(_Completions)
+_ollama = msgspec.json.Decoder(_Ollama)
+_embeddings = msgspec.json.Decoder(_Embeddings)
 _responses = msgspec.json.Decoder(_Responses)
 _gemini = msgspec.json.Decoder(_Gemini)
 _raws = msgspec.json.Decoder(list[Raw])
@@ -138,6 +161,38 @@ def chat(body: bytes, path: str = "") -> Question | None:  # noqa: ARG001
     )
 
 
+def completions(body: bytes, path: str = "") -> Question | None:  # noqa: ARG001
+    """The prompt as one message of the user; several are several."""
+    it = _read(_completions, body)
+    if it is None:
+        return None
+    return Question(
+        model=it.model,
+        messages=_prompts(it.prompt),
+        stream=bool(it.stream),
+        max_tokens=_read(_number, it.max_tokens),
+    )
+
+
+def ollama(body: bytes, path: str = "") -> Question | None:  # noqa: ARG001
+    it = _read(_ollama, body)
+    if it is None:
+        return None
+    return Question(
+        model=it.model,
+        messages=it.messages if it.messages is not None else _prompts(it.prompt),
+        stream=it.stream is not False,
+        system=_given(it.system),
+        tools=_names(it.tools),
+    )
+
+
+def embeddings(body: bytes, path: str = "") -> Question | None:  # noqa: ARG001
+    """What is embedded is no message."""
+    it = _read(_embeddings, body)
+    return Question(model=it.model, messages=()) if it else None
+
+
 def responses(body: bytes, path: str = "") -> Question | None:  # noqa: ARG001
     it = _read(_responses, body)
     if it is None:
@@ -175,9 +230,23 @@ def gemini(body: bytes, path: str = "") -> Question | None:
 
 def _items(given: Raw) -> Sequence[Raw]:
     """A text is short for one message of the user."""
-    if bytes(given).startswith(b'"'):
-        return (Raw(b'{"role":"user","content":%b}' % bytes(given)),)
+    if _is_text(given):
+        return (_typed(given),)
     return _read(_raws, given) or ()
+
+
+def _prompts(given: Raw) -> Sequence[Raw]:
+    """Tokens, which may stand for a text, say nothing to a reader."""
+    several = [given] if _is_text(given) else _read(_raws, given)
+    return [_typed(it) for it in several or () if _is_text(it)]
+
+
+def _is_text(given: Raw) -> bool:
+    return bytes(given).startswith(b'"')
+
+
+def _typed(text: Raw) -> Raw:
+    return Raw(b'{"role":"user","content":%b}' % bytes(text))
 
 
 def _names(tools: Raw) -> Sequence[str]:

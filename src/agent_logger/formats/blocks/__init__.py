@@ -1,1 +1,1 @@
-"""Messages of the four dialects as blocks: what models answer, and what clients send back to them."""
+"""Messages of all dialects as blocks: what models answer, and what clients send back to them."""

@@ -10,7 +10,20 @@ from agent_logger.formats.blocks import anthropic, gemini, openai_chat, openai_r
 from agent_logger.formats.blocks.parts import value_of
 from agent_logger.session import Block
 from agent_logger.wire.answer import Json, fields_of
-from agent_logger.wire.dialects import ANTHROPIC, CHAT, GEMINI, RESPONSES, Dialect
+from agent_logger.wire.dialects import (
+    ANTHROPIC,
+    CHAT,
+    COMPLETIONS,
+    EMBEDDINGS,
+    GEMINI,
+    OLLAMA,
+    RESPONSES,
+    Dialect,
+)
+
+
+def _nothing(_message: Json) -> Iterator[Block]:
+    return iter(())
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +34,8 @@ class _Read:
 
 _READ: Mapping[str, _Read] = {
     ANTHROPIC.name: _Read(anthropic.blocks_of, anthropic.blocks_of),
-    CHAT.name: _Read(openai_chat.answered, openai_chat.sent),
+    **{it.name: _Read(openai_chat.answered, openai_chat.sent) for it in (CHAT, COMPLETIONS, OLLAMA)},
+    EMBEDDINGS.name: _Read(_nothing, _nothing),
     RESPONSES.name: _Read(openai_responses.answered, openai_responses.sent),
     GEMINI.name: _Read(gemini.blocks_of, gemini.blocks_of),
 }
@@ -86,6 +100,8 @@ def dialect_of_answer(message: Any) -> Dialect:
         return RESPONSES
     if "parts" in fields:
         return GEMINI
+    if fields.get("object") == "embeddings":
+        return EMBEDDINGS
     return ANTHROPIC if fields.get("type") == "message" else CHAT
 
 

@@ -33,15 +33,17 @@ class _Message(msgspec.Struct):
     content: Any = None
     reasoning_content: Any = None
     reasoning: Any = None  # the same, of other hosts; an object of some
+    thinking: Any = None  # and of Ollama
     refusal: str | None = None
     tool_calls: list[_Call] | None = None
     function_call: _Function | None = None  # as it was before tools
     tool_call_id: str | None = None
     name: str | None = None
+    tool_name: str | None = None  # Ollama's
 
     @property
     def thought(self) -> str | None:
-        thoughts = (self.reasoning_content, self.reasoning)
+        thoughts = (self.reasoning_content, self.reasoning, self.thinking)
         return next((it for it in thoughts if it and isinstance(it, str)), None)
 
 
@@ -62,7 +64,7 @@ def sent(message: Json) -> Iterator[Block]:
         case "assistant" | "model":
             yield from _by_model(it)
         case "tool" | "function":
-            yield parts.result(it.tool_call_id, it.content, name=it.name)
+            yield parts.result(it.tool_call_id, it.content, name=it.name or it.tool_name)
         case _:
             yield from _content(it.content)
 

@@ -1,11 +1,12 @@
 """The responses in the files of a Claude Code session, for the ledger: the fields that money needs, and no others.
 
-Most bytes of a file are results of tools, and blocks of responses. The decoder passes over them, many lines at once.
-It is the same decoder that reads whole sessions, and the same rules that make one response of its lines, so both ways
-come to the same numbers.
+Most bytes of a file are results of tools, and blocks of responses. The decoder passes over them, many lines at once. It
+is the same one that reads whole sessions, and the same rules make one response of its lines, so both ways come to the
+same numbers.
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import datetime
 
 import msgspec
@@ -14,14 +15,14 @@ from agent_logger.formats.claude_code.agents import WARM_UP, agent_of
 from agent_logger.formats.claude_code.lines import Reader, WholeCopies, quick_type_of, read, readable
 from agent_logger.formats.claude_code.records import MessageUsage
 from agent_logger.formats.claude_code.session import AGENT, session_id_of
-from agent_logger.formats.claude_code.turns import Billed, is_unique, time_of
+from agent_logger.formats.claude_code.turns import is_unique, more_final, time_of
 from agent_logger.formats.responses import ModelResponse
 from agent_logger.formats.source import File, Source, portions_of
-from agent_logger.session import MAIN, SIDE, SYNTHETIC
+from agent_logger.session import MAIN, SIDE, SYNTHETIC, Usage
 from agent_logger.wire import jsonl
 from agent_logger.wire.answer import text_of
 from agent_logger.wire.jsonl import Entry, is_utf8
-from agent_logger.wire.lines import Line
+from agent_logger.wire.lines import Line, lines_in
 
 FAMILY = "anthropic"
 
@@ -71,14 +72,19 @@ def may_read_on(responses: Iterable[ModelResponse]) -> bool:
     return all(is_unique(it.message_id) for it in responses)
 
 
-class _Row(Billed, eq=False, gc=False):
+@dataclass(slots=True)
+class _Row:
     message_id: str | None
     request_id: str | None
     thread: str
     session: str | None
     project: str | None
     model: str | None = None
+    reported: MessageUsage | None = None  # that `usage` was made of
+    usage: Usage | None = None
+    tier: str | None = None
     at: datetime | None = None
+    final: bool = False  # the copy that `usage` is of had come to its end
     aborted: bool = False
     cost: float | None = None
 
@@ -92,8 +98,15 @@ class _Row(Billed, eq=False, gc=False):
         if at and (self.at is None or at < self.at):
             self.at = at
         reported = message.usage or record.usage
-        if reported and self.model != SYNTHETIC:
-            self.count(reported, final=message.stop_reason is not None)
+        if reported is None or self.model == SYNTHETIC:
+            return
+        final = message.stop_reason is not None
+        if final == self.final and reported == self.reported:
+            return  # as most lines repeat it
+        usage = reported.usage()
+        self.tier = reported.service_tier or self.tier
+        if self.usage is None or more_final(usage, self.usage, final=final, was_final=self.final):
+            self.reported, self.usage, self.final = reported, usage, final
 
 
 def _row_of(it: ModelResponse) -> _Row:
@@ -142,7 +155,8 @@ class _Rows:
 
     def _read_oddly(self, portion: bytes) -> None:
         """One by one, for at least one of the lines is not as it should be."""
-        for number, data in enumerate(portion.split(b"\n")):
+        for number, line in enumerate(lines_in(portion)):
+            data = line[:-1]
             kind = quick_type_of(data)
             if kind == b"user":
                 self._ask(portion, number)
@@ -153,7 +167,7 @@ class _Rows:
 
     def _ask(self, portion: bytes, number: int) -> None:
         """What the model was told, in that line: what it says next is another response."""
-        if not self._is_asked and _is_warm_up(portion.split(b"\n")[number]):
+        if not self._is_asked and _is_warm_up(lines_in(portion)[number]):
             self._thread = SIDE
         self._is_asked = True
         self._open.clear()

@@ -15,7 +15,16 @@ from agent_logger.records import Headers, Request, Response, as_bytes
 from agent_logger.session import Usage
 from agent_logger.wire import encodings
 from agent_logger.wire.answer import Answer, fields_of, text_of
-from agent_logger.wire.dialects import ANTHROPIC, CHAT, GEMINI, RESPONSES, Dialect
+from agent_logger.wire.dialects import (
+    ANTHROPIC,
+    CHAT,
+    COMPLETIONS,
+    EMBEDDINGS,
+    GEMINI,
+    OLLAMA,
+    RESPONSES,
+    Dialect,
+)
 
 _NOT_ENDED_WELL = ("failed", "cancelled")  # words of the responses API
 
@@ -58,6 +67,9 @@ def _tier(told: Any) -> str | None:
 _SMALLEST: Mapping[str, Any] = {
     ANTHROPIC.name: lambda usage: {"content": [], "usage": usage},
     CHAT.name: lambda usage: {"choices": [], "usage": usage},
+    COMPLETIONS.name: lambda usage: {"choices": [], "usage": usage},
+    OLLAMA.name: lambda usage: {**usage, "done": True},
+    EMBEDDINGS.name: lambda usage: {"usage": usage},
     RESPONSES.name: lambda usage: {"output": [], "usage": usage},
     GEMINI.name: lambda usage: {"candidates": [{}], "usageMetadata": usage},
 }

@@ -1,0 +1,43 @@
+"""Answers of endpoints that turn texts into vectors: nothing is said in them, but it is paid for."""
+
+from typing import Any
+
+import msgspec
+
+from agent_logger.session import Usage
+from agent_logger.wire.answer import Answer, Assembler, count, failure
+
+
+class _Body(msgspec.Struct):
+    """The vectors, which are most of it, are passed over."""
+
+    model: str | None = None
+    usage: dict[str, Any] | None = None
+    error: Any = None
+
+
+_body = msgspec.json.Decoder(_Body)
+
+
+class Embeddings(Assembler):
+    def __init__(self) -> None:
+        super().__init__()
+        self._body = _Body()
+
+    def event(self, data: bytes) -> None:
+        self.whole(data)
+
+    def whole(self, data: bytes) -> None:
+        body = self.read(_body, data)
+        if body is not None:
+            self.ended, self._body = True, body
+            self.fail(failure({"error": body.error}))
+
+    def rejoined(self) -> Answer:
+        told = self._body.usage
+        return Answer(
+            message={"object": "embeddings"} if told else None,
+            model=self._body.model,
+            usage=Usage(input_tokens=count(told, "prompt_tokens")) if told else None,
+            raw_usage=told,
+        )

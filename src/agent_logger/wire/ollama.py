@@ -1,0 +1,84 @@
+"""Answers of Ollama's own API: `/api/chat` and `/api/generate`, a JSON object a line; the last one counts tokens.
+
+Nothing has an id here. What was asked before and is cached still is left out of `prompt_eval_count`.
+"""
+
+from typing import Any
+
+import msgspec
+
+from agent_logger.session import Usage
+from agent_logger.wire.answer import Answer, Assembler, Json, count, failure, fields_of, text_of
+
+_COUNTS = ("prompt_eval_count", "eval_count")
+
+
+class _Piece(msgspec.Struct):
+    model: str | None = None
+    message: Json | None = None  # of a chat
+    response: str | None = None  # of a text that is gone on with
+    thinking: str | None = None
+    done: bool = False
+    done_reason: Any = None
+    prompt_eval_count: Any = None
+    eval_count: Any = None
+    error: Any = None
+
+
+_piece = msgspec.json.Decoder(_Piece)
+
+
+class Ollama(Assembler):
+    def __init__(self) -> None:
+        super().__init__()
+        self._model: str | None = None
+        self._stop_reason: str | None = None
+        self._usage: Json | None = None
+        self._texts: dict[str, list[str]] = {}  # by field
+        self._calls: list[Any] = []
+        self._begun = False
+
+    def event(self, data: bytes) -> None:
+        piece = self.read(_piece, data)
+        if piece is None:
+            return
+        self._model = self._model or piece.model
+        if piece.error:
+            self.fail(failure({"error": piece.error}))
+        told = {"content": piece.response, "thinking": piece.thinking, **fields_of(piece.message)}
+        self._begun = self._begun or piece.message is not None or piece.response is not None
+        for name in ("thinking", "content"):
+            if text := text_of(told.get(name)):
+                self._texts.setdefault(name, []).append(text)
+        calls = told.get("tool_calls")
+        self._calls += calls if isinstance(calls, list) else ()
+        if piece.done:
+            self.ended = True
+            self._stop_reason = text_of(piece.done_reason)
+            counts = {name: getattr(piece, name) for name in _COUNTS}
+            self._usage = {name: it for name, it in counts.items() if it is not None} or None
+
+    def whole(self, data: bytes) -> None:
+        """A line, or all of a stream: both begin as an object does."""
+        for line in data.split(b"\n"):
+            if line.strip():
+                self.event(line)
+        self.ended = self.ended or self.error is not None
+
+    def rejoined(self) -> Answer:
+        message: Json = {"role": "assistant", "content": ""}
+        message |= {name: "".join(pieces) for name, pieces in self._texts.items()}
+        if self._calls:
+            message["tool_calls"] = self._calls
+        return Answer(
+            message=message if self._begun else None,
+            model=self._model,
+            stop_reason=self._stop_reason,
+            usage=_usage(self._usage) if self._usage else None,
+            raw_usage=self._usage,
+        )
+
+
+def _usage(told: Json) -> Usage:
+    asked, answered = (count(told, name) for name in _COUNTS)
+    return Usage(input_tokens=asked, output_tokens=answered)
