@@ -28,9 +28,8 @@ from agent_logger.wire.fitting import REFUSED, fitting
 AGENT = "gemini-cli"
 PROJECT_FILE = ".project_root"  # in the folder above the chats
 FIRST_MESSAGES = 10  # the client tells the model at once where it is
-_TICK = re.compile(
-    rb'\{"\$set":\{"lastUpdated":"[^"\\]*"\}\}'
-)  # every other line is one, and its neighbour has the time
+# Every other line is one, and its neighbour has the time.
+_TICK = re.compile(rb'\{"\$set":\{"lastUpdated":"[^"\\]*"\}\}')
 _WORKSPACE = re.compile(r"\*\*Workspace Directories:\*\*\n\s*- (.+)")
 
 

@@ -156,9 +156,8 @@ def read(data: bytes) -> AnyRecord | None:
 
 def _read_by_type(data: bytes) -> AnyRecord | None:
     kind = type_of(data)
-    record: AnyRecord | None = (
-        reader_of(kind).exact(data) if is_utf8(data) else None
-    )  # what is passed over, too
+    # What is passed over is looked at, too.
+    record: AnyRecord | None = reader_of(kind).exact(data) if is_utf8(data) else None
     return None if _has_no_content(record) else record
 
 

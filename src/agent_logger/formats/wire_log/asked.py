@@ -20,9 +20,8 @@ from agent_logger.wire.answer import fields_of, text_of
 from agent_logger.wire.dialects import Dialect, dialect_of
 from agent_logger.wire.fitting import fitting
 
-CACHE_MARK = (
-    "cache_control"  # moves to the newest block with every call, and says nothing of the conversation
-)
+# Moves to the newest block with every call, and says nothing of the conversation.
+CACHE_MARK = "cache_control"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
