@@ -68,17 +68,6 @@ class Search:
                 return self._best_at(units, found)
         return None
 
-    def rephrased(self, thread: str) -> Match | None:
-        """An answered call that the history begins with, if the model speaks next and somebody after it: some clients
-        write its tool calls down in words of their own."""
-        states, said = self.rolled.states, self.rolled.is_answer
-        for units in range(len(states) - 2, 0, -1):
-            rows = self.index.at(states[units - 1]) if said[units] else ()
-            fits = [it for it in rows if it.state == states[units - 1] and it.outcome is Outcome.COMPLETE]
-            if found := [it for it in fits if it.thread == thread and it.leads and self._is_in(it, None)]:
-                return self._best_at(units, found)
-        return None
-
     def is_known(self, group: Collection[Branch], thread: str) -> bool:
         known = self.attempt(group, thread, tuple(Outcome)) or self.longest(group, thread, need_answer=False)
         return known is not None

@@ -280,8 +280,6 @@ class Tracker:
         outcomes = tuple(Outcome) if retried else FAILED
         attempt = search.attempt(None, thread, outcomes) if thread != "side" else None
         match = search.longest(None, "main" if thread == "side" else thread, need_answer=True)
-        if match is None and thread != "side":
-            match = search.rephrased(thread)
         if attempt:
             match = search.among(attempt, match)
         if match:
