@@ -84,7 +84,8 @@ class Remembered:
         if known and known[0] == stamp:
             return msgspec.json.decode(known[1])
         told = read()
-        self._known[path] = self.new[path] = (stamp, msgspec.json.encode(told).decode())
+        if told is not None:  # else it may be said later: a file is there before its first line is
+            self._known[path] = self.new[path] = (stamp, msgspec.json.encode(told).decode())
         return told
 
 

@@ -261,7 +261,7 @@ def _older_opencode_sessions(remembered: Remembered, known: set[str]) -> Iterato
     for name, path in _older_opencode_files().items():
         if stat := stat_of(path):
             stamp = f"{stat.st_ino}:{stat.st_size}:{stat.st_mtime_ns}"
-            by = remembered.told(path, stamp, partial(_opencode_parent, path))
+            (by,) = remembered.told(path, stamp, partial(_opencode_parent, path))
             ids[path] = (name, by)
             started.setdefault(by, []).append(path)
     names = {name for name, _ in ids.values()} | known
@@ -285,10 +285,10 @@ def _older_opencode_files() -> dict[str, str]:
     return files
 
 
-def _opencode_parent(path: str) -> str | None:
+def _opencode_parent(path: str) -> list[str | None]:
     from agent_logger.store.opencode_files import started_by
 
-    return started_by(Path(path))
+    return [started_by(Path(path))]
 
 
 def _opencode_files(paths: Iterable[str]) -> Files:
