@@ -100,9 +100,8 @@ def _with_agents(
     if not files.add(entry):
         return None
     for agent in (*(_agents_below(folder) if folder else ()), *owned):
-        if files.add(agent):
+        if files.add(agent, agent.name):
             others.append(agent.path)
-            files.stamp += agent.name
     return Found(
         entry.path, _CLAUDE, entry.path, name, files.modified, files.size, files.stamp, tuple(others)
     )
