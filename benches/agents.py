@@ -53,7 +53,7 @@ def _seconds(work: Callable[[], object]) -> float:
 
 
 def _source(path: Path) -> Source:
-    return Source(File(path.name, (), 0.0, partial(chunks, path)))
+    return Source(File(path.name, (), partial(chunks, path)))
 
 
 def decode(path: Path) -> None:

@@ -20,8 +20,9 @@ from agent_logger.capture.proxy import status as proxy_status
 from agent_logger.catalog.calls import CallDetail
 from agent_logger.catalog.metrics import ToolUse
 from agent_logger.catalog.schema import STEPS, TEXT_STEPS
+from agent_logger.catalog.summary import Hit
 from agent_logger.catalog.tree import SessionNode
-from agent_logger.cli import COMMANDS, archive, checks, config, find, ls, rm, run, search, show, usage
+from agent_logger.cli import COMMANDS, archive, checks, config, find, ls, rm, run, show, usage
 from agent_logger.config import SETTINGS, Origins, Setting, Written
 from agent_logger.formats.claude_code import records as claude_records
 from agent_logger.formats.moments import Moment
@@ -71,7 +72,7 @@ OTHER_VARIABLES = """
 |---|---|
 | `AGENT_LOGGER_HOME` | our own folder, instead of `~/.agent-logger` |
 | `AGENT_LOGGER_DEBUG` | `1`: an unexpected error shows its traceback |
-| `NO_COLOR` | anything: no colour |
+| `NO_COLOR` | anything: no colour; `TERM=dumb` means the same |
 """
 
 EXAMPLE = """\
@@ -224,7 +225,7 @@ GENERATED: dict[str, Callable[[], str]] = {
         report_schema, "agent-logger rm --json and prune --json", list[rm.Removed]
     ),
     "docs/schemas/run.json": partial(report_schema, "agent-logger run --json", run.Report),
-    "docs/schemas/search.json": partial(report_schema, "agent-logger search --json", list[search.HitRow]),
+    "docs/schemas/search.json": partial(report_schema, "agent-logger search --json", list[Hit]),
     "docs/schemas/show.json": partial(report_schema, "agent-logger show --json", Session),
     "docs/schemas/show-turn.json": partial(report_schema, "agent-logger show --turn N --json", Turn),
     "docs/schemas/show-wire.json": partial(

@@ -21,8 +21,8 @@ from typing import Any
 
 from agent_logger import __version__, config
 from agent_logger.errors import SourceError, StoreError
+from agent_logger.formats.blocks.dialects import answer_blocks
 from agent_logger.formats.json_text import encode
-from agent_logger.formats.wire_log.blocks import answer_blocks
 from agent_logger.prices import price
 from agent_logger.session import Block, Cost, Usage
 from agent_logger.store import platform

@@ -414,7 +414,8 @@ def variable(name: str) -> str | None:
 
 
 def no_color() -> bool:
-    return bool(os.environ.get("NO_COLOR"))
+    """It is not wanted, or the terminal would show its escapes as text."""
+    return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
 
 
 def shell() -> str:

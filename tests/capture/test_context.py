@@ -14,10 +14,9 @@ import agent_logger
 from agent_logger import SessionLogger, Settings
 from agent_logger.records import SessionStart
 from agent_logger.store.context import NAMES
-from agent_logger.store.hooks import read_hooks
 from agent_logger.store.parts import part_of
 from agent_logger.store.read import read_log
-from tests.capture.test_hook import comes_true, hook
+from tests.capture.test_hook import comes_true, hook, kept_hooks
 from tests.clients import Sandbox, run_claude
 from tests.fakeapi import FakeAPI
 from tests.fakeapi.turns import answers
@@ -155,9 +154,8 @@ def test_a_hook_at_the_start_of_a_session_notes_it_too(home: Path, project: Path
     path = write(project / "CLAUDE.md", SECRET_TEXT)
     hook({"session_id": "s", "hook_event_name": "SessionStart", "cwd": str(project)})
     hook({"session_id": "s", "hook_event_name": "Stop", "cwd": str(project)})
-    own = home / ".agent-logger"
-    assert comes_true(lambda: any(it.context for it in read_hooks(own)))
-    first, second = read_hooks(own)
+    assert comes_true(lambda: any(it.context for it in kept_hooks(home)))
+    first, second = kept_hooks(home)
     assert [it["path"] for it in first.context["instructions"]] == [str(path)]
     assert second.context is None
     assert SECRET_TEXT not in first.path.read_text()

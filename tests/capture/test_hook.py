@@ -14,7 +14,8 @@ import pytest
 
 from agent_logger import HookInput
 from agent_logger.records import Hook, decode
-from agent_logger.store.hooks import read_hooks
+from agent_logger.store.hook_files import day_folders, tag_in
+from agent_logger.store.hooks import KeptHook, hooks_in
 
 SESSION = "707575f7-6966-4682-abc3-e62e1560a136"
 KEY = "sk-ant-api03-" + "A1b2" * 12
@@ -63,6 +64,13 @@ def transcript(home: Path, name: str = SESSION, text: str = '{"type":"user"}\n')
     return path
 
 
+def kept_hooks(home: Path) -> list[KeptHook]:
+    """Of all sessions, in the order they came."""
+    folders = [Path(it) for it in day_folders(home / ".agent-logger")]
+    tags = {(folder, tag) for folder in folders for it in folder.iterdir() if (tag := tag_in(it.name))}
+    return sorted((it for folder, tag in tags for it in hooks_in(folder, tag)), key=lambda it: it.path)
+
+
 def copies(home: Path) -> dict[str, bytes]:
     archive = home / ".agent-logger" / "archive"
     files = [it for it in archive.rglob("*") if it.is_file() and it.name[0] != "."]
@@ -81,7 +89,7 @@ def test_an_input_is_one_private_file_with_the_words_of_the_agent(home: Path) ->
 def test_what_is_kept_can_be_read_as_the_public_type(home: Path) -> None:
     told = {"session_id": SESSION, "cwd": "/p", "hook_event_name": "SessionEnd", "reason": "exit", "more": 1}
     hook(told)
-    (found,) = read_hooks(home / ".agent-logger")
+    (found,) = kept_hooks(home)
     wanted = HookInput(
         session_id=SESSION, cwd="/p", hook_event_name="SessionEnd", reason="exit", rest={"more": 1}
     )
@@ -172,7 +180,7 @@ def test_many_at_once_are_all_kept(home: Path, tmp_path: Path, count: int) -> No
         assert {process.wait(timeout=100) for process in running} == {0}
     taken = cpu_seconds() - before
     assert said.read_bytes() == b""
-    numbers = {it.input.rest["number"] for it in read_hooks(home / ".agent-logger")}
+    numbers = {it.input.rest["number"] for it in kept_hooks(home)}
     assert numbers == set(range(count))
     assert comes_true(lambda: path.read_bytes() in copies(home).values())
     assert len(copies(home)) == 1

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_logger.store.hooks import KeptHook, read_hooks
+from agent_logger.store.hooks import KeptHook
+from tests.capture.test_hook import kept_hooks
 from tests.clients import Sandbox, run_claude
 from tests.fakeapi import FakeAPI
 
@@ -39,7 +40,7 @@ def test_its_hooks_are_kept_and_its_transcript_outlives_it(sandbox: Sandbox) -> 
     assert done.exit_code == 0, done.stderr
     told = json.loads(done.stdout)
     home = sandbox.home / ".agent-logger"
-    found = list(read_hooks(home))
+    found = kept_hooks(sandbox.home)
     assert events(found) == [
         "SessionStart",
         "UserPromptSubmit",

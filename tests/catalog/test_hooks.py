@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -15,6 +13,7 @@ import pytest
 from agent_logger import Catalog, Filter
 from agent_logger.store.hook_files import file_of, hooks_path, session_named, tag_in, tag_of
 from tests.catalog.catalogs import ID, all_of, assistant, claude_file, tool, user
+from tests.commands import run_command
 
 ONE, TWO = ID.format(1), ID.format(2)
 MORNING = datetime(2026, 11, 15, tzinfo=UTC).timestamp()
@@ -46,7 +45,7 @@ def hooks_of_a_session(home: Path, session: str = ONE) -> None:
     use = {"tool_name": "Bash", "tool_use_id": f"toolu_01{2:022d}", "tool_input": {"command": "wc"}}
     hook(home, "PreToolUse", 2, session, **use)
     hook(home, "PostToolUse", 3, session, **use, tool_response={"stdout": "7", "stderr": ""})
-    hook(home, "Stop", 5, session)
+    hook(home, "Stop", 5, session, last_assistant_message="Seven of them.")
     hook(home, "SessionEnd", 86_400 + 9, session, reason="prompt_input_exit")  # on the next day
 
 
@@ -71,7 +70,12 @@ def test_a_session_that_only_hooks_saw_is_listed_and_shown(home: Path, catalog: 
     assert (exchange.user_input, exchange.complete) == ("count the zebras\nall of them", True)
     (call,) = session.tool_calls
     assert (call.name, call.input, call.result) == ("Bash", {"command": "wc"}, "7")
-    assert [it.session for it in catalog.search("zebras")] == [ONE]
+    assert [block.text for block in session.turns[-1].blocks] == ["Seven of them."]
+    assert (
+        [it.session for it in catalog.search("zebras")]
+        == [it.session for it in catalog.search("seven")]
+        == [ONE]
+    )
     assert catalog.total().responses == 0
 
 
@@ -145,8 +149,9 @@ def test_prune_and_ls_know_them(home: Path) -> None:
 
     def run(*arguments: str) -> str:
         environment = {"PATH": os.environ["PATH"], "HOME": str(home), "COLUMNS": "80"}
-        line = [sys.executable, "-m", "agent_logger", *arguments]
-        return subprocess.run(line, env=environment, capture_output=True, text=True, check=True).stdout
+        done = run_command([*arguments], environment)
+        assert done.returncode == 0
+        return done.stdout
 
     assert run("ls", "--witness", "hook").splitlines()[-1].split()[-1] == "h"
     assert "seen by hook; ended: prompt_input_exit" in run("show", ONE)

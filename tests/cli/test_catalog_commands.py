@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.catalog.catalogs import ID, assistant, claude_file, tool, user
 from tests.cli.terminals import STYLE, on_a_terminal
+from tests.commands import run_command
 from tests.store.wire_logs import calls, start
 from tests.store.wire_logs import write as write_log
 
@@ -39,8 +40,7 @@ def run(
     home: Path, *arguments: str, code: int = 0, say: str = "", zone: str = "UTC", **variables: str
 ) -> subprocess.CompletedProcess[str]:
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), "COLUMNS": "80", "TZ": zone, **variables}
-    line = [sys.executable, "-m", "agent_logger", *arguments]
-    done = subprocess.run(line, env=environment, input=say, capture_output=True, text=True, check=False)
+    done = run_command([*arguments], environment, said=say)
     assert done.returncode == code, done.stderr
     return done
 
@@ -48,6 +48,9 @@ def run(
 def test_a_fork_stands_under_its_parent_and_everything_fits_in_80_columns(world: Path) -> None:
     lines = run(world, "ls").stdout.splitlines()
     assert max(map(len, lines)) <= 80
+    narrow = run(world, "ls", COLUMNS="40").stdout.splitlines()
+    assert max(map(len, narrow)) <= 40
+    assert "Fix the" in "".join(narrow)
     parent = next(at for at, line in enumerate(lines) if "00000001" in line)
     assert "00000002" in lines[parent + 1]
     assert "└" in lines[parent + 1]
@@ -89,6 +92,13 @@ def test_what_a_run_printed_is_shown_found_and_exported_like_what_an_agent_said(
     assert shown.rstrip().endswith("all well")
 
 
+def test_every_folder_that_was_recorded_to_is_checked_and_measured_once(world: Path) -> None:
+    know_folder(world / ".agent-logger", world / "logs" / "anthropic")
+    assert run(world, "verify").stdout.startswith("2 files, ")  # the log, and what is known of folders
+    measured = {it["path"]: it["logs"] for it in json.loads(run(world, "du", "--json").stdout)}
+    assert measured == {str(world / ".agent-logger"): 1, str(world / "logs"): 1}
+
+
 def test_a_word_in_colours_is_found(home: Path) -> None:
     said = "\x1b[1;31mFAILED\x1b[0m tests/test_timer.py"
     claude_file(home, ONE, [user(1, "Test it", ONE), *tool(2, ONE, "Bash", {"command": "make"}, said)])
@@ -126,6 +136,11 @@ def test_sessions_are_filtered(world: Path, arguments: list[str], ids: set[str] 
     assert {row["id"] for row in rows} == ids if ids is not None else len(rows) == 1
 
 
+def test_that_there_are_more_is_said_only_of_those_that_were_asked_for(world: Path) -> None:
+    assert "1 of 3 sessions" in run(world, "ls", "-n", "1").stderr
+    assert run(world, "ls", "--min-cost", "0.0001", "--agent", "claude-code").stderr == ""
+
+
 def test_usage_by_tool_is_shared_out_and_explained(world: Path) -> None:
     rows = json.loads(run(world, "usage", "tool", "--agent", "claude-code", "--json").stdout)
     assert {row["key"]: row["responses"] for row in rows["rows"]} == {"Bash": 1, None: 2}
@@ -134,6 +149,13 @@ def test_usage_by_tool_is_shared_out_and_explained(world: Path) -> None:
     assert "told once (transcript); counts" in told
     assert f"counts in {ONE}, which had it first" in told
     assert "the client says: nothing" in told
+
+
+def test_sums_fit_a_narrow_terminal(world: Path) -> None:
+    lines = STYLE.sub("", on_a_terminal(world, "usage", "model", COLUMNS="40")).splitlines()
+    assert max(map(width, lines)) <= 40
+    assert lines[0].split() == ["model", "input", "output", "cost"]
+    assert lines[-1].startswith("total")
 
 
 def test_what_is_found_says_which_turn_to_open(world: Path) -> None:
@@ -228,8 +250,8 @@ def test_a_home_that_cannot_be_written_to_is_said_and_answered_all_the_same(worl
         "AGENT_LOGGER_HOME": str(world / "file" / "x"),
     }
     for arguments in (["ls", "--json"], ["usage", "--json"], ["search", "zebra", "--json"]):
-        line = [sys.executable, "-m", "agent_logger", *arguments]
-        done = subprocess.run(line, env=environment, capture_output=True, text=True, check=True)
+        done = run_command(arguments, environment)
+        assert done.returncode == 0
         assert "answering from the files" in done.stderr
         assert ONE[:8] in done.stdout or "totals" in done.stdout
 

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from tests.commands import run_command
 from tests.store.wire_logs import calls, own, start, write
 
 from agent_logger.records import Identity, Request
+from agent_logger.store.facts import know_folder
 from agent_logger.store.read import read_session
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -21,9 +23,8 @@ CLIENT = "1f320356-a178-418e-a692-69ce6e1e657c"
 @pytest.fixture
 def export(tmp_path: Path) -> Run:
     def export(*arguments: object) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "agent_logger", "export", *map(str, arguments), "--to", "wire"]
         clean = {"PATH": os.environ["PATH"], "HOME": str(tmp_path / "home")}
-        return subprocess.run(command, capture_output=True, text=True, check=False, env=clean, cwd=tmp_path)
+        return run_command(["export", *map(str, arguments), "--to", "wire"], clean, folder=tmp_path)
 
     return export
 
@@ -69,6 +70,15 @@ def test_a_log_folder_elsewhere_is_searched_when_it_is_named(export: Run, logs: 
     logs.parent.rename(tmp_path / "old")
     assert export(NAME).returncode == 1
     assert lines(export(NAME, "--log-dir", tmp_path / "old")) == 5
+
+
+def test_a_log_is_found_wherever_it_was_recorded_to(export: Run, logs: Path, tmp_path: Path) -> None:
+    logs.parent.rename(tmp_path / "elsewhere")
+    know_folder(tmp_path / "home" / ".agent-logger", tmp_path / "elsewhere")
+    assert lines(export(NAME)) == 5
+    other = tmp_path / "logs" / "anthropic"
+    write(other, NAME, [start(NAME), *calls(1)])
+    assert lines(export(NAME)) == 3, "what the log folder has comes first"
 
 
 def test_a_session_that_is_not_there_is_exit_1(export: Run, logs: Path) -> None:

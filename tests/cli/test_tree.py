@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from tests.capture.proxy.conversing import Client, World
+from tests.commands import run_command
 from tests.formats.claude_files import data_of
 from tests.formats.claude_files import user as typed
 from tests.formats.foreign import DATA
@@ -23,8 +24,7 @@ KEY = "sk-ant-api03-" + "Qz7" * 20
 
 
 def run(home: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, "-m", "agent_logger", *arguments]
-    return subprocess.run(line, env=environment(home) | more, capture_output=True, text=True, check=False)
+    return run_command([*arguments], environment(home) | more)
 
 
 def environment(home: Path) -> dict[str, str]:
@@ -41,6 +41,10 @@ def test_a_session_is_printed_with_its_sub_agents_in_80_columns(tmp_path: Path) 
     assert lines[0].startswith(f"{session[:8]} *")
     assert lines[2].startswith("   └─ agent ")
     assert max(map(len, lines)) == 80
+    assert lines[0].endswith("    t"), "by whom it was seen"
+    narrow = run(tmp_path, "tree", session, COLUMNS="40").stdout.splitlines()
+    assert max(map(len, narrow)) <= 40
+    assert narrow[0].startswith(f"{session[:8]} *")
     told = json.loads(run(tmp_path, "tree", session, "--json").stdout)
     assert told["id"] == session
     assert told["agents"][0]["agents"][0]["turns"]

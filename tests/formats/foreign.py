@@ -30,7 +30,7 @@ def source(main: bytes, *others: bytes, name: str = "main.jsonl") -> Source:
 
 
 def _file(name: str, data: bytes) -> File:
-    return File(name, entries(data), 0.0, lambda: [data[:1000], data[1000:]])
+    return File(name, entries(data), lambda: [data[:1000], data[1000:]])
 
 
 def lines(*values: Any) -> bytes:

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from agent_logger.catalog.ledger import Ledger
-from agent_logger.formats import sdk_messages
+from agent_logger.formats import sdk_entries, sdk_messages
 from agent_logger.formats.exchange_log import from_live, session_of
 from agent_logger.formats.session_responses import responses_of_session
 from agent_logger.records import Exchange, ExchangeStats, LiveMessage, LiveStart, Message, SessionStart
@@ -181,7 +181,7 @@ def test_a_sub_agent_is_a_thread_of_its_own() -> None:
 def test_a_compaction_is_told_and_what_was_taken_along() -> None:
     metadata = {"trigger": "auto", "pre_tokens": 9, "post_tokens": 2}
     told = json.dumps({"type": "system", "subtype": "compact_boundary", "compact_metadata": metadata})
-    (boundary,) = sdk_messages.entries(sdk_messages.read(told.encode()), "2026-11-15T08:00:02.000Z")
+    (boundary,) = sdk_entries.entries(sdk_messages.read(told.encode()), "2026-11-15T08:00:02.000Z")
     instructions = b'[{"path":"/w/CLAUDE.md","scope":"folder","bytes":7,"hmac":"h"}]'
     noted = b'{"cwd":"/w","instructions":%b,"settings":[{"path":"/s","hmac":null}]}' % instructions
     session = session_of(
@@ -230,7 +230,7 @@ def test_live_messages_without_their_beginning_are_an_exchange_too() -> None:
 def test_what_real_clients_print_is_read(path: Path) -> None:
     lines = [json.loads(line) for line in path.read_text().splitlines() if line.startswith("{")]
     messages = [sdk_messages.read(json.dumps(line).encode()) for line in lines]
-    entries = [entry for message in messages for entry in sdk_messages.entries(message, "t")]
+    entries = [entry for message in messages for entry in sdk_entries.entries(message, "t")]
     uses = [it for it in entries if it.type == "tool_use"]
     raw_uses = sum(
         block.get("type") == "tool_use"

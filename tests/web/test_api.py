@@ -6,6 +6,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -131,6 +132,22 @@ def test_numbers_are_the_same_whoever_is_asked(page: Page, cookie: str, demo: An
     assert sum(it["cost_usd"] for it in exchanges) == pytest.approx(demo["cost_usd"])
     assert {it["witnesses"][0] for it in rows} == {"sdk"}
     assert all("told 2 times" in it["why"] for it in rows)
+
+
+def test_a_turn_has_the_same_number_on_the_page_as_in_a_terminal(page: Page, cookie: str, demo: Any) -> None:
+    show = [sys.executable, "-m", "agent_logger", "show", demo["id"], "--turn", "1"]
+    done = subprocess.run(show, env=page.environment, capture_output=True, text=True, check=True)
+    assert "Half minutes get lost" in done.stdout
+    turns = told(page, cookie, f"/sessions/{demo['id']}/turns")["items"]
+    hit = told(page, cookie, "/search?q=rounds+kettle")["items"][0]
+    for number, turn in enumerate(turns):
+        assert turn["number"] == number
+    assert "kettle.py" in str(turns[hit["turn"]]["blocks"])
+    assert hit["url"].endswith(f"#turn-{hit['turn']}")
+    for path in (f"/sessions/{demo['id']}/turns/1", f"/sessions/{demo['id']}"):
+        shown = page.ask(path, cookie=cookie).text
+        (said,) = re.findall(r'<article class="turn" id="turn-1">(.*?)</article>', shown, re.DOTALL)
+        assert "Half minutes get lost" in said
 
 
 def test_filters_narrow_what_is_told(page: Page, cookie: str) -> None:

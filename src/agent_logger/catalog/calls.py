@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
+from agent_logger.formats.blocks.parts import value_of
 from agent_logger.formats.exchange_log import time_of
 from agent_logger.formats.wire_log.answers import usage_of
 from agent_logger.formats.wire_log.asked import Asked, Changes, asked_of, changes
-from agent_logger.formats.wire_log.blocks import value_of
 from agent_logger.records import Request, Response, WireStart
 from agent_logger.session import MAIN, SIDE, Usage
 from agent_logger.store.parts import PartFile, part_of

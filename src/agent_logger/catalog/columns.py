@@ -105,7 +105,9 @@ def micros_of(at: datetime | None) -> int:
 def tokens_of(usage: Usage | None) -> Tokens | None:
     if usage is None:
         return None
-    tokens = usage.counts
+    given, output, read, write, hour = tokens = usage.counts
+    if 0 <= given | output | read | write | hour < MOST_TOKENS:  # as nearly all are
+        return tokens
     return tokens if -MOST_TOKENS < min(tokens) <= max(tokens) < MOST_TOKENS else None
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from agent_logger.catalog.found import HAVE_HISTORIES, Files, Found, Remembered, entries_in, stamped, stat_of
 from agent_logger.errors import SourceError
 from agent_logger.formats.ids import UUID
+from agent_logger.formats.threads import Thread, families
 from agent_logger.store import foreign
 from agent_logger.store.claude_files import is_id
 from agent_logger.store.layout import (
@@ -19,12 +20,13 @@ from agent_logger.store.layout import (
     older_agent_files,
     place_of,
 )
+from agent_logger.store.places import AGENT_PLACES
 
 FIRST_BYTES = 1 << 16  # of a file, to see whose it is
 
 _AGENT = re.compile(r"agent-[^/]+\.jsonl")
 _CLAUDE, _CODEX, _GEMINI, _OPENCODE = "claude-code", "codex", "gemini-cli", "opencode"
-_QWEN = "qwen-code"
+_FOUND_OTHERWISE = (_CLAUDE, _CODEX, _GEMINI, _OPENCODE)
 
 
 def agent_sessions(remembered: Remembered) -> Iterator[Found]:
@@ -44,7 +46,9 @@ def _files_of_agents(remembered: Remembered) -> Iterator[Found]:
     yield from _codex_sessions(remembered)
     yield from _gemini_sessions()
     yield from _opencode_sessions(remembered)
-    yield from _qwen_sessions()
+    for place in AGENT_PLACES:
+        if place.agent not in _FOUND_OTHERWISE:
+            yield from _single_files(place.agent)
 
 
 # ---------------------------------------------------------------- Claude Code
@@ -96,12 +100,11 @@ def _claude_folder(folder: str, entries: list[os.DirEntry[str]], remembered: Rem
 def _with_agents(
     name: str, entry: os.DirEntry[str], folder: str | None, owned: Iterable[os.DirEntry[str]]
 ) -> Found | None:
-    files, others = Files(), []
+    files = Files()
     if not files.add(entry):
         return None
-    for agent in (*(_agents_below(folder) if folder else ()), *owned):
-        if files.add(agent, agent.name):
-            others.append(agent.path)
+    agents = (*(_agents_below(folder) if folder else ()), *owned)
+    others = [agent.path for agent in agents if files.add(agent, agent.name)]
     return Found(
         entry.path, _CLAUDE, entry.path, name, files.modified, files.size, files.stamp, tuple(others)
     )
@@ -137,33 +140,17 @@ def _owner(path: str) -> str | None:
 def _codex_sessions(remembered: Remembered) -> Iterator[Found]:
     """Rollouts of sub-agents go with that of the thread that started them, however far down."""
     stats = {path: it for path in map(str, agent_files(_CODEX)) if (it := stat_of(path))}
-    ids: dict[str, tuple[str, str | None]] = {}
+    threads: dict[str, Thread] = {}
     for path, it in stats.items():
-        told = remembered.told(path, str(it.st_ino), partial(_codex_ids, path))
-        if told:
-            ids[path] = (told[0], told[1])
-    started: dict[str | None, list[str]] = {}
-    for path, (_, by) in ids.items():
-        started.setdefault(by, []).append(path)
-    known = {name for name, by in ids.values() if by is None}
-    below = {path for name in known for path in _below(name, started, ids)}
-    for path, (name, by) in ids.items():
-        if by is None or path not in below:  # or the thread that started it is gone
-            agents = _below(name, started, ids) if by is None else []
-            files = Files()
-            for file in (path, *agents):
-                files.add_stat(stats[file], os.path.basename(file))
-            main = UUID.search(os.path.basename(path))
-            yield Found(
-                path,
-                _CODEX,
-                path,
-                main[0] if main else name,
-                files.modified,
-                files.size,
-                files.stamp,
-                tuple(agents),
-            )
+        if told := remembered.told(path, str(it.st_ino), partial(_codex_ids, path)):
+            threads[path] = Thread(*told)
+    for path, agents in families(threads).items():
+        files = Files()
+        for file in (path, *agents):
+            files.add_stat(stats[file], os.path.basename(file))
+        named = UUID.search(os.path.basename(path))
+        name = named[0] if named else threads[path].id
+        yield Found(path, _CODEX, path, name, files.modified, files.size, files.stamp, tuple(agents))
 
 
 def _codex_ids(path: str) -> list[str | None] | None:
@@ -171,19 +158,6 @@ def _codex_ids(path: str) -> list[str | None] | None:
 
     meta = codex_meta(Path(path))
     return [meta.id, meta.spawned_by] if meta else None
-
-
-def _below(
-    name: str, started: dict[str | None, list[str]], ids: dict[str, tuple[str, str | None]]
-) -> list[str]:
-    found: dict[str, None] = {}
-    names = [name]
-    for it in names:  # grows meanwhile
-        for path in started.get(it, ()):
-            if path not in found:
-                found[path] = None
-                names.append(ids[path][0])
-    return list(found)
 
 
 def _gemini_sessions() -> Iterator[Found]:
@@ -215,13 +189,14 @@ def _gemini_sessions() -> Iterator[Found]:
         )
 
 
-def _qwen_sessions() -> Iterator[Found]:
-    for path in map(str, agent_files(_QWEN)):
-        named = UUID.fullmatch(os.path.basename(path).removesuffix(".jsonl"))
+def _single_files(agent: str) -> Iterator[Found]:
+    """Of an agent whose sessions are a file each, called by the id."""
+    for path in map(str, agent_files(agent)):
+        named = UUID.fullmatch(os.path.basename(path).rpartition(".")[0])
         if named and (stat := stat_of(path)):
             files = Files()
             files.add_stat(stat, "")
-            yield Found(path, _QWEN, path, named[0], files.modified, files.size, files.stamp)
+            yield Found(path, agent, path, named[0], files.modified, files.size, files.stamp)
 
 
 def _opencode_sessions(remembered: Remembered) -> Iterator[Found]:
@@ -255,22 +230,14 @@ def _opencode_stamps(path: Path) -> list[tuple[str, float, int, str]]:
 
 def _older_opencode_sessions(remembered: Remembered, known: set[str]) -> Iterator[Found]:
     """In files. What is known was copied from there, and has gone on elsewhere since."""
-    ids: dict[str, tuple[str, str | None]] = {}
-    started: dict[str | None, list[str]] = {}
+    threads: dict[str, Thread] = {}
     for name, path in _older_opencode_files().items():
         if stat := stat_of(path):
             stamp = f"{stat.st_ino}:{stat.st_size}:{stat.st_mtime_ns}"
             (by,) = remembered.told(path, stamp, partial(_opencode_parent, path))
-            ids[path] = (name, by)
-            started.setdefault(by, []).append(path)
-    names = {name for name, _ in ids.values()} | known
-    placed: set[str] = set()
-    for path in sorted(ids, key=lambda it: ids[it][1] in names):  # those that another started come last
-        if path in placed:
-            continue
-        name = ids[path][0]
-        agents = [it for it in _below(name, started, ids) if it != path]
-        placed.update(agents)
+            threads[path] = Thread(name, by)
+    for path, agents in families(threads).items():
+        name = threads[path].id
         if name not in known:
             files = _opencode_files((path, *agents))
             yield Found(path, _OPENCODE, path, name, files.modified, files.size, files.stamp, tuple(agents))

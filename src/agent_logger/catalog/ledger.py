@@ -136,11 +136,16 @@ class Ledger:
 
     def rows(self) -> Iterator[LedgerRow]:
         """In no order."""
+        known = self.places()
+        return (_row(entry, known[entry.place]) for entry in self.entries())
+
+    def places(self) -> dict[Place, Place]:
+        """Of all entries, each with what other witnesses of its session know of it."""
         facts = _Facts(self._rows.places)
-        return (_row(entry, facts) for entry in self.entries())
+        return {place: facts.completed(place) for place in self._rows.places}
 
     def entries(self) -> Iterator[Entry]:
-        """The same as they are kept. What `order` joins is found now, for it needs all."""
+        """The rows as they are kept. What `order` joins is found now, for it needs all."""
         several = {session for session, bits in self._seen.items() if bits & (bits - 1)}
         others = same_by_order(self._in(several)) if several else {}
         taken = {other for rows in others.values() for other in rows}
@@ -262,6 +267,11 @@ class _Facts:
             if agent not in NOBODY:
                 self.agents[session] = min(self.agents.get(session, agent), agent)
 
+    def completed(self, place: Place) -> Place:
+        session, project, agent, thread = place
+        known = self.agents.get(session, agent) if agent in NOBODY else agent
+        return Place(session, project or self.projects.get(session), known, thread)
+
 
 def nano_usd_of(entry: Entry) -> int | str:
     """What it cost, or why that is not known."""
@@ -273,8 +283,12 @@ def reported_usd_of(entry: Entry) -> float | None:
     return None if entry.reported == NOT_REPORTED else entry.reported
 
 
-def _row(entry: Entry, facts: _Facts) -> LedgerRow:
-    (family, model, tier), (session, project, agent, thread) = entry.kind, entry.place
+def joined_by_of(entry: Entry) -> JoinedBy | None:
+    return JOINED_BY[entry.joined]
+
+
+def _row(entry: Entry, place: Place) -> LedgerRow:
+    (family, model, tier), (session, project, agent, thread) = entry.kind, place
     return LedgerRow(
         family=family,
         message_id=entry.message_id,
@@ -285,11 +299,11 @@ def _row(entry: Entry, facts: _Facts) -> LedgerRow:
         reported_cost_usd=reported_usd_of(entry),
         at=time_of(entry.at),
         session=session,
-        project=project or facts.projects.get(session),
-        agent=facts.agents.get(session, agent) if agent in NOBODY else agent,
+        project=project,
+        agent=agent,
         thread=thread,
         witnesses=WITNESS_SETS[entry.witnesses],
         copies=entry.copies,
-        joined_by=JOINED_BY[entry.joined],
+        joined_by=joined_by_of(entry),
         partial=not entry.final,
     )

@@ -15,6 +15,7 @@ from agent_logger.formats.session_responses import responses_of_session
 from agent_logger.session import (
     PATH_KEYS,
     SYNTHETIC,
+    Block,
     Cost,
     Exchange,
     Session,
@@ -114,8 +115,7 @@ def _calls(turns: Iterable[Turn]) -> list[_Call]:
         for place, block in enumerate(turn.blocks):
             if block.kind != "tool_use" and block.kind != "tool_result":
                 continue
-            known = block.id
-            key: object = known if known and len(known) >= SHORT_ID else (number, known or place)
+            key = _call_key(block, number, place)
             call = calls.get(key)
             if call is None:
                 call = calls[key] = _Call()
@@ -129,8 +129,20 @@ def _calls(turns: Iterable[Turn]) -> list[_Call]:
 
 def count_tool_calls(session: Session) -> tuple[int, int]:
     """How many, and how many of them failed."""
-    calls = _calls(session.turns)
-    return len(calls), sum(call.is_error for call in calls)
+    failed: dict[object, bool] = {}
+    for number, turn in enumerate(session.turns):
+        for place, block in enumerate(turn.blocks):
+            if block.kind == "tool_use":
+                failed.setdefault(_call_key(block, number, place), False)
+            elif block.kind == "tool_result":
+                failed[_call_key(block, number, place)] = block.is_error
+    return len(failed), sum(failed.values())
+
+
+def _call_key(block: Block, turn: int, place: int) -> object:
+    """The same for a use and its result, and for copies of both."""
+    known = block.id
+    return known if known and len(known) >= SHORT_ID else (turn, known or place)
 
 
 def _tools(calls: Iterable[_Call]) -> list[ToolUse]:

@@ -9,14 +9,21 @@ import hashlib
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import msgspec
-from msgspec.structs import replace
 
-from agent_logger.catalog.columns import BIT, WITNESS_SETS, micros_of
+from agent_logger.catalog.columns import BIT, NEVER, NOT_REPORTED, Entry, Place, micros_of
 from agent_logger.catalog.database import hashed, listed, storable
 from agent_logger.catalog.found import Found
-from agent_logger.catalog.ledger import NOBODY, Ledger, LedgerRow, shared_key
+from agent_logger.catalog.ledger import (
+    NOBODY,
+    Ledger,
+    joined_by_of,
+    nano_usd_of,
+    reported_usd_of,
+    shared_key,
+)
 from agent_logger.catalog.scan import REMOVED
 from agent_logger.catalog.totals import Sum
 from agent_logger.catalog.witness import NO_SESSION, Told, packed, unpacked
@@ -150,6 +157,14 @@ class _Source:
         return self.told.told
 
 
+class _Row(NamedTuple):
+    """A response as the ledger has it, and where it stands."""
+
+    place: Place
+    entry: Entry
+    nano_usd: int | str
+
+
 _KNOW_RESPONSES = BIT["wire"] | BIT["transcript"]
 
 
@@ -158,7 +173,7 @@ class _Gathered:
     """A session while its sources are gathered, and the ledger's rows that are its own."""
 
     sources: list[_Source] = field(default_factory=list)
-    rows: list[LedgerRow] = field(default_factory=list)
+    rows: list[_Row] = field(default_factory=list)
 
     def counted(self) -> Iterator[Iterable[ModelResponse]]:
         """Of each source. What an exchange took in sum counts where nobody knows what each response did."""
@@ -185,10 +200,10 @@ def _derive(database: sqlite3.Connection, names: set[str], fresh: Mapping[str, _
             ledger.add(responses)
     families = _parted(gathered)
     parents = _parents(gathered, families)
-    first = _First(gathered, parents)
-    for row in ledger.rows():
-        placed = first.placed(row)
-        gathered[placed.session].rows.append(placed)
+    first, places = _First(gathered, parents), ledger.places()
+    for entry in ledger.entries():
+        place = first.placed(entry, places[entry.place])
+        gathered[place.session].rows.append(_Row(place, entry, nano_usd_of(entry)))
     _replace_rows(database, names, [row for it in gathered.values() for row in it.rows])
     gone = (listed(names - gathered.keys()),)
     for table, column in (("sessions", "id"), ("places", "session")):
@@ -217,7 +232,7 @@ def _sources(
         yield session, _Source(agent, parent, witnesses, size, modified, stamp, told)
 
 
-def _replace_rows(database: sqlite3.Connection, sessions: set[str], rows: Sequence[LedgerRow]) -> None:
+def _replace_rows(database: sqlite3.Connection, sessions: set[str], rows: Sequence[_Row]) -> None:
     database.execute(
         """
         DELETE FROM ledger WHERE place IN (
@@ -226,23 +241,16 @@ def _replace_rows(database: sqlite3.Connection, sessions: set[str], rows: Sequen
         """,
         (listed(sessions),),
     )
-    places = _numbers(database, "places", {(it.session, it.project, it.agent, it.thread) for it in rows})
-    kinds = _numbers(database, "kinds", {(it.family, it.model, it.tier) for it in rows})
+    places = _numbers(database, "places", {it.place for it in rows})
+    kinds = _numbers(database, "kinds", {it.entry.kind for it in rows})
     database.executemany(
-        f"INSERT INTO ledger VALUES ({', '.join('?' * 16)})",
-        (
-            (
-                places[it.session, it.project, it.agent, it.thread],
-                kinds[it.family, it.model, it.tier],
-                *_ledger_values(it),
-            )
-            for it in rows
-        ),
+        _INSERT_ROW,
+        [(places[it.place], kinds[it.entry.kind], *_ledger_values(it)) for it in rows],
     )
 
 
 def _numbers(
-    database: sqlite3.Connection, table: str, wanted: set[tuple[str | None, ...]]
+    database: sqlite3.Connection, table: str, wanted: Iterable[tuple[str | None, ...]]
 ) -> dict[tuple[str | None, ...], int]:
     """The numbers of these rows; those that are not there yet get one."""
     columns = COLUMNS[table]
@@ -272,25 +280,30 @@ def _parted(gathered: Mapping[str, _Gathered]) -> dict[str, str]:
     for name, it in gathered.items():
         for source in it.sources:
             for key in source.told.keys:
-                other = top(first.setdefault(key, name))
-                own = top(name)
-                above[max(own, other)] = min(own, other)
+                if (other := first.setdefault(key, name)) != name:
+                    one, two = top(name), top(other)
+                    above[max(one, two)] = min(one, two)
     return {name: top(name) for name in gathered}
 
 
 def _parents(gathered: Mapping[str, _Gathered], families: Mapping[str, str]) -> dict[str, str]:
     """As a witness says; else by the history that a session begins with a copy of."""
-    lineages: dict[str, list[Lineage]] = {}
-    for name, family in families.items():
-        lineages.setdefault(family, []).append(_lineage(name, gathered[name]))
+    members: dict[str, list[str]] = {}
     found: dict[str, str] = {}
-    for relatives in lineages.values():
+    for name, family in families.items():
+        members.setdefault(family, []).append(name)
+        if told := _told_parent(name, gathered[name]):
+            found[name] = told
+    for names in members.values():
+        relatives = [_lineage(name, gathered[name]) for name in names] if len(names) > 1 else []
         for own in relatives:
-            if own.forked_from:
-                found[own.session] = own.forked_from
-            elif len(relatives) > 1 and (parent := parent_of(own, relatives)):
+            if own.session not in found and (parent := parent_of(own, relatives)):
                 found[own.session] = parent.session
     return found
+
+
+def _told_parent(name: str, it: _Gathered) -> str | None:
+    return next((source.parent for source in it.sources if source.parent and source.parent != name), None)
 
 
 class _First:
@@ -302,9 +315,11 @@ class _First:
         related = set(parents) | set(parents.values())
         self._told = {name: _told(it) for name, it in gathered.items() if name in related}
 
-    def placed(self, row: LedgerRow) -> LedgerRow:
-        session = row.session
-        said, seen = (row.message_id, row.at if row.message_id is None else None), {session}
+    def placed(self, entry: Entry, place: Place) -> Place:
+        session = place.session
+        if session not in self._parents:
+            return place
+        said, seen = _said(entry.message_id, entry.at), {session}
         while (
             (parent := self._parents.get(session))
             and parent not in seen
@@ -312,54 +327,61 @@ class _First:
         ):
             session = parent
             seen.add(session)
-        return row if session == row.session else replace(row, session=session)
+        return place if session == place.session else place._replace(session=session)
 
 
-def _told(it: _Gathered) -> set[tuple[object, object]]:
-    responses = (row for source in it.sources for row in source.responses)
-    return {(row.message_id, row.at if row.message_id is None else None) for row in responses}
+def _told(it: _Gathered) -> set[str | int]:
+    return {_said(row.message_id, micros_of(row.at)) for source in it.sources for row in source.responses}
+
+
+def _said(message_id: str | None, at: int) -> str | int:
+    return at if message_id is None else message_id
 
 
 def _lineage(name: str, it: _Gathered) -> Lineage:
     main = [row for row in it.best.responses if row.thread == MAIN]
-    told = (source.parent for source in it.sources if source.parent and source.parent != name)
     return Lineage(
         session=name,
         message_ids=list(
             dict.fromkeys(row.message_id for row in main if row.message_id and is_unique(row.message_id))
         ),
         began=min((row.at for row in main if row.at), default=None),
-        forked_from=next(told, None),
+        forked_from=_told_parent(name, it),
     )
 
 
 # ---------------------------------------------------------------- values
 
 
-def _ledger_values(row: LedgerRow) -> tuple[object, ...]:
-    unpriced = isinstance(row.nano_usd, str)
+def _ledger_values(row: _Row) -> tuple[object, ...]:
+    """As few `None` as can be, and no `bool`: each takes as long to bind as five numbers."""
+    _, it, nano_usd = row
+    unpriced = isinstance(nano_usd, str)
     return (
-        None if row.at is None else micros_of(row.at),
-        row.message_id and storable(row.message_id),
-        *(row.tokens or NO_USAGE),
-        None if unpriced else row.nano_usd,
-        row.nano_usd if unpriced else None,
-        row.reported_cost_usd,
-        BITS[row.witnesses],
-        row.copies,
-        row.joined_by,
-        row.partial,
+        it.at,
+        it.message_id and storable(it.message_id),
+        *(it.tokens or NO_USAGE),
+        None if unpriced else nano_usd,
+        nano_usd if unpriced else "",
+        it.reported,
+        it.witnesses,
+        it.copies,
+        joined_by_of(it) or "",
+        0 if it.final else 1,
     )
 
 
 NO_USAGE = (None, None, None, None, None)
-BITS = {witnesses: bits for bits, witnesses in enumerate(WITNESS_SETS)}
+_INSERT_ROW = f"""
+    INSERT INTO ledger VALUES (?, ?, nullif(?, {NEVER}), ?, ?, ?, ?, ?, ?, ?, nullif(?, ''), nullif(?, {NOT_REPORTED}),
+        ?, ?, nullif(?, ''), ?)
+"""
 
 
 def _session_values(name: str, it: _Gathered, family: str, parent: str | None) -> tuple[object, ...]:
     summed = Sum()
-    for row in it.rows:
-        summed.add(row)
+    for _, entry, nano_usd in it.rows:
+        summed.count(entry.tokens, nano_usd, reported_usd_of(entry), not entry.final)
     total = summed.total()
     times = [row.at for source in it.sources for row in source.responses if row.at]
     modified = max(source.modified for source in it.sources)
@@ -419,11 +441,12 @@ def _project(it: _Gathered) -> str | None:
 
 
 def _models(it: _Gathered) -> list[str]:
-    rows = sorted(
-        (row for row in it.rows if row.model and row.tokens),
-        key=lambda row: (row.at is None, row.at and row.at.timestamp(), row.model),
-    )
-    return list(dict.fromkeys(row.model for row in rows if row.model and row.model != SYNTHETIC))
+    told = {
+        (entry.at == NEVER, entry.at, entry.kind.model)
+        for _, entry, _ in it.rows
+        if entry.kind.model and entry.tokens
+    }
+    return list(dict.fromkeys(model for *_, model in sorted(told) if model != SYNTHETIC))
 
 
 def _context(it: _Gathered) -> tuple[int | None, int | None]:

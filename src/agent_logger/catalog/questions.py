@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -120,7 +120,7 @@ def summaries(database: sqlite3.Connection, ids: Sequence[str]) -> list[SessionS
         WHERE session IN (SELECT value FROM json_each(?)) ORDER BY agent IS NULL, key
     """
     for session, *source in database.execute(query, given):
-        sources.setdefault(session, []).append(Found(*map(_restored, source)))
+        sources.setdefault(session, []).append(_found(*source))
     live = _Live()
     rows = database.execute(_SUMMARY, given)
     rows.row_factory = sqlite3.Row
@@ -253,12 +253,21 @@ def sources_of(database: sqlite3.Connection, session: str) -> list[Found]:
         """,
         (session,),
     )
-    return [Found(*map(_restored, told))._replace(others=_paths(others)) for *told, others in rows]
+    return [_found(*told) for told in rows]
+
+
+def _found(
+    key: str,
+    agent: str | None,
+    path: str,
+    name: str,
+    modified: float,
+    size: int,
+    stamp: str,
+    others: str | None = None,
+) -> Found:
+    return Found(restored(key), agent, restored(path), restored(name), modified, size, stamp, _paths(others))
 
 
 def _paths(others: str | None) -> tuple[str, ...] | None:
     return None if others is None else tuple(map(restored, msgspec.json.decode(others)))
-
-
-def _restored(value: Any) -> Any:
-    return restored(value) if isinstance(value, str) else value

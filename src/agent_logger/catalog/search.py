@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from agent_logger.catalog import query, snippets, text_index
 from agent_logger.catalog.database import listed, storable
@@ -124,7 +125,8 @@ def relatives(catalog: sqlite3.Connection) -> dict[str, list[str]]:
 def texts_behind(tail: Tail) -> list[Text]:
     """With the numbers that they have in the whole session."""
     return [
-        it._replace(
+        replace(
+            it,
             exchange=it.exchange + tail.exchange - 1,
             turn=it.turn if it.turn == NO_TURN else it.turn + tail.turn,
         )

@@ -63,4 +63,4 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
     at: datetime | None
     snippet: str  # redacted
     marks: tuple[tuple[int, int], ...]  # from and to, in the snippet: what was looked for
-    forks: tuple[str, ...] = ()  # of the session, that begin with a copy of this
+    forks: tuple[str, ...]  # of the session, that begin with a copy of this

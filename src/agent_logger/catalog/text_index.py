@@ -184,15 +184,18 @@ class _Shard:
     def take(self, entry: Entry) -> None:
         session, texts = _new(self._database, entry)
         copied = self._copied(entry.relatives) if entry.relatives else {}
-        rows = [(self._row_of(it, copied), session, *_columns(it), it.hash) for it in texts]
+        rows: list[tuple[int, ...]] = []
+        for it in texts:
+            told = it.hash
+            # That of a copy, each for one text of a session; else a new one.
+            known = copied.get((told, it.at, it.kind)) if copied else None
+            rows.append((known.pop() if known else self._add(it), session, *_columns(it), told))
         self._rows += rows
         if entry.relatives:
             self._taken[entry.session] = rows
 
-    def _row_of(self, it: Text, copied: Copied) -> int:
-        """That of a copy, each for one text of a session; else a new one."""
-        if copied and (known := copied.get((it.hash, it.at, it.kind))):
-            return known.pop()
+    def _add(self, it: Text) -> int:
+        """The number of its row."""
         self._words.append(it)
         return (self._shard << SHARD) + self._first + len(self._words) - 1
 
@@ -228,7 +231,7 @@ class _Shard:
 
 
 def _columns(it: Text) -> tuple[int, ...]:
-    return it.exchange, it.turn, it.kind, it.at, it.until, it.error
+    return it.exchange, it.turn, it.kind, it.at, it.until, 1 if it.error else 0  # a `bool` is slow to bind
 
 
 def _new(database: sqlite3.Connection, entry: Entry) -> tuple[int, Sequence[Text]]:

@@ -1,10 +1,13 @@
 """What of a session can be searched: what was typed, said and thought, and each call of a tool with its result."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 from zlib import crc32
+
+import msgspec
+from msgspec.structs import replace
 
 from agent_logger.catalog.columns import NEVER, micros_of
 from agent_logger.redact import hidden
@@ -21,7 +24,7 @@ COLOURS = re.compile(
 )  # of a terminal: they end with a letter, which the word behind them begins with
 
 
-class Text(NamedTuple):
+class Text(msgspec.Struct, frozen=True, gc=False):  # quicker to make than a tuple with names
     """Redacted. Times are milliseconds, and by them its lines are found again; 0 where they are not known."""
 
     exchange: int
@@ -41,17 +44,13 @@ class Text(NamedTuple):
 
 
 def texts_of(session: Session) -> list[Text]:
-    found = [_cut(it) if len(it.text) > MOST_CHARACTERS else it for it in _found(session)]
+    found = _found(session)
     together = BORDER.join([piece for it in found for piece in (it.text, it.tool, it.file)])
     shown = hidden(COLOURS.sub("", together) if "\x1b" in together else together)
     if shown is together and _bindable(shown) is shown:
         return found  # as nearly all are: with nothing to hide, and of whole characters
     pieces = iter(_parted(_bindable(shown), found))
-    return [it._replace(text=next(pieces), tool=next(pieces), file=next(pieces)) for it in found]
-
-
-def _cut(it: Text) -> Text:
-    return it._replace(text=it.text[:MOST_CHARACTERS])
+    return [replace(it, text=next(pieces), tool=next(pieces), file=next(pieces)) for it in found]
 
 
 def _parted(shown: str, found: list[Text]) -> list[str]:
@@ -65,49 +64,54 @@ def _parted(shown: str, found: list[Text]) -> list[str]:
 BORDER = "\n\x00\x1e\x00\n"
 
 
-def _found(session: Session) -> Iterator[Text]:
+def _found(session: Session) -> list[Text]:
+    found: list[Text] = []
     number = 0
     for exchange in session.exchanges:
         if exchange.user_input:
-            started = _milliseconds(exchange.started)
-            yield Text(exchange.number, NO_TURN, INPUT, started, text=exchange.user_input)
+            typed = exchange.user_input[:MOST_CHARACTERS]
+            found.append(Text(exchange.number, NO_TURN, INPUT, _milliseconds(exchange.started), text=typed))
         if exchange.printed:
-            started = _milliseconds(exchange.started)
-            yield Text(exchange.number, NO_TURN, TEXT, started, text=exchange.printed)
+            printed = exchange.printed[:MOST_CHARACTERS]
+            found.append(Text(exchange.number, NO_TURN, TEXT, _milliseconds(exchange.started), text=printed))
         for turn in exchange.turns:
-            yield from _said(exchange.number, number, turn)
+            found += _said(exchange.number, number, turn)
             number += 1
     for turn in session.side_turns:
-        yield from _said(0, number, turn)
+        found += _said(0, number, turn)
         number += 1
+    return found
 
 
-def _said(exchange: int, number: int, turn: Turn) -> Iterator[Text]:
+def _said(exchange: int, number: int, turn: Turn) -> list[Text]:
     results = {block.id: block for block in turn.blocks if block.kind == "tool_result" and block.id}
+    found: list[Text] = []
     for block in turn.blocks:
         if block.kind == "tool_use":
-            yield _called(exchange, number, block, results.pop(block.id or "", None))
-        elif block.kind in KINDS and block.text:
+            found.append(_called(exchange, number, block, results.pop(block.id or "", None)))
+        elif block.text and (kind := KINDS.get(block.kind)):
             at = _milliseconds(block.at or turn.started)
-            yield Text(exchange, number, KINDS[block.kind], at, text=block.text)
-    for result in results.values():
-        yield _called(exchange, number, None, result)
+            found.append(Text(exchange, number, kind, at, text=block.text[:MOST_CHARACTERS]))
+    found += [_called(exchange, number, None, result) for result in results.values()]
+    return found
 
 
 def _called(exchange: int, number: int, use: Block | None, result: Block | None) -> Text:
     given = use.input if use else None
-    said = [*_strings(given), result.text] if result else _strings(given)
-    start, end = (_milliseconds(it.at) if it else 0 for it in (use, result))
+    said = _strings(given)
+    if result:
+        said.append(result.text)
+    end = _milliseconds(result.at) if result else 0
     return Text(
         exchange,
         number,
         TOOL,
-        start or end,
+        (_milliseconds(use.at) if use else 0) or end,
         end,
         bool(result and result.is_error),
-        "\n".join(said),
+        "\n".join(said)[:MOST_CHARACTERS],
         (use.name or "") if use else "",
-        " ".join(_paths(given)),
+        _paths(given),
     )
 
 
@@ -127,15 +131,20 @@ def _bindable(text: str) -> str:
     return text
 
 
-def _strings(value: Any, depth: int = 0) -> Iterator[str]:
+def _strings(value: Any, depth: int = 0) -> list[str]:
     if isinstance(value, str):
-        yield value
-    elif depth < DEEPEST:
-        inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
-        for it in inner:
-            yield from _strings(it, depth + 1)
+        return [value]
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    said: list[str] = []
+    for it in inner if depth < DEEPEST else ():
+        if isinstance(it, str):
+            said.append(it)
+        else:
+            said += _strings(it, depth + 1)
+    return said
 
 
-def _paths(given: Any) -> Iterator[str]:
-    if isinstance(given, Mapping):
-        yield from (path for key in PATH_KEYS if isinstance(path := given.get(key), str))
+def _paths(given: Any) -> str:
+    if not isinstance(given, Mapping):
+        return ""
+    return " ".join([path for key in PATH_KEYS if isinstance(path := given.get(key), str)])

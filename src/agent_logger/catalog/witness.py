@@ -24,7 +24,7 @@ from agent_logger.formats.table import format_of
 from agent_logger.prices import Tokens
 from agent_logger.session import Session, Usage, Witness
 from agent_logger.store import foreign, opencode, opencode_files
-from agent_logger.store.agent_sources import codex_sources, gemini_cli_source, qwen_code_source
+from agent_logger.store.agent_sources import sources_of
 from agent_logger.store.follow import Position, Rest
 from agent_logger.store.histories import session_in as session_typed_in
 from agent_logger.store.hooks import agent_of, events_in, session_in
@@ -69,27 +69,19 @@ def hook_events(found: Sequence[Found]) -> list[HookEvent]:
 
 def source_of(found: Found) -> Source:
     """The files of an agent's session. Raises `SourceError`, `OSError`."""
-    path = Path(found.path)
-    match found.agent:
-        case "claude-code":
-            names = (
-                None if found.others is None else [os.path.relpath(it, path.parent) for it in found.others]
-            )
+    path, others = Path(found.path), [Path(it) for it in found.others or ()]
+    match found.agent, path.suffix:
+        case "claude-code", _:
+            names = None if found.others is None else [os.path.relpath(it, path.parent) for it in others]
             return claude_source(path, names)
-        case "codex":
-            source = next(codex_sources([path, *map(Path, found.others or ())]), None)
-            if source is None:
-                raise SourceError(f"{path}: no session in it")
-            return source
-        case "gemini-cli":
-            return gemini_cli_source(path)
-        case "opencode":
-            if path.suffix == ".json":
-                return opencode_files.source_of(path, map(Path, found.others or ()))
+        case "opencode", ".json":
+            return opencode_files.source_of(path, others)
+        case "opencode", _:
             return opencode.source_of(path, found.name)
-        case "qwen-code":
-            return qwen_code_source(path)
-    raise SourceError(f"{path}: not a file of an agent")
+    source = next(sources_of(found.agent or "", [path, *others]), None)
+    if source is None:
+        raise SourceError(f"{path}: no session in it")
+    return source
 
 
 def told_by(found: Found, before: Told | None = None) -> Told:

@@ -7,6 +7,7 @@ import click
 
 from agent_logger import config
 from agent_logger.cli import output
+from agent_logger.cli.scanning import folders_of_logs
 from agent_logger.errors import SourceError
 from agent_logger.export.figures import bytes_text
 
@@ -23,8 +24,8 @@ HEAD = ("plain", "sealed", "live", "bodies", "other", "total", "free", "logs", "
 def command(settings: config.Settings, paths: tuple[Path, ...], as_json: bool) -> None:
     """What logs take on the disk.
 
-    PATHS are folders. Without PATHS: the log folder, the sessions folder and the home.
-    Sealed parts are compressed to about a fortieth; `seal_after` says when that happens.
+    PATHS are folders. Without PATHS: the log folder, the sessions folder, the home, and wherever else was ever
+    recorded to. Sealed parts are compressed to about a fortieth; `seal_after` says when that happens.
 
     \b
     Examples:
@@ -33,7 +34,7 @@ def command(settings: config.Settings, paths: tuple[Path, ...], as_json: bool) -
     """
     from agent_logger.store.usage import folder_usage
 
-    wanted = paths or [it for it in (settings.log_dir, settings.sessions_dir, settings.home) if it.exists()]
+    wanted = paths or folders_of_logs(settings)
     for path in wanted:
         if not path.is_dir():
             raise SourceError(f"{path}: no such folder")

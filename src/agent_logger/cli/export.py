@@ -34,8 +34,8 @@ def command(settings: config.Settings, session: str, form: str, file: Path | Non
     html  a page to read, print or send: no script, nothing loaded
     md    Markdown, the same bytes for the same session
     json  everything that was derived, as `show --json` prints it
-    wire  the records of a wire log in --log-dir, from all its parts, sealed or
-          not; of a branch with those of its parent up to the fork
+    wire  the records of the proxy's log, from all its parts, sealed or not; of
+          a branch with those of its parent up to the fork
 
     \b
     Examples:
@@ -44,7 +44,7 @@ def command(settings: config.Settings, session: str, form: str, file: Path | Non
       agent-logger export 20261115-084532-a7f3_b1 --to wire > branch.jsonl
     """
     if form == "wire":
-        _write_wire(settings.log_dir, session, file)
+        _write_wire(settings, session, file)
         return
     texts = _texts(session_called(settings, session), form)
     if file:
@@ -71,10 +71,10 @@ def _texts(session: "Session", form: str) -> Iterable[str]:
             return [session_json(session), "\n"]
 
 
-def _write_wire(log_dir: Path, wanted: str, file: Path | None) -> None:
+def _write_wire(settings: config.Settings, wanted: str, file: Path | None) -> None:
     from agent_logger.export.wire import wire_lines
 
-    log = _found(log_dir, wanted)
+    log = _found(settings, wanted)
     damage: list[object] = []
     lines = wire_lines(log.parent, log.name, damage.append)
     if file:
@@ -86,14 +86,16 @@ def _write_wire(log_dir: Path, wanted: str, file: Path | None) -> None:
         output.note(f"left out: {places}; 'agent-logger verify' names them")
 
 
-def _found(log_dir: Path, wanted: str) -> Path:
-    """The folder and the name of the log that is meant."""
+def _found(settings: config.Settings, wanted: str) -> Path:
+    """The folder and the name of the log that is meant: in the log folder, else in any that was ever recorded to."""
+    from agent_logger.store.facts import known_folders
     from agent_logger.store.find import logs_called
 
-    logs = logs_called(log_dir, wanted)
+    known = (log for folder in known_folders(settings.home) for log in logs_called(folder, wanted))
+    logs = logs_called(settings.log_dir, wanted) or list(dict.fromkeys(known))
     if not logs:
         raise SourceError(
-            f"the proxy has recorded no session {wanted!r} in {log_dir} (--log-dir names another)"
+            f"the proxy has recorded no session {wanted!r} in {settings.log_dir} or wherever else it recorded to"
         )
     if len(logs) > 1:
         names = [log.name for log in logs[:MOST_CANDIDATES]] + ["..."] * (len(logs) > MOST_CANDIDATES)

@@ -75,7 +75,7 @@ def command(
             if (there := catalog.count(wanted)) > len(rows):
                 output.note(f"{len(rows)} of {there} sessions; --all shows them all")
         else:
-            output.note("No session is like that." if catalog.count() else NOTHING_YET)
+            output.note("No session is like that." if catalog.count() else NOTHING_YET, lines=True)
 
 
 def _told(it: "SessionSummary") -> SessionRow:
@@ -87,10 +87,10 @@ def _told(it: "SessionSummary") -> SessionRow:
 # ---------------------------------------------------------------- for people
 
 HEAD = ("active", "id", "title", "project", "model", "ex", "time", "tokens", "cost", "by")
-TITLE, PROJECT, MODEL = 2, 3, 4
+TITLE, PROJECT, MODEL, *NUMBERS, BY = range(2, len(HEAD))
+EXCHANGES, TIME, TOKENS, COST = NUMBERS
 LEAST = {PROJECT: 8, MODEL: 8, TITLE: 14}  # columns that are cut where there is no room, and to what
-LESS = (PROJECT, MODEL)  # that are left out where there is still none
-NUMBERS = (5, 6, 7, 8)
+LESS = (PROJECT, MODEL, TIME, EXCHANGES, BY, TOKENS, COST)  # that are left out where there is still none
 
 
 def _print(rows: "Sequence[SessionSummary]", ids: dict[str, str]) -> None:
@@ -118,7 +118,7 @@ def _kept(widths: list[int]) -> list[int]:
         if room < 0:
             gone.append(column)
             room += widths[column] + 2
-    widths[TITLE] += max(0, room) if gone else 0
+    widths[TITLE] = max(0, widths[TITLE] + room) if gone else widths[TITLE]
     return [column for column in range(len(HEAD)) if column not in gone]
 
 

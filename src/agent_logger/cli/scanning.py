@@ -3,6 +3,7 @@
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_logger import config
@@ -45,6 +46,15 @@ def opened(settings: config.Settings) -> "Iterator[Catalog]":
             from agent_logger.catalog.background import start
 
             start(settings.home, settings.seal_after)
+
+
+def folders_of_logs(settings: config.Settings) -> list[Path]:
+    """Where logs are: where settings say, wherever they were ever written to, and in the home; none within another."""
+    from agent_logger.store.facts import known_folders
+    from agent_logger.store.usage import outermost
+
+    chosen = (settings.log_dir, settings.sessions_dir, settings.home)
+    return outermost([*chosen, *known_folders(settings.home)])
 
 
 def know_chosen_folders(settings: config.Settings) -> None:

@@ -1,10 +1,8 @@
 """`agent-logger search`: words in all sessions."""
 
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
 from agent_logger import config
 from agent_logger.cli import output
@@ -19,18 +17,6 @@ if TYPE_CHECKING:
     from agent_logger.catalog.summary import Hit
 
 SECONDS = 3.0  # that a person waits for sessions that are not in the index yet
-
-
-class HitRow(msgspec.Struct, frozen=True, kw_only=True):
-    session: str
-    title: str | None
-    exchange: int
-    turn: int | None
-    kind: str
-    at: datetime | None
-    snippet: str
-    marks: tuple[tuple[int, int], ...]
-    forks: tuple[str, ...]
 
 
 @click.command()
@@ -58,11 +44,11 @@ def command(settings: config.Settings, words: tuple[str, ...], limit: int, as_js
             whole = catalog.index(progress, seconds=SECONDS)
         hits = catalog.search(typed, limit=limit)
         if as_json:
-            output.json([_told(it) for it in hits])
+            output.json(hits)
         else:
             _print(hits, short_ids(catalog, {name for it in hits for name in (it.session, *it.forks)}))
             if not hits:
-                output.note("Nothing found." if catalog.count() else NOTHING_YET)
+                output.note("Nothing found." if catalog.count() else NOTHING_YET, lines=True)
         if not whole:
             _say_how_far(settings, catalog)
 
@@ -84,20 +70,6 @@ def _say_how_far(settings: config.Settings, catalog: "Catalog") -> None:
     going = start(settings.home, settings.seal_after)
     rest = "the rest is being read in the background" if going else "the rest is read with the next searches"
     output.note(f"searched {100 * done // max(total, 1)}% of what there is so far, the newest first; {rest}")
-
-
-def _told(it: "Hit") -> HitRow:
-    return HitRow(
-        session=it.session,
-        title=it.title,
-        exchange=it.exchange,
-        turn=it.turn,
-        kind=it.kind,
-        at=it.at,
-        snippet=it.snippet,
-        marks=it.marks,
-        forks=it.forks,
-    )
 
 
 def _print(hits: "Sequence[Hit]", ids: dict[str, str]) -> None:

@@ -7,6 +7,7 @@ import click
 
 from agent_logger import config
 from agent_logger.cli import output
+from agent_logger.cli.ls import WITNESSES
 from agent_logger.cli.named import one_called, short_ids
 from agent_logger.cli.scanning import opened
 from agent_logger.errors import SourceError
@@ -27,8 +28,8 @@ def command(settings: config.Settings, session: str, as_json: bool) -> None:
     """Print a session's sub-agents, and the sessions that were forked from it.
 
     The tree begins with the session that all of them come from; a star marks the one that was asked for. Beside each
-    stand its turns and what they cost; of a session that is the total, with its sub-agents. A branch is where a
-    session was taken up again at an earlier point.
+    stand its turns and what they cost; of a session that is the total, with its sub-agents, and who saw it, as in ls.
+    A branch is where a session was taken up again at an earlier point.
 
     \b
     Examples:
@@ -61,9 +62,9 @@ def session_lines(
     live = " (live)" if node.live else ""
     started = output.day_and_time(node.started) if node.started else ""
     name = f"{first}{'fork ' if first else ''}{ids[node.id]}{mark}{live}"
-    yield _line(
-        name, node.title or "", [started, counted(node.turns, "turn"), _dollars(node.cost_usd)], width
-    )
+    by = "".join(it[0] for it in node.witnesses)
+    facts = (started, counted(node.turns, "turn"), _cost(node), by)
+    yield _line(name, node.title or "", facts, width)
     below: list[Node] = [*node.agents, *node.branches, *node.forks]
     for number, it in enumerate(below, 1):
         yield from _below(it, ids, width, rest, last=number == len(below))
@@ -80,19 +81,27 @@ def _below(node: "Node", ids: Mapping[str, str], width: int, before: str, *, las
     else:
         name = f"{first}agent {node.thread.partition(':')[2][:12]}"
         title = ": ".join(filter(None, (node.kind, node.description)))
-        yield _line(name, title, ["", counted(node.turns, "turn"), _dollars(node.cost_usd)], width)
+        yield _line(name, title, ("", counted(node.turns, "turn"), _cost(node), ""), width)
         for number, it in enumerate(node.agents, 1):
             yield from _below(it, ids, width, rest, last=number == len(node.agents))
 
 
+COLUMNS = (">11", ">9", ">8", f">{len(WITNESSES)}")  # when, turns, cost, by whom
+
+
 def _line(name: str, title: str, facts: Sequence[str], width: int) -> str:
-    """The facts in columns at the right, and of the title as much as there is room for."""
-    right = f"{facts[0]:>11}  {facts[1]:>9}  {facts[2]:>8}"
+    """The facts in columns at the right, as many of the last as there is room for; of the title what then fits."""
+    cells = [f"  {fact:{form}}" for fact, form in zip(facts, COLUMNS, strict=True)]
+    while cells and output.width(name) + sum(map(len, cells)) > width:
+        del cells[0]
+    right = "".join(cells)
     text = output.printable(" ".join(output.hidden(title).split()))
-    room = max(0, width - output.width(name) - 4 - len(right))
-    left = f"{name}  {output.cut(text, room)}"
-    return f"{left}{' ' * max(2, width - output.width(left) - len(right))}{right}".rstrip()
+    left = output.cut(f"{name}  {text}", width - len(right))
+    return f"{left}{' ' * (width - output.width(left) - len(right))}{right}".rstrip()
 
 
-def _dollars(usd: float | None) -> str:
-    return "unknown" if usd is None else dollars(usd)
+def _cost(node: "AgentNode | SessionNode") -> str:
+    """What copied all it has from its parent has cost nothing."""
+    if node.cost_usd is None:
+        return "unknown" if node.turns else "-"
+    return dollars(node.cost_usd)

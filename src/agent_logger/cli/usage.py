@@ -86,25 +86,39 @@ def _report(catalog: "Catalog", by: str, wanted: "Filter", *, as_json: bool) -> 
     elif sums:
         _print(by, sums, whole, short_ids(catalog, filter(None, sums)) if by == "session" else {})
     else:
-        output.note("No usage found." if catalog.count() else NOTHING_YET)
+        output.note("No usage found." if catalog.count() else NOTHING_YET, lines=True)
 
 
 def _print(by: str, sums: "dict[str | None, Total]", whole: "Total", names: dict[str, str]) -> None:
-    head = [by, "input", "output", "cache read", "cache write", "cost"]
     rows = [_cells(names.get(key, key) if key else NONE.get(by, "unknown"), it) for key, it in sums.items()]
-    last = _cells("total", whole)
-    widths = [max(output.width(str(it)) for it in column) for column in zip(head, *rows, last, strict=True)]
+    head, *rows, last = _fitting([[by, *COUNTS, "cost"], *rows, _cells("total", whole)])
+    widths = [max(map(output.width, column)) for column in zip(head, *rows, last, strict=True)]
     room = output.columns() - sum(widths) - 2 * len(widths)
     if output.is_terminal() and room < -2:  # no bar, so no gap behind the last column
         least = max(SHORTEST_NAME, widths[0] + room + 2)
-        rows = [[_cut(by, str(name), least), *counts] for name, *counts in rows]
+        rows = [[_cut(by, name, least), *counts] for name, *counts in rows]
     if output.is_terminal() and room >= LEAST_BAR and len(rows) > 1:
         most = max((it.cost.nano_usd or 0 for it in sums.values()), default=0)
         head.append("")
         bars = [_bar(it.cost.nano_usd or 0, most, min(room, LONGEST_BAR)) for it in sums.values()]
         rows = [[*row, bar] for row, bar in zip(rows, bars, strict=True)]
         last.append("")
-    output.table(head, [*rows, last], fold=False, right=range(1, 6))
+    output.table(head, [*rows, last], fold=False, right=range(1, len(widths)))
+
+
+COUNTS = ("input", "output", "cache read", "cache write")
+LESS = (4, 3, 1, 2)  # columns of counts that a narrow terminal has no room for, the first to go first
+
+
+def _fitting(rows: list[list[str]]) -> list[list[str]]:
+    """Without the columns that there is no room for, on a terminal."""
+    widths = [max(map(output.width, column)) for column in zip(*rows, strict=True)]
+    widths[0] = min(widths[0], SHORTEST_NAME)
+    kept = list(range(len(widths)))
+    for column in LESS:
+        if output.is_terminal() and sum(widths[it] + 2 for it in kept) > output.columns() + 2:
+            kept.remove(column)
+    return [[row[it] for it in kept] for row in rows]
 
 
 LEAST_BAR, LONGEST_BAR = 5, 30  # columns
@@ -127,10 +141,10 @@ def _bar(value: int, most: int, room: int) -> str:
     return "█" * (eighths // 8) + EIGHTHS[eighths % 8].strip()
 
 
-def _cells(key: str, it: "Total") -> list[str | int]:
+def _cells(key: str, it: "Total") -> list[str]:
     usage = it.usage
     counts = (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
-    return [key, *(f"{count:,}" for count in counts), money(it.cost)]
+    return [output.printable(key), *(f"{count:,}" for count in counts), money(it.cost)]
 
 
 def _explain(catalog: "Catalog", session: str, wanted: "Filter") -> None:

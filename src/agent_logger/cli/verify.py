@@ -8,6 +8,7 @@ import click
 
 from agent_logger import config
 from agent_logger.cli import output
+from agent_logger.cli.scanning import folders_of_logs
 from agent_logger.errors import SourceError
 from agent_logger.export.figures import counted
 
@@ -23,7 +24,8 @@ def command(settings: config.Settings, paths: tuple[Path, ...], as_json: bool) -
     """Read every byte of logs, and report damage.
 
     PATHS are files, or folders to search for logs: ours, plain or sealed, and the JSONL files
-    that agents leave behind. Without PATHS: the log folder, the sessions folder and the home.
+    that agents leave behind. Without PATHS: the log folder, the sessions folder, the home, and wherever else
+    was ever recorded to.
 
     A torn end is not damage: the line is being written, or its writer was killed, and the next
     writer ends it. Exit code: 0 all can be read, 1 there is damage.
@@ -36,7 +38,7 @@ def command(settings: config.Settings, paths: tuple[Path, ...], as_json: bool) -
     """
     from agent_logger.store.verify import log_files, summary
 
-    files = [file for path in paths or _default_paths(settings) for file in log_files(_existing(path))]
+    files = [file for path in paths or folders_of_logs(settings) for file in log_files(_existing(path))]
     reports = list(_with_progress(files))
     report = summary(reports)
     if as_json:
@@ -52,10 +54,6 @@ def command(settings: config.Settings, paths: tuple[Path, ...], as_json: bool) -
     if not files:
         output.note("There is no log there." if paths else "Nothing is recorded yet.")
     return 1 if report.damage else 0
-
-
-def _default_paths(settings: config.Settings) -> list[Path]:
-    return [it for it in (settings.log_dir, settings.sessions_dir, settings.home) if it.exists()]
 
 
 def _existing(path: Path) -> Path:

@@ -12,11 +12,11 @@ AROUND = 3  # lines that did not change, shown on both sides of a change
 MOST_COMPARED = 250_000
 
 
-def diff_of(path: str | None, edits: Iterable[tuple[str, str]], note: str = "") -> Diff:
+def diff_of(path: str | None, edits: Iterable[tuple[str, str]]) -> Diff:
     """Of one file: each edit is an old text and the new one in its place."""
     hunks = [list(_hunk(_lines(old), _lines(new))) for old, new in edits]
     parted = [[DiffLine("@", ""), *hunk] if number else hunk for number, hunk in enumerate(hunks)]
-    return Diff(path, tuple(line for hunk in parted for line in hunk), note)
+    return Diff(path, tuple(line for hunk in parted for line in hunk))
 
 
 def _lines(text: str) -> list[str]:

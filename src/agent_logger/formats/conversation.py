@@ -11,23 +11,29 @@ from agent_logger.session import MAIN, Block, Compaction, Exchange, Turn, Usage,
 TRANSCRIPT: frozenset[Witness] = frozenset({"transcript"})
 
 
+@dataclass(slots=True, kw_only=True)
+class Seen:
+    """What has a beginning and an end, as far as something of it was seen."""
+
+    started: datetime | None = None
+    ended: datetime | None = None
+
+    def see(self, at: datetime | None) -> None:
+        if at:
+            self.started = min(self.started or at, at)
+            self.ended = max(self.ended or at, at)
+
+
 @dataclass(slots=True)
-class OpenTurn:
+class OpenTurn(Seen):
     thread: str = MAIN
     message_id: str | None = None
     model: str | None = None
     tier: str | None = None
     stop_reason: str | None = None
     usage: Usage | None = None
-    started: datetime | None = None
-    ended: datetime | None = None
     complete: bool = True
     blocks: list[Block] = field(default_factory=list)
-
-    def see(self, at: datetime | None) -> None:
-        if at:
-            self.started = min(self.started or at, at)
-            self.ended = max(self.ended or at, at)
 
     def waits(self) -> bool:
         """For the result of a tool."""
@@ -52,18 +58,11 @@ class OpenTurn:
 
 
 @dataclass(slots=True)
-class OpenExchange:
+class OpenExchange(Seen):
     user_input: str | None = None
     origin: str | None = None
-    started: datetime | None = None
-    ended: datetime | None = None
     turns: list[OpenTurn] = field(default_factory=list)
     end_reason: str | None = None  # as the client told it
-
-    def see(self, at: datetime | None) -> None:
-        if at:
-            self.started = min(self.started or at, at)
-            self.ended = max(self.ended or at, at)
 
     def told(self, number: int, *, last: bool) -> Exchange:
         reason = self.end_reason or self._guessed_end(last=last)
@@ -86,25 +85,19 @@ class OpenExchange:
         return None if last else "input"
 
 
-class Conversation:
+class Conversation(Seen):
     def __init__(self) -> None:
+        super().__init__()
         self.exchanges: list[OpenExchange] = []
         self.compactions: list[Compaction] = []
-        self.started: datetime | None = None
-        self.ended: datetime | None = None
         self._callers: dict[str, OpenTurn] = {}
         self._answered: set[str] = set()  # ids of tool calls
         self._latest: OpenTurn | None = None
 
-    def see(self, at: datetime | None) -> None:
-        if at:
-            self.started = min(self.started or at, at)
-            self.ended = max(self.ended or at, at)
-
     def ask(self, text: str, at: datetime | None) -> None:
         """An input of a person begins an exchange."""
         self.see(at)
-        self.exchanges.append(OpenExchange(text, None, at, at))
+        self.exchanges.append(OpenExchange(text, started=at, ended=at))
 
     def current(self) -> OpenExchange:
         if not self.exchanges:  # the beginning is missing

@@ -24,7 +24,8 @@ from msgspec.structs import replace
 
 from agent_logger.formats import counters
 from agent_logger.formats.json_text import raw as raw_json
-from agent_logger.formats.sdk_messages import STREAM_EVENT, Init, SdkMessage, StreamEvent, entries, text_of
+from agent_logger.formats.sdk_entries import entries, text_of
+from agent_logger.formats.sdk_messages import STREAM_EVENT, Init, SdkMessage, StreamEvent
 from agent_logger.formats.totals import Tally, Totals
 from agent_logger.records import (
     EndReason,

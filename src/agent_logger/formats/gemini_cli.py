@@ -15,13 +15,13 @@ from typing import Any
 
 import msgspec
 
+from agent_logger.formats.blocks.gemini import part_block
 from agent_logger.formats.conversation import Conversation, OpenTurn
 from agent_logger.formats.fitting import REFUSED, fitting
 from agent_logger.formats.human_input import typed
 from agent_logger.formats.objects import objects_of, time_of
 from agent_logger.formats.responses import ModelResponse
 from agent_logger.formats.source import File, Source
-from agent_logger.formats.wire_log.blocks import part_block
 from agent_logger.session import MAIN, Block, Session, Usage
 from agent_logger.wire.answer import Json, count, fields_of, parsed, text_of
 
@@ -103,18 +103,13 @@ def responses_of(source: Source) -> Iterator[ModelResponse]:
             yield ModelResponse(
                 family="gemini",
                 message_id=message.id,
-                request_id=None,
                 model=message.model,
                 usage=usage,
-                tier=None,
                 at=message.at,
                 session=main.id,
                 project=project,
                 agent=AGENT,
                 thread=MAIN if chat is main else chat.thread,
-                final=True,
-                reported_cost_usd=None,
-                witness="transcript",
             )
 
 

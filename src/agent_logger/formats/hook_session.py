@@ -1,7 +1,8 @@
-"""What hooks were told of a session, as a session: prompts, tool calls, its beginning and its end.
+"""What hooks were told of a session, as a session: prompts, tool calls, last words, its beginning and its end.
 
-Hooks see no answer of a model, so what they tell of alone has no tokens and no cost. Beside other witnesses they say
-that they saw it, which tool calls they saw, and when and why it ended, which no transcript tells.
+Hooks see no response of a model, but for the words it stopped with, so what they tell of alone has no tokens and no
+cost. Beside other witnesses they say that they saw it, which tool calls they saw, and when and why it ended, which no
+transcript tells.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,6 +15,7 @@ from agent_logger.formats.hooks import HookInput
 from agent_logger.session import AGENT, MAIN, Block, ContextFile, Exchange, Session, Turn, Witness
 from agent_logger.wire.answer import text_of
 
+LAST_WORDS = "last_assistant_message"
 SEEN: frozenset[Witness] = frozenset({"hook"})
 
 
@@ -122,11 +124,13 @@ def _exchange(prompt: HookEvent | None, followed: Sequence[HookEvent]) -> Iterat
 
 
 def _turns(events: Sequence[HookEvent]) -> Iterator[Turn]:
-    """A tool call each: which of them the model made at once, hooks are not told."""
+    """A tool call each, for which of them the model made at once, hooks are not told; and what it stopped with."""
     calls: dict[str, list[HookEvent]] = {}
     for number, it in enumerate(events):
         if it.name in ("PreToolUse", "PostToolUse", "PostToolUseFailure"):
             calls.setdefault(it.text("tool_use_id") or f"#{number}", []).append(it)
+        elif it.name in ("Stop", "SubagentStop") and it.text(LAST_WORDS):
+            calls[f"#{number}"] = [it]
     for name, told in calls.items():
         yield Turn(
             message_id=None,
@@ -140,6 +144,9 @@ def _turns(events: Sequence[HookEvent]) -> Iterator[Turn]:
 
 def _blocks(name: str, told: Sequence[HookEvent]) -> Iterator[Block]:
     first, last = told[0], told[-1]
+    if said := first.text(LAST_WORDS):
+        yield Block(kind="text", text=said, at=first.at)
+        return
     yield Block(
         kind="tool_use",
         id=name,

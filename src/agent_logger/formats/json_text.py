@@ -57,3 +57,12 @@ def mended(line: bytes) -> bytes | None:
 
 def raw(value: Any) -> msgspec.Raw:
     return msgspec.Raw(encode(value))
+
+
+def is_null(value: msgspec.Raw | msgspec.UnsetType) -> bool:
+    return isinstance(value, msgspec.UnsetType) or begins(value, b"n")
+
+
+def begins(value: msgspec.Raw, first: bytes) -> bool:
+    """Without a copy, for it may be long."""
+    return memoryview(value)[:1] == first

@@ -179,11 +179,8 @@ def responses_of(source: Source) -> Iterator[ModelResponse]:
             provider = step.message.told.provider or ""
             yield ModelResponse(
                 family=FAMILIES.get(provider, provider),
-                message_id=None,
-                request_id=None,
                 model=step.message.told.model,
                 usage=step.usage,
-                tier=None,
                 at=step.message.at,
                 session=main.id,
                 project=main.project,
@@ -191,7 +188,6 @@ def responses_of(source: Source) -> Iterator[ModelResponse]:
                 thread=MAIN if rows is main else rows.thread,
                 final=step.finish is not None,
                 reported_cost_usd=step.cost,
-                witness="transcript",
             )
 
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import msgspec
 
+from agent_logger.formats.blocks.gemini import part_block
 from agent_logger.formats.conversation import Conversation, OpenTurn
 from agent_logger.formats.fitting import fitting
 from agent_logger.formats.human_input import typed
 from agent_logger.formats.objects import objects_of, time_of
 from agent_logger.formats.responses import ModelResponse
 from agent_logger.formats.source import Source
-from agent_logger.formats.wire_log.blocks import part_block
 from agent_logger.session import AGENT as AGENT_THREAD
 from agent_logger.session import MAIN, SIDE, Block, Session, Usage
 from agent_logger.wire.answer import Json, count
@@ -81,18 +81,13 @@ def responses_of(source: Source) -> Iterator[ModelResponse]:
             yield ModelResponse(
                 family=FAMILY,
                 message_id=turn.message_id,
-                request_id=None,
                 model=turn.model,
                 usage=turn.usage,
-                tier=None,
                 at=turn.started,
                 session=chat.id,
                 project=chat.project,
                 agent=AGENT,
                 thread=turn.thread,
-                final=True,
-                reported_cost_usd=None,
-                witness="transcript",
             )
 
 

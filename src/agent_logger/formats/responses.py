@@ -14,19 +14,19 @@ class ModelResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):  # qui
     """
 
     family: str  # whose ids these are: anthropic, openai, gemini
-    message_id: str | None
-    request_id: str | None
+    message_id: str | None = None
+    request_id: str | None = None
     model: str | None
     usage: Usage | None  # the most final that the source tells
-    tier: str | None
+    tier: str | None = None
     at: datetime | None  # the earliest
     session: str
     project: str | None
     agent: str
     thread: str
-    final: bool  # it came to its end; else `usage` may be what was known when it began
-    reported_cost_usd: float | None  # the client's own price
-    witness: Witness
+    final: bool = True  # it came to its end; else `usage` may be what was known when it began
+    reported_cost_usd: float | None = None  # the client's own price
+    witness: Witness = "transcript"
 
     @property
     def is_synthetic(self) -> bool:

@@ -1,4 +1,4 @@
-"""Messages of the Claude Agent SDK and of `stream-json` output, as the exchange log keeps them.
+"""Messages of the Claude Agent SDK and of `stream-json` output.
 
 They are read by shape: what is missing is `None`, what is unknown is kept as it came. The head of a message decides
 which fields are looked for; a field of the wrong shape costs what stands in it, not the message.
@@ -7,21 +7,19 @@ Agents wait for this: a long text is passed over, and stays the JSON it came as,
 """
 
 import dataclasses
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
-from msgspec.structs import replace
 
 from agent_logger.formats import json_text
+from agent_logger.formats.json_text import is_null
 from agent_logger.formats.json_text import raw as raw_json
-from agent_logger.records import Json, Message, as_text
+from agent_logger.records import Json
 
 T = TypeVar("T")
 UNKNOWN, STDERR, STREAM_EVENT = "unknown", "stderr", "stream_event"
-RESULT_MESSAGE = "result_message"  # the entry of a result; `result` alone is a tool's
 
 
 class Block(msgspec.Struct, frozen=True):
@@ -38,14 +36,23 @@ class Block(msgspec.Struct, frozen=True):
     is_error: bool | None = None
 
 
-class Inner(msgspec.Struct, frozen=True):
-    """The model's, or the user's, message in a message."""
-
+class _Said(msgspec.Struct, frozen=True, kw_only=True):
     id: str | None = None
     model: str | None = None
-    content: str | list[Block] = ""
     usage: Raw | UnsetType = UNSET
     stop_reason: str | None = None
+
+
+class Inner(_Said, frozen=True, kw_only=True):
+    """The model's, or the user's, message in a message."""
+
+    content: str | list[Block] = ""
+
+
+class _Loose(_Said, frozen=True, kw_only=True):
+    """Of one whose blocks are not all as they should be."""
+
+    content: str | list[Raw] = ""
 
 
 class Init(msgspec.Struct, frozen=True):
@@ -118,18 +125,8 @@ class _More(_Beside, frozen=True):
     message: Inner | str | None = None  # a text in some system messages
 
 
-class _Message(msgspec.Struct, frozen=True):
-    """Of one whose blocks are not all as they should be."""
-
-    id: str | None = None
-    model: str | None = None
-    content: str | list[Raw] = ""
-    usage: Raw | UnsetType = UNSET
-    stop_reason: str | None = None
-
-
 class _WithMessage(msgspec.Struct, frozen=True):
-    message: _Message
+    message: _Loose
 
 
 class _Origin(msgspec.Struct, frozen=True):
@@ -221,9 +218,9 @@ def read(line: bytes) -> SdkMessage:
         head.session_id or None,
         head.parent_tool_use_id,
         head.uuid,
-        UNSET if _is_null(more.origin) else more.origin,
+        UNSET if is_null(more.origin) else more.origin,
         more.error,
-        UNSET if _is_null(more.tool_use_result) else more.tool_use_result,
+        UNSET if is_null(more.tool_use_result) else more.tool_use_result,
         bool(more.isReplay),
     )
     match head.type, head.subtype:
@@ -253,7 +250,7 @@ def _loosely(line: bytes, head: _Head) -> _More:
     if found:
         it, content = found.message, found.message.content
         blocks = content if isinstance(content, str) else [_part(raw, Block) or Block() for raw in content]
-        inner = Inner(it.id, it.model, blocks, it.usage, it.stop_reason)
+        inner = Inner(id=it.id, model=it.model, content=blocks, usage=it.usage, stop_reason=it.stop_reason)
     return _More(
         type=beside.type,
         message=inner,
@@ -322,134 +319,3 @@ def _part(line: bytes | Raw, kind: type[T]) -> T | None:
         return msgspec.json.decode(line, type=kind)
     except (ValueError, RecursionError):  # msgspec's own errors are ValueErrors, and so is what is not UTF-8
         return None
-
-
-def _is_null(value: Raw | UnsetType) -> bool:
-    return isinstance(value, UnsetType) or _begins(value, b"n")
-
-
-def _begins(value: Raw, first: bytes) -> bool:
-    """Without a copy, for it may be long."""
-    return memoryview(value)[:1] == first
-
-
-# ---------------------------------------------------------------- entries of an exchange
-
-
-class Entry(Message, frozen=True, kw_only=True):
-    """A message as it is to be written: of a text it has the JSON. To decode that and to encode it again would take
-    longer than all else."""
-
-    text: Any = None
-    output: Any = None
-
-    @property
-    def told(self) -> str:
-        """Its text or output, to be read."""
-        found = self.output if self.text is None else self.text
-        return str(json_text.decode(found)) if isinstance(found, Raw) else found or ""
-
-
-def _is_text(value: Json) -> bool:
-    return isinstance(value, UnsetType) or _begins(value, b'"') or _begins(value, b"n")
-
-
-def _text(value: Json) -> Raw | None:
-    return None if isinstance(value, UnsetType) or _is_null(value) else value
-
-
-def entries(message: SdkMessage, ts: str) -> Iterator[Entry]:
-    """What a message adds to its exchange: one entry a block; for what is no conversation, one in all."""
-    if message.inner is None:
-        yield _whole(message, ts)
-        return
-    content = message.inner.content
-    blocks = [text_block(content)] if isinstance(content, str) else content
-    if not blocks:  # but a model that had nothing to say was paid for that, too
-        yield replace(_known(message, message.inner, message.type, ts), content=Raw(message.raw))
-    whole: str | list[Raw] = ""  # of blocks that are kept as they came
-    for number, block in enumerate(blocks):
-        entry = _entry(message, message.inner, block, ts)
-        if message.is_translated and not number:
-            entry = replace(entry, content=Raw(message.raw))
-        elif entry.type not in TOLD_WHOLLY:
-            whole = whole or message.content
-            entry = replace(entry, content=whole[number]) if isinstance(whole, list) else entry
-        yield entry
-
-
-TOLD_WHOLLY = ("text", "tool_use", "result")  # entries that say all there is in their block
-
-
-def _whole(message: SdkMessage, ts: str) -> Entry:
-    if message.is_text:
-        text, encoding = as_text(message.raw)
-        return Entry(source="system", type=message.type, ts=ts, raw=text, raw_encoding=encoding)
-    names = {"result": RESULT_MESSAGE, "system": message.subtype or "system"}
-    return Entry(
-        source="assistant" if message.event else "system",
-        type=names.get(message.type, message.type),
-        ts=ts,
-        parent_tool_use_id=message.parent_tool_use_id,
-        origin=message.origin,
-        content=Raw(message.raw),
-    )
-
-
-def _known(message: SdkMessage, inner: Inner, kind: str, ts: str) -> Entry:
-    return Entry(
-        source="assistant" if message.type == "assistant" else "user",
-        type=kind,
-        ts=ts,
-        message_id=inner.id,
-        parent_tool_use_id=message.parent_tool_use_id,
-        origin=message.origin,
-        usage=inner.usage,
-        model=inner.model,
-        stop_reason=inner.stop_reason,
-        error=message.error,
-    )
-
-
-def _entry(message: SdkMessage, inner: Inner, block: Block, ts: str) -> Entry:
-    if not (_is_text(block.text) and _is_text(block.thinking)):
-        block = Block()
-    known = _known(message, inner, block.type, ts)
-    match block.type:
-        case "text":
-            return replace(known, text=_text(block.text))
-        case "thinking":
-            return replace(known, text=_text(block.thinking))
-        case "tool_use":
-            return replace(known, tool_use_id=block.id, name=block.name, input=block.input)
-        case "tool_result":
-            output, content = _output(block.content)
-            return replace(
-                known,
-                source="tool",
-                type="result",
-                tool_use_id=block.tool_use_id,
-                name=block.name,
-                is_error=bool(block.is_error),
-                output=output,
-                content=content,
-                tool_use_result=message.tool_use_result,
-            )
-    return replace(known, tool_use_id=block.id or block.tool_use_id, name=block.name, input=block.input)
-
-
-def _output(content: Json) -> tuple[Raw | str, Json]:
-    """What a tool put out as a text, and its blocks, if it is more than that."""
-    if isinstance(content, UnsetType):
-        return "", raw_json(None)
-    if _begins(content, b'"'):
-        return content, UNSET
-    return text_of(json_text.decode(content)), content
-
-
-def text_of(content: Any) -> str:
-    """The text of blocks, for whoever wants a string."""
-    if isinstance(content, str):
-        return content
-    found = content if isinstance(content, list) else []
-    return "\n".join(it["text"] for it in found if isinstance(it, dict) and isinstance(it.get("text"), str))

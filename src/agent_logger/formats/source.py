@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from agent_logger.wire.jsonl import Damage, Entry, Torn
-from agent_logger.wire.lines import LONGEST_LINE, Line, LineSplitter
+from agent_logger.wire.lines import LONGEST_LINE, Line, LineSplitter, lines_in
 
 Entries = Iterable[Entry | Damage | Torn]
 
@@ -18,7 +18,6 @@ class File:
 
     name: str
     entries: Entries  # read while it is iterated over, once
-    modified: float = 0.0  # by the clock
     chunks: Callable[[], Iterable[bytes]] | None = (
         None  # the same bytes as they are, for who needs little of them
     )
@@ -55,7 +54,7 @@ def lines_of(file: File) -> Iterator[Line | Damage | Torn]:
 def raw_lines_of(file: File) -> Iterator[bytes]:
     """The same without their places, and without what is too long or has no newline yet: for who wants speed."""
     for portion in portions_of(file):
-        yield from portion[:-1].split(b"\n")
+        yield from (line[:-1] for line in lines_in(portion))
 
 
 def portions_of(file: File) -> Iterator[bytes]:

@@ -6,7 +6,9 @@ A new agent is a module, a row here, a place in `store/places.py`, and a folder 
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
+from types import ModuleType
 
 import msgspec
 
@@ -26,19 +28,23 @@ class Format:
 
     agent: str
     module: str  # has `session_of`
-    responses_module: str  # has `responses_of`
+    responses_module: str | None = None  # has `responses_of`, where that one does not
     name: re.Pattern[str]  # of a main file: the end of its path
     begins: Callable[[bytes], bool]  # whether a main file begins with these bytes
 
     def session_of(self, source: Source) -> Session:
-        session: Session = import_module(f"{_PACKAGE}.{self.module}").session_of(source)
+        session: Session = _module(self.module).session_of(source)
         return session
 
     def responses_of(self, source: Source) -> Iterator[ModelResponse]:
-        responses: Iterator[ModelResponse] = import_module(
-            f"{_PACKAGE}.{self.responses_module}"
-        ).responses_of(source)
+        module = _module(self.responses_module or self.module)
+        responses: Iterator[ModelResponse] = module.responses_of(source)
         return responses
+
+
+@cache
+def _module(name: str) -> ModuleType:
+    return import_module(f"{_PACKAGE}.{name}")
 
 
 def format_of(agent: str) -> Format | None:
@@ -139,28 +145,24 @@ FORMATS = (
     Format(
         agent="codex",
         module="codex.session",
-        responses_module="codex.session",
         name=re.compile(r"(?:^|/)rollout-[^/]+\.jsonl$"),
         begins=is_codex,
     ),
     Format(
         agent="gemini-cli",
         module="gemini_cli",
-        responses_module="gemini_cli",
         name=re.compile(r"(?:^|/)session-[^/]+\.jsonl?$"),
         begins=is_gemini_cli,
     ),
     Format(
         agent="opencode",
         module="opencode",
-        responses_module="opencode",
         name=re.compile(r"(?:^|/)(?:opencode[^/]*\.db|storage/session/[^/]+/ses_[^/]+\.json)$"),
         begins=is_opencode,
     ),
     Format(
         agent="qwen-code",
         module="qwen_code",
-        responses_module="qwen_code",
         name=re.compile(rf"(?:^|/){UUID_PATTERN}\.jsonl$"),
         begins=is_qwen_code,
     ),

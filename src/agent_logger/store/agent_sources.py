@@ -1,4 +1,4 @@
-"""From the main files of Codex, Gemini CLI, opencode and Qwen Code to what their readers are given.
+"""From the main files of Codex, Gemini CLI, opencode and others to what their readers are given.
 
 Files are opened when they are read, and only read. One that is gone by then is empty.
 """
@@ -14,7 +14,9 @@ from agent_logger.errors import SourceError
 from agent_logger.formats.codex.meta import Meta, meta_of
 from agent_logger.formats.gemini_cli import PROJECT_FILE
 from agent_logger.formats.source import Source
+from agent_logger.formats.threads import Thread, families
 from agent_logger.store import foreign, opencode, opencode_files
+from agent_logger.store.places import AGENT_PLACES
 from agent_logger.store.source_files import source_file
 
 MOST_FIRST_BYTES = 1 << 20  # of a rollout's first line, which holds the instructions
@@ -32,42 +34,21 @@ def sources_of(agent: str, paths: Iterable[Path]) -> Iterator[Source]:
         case "opencode":
             for path in paths:
                 yield from _opencode_sources(path)
-        case "qwen-code":
-            yield from map(qwen_code_source, paths)
         case _:
-            raise ValueError(f"no sources of {agent!r} are known here")
+            if not any(it.agent == agent for it in AGENT_PLACES):
+                raise ValueError(f"no sources of {agent!r} are known here")
+            yield from (_source(path, ()) for path in paths)  # a session is a file
 
 
 # ---------------------------------------------------------------- Codex
 
 
 def codex_sources(paths: Iterable[Path]) -> Iterator[Source]:
-    """One per session: rollouts of sub-agents go with that of the thread that started them, however far down."""
+    """One per session: rollouts of sub-agents go with that of the thread that started them."""
     metas = {path: meta for path in paths if (meta := codex_meta(path))}
-    main_of = {meta.id: path for path, meta in metas.items() if not meta.spawned_by}
-    started: dict[str, list[Path]] = {}
-    for path, meta in metas.items():
-        if meta.spawned_by:
-            started.setdefault(meta.spawned_by, []).append(path)
-    placed = set(main_of.values())
-    for name, path in main_of.items():
-        agents = _below(name, started, metas)
-        placed.update(agents)
+    threads = {path: Thread(meta.id, meta.spawned_by) for path, meta in metas.items()}
+    for path, agents in families(threads).items():
         yield _source(path, agents)
-    for path in metas:
-        if path not in placed:  # the thread that started it is gone
-            yield _source(path, ())
-
-
-def _below(name: str, started: dict[str, list[Path]], metas: dict[Path, Meta]) -> list[Path]:
-    found: dict[Path, None] = {}
-    names = [name]
-    for it in names:  # grows meanwhile
-        for path in started.get(it, ()):
-            if path not in found:
-                found[path] = None
-                names.append(metas[path].id)
-    return list(found)
 
 
 def codex_meta(path: Path) -> Meta | None:
@@ -130,13 +111,6 @@ def _text(project: Path, name: str) -> str | None:
     if name != PROJECT_FILE and (parts[:1] != ("chats",) or ".." in parts):
         return None
     return foreign.text(project / name, MOST_DOCUMENT_BYTES)
-
-
-# ---------------------------------------------------------------- Qwen Code
-
-
-def qwen_code_source(path: Path) -> Source:
-    return _source(path, ())
 
 
 # ---------------------------------------------------------------- opencode

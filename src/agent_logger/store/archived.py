@@ -14,6 +14,7 @@ from agent_logger.store.archiving import is_main_file
 from agent_logger.store.claude_files import is_id
 from agent_logger.store.keep import generations
 from agent_logger.store.places import AGENT_PLACES, Place
+from agent_logger.store.source_files import modified
 from agent_logger.store.sources import claude_source
 
 
@@ -66,7 +67,7 @@ def _sessions(place: Place, folder: Folder) -> Iterator[Archived]:
         name = PurePosixPath(source.main.name).name
         copy = by_name[name]
         others = tuple(by_name[it.name].target for it in source.others if it.name in by_name)
-        yield Archived(id_in(name), copy, copy.target, partial(_same, source), source.main.modified, others)
+        yield Archived(id_in(name), copy, copy.target, partial(_same, source), modified(copy.target), others)
 
 
 def _in_database(copy: Copy) -> Iterator[Archived]:
@@ -77,7 +78,7 @@ def _in_database(copy: Copy) -> Iterator[Archived]:
             name = id_in(source.main.name)
             if name not in seen:
                 seen.add(name)
-                yield Archived(name, copy, path, partial(_same, source), source.main.modified)
+                yield Archived(name, copy, path, partial(_same, source), modified(path))
 
 
 def _same(source: Source) -> Source:

@@ -110,11 +110,17 @@ def _sealed_chunks(path: Path) -> Iterator[bytes]:
 
 def existing(path: Path) -> Path | None:
     """The file of that name, or its sealed form; none if neither is there, or it is no regular file."""
-    for found in (path, path.with_name(path.name + SEALED)):
-        with suppress(OSError):
-            if stat.S_ISREG(os.lstat(found).st_mode):
-                return found
-    return None
+    if _is_regular(path):
+        return path
+    sealed = path.with_name(path.name + SEALED)
+    return sealed if _is_regular(sealed) else None
+
+
+def _is_regular(path: Path) -> bool:
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except OSError:
+        return False
 
 
 def text(path: Path, most_bytes: int) -> str | None:

@@ -1,6 +1,6 @@
 """What hooks were told, read back: one file each in `<home>/hooks/YYYYMMDD/`."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from agent_logger.formats.objects import time_of
 from agent_logger.records import Hook
 from agent_logger.session import ContextFile
 from agent_logger.store import foreign
-from agent_logger.store.hook_files import day_folders, files_with, session_named
+from agent_logger.store.hook_files import files_with, session_named
 from agent_logger.store.layout import agent_folders, is_hashed
 from agent_logger.store.places import AGENT_PLACES
 
@@ -30,13 +30,6 @@ class KeptHook:
     input: HookInput  # empty if it was no JSON object
     context: Any = None  # which instructions and settings applied, at the start of a session
     context_files: Sequence[ContextFile] = ()  # the same in short
-
-
-def read_hooks(home: Path, since_day: str = "") -> Iterator[KeptHook]:
-    """In the order they came; from `since_day` on (`20261115`). What cannot be read is left out."""
-    for folder in map(Path, day_folders(home)):
-        if folder.name >= since_day:
-            yield from filter(None, map(_read, sorted(folder.glob("[0-9]*.json"))))
 
 
 def hooks_in(folder: Path, tag: str) -> list[KeptHook]:

@@ -75,8 +75,7 @@ def source_of(path: Path, session: str) -> Source:
     """A session with those that it started. Rows are read when they are asked for; what fails then is `Damage`."""
     with _opened(path) as database:
         started = _started_by(database, session)
-        modified = os.lstat(path).st_mtime
-    files = [File(it, _Entries(path, it), modified) for it in (session, *started)]
+    files = [File(it, _Entries(path, it)) for it in (session, *started)]
     return Source(files[0], files[1:])
 
 

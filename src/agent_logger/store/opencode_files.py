@@ -18,7 +18,6 @@ from agent_logger.formats.objects import object_in
 from agent_logger.formats.source import File, Source
 from agent_logger.store import foreign
 from agent_logger.store.places import matching
-from agent_logger.store.source_files import modified
 from agent_logger.wire.answer import Json, fields_of, text_of
 from agent_logger.wire.jsonl import Entry
 
@@ -45,7 +44,7 @@ def message_files(path: Path) -> list[Path]:
 def source_of(path: Path, started: Iterable[Path] | None = None) -> Source:
     """A session, with those that it started; none: they are looked for. Files are read when they are asked for."""
     others = _started_from(path) if started is None else started
-    files = [File(it.stem, _Entries(it), modified(it)) for it in (path, *others)]
+    files = [File(it.stem, _Entries(it)) for it in (path, *others)]
     return Source(files[0], files[1:])
 
 

@@ -71,10 +71,10 @@ class NoLocksError(Exception):
     """This file system has none: nobody can own a file here."""
 
 
-def lock(held: Held, *, wait: bool = False) -> bool:
+def lock(held: Held) -> bool:
     """Own the file until it is closed. `False` if another process does."""
     try:
-        fcntl.flock(held.fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        fcntl.flock(held.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError as error:

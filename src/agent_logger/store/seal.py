@@ -14,7 +14,7 @@ from pathlib import Path
 from agent_logger.errors import SourceError
 from agent_logger.store import platform
 from agent_logger.store.append import torn_bytes
-from agent_logger.store.clock import CLOCK, Clock
+from agent_logger.store.clock import CLOCK
 from agent_logger.store.journal import Journal
 from agent_logger.store.ownership import ids_of, kind_of
 from agent_logger.store.parts import PartFile, live_files_of, parts_in
@@ -31,7 +31,7 @@ class Sealed:
     sealed_bytes: int
 
 
-def seal_due(folder: Path, after_seconds: float | None, *, clock: Clock = CLOCK) -> Iterator[Sealed]:
+def seal_due(folder: Path, after_seconds: float | None) -> Iterator[Sealed]:
     """Seal the parts of a folder that were superseded, or not touched for so long. `None`: never.
 
     A part that cannot be sealed now stays as it is, and the log says why. What is not ours stays as it is, too: a
@@ -47,7 +47,7 @@ def seal_due(folder: Path, after_seconds: float | None, *, clock: Clock = CLOCK)
     newest = {part.name: part for part in parts}
     for part in parts:
         try:
-            sealed = _seal_if_due(part, part == newest[part.name], after_seconds, clock)
+            sealed = _seal_if_due(part, part == newest[part.name], after_seconds)
         except (OSError, SourceError) as error:
             log.warning("%s: not sealed: %s", part.path, error)
             continue
@@ -55,8 +55,8 @@ def seal_due(folder: Path, after_seconds: float | None, *, clock: Clock = CLOCK)
             yield sealed
 
 
-def _seal_if_due(part: PartFile, is_newest: bool, after_seconds: float, clock: Clock) -> Sealed | None:
-    if is_newest and _untouched_seconds(part, clock) < after_seconds:
+def _seal_if_due(part: PartFile, is_newest: bool, after_seconds: float) -> Sealed | None:
+    if is_newest and _untouched_seconds(part) < after_seconds:
         return None
     if not part.path.exists() or ids_of(part).log is None:
         return None
@@ -65,9 +65,9 @@ def _seal_if_due(part: PartFile, is_newest: bool, after_seconds: float, clock: C
     return seal(part)
 
 
-def _untouched_seconds(part: PartFile, clock: Clock) -> float:
+def _untouched_seconds(part: PartFile) -> float:
     try:
-        return clock.wall() - os.stat(part.path).st_mtime
+        return CLOCK.wall() - os.stat(part.path).st_mtime
     except FileNotFoundError:
         return -1  # sealed already
 

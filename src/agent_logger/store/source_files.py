@@ -15,7 +15,7 @@ from agent_logger.wire.lines import LineSplitter
 def source_file(folder: Path, name: str) -> File:
     """`name` is what the reader knows it by, and its path below the folder."""
     path = folder / name
-    return File(name, _Entries(path), modified(path), partial(foreign.chunks, path))
+    return File(name, _Entries(path), partial(foreign.chunks, path))
 
 
 def modified(path: Path) -> float:

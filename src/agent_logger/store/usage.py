@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -25,6 +25,12 @@ class FolderUsage(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def total_bytes(self) -> int:
         return self.plain_bytes + self.sealed_bytes + self.live_bytes + self.body_bytes + self.other_bytes
+
+
+def outermost(folders: Iterable[Path]) -> list[Path]:
+    """Those that are there, without those within another of them: what is in them counts once."""
+    there = {it.resolve(): it for it in folders if it.is_dir()}
+    return [it for real, it in there.items() if not any(other in real.parents for other in there)]
 
 
 def folder_usage(path: Path) -> FolderUsage:

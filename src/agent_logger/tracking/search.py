@@ -53,27 +53,18 @@ class Search:
             [row for row in last.values() if row.outcome in outcomes], len(self.rolled.states), _activity
         )
 
-    def longest(self, group: Collection[Branch] | None, thread: str, *, need_answer: bool) -> Match | None:
+    def longest(
+        self, group: Collection[Branch] | None, thread: str | None, *, need_answer: bool
+    ) -> Match | None:
         """Of the calls with the longest state that the history goes on from: one that its thread stands at, then the
-        one last active. Twins (same folder, prompt and answers) are in one state at the same time, or one after the
-        other; a call that is in a state itself does not go on from it."""
+        one last active; of any thread, if none is given. Twins (same folder, prompt and answers) are in one state at
+        the same time, or one after the other; a call that is in a state itself does not go on from it."""
 
         def fits(row: Row) -> bool:
-            return row.thread == thread and row.leads and self._is_in(row, group)
+            return thread in (None, row.thread) and row.leads and self._is_in(row, group)
 
         for units, rows in self._states(_roots(group), need_answer=need_answer):
             if found := [row for row in rows if fits(row)]:
-                return self._best_at(units, found)
-        return None
-
-    def rephrased(self, thread: str) -> Match | None:
-        """An answered call that the history begins with, if the model speaks next and somebody after it: some clients
-        write its tool calls down in words of their own."""
-        states, said = self.rolled.states, self.rolled.is_answer
-        for units in range(len(states) - 2, 0, -1):
-            rows = self.index.at(states[units - 1]) if said[units] else ()
-            fits = [it for it in rows if it.state == states[units - 1] and it.outcome is Outcome.COMPLETE]
-            if found := [it for it in fits if it.thread == thread and it.leads and self._is_in(it, None)]:
                 return self._best_at(units, found)
         return None
 

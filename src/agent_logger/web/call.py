@@ -9,9 +9,9 @@ from agent_logger.catalog.calls import CallDetail, WireCall
 from agent_logger.export.diffs import diff_of
 from agent_logger.export.hide import hidden_value
 from agent_logger.export.pieces import Code, Diff, Json, Piece, Prose
+from agent_logger.formats.blocks.parts import value_of
 from agent_logger.formats.wire_log.answers import body_of
 from agent_logger.formats.wire_log.asked import Change, Message
-from agent_logger.formats.wire_log.blocks import value_of
 from agent_logger.records import Headers
 from agent_logger.redact import hidden
 from agent_logger.session import Block

@@ -26,9 +26,9 @@ class Checkups:
     def is_running(self) -> bool:
         return self._running is not None and not self._running.done()
 
-    def begin(self, *, anew: bool = False) -> None:
+    def begin(self) -> None:
         is_old = self.at is None or (datetime.now(UTC) - self.at).total_seconds() > GOOD_FOR_SECONDS
-        if not self.is_running and (anew or is_old):
+        if is_old and not self.is_running:
             self._running = asyncio.create_task(self._run())
 
     async def _run(self) -> None:

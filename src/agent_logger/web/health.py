@@ -11,7 +11,7 @@ from starlette.responses import Response
 from agent_logger.capture.proxy.status import ProxyReport, proxy_reports
 from agent_logger.catalog.found_ours import log_folders
 from agent_logger.store.files import read_at
-from agent_logger.store.usage import FolderUsage, folder_usage
+from agent_logger.store.usage import FolderUsage, folder_usage, outermost
 from agent_logger.web.checkup import DamagedPlace
 from agent_logger.web.site import site_of
 
@@ -26,9 +26,7 @@ class Health:
 
 
 def look(home: Path) -> Health:
-    known = log_folders(home)
-    outermost = [it for it in known if not any(other in it.parents for other in [*known, home])]
-    usages = [folder_usage(it) for it in outermost]
+    usages = [folder_usage(it) for it in outermost([home, *log_folders(home)]) if it != home]
     return Health(proxy_reports(home), usages, folder_usage(home) if home.is_dir() else None)
 
 

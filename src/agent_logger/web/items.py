@@ -76,7 +76,7 @@ class BlockItem(Item, frozen=True, kw_only=True):
 
 
 class TurnItem(Item, frozen=True, kw_only=True):
-    number: int  # from 1; `#turn-1` on the page
+    number: int  # its place in the session, from 0; `#turn-0` on the page
     message_id: str | None
     request_id: str | None
     thread: str
@@ -97,7 +97,7 @@ class TurnItem(Item, frozen=True, kw_only=True):
     def of(cls, number: int, turn: Turn, cost: Cost | None) -> "TurnItem":
         usage = turn.usage
         return cls(
-            number=number + 1,
+            number=number,
             message_id=turn.message_id,
             request_id=turn.request_id,
             thread=turn.thread,
@@ -205,7 +205,7 @@ class HitItem(Item, frozen=True, kw_only=True):
     session: str
     title: str | None
     exchange: int
-    turn: int | None  # from 1
+    turn: int | None  # its number
     kind: str
     at: datetime | None
     snippet: str
@@ -218,7 +218,7 @@ class HitItem(Item, frozen=True, kw_only=True):
             session=hit.session,
             title=hit.title,
             exchange=hit.exchange,
-            turn=None if hit.turn is None else hit.turn + 1,
+            turn=hit.turn,
             kind=hit.kind,
             at=hit.at,
             snippet=hit.snippet,

@@ -95,7 +95,7 @@ async def agent(request: Request) -> Response:
 async def turn(request: Request) -> Response:
     """One turn alone, with everything in it; with `tool`, the insides of one of its tool calls."""
     book = await book_of(request)
-    found = book.numbered(request.path_params["turn"] - 1)
+    found = book.numbered(request.path_params["turn"])
     if found is None:
         raise HTTPException(404, "There is no such turn.")
     if "tool" in request.path_params:
@@ -109,7 +109,7 @@ async def turn(request: Request) -> Response:
 
 async def way_to(request: Request) -> Response:
     book = await book_of(request)
-    return JSONResponse(book.way_to(request.path_params["turn"] - 1))
+    return JSONResponse(book.way_to(request.path_params["turn"]))
 
 
 async def _drawn(request: Request, book: Book, template: str, **values: object) -> Response:
@@ -181,8 +181,8 @@ class Drawing:
         falls = [
             Fall(
                 at=bisect_left(numbers, it.turn),
-                told=f"Turn {it.turn + 1}: {it.told}",
-                href=f"#turn-{it.turn + 1}",
+                told=f"Turn {it.turn}: {it.told}",
+                href=f"#turn-{it.turn}",
                 kind="compacted" if it.compaction else "",
             )
             for it in drawn[:MOST_MARKED]
@@ -213,7 +213,7 @@ def _tick(turns: list[Turn], first: int) -> Tick:
     else:
         kind = "text"
     size = sum(len(block.text) for block in blocks) + 200 * len(blocks)
-    return Tick(kind=kind, size=size, href=f"#turn-{first + 1}", told=f"turn {first + 1}")
+    return Tick(kind=kind, size=size, href=f"#turn-{first}", told=f"turn {first}")
 
 
 # ---------------------------------------------------------------- finding in a session
@@ -236,7 +236,7 @@ def _hits(book: Book, words: str) -> list[tuple[str, str, str, str]]:
     for number, turn in enumerate(book.turns):
         for block in turn.blocks:
             text = block.text if block.kind != "tool_use" else str(block.input)
-            found += _in_text(text, words, f"#turn-{number + 1}")
+            found += _in_text(text, words, f"#turn-{number}")
         if len(found) > HITS:
             break
     return found

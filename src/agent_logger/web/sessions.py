@@ -109,7 +109,7 @@ def by_session(hits: Iterable[Hit]) -> list[Found]:
 
 def hit_url(hit: Hit) -> str:
     """The very turn."""
-    place = f"#exchange-{hit.exchange}" if hit.turn is None else f"#turn-{hit.turn + 1}"
+    place = f"#exchange-{hit.exchange}" if hit.turn is None else f"#turn-{hit.turn}"
     return session_url(hit.session, place)
 
 

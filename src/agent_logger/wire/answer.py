@@ -113,6 +113,18 @@ class Assembler(ABC):
         self._halves = True
         return read
 
+    def read_body(self, data: bytes, content: str) -> Json | None:
+        """An answer that is not streamed, if it has this list; else it tells an error, or is damaged."""
+        body = self.read(_object, data)
+        if body is None:
+            return None
+        self.ended = True
+        self.fail(failure(body))
+        if isinstance(body.get(content), list):
+            return body
+        self.damaged = self.damaged or not self.error
+        return None
+
     def _shallow(self, value: Any) -> Any:
         """What can be written down, and read again."""
         if isinstance(value, (dict, list)) and nested_deeper(value, MOST_NESTED):
@@ -182,6 +194,7 @@ class _Typed(msgspec.Struct, gc=False):
 
 _typed = msgspec.json.Decoder(_Typed)
 _any = msgspec.json.Decoder()
+_object = msgspec.json.Decoder(Json)
 
 
 def _type_of(data: bytes) -> str:

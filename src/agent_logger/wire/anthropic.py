@@ -109,15 +109,8 @@ class Messages(Assembler):
             self._other(event, told)
 
     def whole(self, data: bytes) -> None:
-        body = self.read(_object, data)
-        if body is None:
-            return
-        self.ended = True
-        self.fail(failure(body))
-        if isinstance(body.get("content"), list):
+        if (body := self.read_body(data, "content")) is not None:
             self._start(body)
-        elif not self.error:
-            self.damaged = True
 
     def rejoined(self) -> Answer:
         if self._message is None:

@@ -34,7 +34,6 @@ class _Chunk(msgspec.Struct):
 
 
 _chunk = msgspec.json.Decoder(_Chunk)
-_object = msgspec.json.Decoder(Json)
 
 
 class ChatCompletions(Assembler):
@@ -68,15 +67,7 @@ class ChatCompletions(Assembler):
             self.fail(failure({"error": chunk.error}))
 
     def whole(self, data: bytes) -> None:
-        body = self.read(_object, data)
-        if body is None:
-            return
-        self.ended = True
-        self.fail(failure(body))
-        if isinstance(body.get("choices"), list):
-            self._body = body
-        elif not self.error:
-            self.damaged = True
+        self._body = self.read_body(data, "choices")
 
     def rejoined(self) -> Answer:
         if self._body is not None:

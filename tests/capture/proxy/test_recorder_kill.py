@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from agent_logger.capture.proxy.spool.frames import RequestData
+from agent_logger.capture.proxy.spool.spool import Spool, spool_folder
 from tests.capture.proxy.killing import Fault, Stage, stage
-from tests.capture.proxy.spooling import Script, faults, logged, numbering_faults
+from tests.capture.proxy.process import wait_until
+from tests.capture.proxy.spooling import Relay, Script, faults, logged, now, numbering_faults, request_head
 
 STEPS = [
     "synced",
@@ -137,6 +140,26 @@ def test_no_checkpoint_forgets_what_is_still_to_be_read_again(tmp_path: Path, re
         second.join(60)
         assert second.exitcode == -9
         check(it, [script])
+
+
+def test_no_checkpoint_forgets_a_half_request_of_a_dead_relay(tmp_path: Path) -> None:
+    """It is written when the relay is known to be dead, and again by whoever does not know that it was."""
+    with stage(tmp_path) as it:
+        spool = Spool(spool_folder(it.log_dir))
+        relay = Relay(spool)
+        number = relay.begin(request_head())
+        relay.put(RequestData(number, now(), b'{"messages":['))
+        spool.close()
+        first = it.recorder(Fault(checkpoint_seconds=1000))
+        wait_until(lambda: logged(it.log_dir).responses)
+        it.kill(first)
+        second = it.recorder(Fault("touched forgotten", checkpoint_seconds=0))
+        second.join(60)
+        assert second.exitcode == -9
+        assert it.finish(it.recorder()) == 0
+        found = logged(it.log_dir)
+        assert [len(it) for it in found.requests.values()] == [1]
+        assert [len(it) for it in found.responses.values()] == [1]
 
 
 def test_killing_only_the_recorder_keeps_the_session_and_its_numbers(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import argparse
 import asyncio
 import contextlib
 import gc
+import logging
 import os
 import signal
 import subprocess
@@ -33,12 +34,15 @@ from agent_logger.capture.proxy.spool.spool import Spool, SpoolStatus
 from agent_logger.capture.proxy.state import Announcement, State
 from agent_logger.config import Origin
 from agent_logger.errors import StoreError
+from agent_logger.store import layout
 from agent_logger.store.clock import CLOCK
 from agent_logger.store.platform import replace_file
 
 PORTS_TO_TRY = 20
 DRAIN_SECONDS = 30.0
 STATUS_SECONDS = 1.0
+
+log = logging.getLogger("agent_logger.proxy")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +75,7 @@ def run(options: Options, ready: Callable[[int], None], show: Show | None = None
     Raises `StoreError`: the folder cannot be recorded to, or the port is taken.
     """
     raise_descriptors()
+    layout.install_key(options.home)  # the recorder cannot do without, and could tell nobody
     owner = spool.own(options.log_dir)
     recorder = Recorder(
         options.log_dir,
@@ -85,10 +90,20 @@ def run(options: Options, ready: Callable[[int], None], show: Show | None = None
             _spare_the_collector()
             uvloop.run(_serve(options, owner, own, recorder, ready))
         finally:
-            own.close()
+            _close(own)
     finally:
         recorder.stop()
         owner.close()
+
+
+def _close(own: Spool) -> None:
+    if not own.close():
+        left = own.status()
+        log.warning(
+            "%d bytes of the last calls could not be written (%s) and are lost",
+            left.waiting_bytes,
+            left.problem,
+        )
 
 
 def _spare_the_collector() -> None:
@@ -122,14 +137,19 @@ async def _serve(
         ready(relay.port)
         ended = threading.Event()
         telling = threading.Thread(
-            target=_tell, args=(options.log_dir, relay, own, ended), name="agent-logger-status", daemon=True
+            target=_tell,
+            args=(options.log_dir, relay, own, owner, ended),
+            name="agent-logger-status",
+            daemon=True,
         )
         telling.start()
         await stopping.asked()
         ended.set()
         for worker in workers:
             worker.terminate()
-        await stopping.unless_twice(relay.stop(DRAIN_SECONDS))
+        if not await stopping.unless_now(relay.stop(DRAIN_SECONDS)):
+            for worker in workers:
+                worker.hurry()
     finally:
         announcement.close()
         for worker in workers:
@@ -163,13 +183,14 @@ def _relay(options: Options, port: int, tap: Tap) -> Relay:
     )
 
 
-def _tell(log_dir: Path, relay: Relay, own: Spool, ended: threading.Event) -> None:
+def _tell(log_dir: Path, relay: Relay, own: Spool, owner: spool.Owner, ended: threading.Event) -> None:
     """In a thread of its own, for a disk may be slow, and no call is to wait for it."""
     while not ended.wait(STATUS_SECONDS):
         status = RelayStatus(
             pid=os.getpid(), ts=CLOCK.now(), open_clients=len(relay.clients), spool=own.status()
         )
         with contextlib.suppress(OSError):  # the disk is full: nothing else waits for this
+            owner.stay(relay.port)
             replace_file(spool.spool_folder(log_dir) / "relay.json", msgspec.json.encode(status))
 
 
@@ -179,15 +200,23 @@ def _without_password(url: str) -> str | None:
 
 
 class Stopping:
-    """SIGTERM and SIGINT: the first one asks to finish, a second one to do so now."""
+    """SIGTERM and SIGINT: the first one asks to finish, a second one to do so now.
 
-    def __init__(self) -> None:
+    A worker is told to hurry by SIGUSR1. The others do not count for it, for a terminal and a service manager send
+    them to all of us, and then we do.
+    """
+
+    def __init__(self, *, is_worker: bool = False) -> None:
         self._asked, self._now = asyncio.Event(), asyncio.Event()
+        self._is_worker = is_worker
+        loop = asyncio.get_running_loop()
         for wanted in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(wanted, self._ask)
+            loop.add_signal_handler(wanted, self._ask)
+        if is_worker:
+            loop.add_signal_handler(signal.SIGUSR1, self._now.set)
 
     def _ask(self) -> None:
-        (self._now if self._asked.is_set() else self._asked).set()
+        (self._now if self._asked.is_set() and not self._is_worker else self._asked).set()
 
     async def asked(self) -> None:
         await self._asked.wait()
@@ -197,13 +226,15 @@ class Stopping:
             await asyncio.wait_for(self._asked.wait(), seconds)
         return self._asked.is_set()
 
-    async def unless_twice(self, work: Coroutine[None, None, None]) -> None:
-        """Until it is done, or somebody asks again."""
-        task, again = asyncio.ensure_future(work), asyncio.ensure_future(self._now.wait())
-        await asyncio.wait([task, again], return_when=asyncio.FIRST_COMPLETED)
+    async def unless_now(self, work: Coroutine[None, None, None]) -> bool:
+        """Until it is done, or somebody cannot wait: then `False`."""
+        task, now = asyncio.ensure_future(work), asyncio.ensure_future(self._now.wait())
+        await asyncio.wait([task, now], return_when=asyncio.FIRST_COMPLETED)
+        done = task.done()
         task.cancel()
-        again.cancel()
-        await asyncio.gather(task, again, return_exceptions=True)
+        now.cancel()
+        await asyncio.gather(task, now, return_exceptions=True)
+        return done
 
 
 # ---------------------------------------------------------------- further workers
@@ -224,6 +255,9 @@ class Worker:
 
     def terminate(self) -> None:
         self._process.terminate()
+
+    def hurry(self) -> None:
+        self._process.send_signal(signal.SIGUSR1)
 
     def end(self) -> None:
         self._process.wait(DRAIN_SECONDS + 5)
@@ -281,11 +315,11 @@ def _tell_parent(credential: Credential) -> None:
 
 async def _work(options: Options, own: Spool) -> None:
     relay = await _listen(options, own)
-    stopping = Stopping()
+    stopping = Stopping(is_worker=True)
     parent = os.getppid()
     while not await stopping.within(STATUS_SECONDS) and os.getppid() == parent:
         pass
-    await relay.stop(DRAIN_SECONDS)
+    await stopping.unless_now(relay.stop(DRAIN_SECONDS))
 
 
 def main() -> None:
@@ -297,7 +331,7 @@ def main() -> None:
     try:
         uvloop.run(_work(options, own))
     finally:
-        own.close()
+        _close(own)
 
 
 if __name__ == "__main__":

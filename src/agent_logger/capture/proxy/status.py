@@ -1,6 +1,9 @@
 """Is it recording, and what was lost: what the processes of a proxy say of themselves, put together."""
 
+import os
 import shutil
+import time
+from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 
@@ -10,6 +13,8 @@ from agent_logger.capture.proxy.recorder.child import RecorderStatus
 from agent_logger.capture.proxy.server import RelayStatus
 from agent_logger.capture.proxy.spool.spool import spool_folder
 from agent_logger.capture.proxy.state import State, running
+
+SILENT_SECONDS = 10.0  # it speaks every second
 
 T = TypeVar("T")
 
@@ -42,9 +47,9 @@ def proxy_reports(home: Path) -> list[ProxyReport]:
 
 def _report(state: State) -> ProxyReport:
     folder = spool_folder(Path(state.log_dir))
-    recorder = _read(folder / "recorder.json", RecorderStatus)
+    recorder = _alive(_read(folder / "recorder.json", RecorderStatus))
     relay = _read(folder / "relay.json", RelayStatus)
-    problem = (recorder and recorder.problem) or (relay and relay.spool.problem) or None
+    problem = (recorder and _problem(recorder)) or (relay and relay.spool.problem) or None
     dropped = relay.spool.dropped_frames if relay else 0
     return ProxyReport(
         pid=state.pid,
@@ -63,8 +68,32 @@ def _report(state: State) -> ProxyReport:
         degraded_since=recorder.degraded_since if recorder else None,
         problem=problem,
         upstream_proxy=state.upstream_proxy,
-        free_bytes=shutil.disk_usage(state.log_dir).free,
+        free_bytes=_free_bytes(Path(state.log_dir)),
     )
+
+
+def _alive(recorder: RecorderStatus | None) -> RecorderStatus | None:
+    """None of one that is dead, or of an earlier run: what it said is not so any more."""
+    if recorder is None:
+        return None
+    try:
+        os.kill(recorder.pid, 0)
+    except ProcessLookupError:
+        return None
+    except PermissionError:
+        pass
+    return recorder
+
+
+def _problem(recorder: RecorderStatus) -> str | None:
+    silent = abs(time.time() - datetime.fromisoformat(recorder.ts).timestamp()) > SILENT_SECONDS
+    return recorder.problem or (f"the recorder has said nothing since {recorder.ts}" if silent else None)
+
+
+def _free_bytes(folder: Path) -> int:
+    while not folder.is_dir():  # somebody removed it; what is left is where it will be made again
+        folder = folder.parent
+    return shutil.disk_usage(folder).free
 
 
 def _read(path: Path, kind: type[T]) -> T | None:

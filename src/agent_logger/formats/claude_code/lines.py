@@ -26,7 +26,7 @@ from agent_logger.formats.source import File, lines_of, raw_lines_of
 from agent_logger.wire import jsonl
 from agent_logger.wire.answer import fields_of, text_of, with_whole_characters
 from agent_logger.wire.jsonl import Damage, Entry, Torn, is_utf8
-from agent_logger.wire.lines import Line
+from agent_logger.wire.lines import Line, lines_in
 
 # Top-level fields with plain values, up to `type`. Quotes within texts are escaped, so this cannot match further in.
 _TYPE = re.compile(rb'\{(?:"[A-Za-z_]+":(?:"[^"\\]*"|null|true|false|\d+),)*?"type":"([^"\\]*)"')
@@ -55,6 +55,11 @@ def type_of(data: bytes) -> str:
         return ""
 
 
+def _are_objects(lines: list[bytes]) -> bool:
+    """Whether each begins and ends as one. Then none goes on in the next line: within one no `{` follows a `}`."""
+    return {it[:1] for it in lines} <= {b"{"} and {it[-2:] for it in lines} <= {b"}\n"}
+
+
 class Reader(Generic[S]):
     """Reads lines into one type, or into the fields of it that fit."""
 
@@ -71,11 +76,14 @@ class Reader(Generic[S]):
 
     def all_exact(self, portion: bytes) -> list[S] | None:
         """The same for whole lines at once; none if any of them is odd."""
+        lines = lines_in(portion)
+        if not is_utf8(portion) or not _are_objects(lines):
+            return None
         try:
-            records = self._decode_lines(portion) if is_utf8(portion) else []
+            records = self._decode_lines(portion)
         except REFUSED:
             return None
-        return records if len(records) == portion.count(b"\n") else None
+        return records if len(records) == len(lines) else None
 
     def fitting(self, value: Any) -> S:
         return fitting(self._record, value)
@@ -89,17 +97,17 @@ def reader_of(kind: str) -> Reader[Any]:
     return _readers.get(kind, _other)
 
 
-def records_of(file: File) -> Iterator[tuple[AnyRecord, bytes] | Damage | Torn]:
-    """Every record of a file with the bytes it was read from; those of unknown types are `OtherRecord`s."""
+def records_of(file: File) -> Iterator[AnyRecord | Damage | Torn]:
+    """Every record of a file; those of unknown types are `OtherRecord`s."""
     copies = WholeCopies(file)
     for line in lines_of(file):
         if not isinstance(line, Line):
             yield line
         elif (data := line.data) and (record := read(data)):
-            yield record, data
+            yield record
         else:
             for found in _read_oddly(line):
-                if isinstance(found, Damage) or not copies.have(found[0].type, id_of(found[0])):
+                if isinstance(found, Damage) or not copies.have(found.type, id_of(found)):
                     yield found
 
 
@@ -124,9 +132,9 @@ class WholeCopies:
 
 
 _ROLE = b'"role":"'
+_BEHIND = len(_ROLE)
 ROLE_WITHIN = 1000  # bytes: in front of it stand ids, which are short
 _BY_ROLE = {b"a": ("assistant", _readers["assistant"].decode), b"u": ("user", _readers["user"].decode)}
-_NOBODY = ("", _other.decode)
 
 
 def read(data: bytes) -> AnyRecord | None:
@@ -134,15 +142,15 @@ def read(data: bytes) -> AnyRecord | None:
 
     Its type is guessed by the role, which stands before the long texts where `type` may stand behind them.
     """
-    at = data.find(_ROLE, 0, ROLE_WITHIN) + len(_ROLE)
-    guess, decode = _BY_ROLE.get(data[at : at + 1], _NOBODY) if at >= len(_ROLE) else _NOBODY
+    at = data.find(_ROLE, 0, ROLE_WITHIN)
+    guess = _BY_ROLE.get(data[at + _BEHIND : at + _BEHIND + 1]) if at >= 0 else None
     if guess and (data.isascii() or is_utf8(data)):
         try:
-            record: AnyRecord = decode(data)
+            record: AnyRecord = guess[1](data)
         except REFUSED:
             return _read_by_type(data)
-        if record.type == guess:
-            return None if guess == "assistant" and _has_no_content(record) else record
+        if record.type == guess[0]:
+            return None if _has_no_content(record) else record
     return _read_by_type(data)
 
 
@@ -151,30 +159,23 @@ def _read_by_type(data: bytes) -> AnyRecord | None:
     record: AnyRecord | None = (
         reader_of(kind).exact(data) if is_utf8(data) else None
     )  # what is passed over, too
-    return None if kind == "assistant" and _has_no_content(record) else record
+    return None if _has_no_content(record) else record
 
 
 def _has_no_content(record: AnyRecord | None) -> bool:
     """Samples of the specification have `message` twice: a text, and an object with the usage alone."""
-    return (
-        isinstance(record, AssistantRecord)
-        and isinstance(record.message, Message)
-        and record.message.content is None
-        and record.message.id is None
-    )
+    if type(record) is not AssistantRecord:
+        return False
+    message = record.message
+    return isinstance(message, Message) and message.content is None and message.id is None
 
 
-def _read_oddly(line: Line) -> Iterator[tuple[AnyRecord, bytes] | Damage]:
+def _read_oddly(line: Line) -> Iterator[AnyRecord | Damage]:
     for found in jsonl.decode(line):
         if isinstance(found, Damage):
             yield found
-            continue
-        record = _oddly(found)
-        yield (
-            (record, found.raw)
-            if record
-            else Damage(found.line, found.offset, len(found.raw), "not a record")
-        )
+        else:
+            yield _oddly(found) or Damage(found.line, found.offset, len(found.raw), "not a record")
 
 
 def _oddly(entry: Entry) -> AnyRecord | None:

@@ -83,8 +83,8 @@ class MessageUsage(Reported, frozen=True, kw_only=True):
         write = self.cache_creation_input_tokens or (
             (split.ephemeral_5m_input_tokens or 0) + long if split else 0
         )
-        told = (given, output, read, write, long)
-        if min(told) < 0 or max(told) > MOST_TOKENS:
+        if not 0 <= given | output | read | write | long < MOST_TOKENS:  # all of them, at once
+            told = (given, output, read, write, long)
             given, output, read, write, long = (max(0, min(it, MOST_TOKENS)) for it in told)
         return Usage(
             input_tokens=given,

@@ -1,8 +1,8 @@
 """The responses in the files of a Claude Code session, for the ledger: the fields that money needs, and no others.
 
-Most bytes of a file are results of tools, and blocks of responses. The decoder passes over them, many lines at once.
-It is the same decoder that reads whole sessions, and the same rules that make one response of its lines, so both ways
-come to the same numbers.
+Most bytes of a file are results of tools, and blocks of responses. The decoder passes over them, many lines at once. It
+is the same one that reads whole sessions, and the same rules make one response of its lines, so both ways come to the
+same numbers.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,7 +22,7 @@ from agent_logger.session import MAIN, SIDE, SYNTHETIC, Usage
 from agent_logger.wire import jsonl
 from agent_logger.wire.answer import text_of
 from agent_logger.wire.jsonl import Entry, is_utf8
-from agent_logger.wire.lines import Line
+from agent_logger.wire.lines import Line, lines_in
 
 FAMILY = "anthropic"
 
@@ -155,7 +155,8 @@ class _Rows:
 
     def _read_oddly(self, portion: bytes) -> None:
         """One by one, for at least one of the lines is not as it should be."""
-        for number, data in enumerate(portion.split(b"\n")):
+        for number, line in enumerate(lines_in(portion)):
+            data = line[:-1]
             kind = quick_type_of(data)
             if kind == b"user":
                 self._ask(portion, number)
@@ -166,7 +167,7 @@ class _Rows:
 
     def _ask(self, portion: bytes, number: int) -> None:
         """What the model was told, in that line: what it says next is another response."""
-        if not self._is_asked and _is_warm_up(portion.split(b"\n")[number]):
+        if not self._is_asked and _is_warm_up(lines_in(portion)[number]):
             self._thread = SIDE
         self._is_asked = True
         self._open.clear()

@@ -27,6 +27,7 @@ from agent_logger.formats.claude_code.records import (
     AttachmentRecord,
     ForkedFrom,
     Message,
+    ResultRecord,
     SessionRecord,
     ToolResultRecord,
     ToolUseRecord,
@@ -139,22 +140,22 @@ class _Reading:
 
     def _records(self, file: File) -> Iterator[SessionRecord]:
         for found in records_of(file):
-            if isinstance(found, Damage):
+            if isinstance(found, SessionRecord):
+                self._kinds[found.type] += 1
+                yield found
+            elif isinstance(found, Damage):
                 self._damages.add(file.name, found)
-            elif isinstance(found, tuple):
-                self._kinds[found[0].type] += 1
-                if isinstance(found[0], SessionRecord):
-                    yield found[0]
+            elif isinstance(found, ResultRecord):
+                self._kinds[found.type] += 1
 
     def _record(self, record: SessionRecord) -> None:
-        kind = type(record)
-        if self._types.get(record.uuid) is kind:  # a damaged line with the id of a good one is no copy
+        kind, uuid = type(record), record.uuid
+        if self._types.get(uuid) is kind:  # a damaged line with the id of a good one is no copy
             self._copy(record)
             return
         now = self._now = time_of(record.timestamp)
         self._facts.see(record, now)
         agent = self._agent_of(record) if self._agent or record.is_sidechain else None
-        take = TAKERS.get(kind)
         if kind not in CONVERSATION:
             self._facts.take(record, now, agent.thread if agent else MAIN)
             self._titles.take(record)
@@ -162,17 +163,17 @@ class _Reading:
             self._forked_from = _session_of(record.forked_from)
         begun = len(self._exchanges)
         exchange = None if agent else self._tree.exchange_of.get(record.parent_uuid, begun)
-        if take:
+        if take := TAKERS.get(kind):
             take(self, record, agent, exchange)
-        if agent is None and len(self._exchanges) > begun:
-            exchange = len(self._exchanges)
-            if record.uuid:
-                self._tree.begins(exchange, record.uuid)
+            if agent is None and len(self._exchanges) > begun:
+                exchange = len(self._exchanges)
+                if uuid:
+                    self._tree.begins(exchange, uuid)
         if exchange:
             self._exchanges[exchange - 1].see(now)
-        if record.uuid:
-            self._types[record.uuid] = kind
-            self._tree.add(record.uuid, record.parent_uuid, exchange)
+        if uuid:
+            self._types[uuid] = kind
+            self._tree.add(uuid, record.parent_uuid, exchange)
 
     def _copy(self, record: SessionRecord) -> None:
         """The same line again. Of a response it may know more, as the ledger takes it too."""

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from agent_logger.formats.blocks.dialects import answer_blocks
 from agent_logger.formats.claude_code.records import (
     AssistantRecord,
     Message,
@@ -16,7 +17,6 @@ from agent_logger.formats.claude_code.records import (
     UserRecord,
 )
 from agent_logger.formats.objects import in_utc
-from agent_logger.formats.wire_log.blocks import answer_blocks
 from agent_logger.prices import priced
 from agent_logger.session import SYNTHETIC, Block, Turn, Usage, Witness
 from agent_logger.wire.dialects import ANTHROPIC
@@ -41,7 +41,24 @@ def time_of(timestamp: str | None) -> datetime | None:
     return time if time.tzinfo is UTC and MINYEAR < time.year < MAXYEAR else in_utc(time)
 
 
-class TurnLines(msgspec.Struct, eq=False, gc=False):
+class Billed(msgspec.Struct, eq=False, gc=False, kw_only=True):
+    """What a response took, as the most final of its lines tells it."""
+
+    reported: MessageUsage | None = None  # that `usage` was made of
+    usage: Usage | None = None
+    tier: str | None = None
+    final: bool = False  # `usage` is of a copy that had come to its end
+
+    def count(self, reported: MessageUsage, *, final: bool) -> None:
+        if final == self.final and reported == self.reported:
+            return  # as most lines repeat it
+        usage = reported.usage()
+        self.tier = reported.service_tier or self.tier
+        if self.usage is None or more_final(usage, self.usage, final=final, was_final=self.final):
+            self.reported, self.usage, self.final = reported, usage, final
+
+
+class TurnLines(Billed, eq=False, gc=False):
     """One response, as far as its lines were read. A Struct, for it is made as often as a `Turn`."""
 
     message_id: str | None
@@ -49,11 +66,7 @@ class TurnLines(msgspec.Struct, eq=False, gc=False):
     is_unique: bool = False  # no other response has this id
     request_id: str | None = None
     model: str | None = None
-    tier: str | None = None
     stop_reason: str | None = None
-    reported: MessageUsage | None = None  # that `usage` was made of
-    usage: Usage | None = None
-    final: bool = False  # `usage` is of a copy that had come to its end
     aborted: bool = False
     failed: bool = False  # the client tells of an error in the model's place
     started: datetime | None = None
@@ -74,7 +87,7 @@ class TurnLines(msgspec.Struct, eq=False, gc=False):
         self.see(at)
         reported = message.usage or record.usage
         if reported and self.model != SYNTHETIC:
-            self._count(reported, final=message.stop_reason is not None)
+            self.count(reported, final=message.stop_reason is not None)
         new = [it for it in blocks_of(message.content, at) if self._is_new(it, record.api_block_index)]
         self.blocks += new
         return new
@@ -88,14 +101,6 @@ class TurnLines(msgspec.Struct, eq=False, gc=False):
             self.ended = at
         elif at < self.started:
             self.started = at
-
-    def _count(self, reported: MessageUsage, *, final: bool) -> None:
-        if final == self.final and reported == self.reported:
-            return  # as most lines repeat it
-        usage = reported.usage()
-        self.tier = reported.service_tier or self.tier
-        if self.usage is None or more_final(usage, self.usage, final=final, was_final=self.final):
-            self.reported, self.usage, self.final = reported, usage, final
 
     def _is_new(self, block: Block, index: int | None) -> bool:
         """Lines may repeat what stood in earlier ones of the same response."""

@@ -5,7 +5,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from agent_logger.formats.sdk_messages import Entry, SdkMessage, entries
+from agent_logger.formats.sdk_entries import Entry, entries
+from agent_logger.formats.sdk_messages import SdkMessage
 
 EventType = Literal["content", "thinking", "tool_use", "tool_result"]
 

@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
+from agent_logger.formats.blocks.openai_responses import item_blocks, item_result
 from agent_logger.formats.codex.lines import AnyLine, Compacted, Context, Event, Item, Record, lines_of
 from agent_logger.formats.codex.meta import Meta
 from agent_logger.formats.codex.usage import Meter
@@ -23,7 +24,6 @@ from agent_logger.formats.human_input import typed
 from agent_logger.formats.objects import time_of
 from agent_logger.formats.responses import ModelResponse
 from agent_logger.formats.source import File, Source
-from agent_logger.formats.wire_log.blocks import item_blocks, item_result
 from agent_logger.session import MAIN, Block, Compaction, Session, Usage
 from agent_logger.wire.answer import Json, fields_of, text_of
 
@@ -66,7 +66,6 @@ def responses_of(source: Source) -> Iterator[ModelResponse]:
             yield ModelResponse(
                 family="openai",
                 message_id=response_id,
-                request_id=None,
                 model=rollout.model,
                 usage=usage,
                 tier=rollout.tier,
@@ -75,9 +74,6 @@ def responses_of(source: Source) -> Iterator[ModelResponse]:
                 project=rollout.meta.cwd,
                 agent=AGENT,
                 thread=rollout.thread,
-                final=True,
-                reported_cost_usd=None,
-                witness="transcript",
             )
         session = session or rollout.meta.id
 

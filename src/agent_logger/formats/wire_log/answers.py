@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from agent_logger.formats.wire_log.blocks import value_of
+from agent_logger.formats.blocks.parts import value_of
 from agent_logger.records import Headers, Request, Response, as_bytes
 from agent_logger.session import Usage
 from agent_logger.wire import encodings

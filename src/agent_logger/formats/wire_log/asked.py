@@ -11,8 +11,9 @@ from typing import Any
 
 import msgspec
 
+from agent_logger.formats.blocks.dialects import message_blocks
+from agent_logger.formats.blocks.parts import joined_text, value_of
 from agent_logger.formats.wire_log.answers import body_of
-from agent_logger.formats.wire_log.blocks import joined_text, message_blocks, value_of
 from agent_logger.records import Request
 from agent_logger.session import Block
 from agent_logger.wire.answer import Json, fields_of, parsed, text_of

@@ -17,7 +17,7 @@ import msgspec
 
 from agent_logger.capture.proxy.lines import Show
 from agent_logger.capture.proxy.recorder import checkpoint
-from agent_logger.capture.proxy.recorder.checkpoint import Checkpoints, Steps
+from agent_logger.capture.proxy.recorder.checkpoint import Checkpoints, Position, Steps
 from agent_logger.capture.proxy.recorder.filing import Filing
 from agent_logger.capture.proxy.recorder.logs import Logs
 from agent_logger.capture.proxy.recorder.pair import Bench
@@ -66,6 +66,10 @@ class _GaveUpError(BaseException):
     """
 
 
+class _MovedError(BaseException):
+    """The folder that we began in is not there any more."""
+
+
 class Child:
     def __init__(
         self,
@@ -98,17 +102,23 @@ class Child:
 
     def run(self) -> int:
         platform.make_folder(self.folder)
-        lock = self._lock()
-        if lock is None:
+        held = self._lock()
+        if held is None:
             return 0
+        self._held = held
         try:
             self._begin()
             self._work()
             self._finish()
         except _GaveUpError:
             return 1
+        except (_MovedError, OSError):
+            if self._is_at_home():
+                raise
+            log.warning("%s was removed or moved away; it is begun anew", self.log_dir)
+            return 1
         finally:
-            lock.close()
+            held.close()
         return 0
 
     def _lock(self) -> platform.Held | None:
@@ -127,12 +137,10 @@ class Child:
         return held
 
     def _begin(self) -> None:
-        position = checkpoint.load(self.folder)
+        position, restarted = self._position()
         checkpoint.clean(self.folder, position)
         self._steps("cleaned")
-        self._boot = checkpoint.boot_id()
         self.logs = Logs(self.log_dir, self.folder, self._insist)
-        restarted = position.wall - 60 if position.wall and position.boot != self._boot else None
         key = layout.install_key(self.home)
         # After a power cut the table may know of calls that are in no log.
         self.filing = Filing(self.logs, key, anew=restarted is not None and bool(segments_of(self.folder)))
@@ -148,6 +156,16 @@ class Child:
         gc.freeze()  # what is there now stays; calls are freed without the collector
         gc.set_threshold(50_000, 20, 50)
         know_folder(self.home, self.log_dir)
+
+    def _position(self) -> tuple[Position, float | None]:
+        """And since when the logs may hold what nothing says of them."""
+        self._boot = checkpoint.boot_id()
+        try:
+            position = checkpoint.load(self.folder)
+        except msgspec.MsgspecError as error:
+            log.warning("position.json is damaged (%s): all logs are read, to see what is in them", error)
+            return checkpoint.without(self.folder), 0.0
+        return position, position.wall - 60 if position.wall and position.boot != self._boot else None
 
     def _work(self) -> None:
         while True:
@@ -180,9 +198,9 @@ class Child:
 
     def _is_done(self) -> bool:
         """Nothing was taken: whether nothing will come. Relays that still run may go on without us."""
+        self._scan()  # a relay that had more to say at the last look may be gone since
         if not self._told_to_finish:
             self._told_to_finish = True
-            self._scan()
             return False
         return not any(
             it.is_waiting or (it.gone and not it.exhausted) for it in self.spools.followers.values()
@@ -199,11 +217,20 @@ class Child:
         elif now >= self._checkpoint_at:
             self._begin_checkpoint()
         if now >= self._status_at:
-            self._say()
+            self._each_second()
         if now >= self._seal_at and not (self._sealing and self._sealing.is_alive()):
             self._seal_at = now + SEAL_SECONDS
             self._sealing = threading.Thread(target=self._seal, name="agent-logger-seal", daemon=True)
             self._sealing.start()
+
+    def _each_second(self) -> None:
+        if not self._is_at_home():
+            raise _MovedError
+        self._say()
+
+    def _is_at_home(self) -> bool:
+        """What is appended in a folder that was removed or moved away is read by nobody."""
+        return platform.is_same_file(self._held)
 
     def _scan(self) -> None:
         self._scan_at = time.monotonic() + SCAN_SECONDS
@@ -286,7 +313,7 @@ class Child:
             self.pipe.drain()
             now = time.monotonic()
             if now >= self._status_at:
-                self._say()
+                self._each_second()
             if self.pipe.ended:
                 self._give_up_at = self._give_up_at or now + GIVE_UP_SECONDS
                 if now > self._give_up_at:

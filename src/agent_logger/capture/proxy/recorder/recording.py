@@ -99,10 +99,8 @@ class Recording:
 
     def is_replaying(self, relays: Mapping[str, Follower]) -> bool:
         """Whether what is still to come was in the logs when we began: frames, or that their relay died."""
-        ahead, calls = self._found.frames.items(), self._found.calls
-        if any(relay in relays and relays[relay].number <= number for relay, number in ahead):
-            return True
-        return any((id_, "response") in calls for it in self.open.values() for id_ in it.unanswered)
+        ahead = ((relays[relay], number) for relay, number in self._found.frames.items() if relay in relays)
+        return any(it.number <= number or (it.gone and not it.exhausted) for it, number in ahead)
 
     def picture(self) -> Position:
         """All but where the relays are."""

@@ -206,9 +206,9 @@ class Spools:
 
     def scan(self) -> None:
         """Find relays that have begun since."""
-        for relay in segments_of(self.folder):
+        for relay, numbers in segments_of(self.folder).items():
             if relay not in self.followers:
-                self.followers[relay] = Follower(self.folder, relay, Start())
+                self.followers[relay] = Follower(self.folder, relay, Start(segment=numbers[0]))
 
     def batch(self, now_ns: int) -> Iterable[Read]:
         """What may be taken now, all of it to be iterated over before the next."""

@@ -116,10 +116,7 @@ class Spool:
         self._segment = self._segment_size = self._segment_entries = 0
         self._segment_file: platform.Held | None = None
         try:
-            platform.make_folder(folder)
-            self._lock = platform.open_file(lock_path(folder, self.relay), create=True)
-            platform.lock(self._lock)
-            self._begin_segment(1)
+            self._begin(1)
         except (OSError, platform.NoLocksError) as error:
             raise StoreError(f"cannot write to {folder}: {error}; choose another log folder") from error
         self._thread = threading.Thread(target=self._run, name="agent-logger-spool", daemon=True)
@@ -259,6 +256,7 @@ class Spool:
         for start in range(0, len(batch), MOST_BUFFERS):
             buffers = batch[start : start + MOST_BUFFERS]
             size = sum(map(len, buffers))
+            self._stay()
             self._make_room(size)
             self._insist_on(buffers)
             self._entries += len(buffers) // 2
@@ -267,6 +265,21 @@ class Spool:
             self._segment_size += size
             with self._handover:
                 self._waiting_bytes -= size
+
+    def _begin(self, segment: int) -> None:
+        """In a folder that may have to be made."""
+        platform.make_folder(self.folder)
+        lock_path(self.folder, self.relay).unlink(missing_ok=True)
+        self._lock = platform.open_file(lock_path(self.folder, self.relay), create=True)
+        platform.lock(self._lock)
+        self._sizes = {}
+        self._begin_segment(segment)
+
+    def _stay(self) -> None:
+        """If somebody has removed the log folder, or moved it away, a new one is begun."""
+        if self._segment_file and not platform.is_same_file(self._segment_file):
+            self._segment_file = None
+            self._insist(lambda: self._begin(self._segment + 1))
 
     def _make_room(self, size: int) -> None:
         limit = self._limit()
@@ -289,7 +302,10 @@ class Spool:
             raise OSError(f"the spool is full: {used:,} bytes wait for the recorder")
 
     def _limit(self) -> int:
-        space = os.statvfs(self.folder)
+        try:
+            space = os.statvfs(self.folder)
+        except FileNotFoundError:
+            return self._disk_bytes  # removed this moment; it will be begun anew
         used = sum(self._sizes.values()) + self._segment_size
         return min(self._disk_bytes, (space.f_bavail * space.f_frsize + used) // DISK_SHARE)
 
@@ -370,6 +386,15 @@ class Owner:
 
     def listening(self, port: int) -> None:
         self._say(port)
+
+    def stay(self, port: int) -> None:
+        """Own the folder that was begun anew in place of ours. Raises `OSError`."""
+        if not platform.is_same_file(self._held):
+            held = platform.open_file(self._held.path, create=True)
+            platform.lock(held)
+            self._held.close()
+            self._held = held
+            self._say(port)
 
     def _say(self, port: int | None) -> None:
         os.ftruncate(self._held.fd, 0)

@@ -1,0 +1,45 @@
+"""Blocks of Anthropic's Messages API."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from agent_logger.formats.blocks import parts
+from agent_logger.formats.fitting import fitting
+from agent_logger.session import Block
+from agent_logger.wire.answer import Json, fields_of
+
+
+class _Block(msgspec.Struct):
+    type: str = ""
+    text: str | None = None
+    thinking: str | None = None
+    id: str | None = None
+    name: str | None = None
+    input: Any = None
+    partial_json: Any = UNSET  # in place of the input, where that was cut
+    tool_use_id: str | None = None
+    content: Any = None
+    is_error: Any = None
+
+
+def blocks_of(message: Json) -> Iterator[Block]:
+    for part in parts.parts_of(message.get("content")):
+        yield _block(part, fitting(_Block, part))
+
+
+def _block(part: Json, block: _Block) -> Block:
+    kind = block.type
+    if kind == "text":
+        return parts.text(block.text)
+    if kind == "thinking":
+        return parts.thinking(block.thinking)
+    if kind.endswith("tool_use"):  # server_tool_use, mcp_tool_use
+        given = block.input if block.partial_json is UNSET else block.partial_json
+        return parts.use(block.id, block.name, given)
+    if kind.endswith("tool_result"):  # web_search_tool_result, ...
+        failed = block.is_error is True or "error_code" in fields_of(block.content)
+        return parts.result(block.tool_use_id, block.content, is_error=failed)
+    return parts.other(part, "image" if kind == "image" else "other")

@@ -1,0 +1,122 @@
+"""Blocks of OpenAI's Responses API: one item is a message, a thought, a call of a tool, or what came out of it."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from agent_logger.formats.blocks import parts
+from agent_logger.formats.fitting import fitting
+from agent_logger.session import Block
+from agent_logger.wire.answer import Json
+
+# Items of tools that the provider runs hold what came out of them.
+_RUN_BY_PROVIDER = {"mcp_call": "output", "code_interpreter_call": "outputs", "file_search_call": "results"}
+_RUN_BY_CLIENT = frozenset(
+    (
+        "function_call",
+        "custom_tool_call",
+        "local_shell_call",
+        "shell_call",
+        "apply_patch_call",
+        "computer_call",
+    )
+)
+_GIVEN = ("input", "action", "code", "queries", "operation")
+_EXIT_STATUS = re.compile(r"^(?:Process exited with|Exit) code:? (\d+)$", re.MULTILINE)
+
+
+class _Item(msgspec.Struct):
+    type: str = ""
+    id: str | None = None
+    call_id: str | None = None
+    name: str | None = None
+    content: Any = None
+    summary: Any = None
+    arguments: Any = UNSET
+    output: Any = None
+    error: Any = None
+
+
+class _Part(msgspec.Struct):
+    type: str | None = None
+    text: str | None = None
+    refusal: str | None = None
+
+
+def answered(message: Json) -> Iterator[Block]:
+    for item in parts.parts_of(message.get("output")):
+        yield from item_blocks(item)
+
+
+def sent(item: Json) -> Iterator[Block]:
+    if item.get("role"):
+        yield from _content(item.get("content"))
+    elif str(item.get("type")).endswith("_output"):
+        yield item_result(item)
+    else:
+        yield from item_blocks(item)
+
+
+def item_blocks(raw: Json) -> Iterator[Block]:
+    """Of one item, as the model answered it."""
+    item = fitting(_Item, raw)
+    if item.type == "message":
+        yield from _content(item.content)
+    elif item.type == "reasoning":
+        yield parts.thinking(parts.joined_text(item.summary) or parts.joined_text(item.content))
+    elif item.type.endswith("_call"):
+        yield from _call(raw, item)
+    else:
+        yield parts.other(raw)
+
+
+def _call(raw: Json, item: _Item) -> Iterator[Block]:
+    called, name = item.call_id or item.id, item.name or item.type.removesuffix("_call")
+    given = next((raw[it] for it in _GIVEN if it in raw), None)
+    yield parts.use(called, name, given if item.arguments is UNSET else parts.arguments(item.arguments))
+    if item.type not in _RUN_BY_CLIENT:
+        came_out = raw.get(_RUN_BY_PROVIDER.get(item.type, ""))
+        yield parts.result(called, came_out, is_error=bool(item.error))
+
+
+def _content(content: Any) -> Iterator[Block]:
+    for raw in parts.parts_of(content):
+        part = fitting(_Part, raw)
+        match part.type:
+            case "input_text" | "output_text" | "text":
+                yield parts.text(part.text)
+            case "refusal":
+                yield parts.text(part.refusal)
+            case _:
+                yield parts.other(raw, "image" if part.type == "input_image" else "other")
+
+
+# ---------------------------------------------------------------- what a tool gave
+
+
+class _Metadata(msgspec.Struct):
+    exit_code: Any = None
+
+
+class _Command(msgspec.Struct):
+    output: str | None = None
+    metadata: _Metadata | None = None
+
+
+def item_result(raw: Json) -> Block:
+    """Commands of Codex tell their exit status in it, in a form of each version's own."""
+    item = fitting(_Item, raw)
+    block = parts.result(item.call_id, item.output)
+    if block.text.startswith("{"):
+        command = fitting(_Command, parts.value_of(block.text))
+        status = command.metadata.exit_code if command.metadata else None
+        if command.output is not None and status is not None:
+            return replace(block, text=command.output, is_error=status != 0)
+    head = block.text[:400].split("\nOutput:", 1)[0]
+    found = _EXIT_STATUS.search(head)
+    failed = isinstance(item.output, dict) and item.output.get("success") is False
+    return replace(block, is_error=failed or bool(found and found[1] != "0"))

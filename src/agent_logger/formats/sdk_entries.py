@@ -1,0 +1,135 @@
+"""Messages as the entries of an exchange: one a block; what is no conversation is kept whole.
+
+Agents wait for this, too: of a text the JSON it came as is written, which was never decoded.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import UNSET, Raw, UnsetType
+from msgspec.structs import replace
+
+from agent_logger.formats import json_text
+from agent_logger.formats.json_text import begins, is_null
+from agent_logger.formats.json_text import raw as raw_json
+from agent_logger.formats.sdk_messages import Block, Inner, SdkMessage, text_block
+from agent_logger.records import Json, Message, as_text
+
+RESULT_MESSAGE = "result_message"  # the entry of a result; `result` alone is a tool's
+TOLD_WHOLLY = ("text", "tool_use", "result")  # entries that say all there is in their block
+
+
+class Entry(Message, frozen=True, kw_only=True):
+    """A message as it is to be written: of a text it has the JSON. To decode that and to encode it again would take
+    longer than all else."""
+
+    text: Any = None
+    output: Any = None
+
+    @property
+    def told(self) -> str:
+        """Its text or output, to be read."""
+        found = self.output if self.text is None else self.text
+        return str(json_text.decode(found)) if isinstance(found, Raw) else found or ""
+
+
+def _is_text(value: Json) -> bool:
+    return isinstance(value, UnsetType) or begins(value, b'"') or begins(value, b"n")
+
+
+def _text(value: Json) -> Raw | None:
+    return None if isinstance(value, UnsetType) or is_null(value) else value
+
+
+def entries(message: SdkMessage, ts: str) -> Iterator[Entry]:
+    """What a message adds to its exchange: one entry a block; for what is no conversation, one in all."""
+    if message.inner is None:
+        yield _whole(message, ts)
+        return
+    content = message.inner.content
+    blocks = [text_block(content)] if isinstance(content, str) else content
+    if not blocks:  # but a model that had nothing to say was paid for that, too
+        yield replace(_known(message, message.inner, message.type, ts), content=Raw(message.raw))
+    whole: str | list[Raw] = ""  # of blocks that are kept as they came
+    for number, block in enumerate(blocks):
+        entry = _entry(message, message.inner, block, ts)
+        if message.is_translated and not number:
+            entry = replace(entry, content=Raw(message.raw))
+        elif entry.type not in TOLD_WHOLLY:
+            whole = whole or message.content
+            entry = replace(entry, content=whole[number]) if isinstance(whole, list) else entry
+        yield entry
+
+
+def _whole(message: SdkMessage, ts: str) -> Entry:
+    if message.is_text:
+        text, encoding = as_text(message.raw)
+        return Entry(source="system", type=message.type, ts=ts, raw=text, raw_encoding=encoding)
+    names = {"result": RESULT_MESSAGE, "system": message.subtype or "system"}
+    return Entry(
+        source="assistant" if message.event else "system",
+        type=names.get(message.type, message.type),
+        ts=ts,
+        parent_tool_use_id=message.parent_tool_use_id,
+        origin=message.origin,
+        content=Raw(message.raw),
+    )
+
+
+def _known(message: SdkMessage, inner: Inner, kind: str, ts: str) -> Entry:
+    return Entry(
+        source="assistant" if message.type == "assistant" else "user",
+        type=kind,
+        ts=ts,
+        message_id=inner.id,
+        parent_tool_use_id=message.parent_tool_use_id,
+        origin=message.origin,
+        usage=inner.usage,
+        model=inner.model,
+        stop_reason=inner.stop_reason,
+        error=message.error,
+    )
+
+
+def _entry(message: SdkMessage, inner: Inner, block: Block, ts: str) -> Entry:
+    if not (_is_text(block.text) and _is_text(block.thinking)):
+        block = Block()
+    known = _known(message, inner, block.type, ts)
+    match block.type:
+        case "text":
+            return replace(known, text=_text(block.text))
+        case "thinking":
+            return replace(known, text=_text(block.thinking))
+        case "tool_use":
+            return replace(known, tool_use_id=block.id, name=block.name, input=block.input)
+        case "tool_result":
+            output, content = _output(block.content)
+            return replace(
+                known,
+                source="tool",
+                type="result",
+                tool_use_id=block.tool_use_id,
+                name=block.name,
+                is_error=bool(block.is_error),
+                output=output,
+                content=content,
+                tool_use_result=message.tool_use_result,
+            )
+    return replace(known, tool_use_id=block.id or block.tool_use_id, name=block.name, input=block.input)
+
+
+def _output(content: Json) -> tuple[Raw | str, Json]:
+    """What a tool put out as a text, and its blocks, if it is more than that."""
+    if isinstance(content, UnsetType):
+        return "", raw_json(None)
+    if begins(content, b'"'):
+        return content, UNSET
+    return text_of(json_text.decode(content)), content
+
+
+def text_of(content: Any) -> str:
+    """The text of blocks, for whoever wants a string."""
+    if isinstance(content, str):
+        return content
+    found = content if isinstance(content, list) else []
+    return "\n".join(it["text"] for it in found if isinstance(it, dict) and isinstance(it.get("text"), str))

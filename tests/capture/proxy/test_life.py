@@ -1,0 +1,159 @@
+"""What may happen to a proxy from outside: files of its own that are damaged, a folder that is removed, signals."""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+
+from tests.capture.proxy.process import Process, proxying, wait_until
+from tests.capture.proxy.spooling import request_bytes
+from tests.capture.proxy.wires import Upstream, Wire, answering, response
+
+
+def ask(proxy: Process, body: bytes) -> None:
+    with proxy.client() as client:
+        client.send(proxy.request(body=body))
+        assert client.message() == response()
+
+
+def asked(proxy: Process) -> list[bytes]:
+    """The bodies of all requests in the logs."""
+    with contextlib.suppress(FileNotFoundError):
+        return sorted(request_bytes(it) for them in proxy.logged().requests.values() for it in them)
+    return []
+
+
+def status(proxy: Process) -> tuple[int, dict[str, object]]:
+    done = subprocess.run(
+        [sys.executable, "-m", "agent_logger", "status", "--json"],
+        env={"PATH": os.environ["PATH"], "HOME": str(proxy.folder / "home")},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert not done.stderr
+    [report] = msgspec.json.decode(done.stdout)
+    return done.returncode, report
+
+
+def endless(wire: Wire) -> None:
+    with contextlib.suppress(OSError, EOFError):
+        wire.message()
+        wire.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        while True:
+            wire.send(b"5\r\nhello\r\n")
+            time.sleep(0.02)
+
+
+def test_a_damaged_position_costs_nothing_and_nothing_is_there_twice(tmp_path: Path) -> None:
+    with Upstream(answering(response())) as upstream:
+        with proxying(tmp_path, upstream) as proxy, proxy.client() as slow:
+            slow.send(proxy.request(body=b"slow")[:-1])  # open: its frames are kept
+            ask(proxy, b"one")
+            wait_until(lambda: proxy.recorder().checkpoints and asked(proxy) == [b"one"])
+            os.kill(proxy.recorder_pid, signal.SIGSTOP)
+            ask(proxy, b"two")
+            time.sleep(0.1)
+            os.kill(proxy.recorder_pid, signal.SIGKILL)
+            proxy.kill()
+        (proxy.log_dir / ".spool" / "position.json").write_bytes(b'{"v": 1, "relays": 7}')
+        with proxying(tmp_path, upstream) as proxy:
+            ask(proxy, b"three")
+            assert proxy.stop() == 0
+            assert asked(proxy) == [b"one", b"slo", b"three", b"two"]
+        assert "Traceback" not in proxy.said
+
+
+def test_without_a_key_that_can_be_used_it_does_not_start(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    (home / ".agent-logger").mkdir(parents=True)
+    (home / ".agent-logger" / "key").write_bytes(b"short")
+    done = subprocess.run(
+        [sys.executable, "-m", "agent_logger", "proxy", "--port", "0", "--log-dir", str(tmp_path / "logs")],
+        env={"PATH": os.environ["PATH"], "HOME": str(home)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "key has 5 bytes, not 32" in done.stderr
+
+
+def test_a_log_folder_that_is_removed_is_begun_anew(tmp_path: Path) -> None:
+    with Upstream(answering(response())) as upstream, proxying(tmp_path, upstream) as proxy:
+        ask(proxy, b"before")
+        wait_until(lambda: asked(proxy) == [b"before"])
+        shutil.rmtree(proxy.log_dir)
+        assert status(proxy)[1]["free_bytes"]
+
+        def recorded() -> bool:
+            ask(proxy, b"after")
+            return b"after" in asked(proxy)
+
+        wait_until(recorded)
+        count = len(asked(proxy))
+        for number in range(5):
+            ask(proxy, b"later %d" % number)
+        second = subprocess.run(
+            [sys.executable, "-m", "agent_logger", "proxy", "--port", "0", "--log-dir", str(proxy.log_dir)],
+            env={"PATH": os.environ["PATH"], "HOME": str(tmp_path / "home")},
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        assert second.returncode == 1, "the new folder is owned, too"
+        assert proxy.stop() == 0
+        assert [it for it in asked(proxy) if it != b"after"] == [b"later %d" % it for it in range(5)]
+        assert len(asked(proxy)) >= count + 5
+    assert "Traceback" not in proxy.said
+
+
+def test_status_does_not_believe_a_recorder_that_is_dead_or_silent(tmp_path: Path) -> None:
+    with Upstream(answering(response())) as upstream, proxying(tmp_path, upstream) as proxy:
+        path = proxy.log_dir / ".spool" / "recorder.json"
+        said = proxy.recorder()
+        wait_until(lambda: status(proxy)[0] == 0)
+        os.kill(said.pid, signal.SIGSTOP)
+        try:
+            silent = msgspec.structs.replace(said, ts="2026-01-01T00:00:00.000Z")
+            path.write_bytes(msgspec.json.encode(silent))
+            code, report = status(proxy)
+            assert (code, report["recording"]) == (1, False)
+            assert "has said nothing since 2026-01-01" in str(report["problem"])
+            gone = subprocess.Popen(["true"])
+            gone.wait()
+            path.write_bytes(msgspec.json.encode(msgspec.structs.replace(proxy.recorder(), pid=gone.pid)))
+            code, report = status(proxy)
+            assert (code, report["recording"], report["calls"]) == (1, False, None)
+        finally:
+            os.kill(said.pid, signal.SIGCONT)
+        wait_until(lambda: status(proxy)[0] == 0)
+
+
+def test_a_second_signal_ends_all_workers_at_once_and_their_calls_are_recorded(tmp_path: Path) -> None:
+    with (
+        Upstream(endless) as upstream,
+        proxying(tmp_path, upstream, "--workers", "3") as proxy,
+        contextlib.ExitStack() as clients,
+    ):
+        locks = proxy.log_dir / ".spool"
+        wait_until(lambda: len(list(locks.glob("*.lock"))) == 4)  # of three relays and the recorder
+        time.sleep(0.5)
+        for _ in range(12):
+            client = clients.enter_context(proxy.client())
+            client.send(proxy.request(body=b"{}"))
+            client.until(b"hello")
+        os.kill(proxy.relay_pid, signal.SIGINT)
+        time.sleep(0.5)
+        began = time.monotonic()
+        assert proxy.stop() == 0
+        assert time.monotonic() - began < 15  # to let all of them end would take 30
+        responses = [it for (it,) in proxy.logged().responses.values()]
+        assert [it.reason for it in responses] == ["relay_died"] * 12
