@@ -337,18 +337,35 @@ class Terminal:
             os.execve(sys.executable, [*RUN, *arguments], env)
 
     def wait_for(self, text: bytes, seconds: float = 60) -> None:
+        assert self.shows(text, seconds), self.seen
+
+    def shows(self, text: bytes, seconds: float, since: int = 0) -> bool:
         give_up = time.monotonic() + seconds
-        while text not in self.seen:
-            assert time.monotonic() < give_up, self.seen
-            if select.select([self._fd], [], [], 0.2)[0]:
-                try:
-                    self.seen += os.read(self._fd, 4096)
-                except OSError:
-                    break
-        assert text in self.seen, self.seen
+        while text not in self.seen[since:] and time.monotonic() < give_up:
+            if not self._look():
+                break
+        return text in self.seen[since:]
+
+    def _look(self) -> bool:
+        """Take in what is shown. `False` if nothing more will be."""
+        if select.select([self._fd], [], [], 0.2)[0]:
+            try:
+                self.seen += os.read(self._fd, 4096)
+            except OSError:
+                return False
+        return True
 
     def type(self, text: bytes) -> None:
         os.write(self._fd, text)
+
+    def type_until(self, text: bytes, shown: bytes) -> None:
+        """Who is not ready yet throws away what is typed; an agent that is busy takes Ctrl-C for what it does."""
+        since = len(self.seen)
+        for _ in range(10):
+            self.type(text)
+            if self.shows(shown, 6, since):
+                return
+        raise AssertionError(self.seen)
 
     def end(self) -> int:
         with contextlib.suppress(OSError):

@@ -2,7 +2,6 @@
 
 import json
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from agent_logger.store.verify import verify_file
 
 pytestmark = pytest.mark.needs("claude")
 
+READS, LEAVES = b"\x1b[?2004h", b"\x1b[?2004l"  # it asks for pastes to be marked, and takes that back
 HELLO = {"lanes": [{"name": "all", "repeat": True, "turns": [{"text": "Good evening from the script."}]}]}
 
 
@@ -44,16 +44,10 @@ def test_claude_in_the_terminal_is_recorded_by_a_proxy_of_its_own(tmp_path: Path
             "TERM": "xterm-256color",
         }
         terminal = Terminal(env, "--", str(find_claude()), cwd=project)
-        terminal.wait_for(b"\x1b[?2004h")  # it asks for pastes to be marked: it is ready to be typed to
-        time.sleep(1)
-        terminal.type(b"hello there")
-        time.sleep(0.5)
-        terminal.type(b"\r")
-        terminal.wait_for(b"evening", seconds=60)
-        time.sleep(1)
-        for _ in range(2):
-            terminal.type(b"\x03")
-            time.sleep(0.3)
+        terminal.wait_for(READS)
+        terminal.type_until(b"hello there", b"there")
+        terminal.type_until(b"\r", b"evening")
+        terminal.type_until(b"\x03\x03", LEAVES)
         assert terminal.end() == 0
     [(start, [exchange])] = logs(env)
     assert start and start.agent == "claude-code" and start.session_id

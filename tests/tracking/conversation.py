@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
+import msgspec
+
 from agent_logger.records import Record, Request, Response, Timing, encode
 from agent_logger.store.clock import timestamp
 from agent_logger.tracking.known import Known, Log
@@ -121,6 +123,7 @@ class Recorder:
                 timing=Timing(ttfb_ms=None, total_ms=None),
                 fingerprint=after,
                 complete=complete,
+                message=msgspec.Raw(json.dumps(message).encode()) if message else msgspec.UNSET,
                 message_id=message_id,
                 stop_reason=stop_reason,
             )

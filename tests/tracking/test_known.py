@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -107,6 +108,34 @@ def test_a_restart_continues_sessions_in_their_logs(tmp_path: Path) -> None:
     assert recorder.talk("c", "C", session="t").retry_of == failed.seq
     fork = recorder.talk("a", "A", "a3", "A3", session="s")
     assert fork.session == f"{named.session}_b1"
+
+
+def test_sub_agents_that_nobody_names_are_known_after_a_restart(tmp_path: Path) -> None:
+    """One that was answered by its history, one that has just been started by the tails of the logs."""
+    recorder = Recorder()
+    recorder.start(known := open_known(recorder, tmp_path / "sessions.db"))
+    starts = [
+        {"type": "tool_use", "id": f"toolu_{it}", "name": "Task", "input": {"prompt": f"Do {it}"}}
+        for it in "ab"
+    ]
+    ask = partial(recorder.ask, session="s", user_agent="claude-cli/2.1.100")
+    main = ask(history("q"))
+    recorder.end(main, message={"role": "assistant", "content": starts})
+    first = ask(history("Do a"))
+    recorder.answer(first, "On it.")
+    commit(known)
+    known.close()
+    recorder.start(open_known(recorder, tmp_path / "sessions.db"))
+    again = ask(history("Do a", "On it.", "go on"))
+    assert (again.thread, again.link, again.session) == ("agent:toolu_a", "continuation", main.session)
+    assert main.session
+    for line in recorder.logs["anthropic", main.session]:
+        record = decode(line, "wire")
+        assert isinstance(record, Record)
+        recorder.tracker.learn("anthropic", main.session, record)
+    assert ask(history("Do b")).thread == "agent:toolu_b"
+    on = ask([*history("q"), {"role": "assistant", "content": starts}, *history("results")])
+    assert (on.thread, on.link) == ("main", "continuation")
 
 
 def test_a_call_that_was_open_at_a_crash_is_answered_after_it(tmp_path: Path) -> None:

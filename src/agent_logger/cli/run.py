@@ -232,7 +232,7 @@ def _show(events: "list[Event]") -> None:
     """For a person who watches."""
     for event in events:
         if event.type == "content" and not event.parent_tool_use_id:
-            output.echo(output.hidden(event.text or ""))
+            output.echo(output.hidden(event.text or ""), lines=True)
         elif event.type == "tool_use":
             output.note(f"> {event.tool} {_brief(event.input)}")
 

@@ -4,6 +4,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from agent_logger.tracking.fingerprint import Rolled
 from agent_logger.tracking.index import Branch, Index, Outcome, Row
 
@@ -30,6 +32,7 @@ class Search:
     index: Index
     provider: str
     rolled: Rolled
+    units: Sequence[msgspec.Raw] = ()
     origin: Row | None = None
 
     def attempt(
@@ -50,13 +53,15 @@ class Search:
             [row for row in last.values() if row.outcome in outcomes], len(self.rolled.states), _activity
         )
 
-    def longest(self, group: Collection[Branch] | None, thread: str, *, need_answer: bool) -> Match | None:
+    def longest(
+        self, group: Collection[Branch] | None, thread: str | None, *, need_answer: bool
+    ) -> Match | None:
         """Of the calls with the longest state that the history goes on from: one that its thread stands at, then the
-        one last active. Twins (same folder, prompt and answers) are in one state at the same time, or one after the
-        other; a call that is in a state itself does not go on from it."""
+        one last active; of any thread, if none is given. Twins (same folder, prompt and answers) are in one state at
+        the same time, or one after the other; a call that is in a state itself does not go on from it."""
 
         def fits(row: Row) -> bool:
-            return row.thread == thread and row.leads and self._is_in(row, group)
+            return thread in (None, row.thread) and row.leads and self._is_in(row, group)
 
         for units, rows in self._states(_roots(group), need_answer=need_answer):
             if found := [row for row in rows if fits(row)]:

@@ -20,14 +20,15 @@ from typing import Any, Literal
 
 import msgspec
 
-from agent_logger.records import Fork, Identity, Record, Rewrite, WireStart
+from agent_logger.records import Fork, Identity, Record, Response, Rewrite, WireStart
 from agent_logger.tracking import classify, identity
-from agent_logger.tracking.body import Api, Body, read, text
+from agent_logger.tracking.body import Api, Body, read, text, value
 from agent_logger.tracking.fingerprint import Fingerprints, shown
-from agent_logger.tracking.helpers import Helpers
 from agent_logger.tracking.index import Branch, Outcome, Row, outcome_of
 from agent_logger.tracking.known import Known
 from agent_logger.tracking.search import ForkPoint, Match, Search
+from agent_logger.tracking.unnamed_agents import AGENT, UnnamedAgents, is_unnamed
+from agent_logger.tracking.uses import Uses
 
 Link = Literal["start", "continuation", "fork", "retry", "rewrite"]
 DIVERGED = "message_history_diverged"
@@ -124,7 +125,8 @@ class Tracker:
         self.known = known or Known()
         self._fingerprints = Fingerprints(key)
         self._begin, self._number = begin, number
-        self._helpers = Helpers()
+        self._unnamed = UnnamedAgents()
+        self._uses = Uses()
 
     # ------------------------------------------------------------ a call
 
@@ -147,17 +149,23 @@ class Tracker:
             return None
         row = branch.rows.get(decision.seq)
         if answer.message and branch.agent == "claude-code":
-            self._helpers.note(branch.root, answer.message)
+            self._unnamed.note(branch.root, answer.message)
         outcome = outcome_of(answer.status, answer.stop_reason, complete=answer.complete)
         after = None
         if row and decision.api and answer.message and outcome is Outcome.COMPLETE:
             after = self._fingerprints.after(decision.api, row.state, answer.message)
+            self._uses.note(branch.name, row.seq, answer.message)
         self.known.note_answer(branch, row, outcome, after, answer.message_id, answer.ts)
         return shown(after) if after else None
 
     def learn(self, provider: str, session: str, record: Record) -> None:
         """A record that was found in a log. To learn it twice changes nothing."""
         self.known.learn(provider, session, record)
+        branch = self.known.branch(session)
+        if isinstance(record, Response) and isinstance(record.message, msgspec.Raw):
+            message = value(record.message)
+            if branch and branch.agent == "claude-code" and isinstance(message, dict):
+                self._unnamed.note(branch.root, message)
 
     def resumed(self, session: str, seq: int, *, method: str, path: str, message: bool = False) -> Decision:
         """What `answered` needs for a call whose request is in the log already."""
@@ -184,13 +192,13 @@ class Tracker:
         said = said or self._written(asked, identity.of_gateway(asked.headers))
         base = (origin.after or origin.state) if origin else self._fingerprints.start(api, follows)
         rolled = self._fingerprints.roll(api, base, units)
-        search = Search(self.known.index, asked.provider, rolled, origin)
+        search = Search(self.known.index, asked.provider, rolled, units, origin)
         group = self._group(asked.provider, said, origin)
         decision = Decision("main", "main", agent=agent, api=api, fingerprint=shown(rolled.states[-1]))
         if name := identity.agent_id(asked.headers):
-            decision.kind, decision.thread = "subagent", f"agent:{self._name(asked, name)}"
-        elif call := self._helper(group, units, search):
-            decision.kind, decision.thread = "subagent", f"agent:{call}"
+            decision.kind, decision.thread = "subagent", AGENT + self._name(asked, name)
+        elif call := self._unnamed_agent(group, units, search):
+            decision.kind, decision.thread = "subagent", AGENT + call
         elif classify.is_side(agent, body, units, has_id=said is not None):
             decision.kind, decision.thread = "side", "side"
         elif classify.is_compaction(agent, units):
@@ -203,13 +211,23 @@ class Tracker:
             self._place_unnamed(asked, decision, search)
         return self._numbered(asked, decision, rolled.states[-1])
 
-    def _helper(self, group: Collection[Branch], units: Sequence[msgspec.Raw], search: Search) -> str | None:
-        """The tool call that started the sub-agent that asks, if it does not say so. A person's prompt may be passed on
-        word for word: then the conversation itself is known by more than that."""
-        roots = {branch.root for branch in group if branch.agent == "claude-code"}
-        calls = (self._helpers.asking(root, units) for root in roots)
+    def _unnamed_agent(
+        self, group: Collection[Branch], units: Sequence[msgspec.Raw], search: Search
+    ) -> str | None:
+        """The tool call that started the sub-agent that asks, if it does not say so.
+
+        A person's prompt may be passed on word for word. So what is known of the conversation, once it was answered,
+        says more than its prompt.
+        """
+        own = [branch for branch in group if branch.agent == "claude-code"]
+        calls = (self._unnamed.asking(root, units) for root in {branch.root for branch in own})
         call = next(filter(None, calls), None)
-        return call if call and not search.longest(group, "main", need_answer=True) else None
+        if call is None and not any(is_unnamed(thread) for branch in own for thread in branch.threads):
+            return None
+        known, main = (search.longest(group, thread, need_answer=True) for thread in (None, "main"))
+        if known and main and main.units >= known.units:
+            return None
+        return known.row.thread.removeprefix(AGENT) if known and is_unnamed(known.row.thread) else call
 
     # ------------------------------------------------------------ with a name
 
@@ -247,6 +265,8 @@ class Tracker:
             decision.link, decision.fork = "fork", search.fork_point(match)
             if match.others:
                 decision.identity = _among(decision.identity, match)
+        elif decision.kind == "main" and (origin := self._came_from(asked, search)):
+            decision.link, decision.fork = "fork", origin
         if decision.branch is None:
             self._start_log(asked, decision)
         elif decision.fork:
@@ -269,10 +289,23 @@ class Tracker:
             else:
                 self._go_on(asked, decision, match, search)
         elif thread != "side":
-            decision.link = "start"
+            decision.fork = self._came_from(asked, search)
+            decision.link = "fork" if decision.fork else "start"
             self._start_log(asked, decision)
 
     # ------------------------------------------------------------ both
+
+    def _came_from(self, asked: Asked, search: Search) -> ForkPoint | None:
+        """Where a history began that nobody knows as it is, by the ids of the tool calls in it."""
+        if search.rolled.first_answer is None or (found := self._uses.last_in(search.units)) is None:
+            return None
+        (session, seq), later = found
+        branch = self.known.branch(session)
+        if branch is None or branch.provider != asked.provider:
+            return None
+        rows = [it for it in branch.threads.get("main", ()) if it.leads and it.outcome is Outcome.COMPLETE]
+        behind = [it.seq for it in rows if it.seq > seq]
+        return ForkPoint(session, behind[min(later, len(behind)) - 1] if later and behind else seq)
 
     def _go_on(self, asked: Asked, decision: Decision, match: Match, search: Search) -> None:
         if decision.kind == "side":

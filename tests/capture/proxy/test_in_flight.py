@@ -10,7 +10,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from agent_logger.capture.proxy.attached import attached
 from agent_logger.capture.proxy.in_flight import InFlight
-from agent_logger.capture.proxy.spool.frames import CallEnd, ResponseData, ResponseHead
+from agent_logger.capture.proxy.spool.frames import CallEnd, Dropped, ResponseData, ResponseHead
 from agent_logger.capture.proxy.spool.segments import segments_of
 from agent_logger.capture.proxy.spool.spool import Spool, segment_path
 from agent_logger.catalog.open_calls import OpenCalls
@@ -82,6 +82,21 @@ def test_of_what_is_no_stream_nothing_is_told(calling: Calling) -> None:
     number, call = calling.begin(STREAMED[0], plain)
     calling.say(number, b'{"type":"message","content":[')
     assert calling.answer(call) is None
+
+
+def test_what_was_dropped_without_a_word_whose_it_was_is_not_waited_for(calling: Calling) -> None:
+    """Of none of these the end may be told: they would be kept until their relay ends."""
+    (number, call), (_, other) = calling.begin(STREAMED[0]), calling.begin(STREAMED[0])
+    calling.say(number, STREAMED[0].body)
+    assert calling.answer(call) is not None
+    calling.relay.put(Dropped(0, now(), 7, 700))
+    calling.written()
+    assert calling.answer(call) is None
+    calling.say(number, STREAMED[0].body)
+    assert calling.answer(call) is calling.answer(other) is None
+    later, new = calling.begin(STREAMED[0])
+    calling.say(later, STREAMED[0].body)
+    assert calling.answer(new) is not None
 
 
 def test_who_was_away_goes_on_with_what_is_there(tmp_path: Path) -> None:

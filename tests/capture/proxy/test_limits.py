@@ -13,6 +13,7 @@ from agent_logger.capture.proxy.relay.client import Client
 from agent_logger.capture.proxy.relay.limits import raise_descriptors
 from agent_logger.capture.proxy.spool import frames
 from tests.capture.proxy.wires import Running, Upstream, Wire, answering, relaying, response, wait_for
+from tests.pulse import Pulse
 
 MB = 1 << 20
 
@@ -29,6 +30,7 @@ def test_clients_that_leave_five_hundred_times_leave_nothing_behind() -> None:
     """Before the answer, in the middle of it, by reset, and after half a request."""
     gone: list[float] = []
     waits: list[float] = []
+    pulse = Pulse()
 
     def play(wire: Wire) -> None:
         with contextlib.suppress(OSError, EOFError):
@@ -37,7 +39,7 @@ def test_clients_that_leave_five_hundred_times_leave_nothing_behind() -> None:
                 wire.send(STREAM)
         with contextlib.suppress(OSError):
             wire.end()
-        gone.append(time.monotonic())
+        gone.append(pulse.now())
         wire.close()
 
     def leave(relay: Running, upstream: Upstream, number: int) -> float:
@@ -49,23 +51,23 @@ def test_clients_that_leave_five_hundred_times_leave_nothing_behind() -> None:
             client.until(b"hello")
         else:
             relay.tap.wait(frames.RequestHead, number + 1)
-        left = time.monotonic()
+        left = pulse.now()
         client.reset() if number % 3 == 0 else client.close()
         return left
 
-    with Upstream(play) as upstream, relaying(upstream.origin) as relay:
+    with pulse, Upstream(play) as upstream, relaying(upstream.origin) as relay:
         base = None
         for number in range(500):
             left = leave(relay, upstream, number)
             assert relay.tap.wait(frames.CallEnd, number + 1)[-1].reason == "client_gone"
             while len(gone) <= number:
-                assert time.monotonic() - left < 30
+                assert pulse.now() - left < 30
                 time.sleep(0.001)
             waits.append(gone[number] - left)
             if number == 20:
                 base = len(os.listdir("/proc/self/fd"))
         wait_for(relay, lambda: not relay.relay.clients and not relay.relay.connector.opened)
-        assert sorted(waits)[490] < 1  # a machine that is busy with other things may stand still for longer
+        assert max(waits) < 1
         assert base is not None
         assert abs(len(os.listdir("/proc/self/fd")) - base) <= 2
         assert not relay.relay._connecting

@@ -100,15 +100,19 @@ class InFlight:
         for relay in list(self._followers):
             if relay not in there or there[relay][0] > self._followers[relay].segment + 1:
                 self._followers.pop(relay).close()
-                for key in [key for key in self._numbers if key[0] == relay]:
-                    self._coming.pop(self._numbers.pop(key), None)
-                for key in [key for key in self._tunnels if key[0] == relay]:
-                    self._coming.pop(self._tunnels.pop(key).current, None)
+                self._forget(relay)
         if new := there.keys() - self._followers.keys():
             starts = self._starts()
             for relay in new:
                 start = starts.get(relay, Start(segment=there[relay][0]))
                 self._followers[relay] = Follower(self._folder, relay, start)
+
+    def _forget(self, relay: str) -> None:
+        """All that it has open."""
+        for key in [key for key in self._numbers if key[0] == relay]:
+            self._coming.pop(self._numbers.pop(key), None)
+        for key in [key for key in self._tunnels if key[0] == relay]:
+            self._coming.pop(self._tunnels.pop(key).current, None)
 
     def _starts(self) -> dict[str, Start]:
         try:
@@ -119,6 +123,9 @@ class InFlight:
     def _take(self, relay: str, frame: frames.AnyFrame) -> None:
         if isinstance(frame, frames.RequestHead):
             self._begin(relay, frame)
+            return
+        if isinstance(frame, frames.Dropped) and not frame.call:
+            self._forget(relay)  # whose they were is not known, nor which of these will be said to end
             return
         if tunnel := self._tunnels.get((relay, frame.call)):
             self._tunnelled(relay, frame, tunnel)

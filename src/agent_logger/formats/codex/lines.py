@@ -91,7 +91,7 @@ _item = msgspec.json.Decoder(_Line[Json]).decode
 _BEGINNING = re.compile(
     rb'\{"timestamp":"[^"\\]*",(?:"ordinal":\d+,)?"type":"(\w+)","payload":\{(?:"type":"(\w+)")?'
 )
-_RECORD = b'{"timestamp":"'
+_RECORD = b'{"timestamp":'
 _EVENTS = frozenset(it.encode() for it in EVENTS)
 
 

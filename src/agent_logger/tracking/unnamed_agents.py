@@ -1,6 +1,9 @@
 """Sub-agents of clients that do not name them on the wire, as Claude Code before 2.1.197: known by what they were told.
 
 A tool call of the model's has a prompt, and the sub-agent's every request begins with it. It goes by the call's id.
+
+Only who has not been answered yet needs this: then the sub-agent is known by its history, as any thread is. So it is
+kept in memory, and after a restart the tails of the logs tell it again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,12 +13,18 @@ import msgspec
 
 from agent_logger.tracking.body import value
 
+AGENT = "agent:"  # how the threads of sub-agents begin
 TOOLS = ("Task", "Agent")
 MOST_PROMPTS, MOST_SESSIONS = 200, 1_000  # that are remembered; of each session the last ones
 
 
-class Helpers:
-    """Those that were started since the recorder was; by the root of a session's logs."""
+def is_unnamed(thread: str) -> bool:
+    """Whether it goes by a tool call, as no client calls its sub-agents."""
+    return thread.startswith(AGENT + "toolu_")
+
+
+class UnnamedAgents:
+    """Those that were started, by the root of a session's logs."""
 
     def __init__(self) -> None:
         self._told: dict[str, dict[str, str]] = {}  # by prompt, the id of the call
