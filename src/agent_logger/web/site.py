@@ -97,7 +97,7 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         name: getattr(shown, name)
-        for name in ("money", "count", "size", "duration", "when", "exactly", "folder", "model")
+        for name in ("money", "count", "counted", "size", "duration", "when", "exactly", "folder", "model")
     }
     environment.globals |= {
         "version": __version__,
