@@ -49,6 +49,8 @@ GENERATE = {"contents": [{"role": "user", "parts": [{"text": "hello"}]}]}
 TRACKED = [
     pytest.param("POST", "/v1/messages", TEXT, False, id="messages"),
     pytest.param("POST", "/v1/messages?beta=true", TEXT, False, id="messages, with a query"),
+    pytest.param("POST", "/model/m/invoke", TEXT, False, id="messages on Bedrock"),
+    pytest.param("POST", "/model/m/invoke-with-response-stream", TEXT, False, id="a stream of Bedrock"),
     pytest.param("POST", "/v1/chat/completions", TEXT, False, id="chat completions"),
     pytest.param("POST", "/api/v1/chat/completions", TEXT, False, id="chat completions of OpenRouter"),
     pytest.param("POST", "/v1/completions", {"prompt": "hello"}, False, id="completions"),

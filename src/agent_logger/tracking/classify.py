@@ -20,6 +20,8 @@ WARM_UP = "Warmup"
 
 _APIS: tuple[tuple[str, Api], ...] = (
     ("/v1/messages", "messages"),
+    ("/invoke", "messages"),  # Bedrock's
+    ("/invoke-with-response-stream", "messages"),
     ("/completions", "chat"),  # with /chat before it, or without
     ("/api/chat", "chat"),  # Ollama's
     ("/api/generate", "chat"),
