@@ -50,6 +50,7 @@ TRACKED = [
     pytest.param("POST", "/v1/messages", TEXT, False, id="messages"),
     pytest.param("POST", "/v1/messages?beta=true", TEXT, False, id="messages, with a query"),
     pytest.param("POST", "/model/m/invoke", TEXT, False, id="messages on Bedrock"),
+    pytest.param("POST", "/v1/p/models/m:streamRawPredict", TEXT, False, id="messages on Vertex AI"),
     pytest.param("POST", "/model/m/invoke-with-response-stream", TEXT, False, id="a stream of Bedrock"),
     pytest.param("POST", "/v1/chat/completions", TEXT, False, id="chat completions"),
     pytest.param("POST", "/api/v1/chat/completions", TEXT, False, id="chat completions of OpenRouter"),
@@ -67,6 +68,8 @@ TRACKED = [
 UNTRACKED = [
     pytest.param("POST", "/v1/messages/count_tokens", TEXT, "count_tokens", id="count_tokens"),
     pytest.param("POST", "/v1beta/models/g:countTokens", GENERATE, "count_tokens", id="countTokens"),
+    pytest.param("POST", "/v1/p/models/count-tokens:rawPredict", TEXT, "count_tokens", id="of Vertex AI"),
+    pytest.param("POST", "/model/m/count-tokens", TEXT, "count_tokens", id="of Bedrock"),
     pytest.param("POST", "/v1/messages/batches", {"requests": []}, "other", id="a batch"),
     pytest.param("GET", "/v1/messages/batches/msgbatch_1", None, "other", id="a batch's state"),
     pytest.param("GET", "/v1/messages/batches/msgbatch_1/results", None, "other", id="a batch's results"),

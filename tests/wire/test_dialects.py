@@ -57,6 +57,7 @@ def fed(dialect: Dialect, messages: Iterable[bytes]) -> Answer:
         ("anthropic", "/v1/messages/count_tokens", None),
         ("anthropic", "/v1/messages/batches", None),
         ("anthropic", "/v1/projects/p/models/claude:streamRawPredict", ANTHROPIC),
+        ("anthropic", "/v1/projects/p/models/count-tokens:rawPredict", None),
         ("gemini", "/v1/projects/p/models/mistral:streamRawPredict", None),
         ("anthropic", "/model/us.anthropic.claude-v1:0/invoke", ANTHROPIC),
         ("anthropic", "/model/us.anthropic.claude-v1:0/invoke-with-response-stream", ANTHROPIC),

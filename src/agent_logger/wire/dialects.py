@@ -60,7 +60,7 @@ _ENDPOINTS = tuple(
         (_ANY, r"/api/(?:chat|generate)", OLLAMA),
         (_ANY, r"/embeddings", EMBEDDINGS),
         (_ANY, r"/model/[^/]+/invoke(?:-with-response-stream)?", ANTHROPIC),  # Bedrock
-        ("anthropic", r":(?:rawPredict|streamRawPredict)", ANTHROPIC),  # Vertex AI
+        ("anthropic", r"(?<!/count-tokens):(?:rawPredict|streamRawPredict)", ANTHROPIC),  # Vertex AI
     )
 )
 
