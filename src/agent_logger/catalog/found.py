@@ -56,9 +56,8 @@ class Remembered:
         self.new: dict[str, tuple[str, str]] = {}
         self.looks: dict[str, str] = {}  # of folders, as they are now
         self._passed_over: list[tuple[str | None, Iterable[str]]] = []
-        self.unsealed_since = float(
-            "inf"
-        )  # when a part that is not sealed was last written to, at the earliest
+        # When a part that is not sealed was last written to, at the earliest.
+        self.unsealed_since = float("inf")
 
     def is_as_it_was(
         self, folder: str, stamps: Iterable[str], agent: str | None, names: Iterable[str]

@@ -100,9 +100,10 @@ def session_of(records: Iterable[AnyRecord], exchanges: Sequence[Exchange], log:
     )
 
 
+# How a log began whose first line is lost.
 _UNSAID = SessionStart(
     session_id=None, ts="", model=None, cwd=None, tools_available=None, permission_mode=None
-)  # how a log began whose first line is lost
+)
 
 
 def _compacts(message: Message) -> bool:

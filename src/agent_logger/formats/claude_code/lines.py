@@ -21,10 +21,10 @@ from agent_logger.formats.claude_code.records import (
     OtherRecord,
     SessionRecord,
 )
-from agent_logger.formats.fitting import REFUSED, S, fitting
 from agent_logger.formats.source import File, lines_of, raw_lines_of
 from agent_logger.wire import jsonl
 from agent_logger.wire.answer import fields_of, text_of, with_whole_characters
+from agent_logger.wire.fitting import REFUSED, S, fitting
 from agent_logger.wire.jsonl import Damage, Entry, Torn, is_utf8
 from agent_logger.wire.lines import Line, lines_in
 
@@ -156,9 +156,8 @@ def read(data: bytes) -> AnyRecord | None:
 
 def _read_by_type(data: bytes) -> AnyRecord | None:
     kind = type_of(data)
-    record: AnyRecord | None = (
-        reader_of(kind).exact(data) if is_utf8(data) else None
-    )  # what is passed over, too
+    # What is passed over is looked at, too.
+    record: AnyRecord | None = reader_of(kind).exact(data) if is_utf8(data) else None
     return None if _has_no_content(record) else record
 
 
