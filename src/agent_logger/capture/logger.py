@@ -170,7 +170,8 @@ class SessionLogger:
 
     def _finish(self, reason: str | None, end_reason: EndReason) -> None:
         _open.discard(self)
-        self._writer.finish(reason, end_reason)
+        told = redactor().redact_text(reason, "reason").data if reason else reason  # an error may quote a key
+        self._writer.finish(told, end_reason)
 
     def end_with_process(self) -> None:
         self._do(lambda: self._finish("exit", "exit"))
