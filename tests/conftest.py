@@ -1,5 +1,6 @@
 """What all tests share: homes of their own, and the components some of them need."""
 
+import gc
 import importlib.util
 import os
 import shutil
@@ -55,6 +56,17 @@ COMPONENTS: Mapping[str, Callable[[], object]] = {
 # What would lead a test to its caller's own sessions, keys, settings or proxies.
 FOREIGN = ("AGENT_LOGGER_", "ANTHROPIC_", "CLAUDE", "CODEX_", "GEMINI_", "OPENAI_", "OPENCODE_", "XDG_")
 FOREIGN_ENDS = ("_PROXY", "_proxy")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores: about half of the time tests wait, for a client, a browser or a clock."""
+    return (os.cpu_count() or 1) + 1
+
+
+def pytest_collection_finish() -> None:
+    """Ten thousand tests and their modules stay: the collector need not walk them again and again."""
+    gc.freeze()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

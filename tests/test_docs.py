@@ -15,6 +15,7 @@ from agent_logger.config import SETTINGS
 from agent_logger.formats.claude_code import records as claude_records
 from agent_logger.formats.table import format_of
 from agent_logger.records import Kind, Record
+from tests.commands import run_command
 
 DOCS = Path(__file__).parents[1] / "docs"
 ROOT = DOCS.parent
@@ -76,9 +77,8 @@ def test_every_example_of_a_record_can_be_read() -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_a_page_that_shows_its_help(command: str) -> None:
-    run = [sys.executable, "-m", "agent_logger", command, "--help"]
     clean = {"COLUMNS": "80", "PATH": "/usr/bin:/bin"}
-    shown = subprocess.run(run, check=True, capture_output=True, text=True, env=clean).stdout
+    shown = run_command([command, "--help"], clean).stdout
     assert shown.strip() in (DOCS / "commands" / f"{command}.md").read_text()
     assert all(len(line) <= 80 for line in shown.splitlines())
     assert "agent-logger " in shown.partition("Options:")[0].partition("\n")[2], "an example"

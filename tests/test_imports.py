@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ MAY_IMPORT = {
     "formats": WIRE | {"wire"},
     "store": PURE | {"wire", "formats"},
     "capture": PURE | {"wire", "tracking", "formats", "store", "config"},
-    "catalog": PURE | {"store", "formats", "wire"},
+    "catalog": PURE | {"store", "formats", "wire", "config"},
     "export": PURE | {"catalog", "store", "formats"},
     **dict.fromkeys(
         ["web", "demo", "sdk", "testing", "context", "adapters", "storage"], None
@@ -30,15 +31,18 @@ MAY_IMPORT = {
 READ_THE_ENVIRONMENT = {"config.py", "store/layout.py"}
 
 
-MODULES = {
-    path.relative_to(SOURCE).as_posix(): ast.parse(path.read_text()) for path in sorted(SOURCE.rglob("*.py"))
-}
+MODULES = [path.relative_to(SOURCE).as_posix() for path in sorted(SOURCE.rglob("*.py"))]
 
 
-def rooms_imported(name: str, tree: ast.Module) -> Iterator[str]:
+@cache
+def parsed(name: str) -> ast.Module:
+    return ast.parse((SOURCE / name).read_text())
+
+
+def rooms_imported(name: str) -> Iterator[str]:
     """The rooms of the house that a module imports from; `""` for the package itself."""
     folder = ["agent_logger", *name.split("/")[:-1]]
-    for node in ast.walk(tree):
+    for node in ast.walk(parsed(name)):
         if isinstance(node, ast.Import):
             targets = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -53,7 +57,7 @@ def rooms_imported(name: str, tree: ast.Module) -> Iterator[str]:
 @pytest.mark.parametrize("name", MODULES)
 def test_a_module_imports_only_what_its_room_may(name: str) -> None:
     room = name.split("/")[0].removesuffix(".py")
-    imported = {it for it in rooms_imported(name, MODULES[name]) if it != "__version__"} - {room}
+    imported = {it for it in rooms_imported(name) if it != "__version__"} - {room}
     if room in ("__init__", "__main__", "cli"):
         return
     assert room in MAY_IMPORT, (
@@ -67,7 +71,7 @@ def test_a_module_imports_only_what_its_room_may(name: str) -> None:
 def test_the_environment_is_read_in_two_places_alone(name: str) -> None:
     reads = [
         node.lineno
-        for node in ast.walk(MODULES[name])
+        for node in ast.walk(parsed(name))
         if isinstance(node, ast.Attribute) and node.attr in ("environ", "environb", "getenv")
     ]
     assert not reads or name in READ_THE_ENVIRONMENT, f"{name} reads the environment in lines {reads}"

@@ -2,6 +2,7 @@
 
 import inspect
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import agent_logger
-from tests.web.homes import demo
+from tests.web.homes import DATA, demo
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs/python.md").read_text()
@@ -37,7 +38,9 @@ def test_every_public_function_is_typed(name: str) -> None:
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With something of every kind that the examples ask for, or they would say nothing, and be right."""
     home = tmp_path_factory.mktemp("home")
+    shutil.copytree(DATA / "claude-cli/2.1.325/tools_stream/home", home, dirs_exist_ok=True)
     demo(home)
     return home
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from agent_logger.capture.runner import RunResult, run, run_async, stream
     from agent_logger.catalog.calls import CallDetail, WireCall
     from agent_logger.catalog.catalog import Catalog
-    from agent_logger.catalog.sessions import discover, find_session
+    from agent_logger.catalog.sessions import Place, discover, find_session
     from agent_logger.catalog.summary import Filter, Hit, SessionSummary
     from agent_logger.formats.claude_code.records import (
         AssistantRecord,
@@ -66,6 +66,7 @@ _HOMES = {
     "HookInput": "formats.hooks",
     "InMemoryStorage": "storage",
     "Message": "records",
+    "Place": "catalog.sessions",
     "ResultRecord": "formats.claude_code.records",
     "RunMetadata": "formats.cli_output.outcome",
     "RunResult": "capture.runner",
@@ -117,6 +118,7 @@ __all__ = [
     "HookInput",
     "InMemoryStorage",
     "Message",
+    "Place",
     "ResultRecord",
     "RunMetadata",
     "RunResult",

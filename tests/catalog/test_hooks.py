@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -15,6 +13,7 @@ import pytest
 from agent_logger import Catalog, Filter
 from agent_logger.store.hook_files import file_of, hooks_path, session_named, tag_in, tag_of
 from tests.catalog.catalogs import ID, all_of, assistant, claude_file, tool, user
+from tests.commands import run_command
 
 ONE, TWO = ID.format(1), ID.format(2)
 MORNING = datetime(2026, 11, 15, tzinfo=UTC).timestamp()
@@ -150,8 +149,9 @@ def test_prune_and_ls_know_them(home: Path) -> None:
 
     def run(*arguments: str) -> str:
         environment = {"PATH": os.environ["PATH"], "HOME": str(home), "COLUMNS": "80"}
-        line = [sys.executable, "-m", "agent_logger", *arguments]
-        return subprocess.run(line, env=environment, capture_output=True, text=True, check=True).stdout
+        done = run_command([*arguments], environment)
+        assert done.returncode == 0
+        return done.stdout
 
     assert run("ls", "--witness", "hook").splitlines()[-1].split()[-1] == "h"
     assert "seen by hook; ended: prompt_input_exit" in run("show", ONE)

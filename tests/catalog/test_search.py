@@ -300,15 +300,16 @@ def test_a_lot_of_time_is_not_spent_at_once(home: Path, catalog: Catalog) -> Non
     assert catalog.index()
 
 
-def test_an_index_of_an_older_version_is_filled_again(catalog: Catalog) -> None:
+def test_an_index_with_tables_that_nobody_released_is_filled_again(catalog: Catalog) -> None:
     catalog.refresh()
     catalog.close()
-    with closing(opened(catalog.home / "catalog-text.db", TEXT_STEPS[:1])) as database:
+    with closing(opened(catalog.home / "catalog-text.db", TEXT_STEPS)) as database:
         database.execute("CREATE VIRTUAL TABLE words_1 USING fts5 (text, tool, file, content = '')")
         database.execute("INSERT INTO words_1 (rowid, text) VALUES (1, 'zebra')")
         database.execute("INSERT INTO shards VALUES (1, 1, 0, 5, 2)")
-        database.execute("INSERT INTO indexed VALUES (1, ?, 'stamp')", (ONE,))
-        database.execute("INSERT INTO texts VALUES (1099511627777, 1, 1, 0, 1, 0, 0, 0, 0)")
+        database.execute("INSERT INTO indexed VALUES (1, ?, 'stamp', NULL)", (ONE,))
+        database.execute("DROP TABLE texts")
+        database.execute("CREATE TABLE texts (id INTEGER PRIMARY KEY, session INTEGER)")
     assert found(catalog, "zebra") == []
     assert found(catalog, '"connection refused"') == [("1", 0)]
     assert catalog.problem is None

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.catalog.catalogs import ID, assistant, claude_file, tool, user
 from tests.cli.terminals import STYLE, on_a_terminal
+from tests.commands import run_command
 from tests.store.wire_logs import calls, start
 from tests.store.wire_logs import write as write_log
 
@@ -39,8 +40,7 @@ def run(
     home: Path, *arguments: str, code: int = 0, say: str = "", zone: str = "UTC", **variables: str
 ) -> subprocess.CompletedProcess[str]:
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), "COLUMNS": "80", "TZ": zone, **variables}
-    line = [sys.executable, "-m", "agent_logger", *arguments]
-    done = subprocess.run(line, env=environment, input=say, capture_output=True, text=True, check=False)
+    done = run_command([*arguments], environment, said=say)
     assert done.returncode == code, done.stderr
     return done
 
@@ -250,8 +250,8 @@ def test_a_home_that_cannot_be_written_to_is_said_and_answered_all_the_same(worl
         "AGENT_LOGGER_HOME": str(world / "file" / "x"),
     }
     for arguments in (["ls", "--json"], ["usage", "--json"], ["search", "zebra", "--json"]):
-        line = [sys.executable, "-m", "agent_logger", *arguments]
-        done = subprocess.run(line, env=environment, capture_output=True, text=True, check=True)
+        done = run_command(arguments, environment)
+        assert done.returncode == 0
         assert "answering from the files" in done.stderr
         assert ONE[:8] in done.stdout or "totals" in done.stdout
 

@@ -4,11 +4,10 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.commands import run_command
 from tests.formats.foreign import DATA
 
 PAGES = Path(__file__).parents[2] / "docs" / "commands"
@@ -37,13 +36,8 @@ EXAMPLES = [
 def test_a_page_shows_what_is_printed(home: Path, line: str, printed: str) -> None:
     home_of_examples(home)
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), "COLUMNS": "80", "TZ": "UTC"}
-    done = subprocess.run(
-        [sys.executable, "-m", "agent_logger", *shlex.split(line)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = run_command(shlex.split(line), environment)
+    assert done.returncode == 0
     assert _in_any_year(done.stdout.replace(str(home), "/home/user")) == _in_any_year(printed)
 
 

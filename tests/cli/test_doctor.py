@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tests.capture.proxy.process import Process
 from tests.clients import Sandbox, run_claude
+from tests.commands import run_command
 from tests.fakeapi import FakeAPI
 from tests.fakeapi.turns import answers
 from tests.real_clients.running import Upstream
@@ -26,8 +27,7 @@ DAY = 86_400
 
 
 def doctor(*options: str, **variables: str) -> tuple[int, str]:
-    line = [sys.executable, "-m", "agent_logger", "doctor", *options]
-    done = subprocess.run(line, env={**os.environ, **variables}, capture_output=True, text=True, check=False)
+    done = run_command(["doctor", *options], {**os.environ, **variables})
     assert done.stderr == ""
     return done.returncode, done.stdout
 
@@ -49,7 +49,7 @@ def session(home: Path, days_old: float, name: str = SESSION) -> Path:
 
 
 def archive() -> None:
-    subprocess.run([sys.executable, "-m", "agent_logger", "archive"], capture_output=True, check=True)
+    assert run_command(["archive"], os.environ).returncode == 0
 
 
 def test_on_a_terminal_it_fits_in_80_columns(home: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from tests.commands import run_command
 from tests.store.wire_logs import calls, own, start, write
 
 from agent_logger.records import Identity, Request
@@ -22,9 +23,8 @@ CLIENT = "1f320356-a178-418e-a692-69ce6e1e657c"
 @pytest.fixture
 def export(tmp_path: Path) -> Run:
     def export(*arguments: object) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "agent_logger", "export", *map(str, arguments), "--to", "wire"]
         clean = {"PATH": os.environ["PATH"], "HOME": str(tmp_path / "home")}
-        return subprocess.run(command, capture_output=True, text=True, check=False, env=clean, cwd=tmp_path)
+        return run_command(["export", *map(str, arguments), "--to", "wire"], clean, folder=tmp_path)
 
     return export
 

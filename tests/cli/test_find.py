@@ -1,18 +1,17 @@
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.commands import run_command
 
 SESSION = "707575f7-6966-4682-abc3-e62e1560a136"
 
 
 def run(tmp_path: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), **variables}
-    line = [sys.executable, "-m", "agent_logger", "find", *arguments]
-    return subprocess.run(line, env=environment, capture_output=True, text=True, check=False)
+    return run_command(["find", *arguments], environment)
 
 
 def session(root: Path, project: str, age: float = 0.0) -> Path:

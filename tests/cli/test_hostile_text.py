@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.catalog.catalogs import ID, assistant, claude_file
 from tests.formats.foreign import DATA
 from tests.formats.wire_records import talks
 
@@ -172,6 +173,34 @@ def _read(terminal: int) -> Iterator[bytes]:
     with suppress(OSError):  # how a terminal ends
         while data := os.read(terminal, 1 << 16):
             yield data
+
+
+def test_no_name_of_a_folder_drives_a_terminal_or_takes_a_line(home: Path) -> None:
+    """Also where somebody is asked."""
+    folder = home / f"{EVIL.replace(chr(0), '')}\nall can be read"
+    claude_file(folder, ID.format(1), [assistant(2, "yes", ID.format(1))])
+    (path,) = folder.rglob("*.jsonl")
+    with path.open("ab") as file:
+        file.write(b"{damaged\n")
+    asked = ["find", "verify", "hook --install", "rm --yes", "context", "config", "init", "du", "doctor"]
+    lines = [[*line.split(), *([ID.format(1)] if line[:2] in ("fi", "rm") else [])] for line in asked]
+    lines[1] += [str(path)]
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, json.dumps(lines)],
+        env={"PATH": os.environ["PATH"], "HOME": str(folder)},
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=True,
+        timeout=60,
+    )
+    written = done.stdout.decode()
+    assert "Error" not in written
+    assert written.count("[y/N]") == 2
+    assert not (found := CONTROL.search(written)), written[max(0, found.start() - 300) :][:400]
+    for line in written.splitlines():
+        assert not line.startswith("all can be read"), line
 
 
 def test_no_text_of_any_file_drives_a_terminal(spoilt_home: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 import pytest
 from tests.capture.played import script
+from tests.commands import run_command
 from tests.web.homes import SUB_AGENTS, demo, real_sessions
 
 from agent_logger.cli import COMMANDS
@@ -81,13 +82,12 @@ def test_what_is_printed_is_what_the_schema_says(schema: str, words: list[str], 
 
 def _told(home: Path, words: list[str]) -> object:
     clean = {"PATH": f"{home / 'bin'}:{os.environ['PATH']}", "HOME": str(home)}
+    if words[0] != "tail":
+        return json.loads(run_command([*words, "--json"], clean, folder=home).stdout)
     line = [sys.executable, "-m", "agent_logger", *words, "--json"]
     pipe = subprocess.PIPE
     with subprocess.Popen(line, env=clean, cwd=home, stdout=pipe, stderr=pipe) as process:
         assert process.stdout is not None
-        if words[0] == "tail":  # it goes on until somebody ends it
-            text = process.stdout.readline()
-            process.terminate()
-        else:
-            text = process.communicate(timeout=60)[0]
+        text = process.stdout.readline()
+        process.terminate()  # it goes on until somebody ends it
     return json.loads(text)

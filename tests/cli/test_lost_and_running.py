@@ -4,19 +4,18 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
+from tests.commands import run_command
 from tests.formats.foreign import DATA
 
 LOST = "9d27d5ee-9684-4e56-a8ab-f109d29993a1"
 
 
 def run(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, "-m", "agent_logger", *arguments]
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), "COLUMNS": "80"}
-    return subprocess.run(line, env=environment, capture_output=True, text=True, check=False)
+    return run_command([*arguments], environment)
 
 
 def listed(home: Path, *arguments: str) -> dict[str, dict[str, Any]]:

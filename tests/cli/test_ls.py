@@ -3,11 +3,11 @@
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from tests.capture.proxy.conversing import Client, World
+from tests.commands import run_command
 from tests.tracking.conversation import said, user
 
 KEY = "sk-ant-api03-" + "Qz7" * 20
@@ -34,8 +34,7 @@ def run(world: World, *arguments: str) -> subprocess.CompletedProcess[str]:
         "AGENT_LOGGER_HOME": str(world.home),
         "COLUMNS": "80",
     }
-    line = [sys.executable, "-m", "agent_logger", *arguments]
-    return subprocess.run(line, env=environment, capture_output=True, text=True, check=False)
+    return run_command([*arguments], environment)
 
 
 def test_every_session_is_listed_once_with_its_tokens_and_its_branches_with_it(world: World) -> None:

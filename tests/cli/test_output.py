@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import re
+import select
 import sys
 import unicodedata
 from collections.abc import Callable, Iterator
@@ -89,6 +90,9 @@ def test_printable_text_is_unchanged(text: str) -> None:
 def test_data_goes_to_stdout_and_notes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     output.echo("data\x1b\nmore")
     output.note("note\x1b\nmore")
+    assert capsys.readouterr() == ("data\\x1b\\nmore\n", "note\\x1b\\nmore\n")
+    output.echo("data\x1b\nmore", lines=True)
+    output.note("note\x1b\nmore", lines=True)
     assert capsys.readouterr() == ("data\\x1b\nmore\n", "note\\x1b\nmore\n")
 
 
@@ -196,14 +200,14 @@ def test_a_terminal_that_knows_no_colours_is_sent_none(home: Path, command: str)
 def a_terminal() -> Iterator[Callable[[], bytes]]:
     """In place of stderr. What it yields tells what was written to it."""
     ours, theirs = pty.openpty()
-    os.set_blocking(ours, False)
 
     def written() -> bytes:
+        """A terminal may hand it over piece by piece."""
         sys.stderr.flush()
-        try:
-            return os.read(ours, 1 << 20)
-        except BlockingIOError:
-            return b""
+        told = b""
+        while select.select([ours], [], [], 0.2)[0]:
+            told += os.read(ours, 1 << 20)
+        return told
 
     with os.fdopen(theirs, "w") as terminal, redirect_stderr(terminal):
         yield written

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.commands import run_command
 from tests.export.hostile import HOSTILE
 from tests.export.sessions import all_tools, call, hostile, turn, with_agents
 
@@ -31,11 +32,8 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-        line = [sys.executable, "-m", "agent_logger", *map(str, arguments)]
         clean = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "COLUMNS": "80", "TZ": "UTC"}
-        return subprocess.run(
-            line, capture_output=True, check=False, env=clean, cwd=tmp_path, text=True, errors="replace"
-        )
+        return run_command([str(it) for it in arguments], clean, folder=tmp_path)
 
     return run
 

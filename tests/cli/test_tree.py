@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from tests.capture.proxy.conversing import Client, World
+from tests.commands import run_command
 from tests.formats.claude_files import data_of
 from tests.formats.claude_files import user as typed
 from tests.formats.foreign import DATA
@@ -23,8 +24,7 @@ KEY = "sk-ant-api03-" + "Qz7" * 20
 
 
 def run(home: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, "-m", "agent_logger", *arguments]
-    return subprocess.run(line, env=environment(home) | more, capture_output=True, text=True, check=False)
+    return run_command([*arguments], environment(home) | more)
 
 
 def environment(home: Path) -> dict[str, str]:

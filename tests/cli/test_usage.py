@@ -4,13 +4,13 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from tests.capture.proxy.conversing import Client, World
+from tests.commands import run_command
 from tests.tracking.conversation import said, user
 
 from agent_logger.cli.when import moment
@@ -21,8 +21,7 @@ SUBAGENTS = DATA / "claude-cli" / "2.1.325" / "subagents"
 
 def run(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), "COLUMNS": "80"}
-    line = [sys.executable, "-m", "agent_logger", *arguments]
-    return subprocess.run(line, env=environment, capture_output=True, text=True, check=False)
+    return run_command([*arguments], environment)
 
 
 @pytest.fixture

@@ -1,11 +1,11 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.commands import run_command
 
 from agent_logger.records import Resume
 from agent_logger.store.journal import Journal
@@ -18,9 +18,8 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 @pytest.fixture
 def verify(tmp_path: Path) -> Run:
     def verify(*arguments: object) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "agent_logger", "verify", *map(str, arguments)]
         clean = {"PATH": os.environ["PATH"], "HOME": str(tmp_path / "home")}
-        return subprocess.run(command, capture_output=True, text=True, check=False, env=clean, cwd=tmp_path)
+        return run_command(["verify", *map(str, arguments)], clean, folder=tmp_path)
 
     return verify
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from datetime import timedelta
 
+from msgspec.structs import replace
 from tests.export.sessions import START, all_tools, call, turn, with_agents
 
 from agent_logger.export.outline import AgentAtWork, NumberedTurn, Said, Thought, Used, chapters, side_turns
@@ -142,3 +143,12 @@ def test_what_witnesses_say_otherwise_is_told() -> None:
     assert usage == "the sdk witness has another usage: 5 in, 0 out, 0 cached tokens"
     assert text.startswith("the run witness has another text: no, sk-ant-")
     assert "Qz7Qz7" not in text
+
+
+def test_what_a_run_knew_of_an_answer_before_it_was_there_is_no_remark() -> None:
+    begun = Usage(input_tokens=10, output_tokens=1, cache_read_tokens=1000)
+    billed = Usage(input_tokens=10, output_tokens=290, cache_read_tokens=1000)
+    told = [Difference(field="usage", witness="run", value=begun)]
+    seen = replace(turn(0, [], differences=told), usage=billed)
+    (chapter,) = chapters(Session(id="x", exchanges=[Exchange(number=1, turns=[seen])]))
+    assert list(chapter.turns[0].remarks()) == []

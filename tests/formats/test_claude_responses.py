@@ -4,10 +4,13 @@ import json
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.formats.claude_files import SESSION, assistant, fixture, source_of, user
 
 from agent_logger.formats.claude_code.responses import responses_of
 from agent_logger.formats.responses import ModelResponse
+from agent_logger.formats.source import File, Source
 from agent_logger.session import Usage
 
 ID = "msg_01abcdefghijklmn"
@@ -75,3 +78,35 @@ def test_a_row_is_of_the_earliest_time_and_the_folder_of_its_own() -> None:
 def test_spaces_between_the_fields_do_not_matter(spelling: tuple[str, str]) -> None:
     line = json.dumps(assistant("a", ID, "x"), separators=spelling).encode()
     assert len(list(responses_of(source_of([line])))) == 1
+
+
+TWO = "msg_02abcdefghijklmn"
+AT_ONCE = [
+    *(
+        json.dumps(it).encode()
+        for it in (assistant("a", ID, "x"), assistant("b", ID, "y"), assistant("c", TWO, "z"))
+    ),
+    *(
+        json.dumps(it).encode()
+        for it in (user("u", "hi"), user("w", "Warmup"), {"type": "new", "message": 1})
+    ),
+    json.dumps(assistant("d", "7", "x")).encode(),  # a server that counts
+    json.dumps(assistant("e", TWO, "x"), indent=1).encode(),  # over several lines
+    json.dumps(assistant("f", ID, "x")).encode() + json.dumps(assistant("g", TWO, "x")).encode(),
+    b'{"type":"assistant","message":{"usage":{"output_tokens":3}},"usage":7}',
+    b'{"type":"assistant","message":"said"}',
+    b'{"type":"user","message":{"content":"\xff"}}',
+    b'{"type":"assistant","message":{"id":"' + ID.encode(),
+    b"",
+    b"[{}",
+]
+
+
+@given(st.lists(st.sampled_from(AT_ONCE)), st.sampled_from(["main.jsonl", "agent-1.jsonl"]))
+def test_lines_tell_the_same_whether_they_are_read_at_once_or_one_by_one(
+    lines: list[bytes], name: str
+) -> None:
+    data = b"".join(line + b"\n" for line in lines)
+    apart = data.splitlines(keepends=True)
+    told = [list(responses_of(Source(File(name, (), lambda it=it: it)))) for it in ([data], apart)]  # type: ignore[misc]
+    assert told[0] == told[1]

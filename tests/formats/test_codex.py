@@ -407,8 +407,10 @@ def deep(levels: int) -> list[Any]:
     return [deep(levels - 1)] if levels else []
 
 
-def test_a_record_that_is_glued_to_one_of_no_interest_is_read() -> None:
-    glued = lines(meta(ID)) + lines(line("event_msg", {"type": "agent_message"})).strip() + lines(counted(5))
+@pytest.mark.parametrize("time", ["2026-11-15T07:13:47Z", None])
+def test_a_record_that_is_glued_to_one_of_no_interest_is_read(time: str | None) -> None:
+    record = lines({**counted(5), "timestamp": time})
+    glued = lines(meta(ID)) + lines(line("event_msg", {"type": "agent_message"})).strip() + record
     assert [it.usage for it in codex.responses_of(source(glued))] == [Usage(input_tokens=5)]
 
 

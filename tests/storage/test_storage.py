@@ -26,6 +26,7 @@ from agent_logger.store.upkeep import UPKEEP
 from agent_logger.store.verify import verify_file
 from agent_logger.testing import run_storage_conformance
 from agent_logger.testing.storage import assistant, user
+from tests.commands import run_command
 
 MESSAGE = "01a1dfef-2177-7726-a983-a2f73e848838"
 
@@ -247,16 +248,7 @@ with FileStorage({root}, agent="mine") as storage:
     storage.append("a-session", {{"type": "assistant", "message": said}})
 """
     subprocess.run([sys.executable, "-c", program], check=True, env=environment, cwd=tmp_path)
-    said = [
-        subprocess.run(
-            [sys.executable, "-m", "agent_logger", *command],
-            check=True,
-            env=environment,
-            capture_output=True,
-            text=True,
-        ).stdout
-        for command in (["ls", "--json"], ["show", "a-session"])
-    ]
+    said = [run_command(command, environment).stdout for command in (["ls", "--json"], ["show", "a-session"])]
     (found,) = json.loads(said[0])
     assert (found["id"], found["agent"], found["title"]) == ("a-session", "mine", "Make tea")
     assert found["witnesses"] == ["transcript"]

@@ -59,7 +59,9 @@ LARGE: list[tuple[Kind, Record]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "record"), LARGE, ids=lambda it: getattr(type(it), "__name__", str(it)))
+@pytest.mark.parametrize(
+    ("kind", "record"), LARGE, ids=lambda it: it if isinstance(it, str) else type(it).__name__
+)
 def test_a_large_record_is_read_back_whole_though_no_line_is_long(
     tmp_path: Path, kind: Kind, record: Record
 ) -> None:

@@ -225,6 +225,13 @@ def test_a_new_name_with_a_known_history_is_a_fork(recorder: Recorder) -> None:
     assert recorder.talk("a", "A", "b", "B", "c", "C", "e", "E", session="two").session == fork.session
 
 
+def test_without_a_name_another_answer_to_a_known_question_is_a_new_session(recorder: Recorder) -> None:
+    first = recorder.ask(history("Weather?"))
+    recorder.answer(first, "Sunny.")
+    assert recorder.ask(history("Weather?", "Rain.", "Thanks")).link == "start"
+    assert recorder.ask(history("Weather?", "Sunny.", "Thanks")).session == first.session
+
+
 def test_a_new_name_with_only_a_question_known_is_a_new_session(recorder: Recorder) -> None:
     recorder.talk("a", "A", session="one")
     assert recorder.ask([user("a"), user("b")], "two").link == "start"

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from agent_logger.web.setup import PROGRAMS
+from tests.catalog.catalogs import ID, assistant, claude_file, tool, user
 from tests.web import homes
 from tests.web.browser import Watched, chromium, let_in
 from tests.web.pages import Page, showing
@@ -116,6 +117,17 @@ def test_every_view_can_be_used_by_everybody(
 
 
 # ---------------------------------------------------------------- home
+
+
+def test_the_link_leads_home_in_a_browser_that_was_never_here(browser: Browser, page: Page) -> None:
+    with let_in(browser, page) as watched:
+        watched.tab.context.clear_cookies()
+        watched.tab.goto(page.link())
+        expect(watched.tab).to_have_url(f"{page.url}/")
+        expect(watched.tab.locator("svg.chart.bars")).to_be_visible()
+        watched.go("/sessions")
+        expect(watched.tab.locator(".list tbody tr").first).to_be_visible()
+        assert (watched.complaints, watched.elsewhere) == ([], [])
 
 
 def test_numbers_of_the_home_lead_to_their_sessions(seen: Watched) -> None:
@@ -350,6 +362,21 @@ def test_a_new_session_shows_up_in_the_list_by_itself(tmp_path: Path, browser: B
         homes.real_sessions(tmp_path)
         expect(watched.tab.locator(".list tbody tr").nth(10)).to_be_visible(timeout=15_000)
         assert (watched.complaints, watched.elsewhere) == ([], [])
+
+
+def test_long_names_do_not_make_a_page_wider_than_its_window(tmp_path: Path, browser: Browser) -> None:
+    name = ID.format(1)
+    lines = [
+        user(1, "A" * 5000, name),
+        *tool(2, name, "mcp__" + "long" * 50, {"command": "x" * 900}, "y" * 900),
+    ]
+    claude_file(tmp_path, name, [*lines, assistant(5, "z" * 900, name, model="model" * 60)])
+    with showing(tmp_path) as page, let_in(browser, page) as watched:
+        for width in (375, 1280):
+            watched.tab.set_viewport_size({"width": width, "height": 800})
+            for path in ("/", "/sessions", "/live", f"/sessions/{name}", f"/sessions/{name}/turns/0"):
+                watched.go(path)
+                assert watched.tab.evaluate("document.documentElement.scrollWidth") <= width, (path, width)
 
 
 def _append(path: Path, session: str, text: str) -> None:

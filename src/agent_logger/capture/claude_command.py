@@ -112,7 +112,7 @@ def command(prompt: str, **options: Unpack[RunOptions]) -> Command:
     if asked.resume is not None:
         asked = replace(asked, resume=session_labelled(config.home(), asked.resume) or asked.resume)
     _check(asked)
-    folder, is_argument = os.path.abspath(asked.cwd or "."), _fits_an_argument(prompt)
+    folder, is_argument = os.path.abspath(os.path.expanduser(asked.cwd or ".")), _fits_an_argument(prompt)
     sessions_dir = Path(asked.sessions_dir or "./sessions").expanduser().absolute()
     return Command(
         start=Start(

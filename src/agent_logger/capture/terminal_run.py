@@ -4,7 +4,6 @@ A proxy that runs is used, else one is started for as long as the agent runs; on
 Its start, its end and the session file it leaves are recorded beside what the proxy saw.
 """
 
-import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -14,8 +13,6 @@ from agent_logger.capture.base_urls import chosen, proxied_environment
 from agent_logger.capture.proxy.attached import attached
 from agent_logger.capture.proxy.state import running
 from agent_logger.errors import AgentLoggerError
-
-log = logging.getLogger("agent_logger")
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import NamedTuple
@@ -101,15 +101,16 @@ def _read_on(database: sqlite3.Connection, it: Behind) -> Details | None:
     return Details(it, values, list(_tools(tail.session)), tail.mark)
 
 
-def keep(database: sqlite3.Connection, details: Iterable[Details]) -> None:
+def keep(database: sqlite3.Connection, details: Sequence[Details]) -> None:
     with writing(database):
-        for it, values, tools, mark in details:
+        for it, values, _, mark in details:
             if values is None:
                 database.execute("UPDATE sessions SET detailed = ? WHERE id = ?", (it.stamp, it.id))
             else:
                 kept = msgspec.json.encode(mark) if mark else None
                 database.execute(_DETAIL, {**values, "id": it.id, "stamp": it.stamp, "mark": kept})
-                database.executemany("INSERT OR REPLACE INTO tools VALUES (?, ?)", tools)
+        tools = dict(used for it in details for used in it.tools)
+        database.executemany("INSERT OR REPLACE INTO tools VALUES (?, ?)", sorted(tools.items()))
         count_change(database)
 
 

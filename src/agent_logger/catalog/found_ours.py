@@ -63,13 +63,6 @@ def is_only_sealed(stamp: str, before: str) -> bool:
     )
 
 
-def own_log(path: Path) -> Found | None:
-    """The log that a file of it names."""
-    part = part_of(path.absolute())
-    logs = logs_in(str(part.folder), Remembered()) if part else ()
-    return next((it for it in logs if part and it.name == part.name), None)
-
-
 def hooked_sessions(home: Path, remembered: Remembered) -> Iterator[Found]:
     """What hooks were told, by day and session. Files come and go, and never change: as long as the folder does not, no
     more is looked at."""

@@ -1,7 +1,7 @@
 """What has changed is read for what was billed, and goes into the ledger, some files at a time."""
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -23,13 +23,15 @@ _position = msgspec.json.Decoder(Position).decode
 def take_in(
     database: sqlite3.Connection,
     changed: Sequence[Found],
+    known: Container[str],
     removed: frozenset[str],
     progress: Progress | None,
 ) -> int:
-    """In how many portions."""
+    """`known`: the keys of those that are there already. In how many portions."""
     portions = 0
     total, done = sum(it.size for it in changed), 0
-    for batch in _batches(_without(removed, _read(database, it)) for it in changed):
+    read = (_read(it, _before(database, it) if storable(it.key) in known else None) for it in changed)
+    for batch in _batches(_without(removed, it) for it in read):
         with writing(database):
             post(database, batch)
             count_change(database)
@@ -40,9 +42,9 @@ def take_in(
     return portions
 
 
-def _read(database: sqlite3.Connection, it: Found) -> Read:
+def _read(it: Found, before: Told | None) -> Read:
     try:
-        return Read(it, told_by(it, _before(database, it)))
+        return Read(it, told_by(it, before))
     except (SourceError, OSError) as error:
         nothing = Told(it.name, None, BIT["transcript"] if it.agent else 0, [])
         return Read(it, nothing, str(error))

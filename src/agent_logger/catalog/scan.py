@@ -40,7 +40,7 @@ def refresh(database: sqlite3.Connection, home: Path, progress: Progress | None 
     if seen.changed:
         from agent_logger.catalog.intake import take_in  # the readers are not needed before
 
-        written += take_in(database, seen.changed, seen.removed, progress)
+        written += take_in(database, seen.changed, seen.known, seen.removed, progress)
     _keep_looks(database, seen, written)
     _price_again(database)
     return Refreshed(
@@ -62,7 +62,7 @@ class _Seen:
         self.looks = _looks(database, self.removed)
         self.remembered = Remembered(_remembered(database), self.looks)
         there = {storable(it.key): it for it in found(home, self.remembered) if it.name not in self.removed}
-        known = _known(database, self.remembered.unchanged)
+        self.known = known = _known(database, self.remembered.unchanged)
         changed = [it for key, it in there.items() if _is_changed(it, known.get(key), self.removed)]
         self.changed = sorted(changed, key=lambda it: -it.modified)
         self.sealed = [

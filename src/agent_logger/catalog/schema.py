@@ -199,7 +199,8 @@ CREATE TABLE facts (              -- of the index itself
 CREATE TABLE indexed (            -- sessions that are in the index
     id INTEGER PRIMARY KEY,
     session TEXT NOT NULL UNIQUE,
-    stamp TEXT NOT NULL           -- sessions.stamp of the catalog, when it was indexed
+    stamp TEXT NOT NULL,          -- sessions.stamp of the catalog, when it was indexed
+    mark BLOB                     -- where a long session is read on: JSON
 );
 
 CREATE TABLE shards (
@@ -210,27 +211,6 @@ CREATE TABLE shards (
     next INTEGER NOT NULL         -- the number of its next row
 );
 
-CREATE TABLE texts (              -- where the text of a row of an index stands
-    id INTEGER PRIMARY KEY,       -- the shard, and 40 bits: the row's number in it
-    session INTEGER NOT NULL,     -- indexed.id
-    exchange INTEGER NOT NULL,    -- its number; 0 outside of all
-    turn INTEGER NOT NULL,        -- its place among the turns; -1 for what a person typed
-    kind INTEGER NOT NULL,        -- 0 input, 1 text, 2 thinking, 3 a tool's call and result
-    at INTEGER NOT NULL,          -- milliseconds since 1970; 0: not known
-    until INTEGER NOT NULL,       -- of the result
-    error INTEGER NOT NULL,
-    hash INTEGER NOT NULL         -- of the text
-);
-CREATE INDEX texts_session ON texts (session);
-"""
-
-_COPIES = """
--- characters of scripts without blanks are words of their own: all is to be indexed again, and what was is dead
-DELETE FROM facts;
-DELETE FROM indexed;
-ALTER TABLE indexed ADD COLUMN mark BLOB;  -- where a long session is read on: JSON
-UPDATE shards SET dead = rows + 1;
-DROP TABLE texts;
 CREATE TABLE texts (              -- where the text of a row of an index stands; in a fork too, if it has a copy
     words INTEGER NOT NULL,       -- the shard, and 40 bits: the row's number in it
     session INTEGER NOT NULL,     -- indexed.id
@@ -253,4 +233,4 @@ STEPS = (
     Step("folders that look as they did", _FOLDERS),
     Step("where sessions are read on", _MARKS),
 )
-TEXT_STEPS = (Step("texts and shards", _TEXTS), Step("one row for copies of a text", _COPIES))
+TEXT_STEPS = (Step("texts and shards", _TEXTS),)

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from agent_logger.catalog.everything import found
 from agent_logger.catalog.found import Found, Remembered
 from agent_logger.catalog.found_agents import agent_sessions
-from agent_logger.catalog.found_ours import own_log
 from agent_logger.catalog.join import join
 from agent_logger.catalog.witness import hook_events, hooked_session, session_of, told_by
 from agent_logger.errors import SourceError
@@ -21,10 +20,8 @@ from agent_logger.formats.hook_session import with_hooks
 from agent_logger.formats.responses import ModelResponse
 from agent_logger.session import Session
 from agent_logger.store.claude_files import find
-from agent_logger.store.find import client_id, session_id_of
 from agent_logger.store.hooks import agent_of
 from agent_logger.store.layout import claude_roots
-from agent_logger.store.parts import PartFile, part_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,23 +88,6 @@ def files_of(session_id: str, repo_root: Path | None = None) -> list[Path]:
     return of_claude + others
 
 
-def called(home: Path, wanted: str) -> list[Place]:
-    """What is meant: a path; a name or a client's id; else all whose name or id begins so."""
-    everything = places(home)
-    if path := part_of(Path(wanted)):
-        if known := [it for it in everything if it.path == path.path.absolute()]:
-            return known
-        if log := own_log(path.path):
-            return [place_of(log)]
-    if logs := [it for it in everything if it.agent is None and it.name == wanted]:
-        return logs
-    ids = {it: _session_id(it) for it in everything}
-    if same := [it for it in everything if ids[it] == wanted]:
-        return _best(same)
-    begun = [it for it in everything if wanted and (it.name.startswith(wanted) or ids[it].startswith(wanted))]
-    return _best(begun) if len({ids[it] for it in begun}) == 1 else begun
-
-
 def joined(witnesses: Sequence[Found]) -> Session | None:
     """The session that these tell of together. One that cannot be read is left out; none if that is all."""
     told: list[Session] = []
@@ -139,15 +119,3 @@ def _hooked(told: list[Session], names: set[str], hooks: Sequence[Found]) -> Ses
     return (
         hook_session(hooked_session(hooks[0]), agent_of(events), events) if events else _joined(told, names)
     )
-
-
-def _session_id(place: Place) -> str:
-    if place.agent:
-        return place.name
-    log = PartFile(place.path.parent, place.name)
-    return client_id(log) or session_id_of(log) or place.name
-
-
-def _best(same: list[Place]) -> list[Place]:
-    """Of the witnesses of one session the agent's own file, for it has all threads; else all there are."""
-    return [it for it in same if it.agent][:1] or same

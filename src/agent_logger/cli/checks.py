@@ -4,9 +4,9 @@ import os
 import shlex
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -170,51 +170,44 @@ def _clients(proxies: list[ProxyReport]) -> Iterator[Finding]:
     if not proxies:
         return
     for place in AGENT_PLACES:
-        if not any(it.is_dir() for it in agent_folders(place)):
+        if place.agent not in SET_UP or not any(it.is_dir() for it in agent_folders(place)):
             continue
         if any(_is_set_up(place, it.port) for it in proxies):
             yield Finding(check="set up", mark="ok", found=f"{place.agent} goes through the proxy")
         else:
             found = f"{place.agent}, started from this shell, does not go through the proxy"
-            yield Finding(check="set up", mark="note", found=found, next=SET_UP[place.agent])
+            yield Finding(check="set up", mark="note", found=found, next=SET_UP[place.agent].next)
 
 
-VARIABLES = {
-    "claude-code": "ANTHROPIC_BASE_URL",
-    "codex": "OPENAI_BASE_URL",
-    "gemini-cli": "GOOGLE_GEMINI_BASE_URL",
-    "opencode": "OPENCODE_CONFIG_CONTENT",
-    "qwen-code": "OPENAI_BASE_URL",
-}
-FILES = {
-    "claude-code": "settings.json",
-    "codex": "config.toml",
-    "gemini-cli": ".env",
-    "opencode": "opencode.json",
-    "qwen-code": ".env",
-}
+class SetUp(NamedTuple):
+    """What sends an agent through the proxy."""
+
+    variable: str
+    file: str  # of its settings, below its folder
+    next: str  # what to do
+
+
 _EVAL = 'eval "$(agent-logger env)", or agent-logger run -- '
-SET_UP = {
-    "claude-code": f"{_EVAL}claude",
-    "codex": "a provider in ~/.codex/config.toml (docs/proxy.md), or agent-logger run -- codex",
-    "gemini-cli": f"{_EVAL}gemini",
-    "opencode": f"{_EVAL}opencode",
-    "qwen-code": f"{_EVAL}qwen",
+SET_UP: Mapping[str, SetUp] = {
+    "claude-code": SetUp("ANTHROPIC_BASE_URL", "settings.json", f"{_EVAL}claude"),
+    "codex": SetUp(
+        "OPENAI_BASE_URL",
+        "config.toml",
+        "a provider in ~/.codex/config.toml (docs/proxy.md), or agent-logger run -- codex",
+    ),
+    "gemini-cli": SetUp("GOOGLE_GEMINI_BASE_URL", ".env", f"{_EVAL}gemini"),
+    "opencode": SetUp("OPENCODE_CONFIG_CONTENT", "opencode.json", f"{_EVAL}opencode"),
+    "qwen-code": SetUp("OPENAI_BASE_URL", ".env", f"{_EVAL}qwen"),
 }
 
 
 def _is_set_up(place: Place, port: int) -> bool:
     """By its variable, or by a file of its own: that of Codex can do it alone."""
-    address = f"127.0.0.1:{port}/"
-    told = config.variable(VARIABLES[place.agent])
-    if (
-        told
-        and address in told
-        and (place.agent != "codex" or told == base_urls(port).get("OPENAI_BASE_URL"))
-    ):
+    address, way = f"127.0.0.1:{port}/", SET_UP[place.agent]
+    told = config.variable(way.variable) or ""
+    if address in told and (place.agent != "codex" or told == base_urls(port)["OPENAI_BASE_URL"]):
         return True
-    files = (it / FILES[place.agent] for it in agent_folders(place))
-    return any(address in _text(it) for it in files)
+    return any(address in _text(it / way.file) for it in agent_folders(place))
 
 
 def _text(path: Path) -> str:
@@ -239,7 +232,7 @@ def _unseen(home: Path, proxies: list[ProxyReport]) -> Iterator[Finding]:
     for agent, count in unseen.items():
         sessions = "a session" if count == 1 else f"{count} sessions"
         found = f"{agent} is at work in {sessions} that the proxy sees no call of"
-        yield Finding(check="unseen", mark="wrong", found=found, next=SET_UP[agent])
+        yield Finding(check="unseen", mark="wrong", found=found, next=SET_UP[agent].next)
 
 
 def _recent_logs(folder: Path) -> Iterator[PartFile]:

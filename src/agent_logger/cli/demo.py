@@ -49,7 +49,8 @@ def command(settings: config.Settings, once: bool) -> None:
         _show(folder, log.stem)
         _show_calls(folder / "logs")
         if not once:
-            output.note(f"\nThe scripted API stays up at {api.url} (Anthropic Messages). Ctrl-C ends it.")
+            output.note("")
+            output.note(f"The scripted API stays up at {api.url} (Anthropic Messages). Ctrl-C ends it.")
             threading.Event().wait()
 
 
@@ -62,7 +63,7 @@ def _show(folder: Path, name: str) -> None:
     from agent_logger.store.verify import verify_file
 
     records = [item.found for item in read_log(folder, name) if isinstance(item.found, Record)]
-    output.note("\nWhat was recorded, read back from the log:\n")
+    output.note("\nWhat was recorded, read back from the log:\n", lines=True)
     for line in session_lines(session_of(records, read_exchanges(folder, name)), output.columns()):
         output.echo(line)
     output.echo()
@@ -71,7 +72,8 @@ def _show(folder: Path, name: str) -> None:
     output.echo(f"records: {' '.join(tag(it) for it in records)}")
     report = verify_file(PartFile(folder, name).path)
     state = "damaged" if report.damage else "all can be read"
-    output.echo(f"log:     {report.path}\n         {report.bytes:,} bytes, {state}")
+    output.echo(f"log:     {report.path}")
+    output.echo(f"         {report.bytes:,} bytes, {state}")
 
 
 def _show_calls(folder: Path) -> None:
@@ -80,7 +82,7 @@ def _show_calls(folder: Path) -> None:
     from agent_logger.formats.wire_log.answers import answer_of
     from agent_logger.wire.dialects import ANTHROPIC
 
-    output.note("\nWhat the proxy saw, read back from its log:\n")
+    output.note("\nWhat the proxy saw, read back from its log:\n", lines=True)
     head = ("call", "thread", "status", "bytes", "tokens in", "out", "first byte", "whole")
     rows: list[list[str | int]] = []
     for number, call in enumerate(calls(folder), 1):

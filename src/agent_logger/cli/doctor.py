@@ -42,4 +42,4 @@ def command(settings: config.Settings, as_json: bool) -> int:
 def _echo(head: str, text: str) -> None:
     """On a terminal folded to its width, under where the text begins; in a pipe one line."""
     lines = folded(text, max(SMALLEST, output.columns() - len(head))) if output.is_terminal() else [text]
-    output.echo(head + ("\n" + " " * len(head)).join(lines))
+    output.echo(head + ("\n" + " " * len(head)).join(map(output.printable, lines)), lines=True)

@@ -47,7 +47,7 @@ def _print_settings() -> int:
 
     from agent_logger.capture.hook_settings import block
 
-    output.echo(json.dumps(block(_own_command()), indent=2))
+    output.json_text(json.dumps(block(_own_command()), indent=2))
     return 0
 
 

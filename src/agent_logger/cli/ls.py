@@ -75,7 +75,7 @@ def command(
             if (there := catalog.count(wanted)) > len(rows):
                 output.note(f"{len(rows)} of {there} sessions; --all shows them all")
         else:
-            output.note("No session is like that." if catalog.count() else NOTHING_YET)
+            output.note("No session is like that." if catalog.count() else NOTHING_YET, lines=True)
 
 
 def _told(it: "SessionSummary") -> SessionRow:

@@ -30,19 +30,20 @@ def hidden(text: str) -> str:
     return hidden(text)
 
 
-def echo(text: str = "") -> None:
-    click.echo(printable(text, lines=True))
+def echo(text: str = "", *, lines: bool = False) -> None:
+    """One line; with `lines`, as many as the text has."""
+    click.echo(printable(text, lines=lines))
 
 
-def note(text: str) -> None:
-    """Progress, hints, warnings: what a pipe must not carry."""
-    click.echo(printable(text, lines=True), err=True)
+def note(text: str, *, lines: bool = False) -> None:
+    """The same for progress, hints, warnings: what a pipe must not carry."""
+    click.echo(printable(text, lines=lines), err=True)
 
 
 def is_agreed(question: str, *, yes: bool) -> bool:
     """Whether to go on: it was said before (`--yes`), or somebody says so now."""
     try:
-        return yes or click.confirm(question, err=True)
+        return yes or click.confirm(printable(question), err=True)
     except click.Abort:
         if sys.stdin is None or not sys.stdin.isatty():
             raise click.UsageError(

@@ -232,7 +232,7 @@ def _show(events: "list[Event]") -> None:
     """For a person who watches."""
     for event in events:
         if event.type == "content" and not event.parent_tool_use_id:
-            output.echo(output.hidden(event.text or ""))
+            output.echo(output.hidden(event.text or ""), lines=True)
         elif event.type == "tool_use":
             output.note(f"> {event.tool} {_brief(event.input)}")
 
@@ -261,9 +261,7 @@ def _tell(recording: "Recording", exited: "Exit", *, as_json: bool, timed_out: b
 def _summary(found: RunMetadata, failure: Failure | None) -> str:
     from agent_logger.export.figures import counted, dollars, seconds_text
 
-    parts = [
-        f"session {output.short_id(found.session_id)}" if found.session_id else f"recorded in {found.log}"
-    ]
+    parts = [f"session {output.short_id(found.session_id)}" if found.session_id else _where(found.log)]
     if found.turns is not None:
         parts.append(counted(found.turns, "turn"))
     if found.tokens:
@@ -278,6 +276,10 @@ def _summary(found: RunMetadata, failure: Failure | None) -> str:
     if found.lost:
         parts.append(f"{found.lost} records lost")
     return " · ".join(parts)
+
+
+def _where(log: str | None) -> str:
+    return f"recorded in {log}" if log and Path(log).exists() else "not recorded"
 
 
 def _not_started(start: "Start", error: OSError, *, as_json: bool) -> int:

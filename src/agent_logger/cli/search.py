@@ -48,7 +48,7 @@ def command(settings: config.Settings, words: tuple[str, ...], limit: int, as_js
         else:
             _print(hits, short_ids(catalog, {name for it in hits for name in (it.session, *it.forks)}))
             if not hits:
-                output.note("Nothing found." if catalog.count() else NOTHING_YET)
+                output.note("Nothing found." if catalog.count() else NOTHING_YET, lines=True)
         if not whole:
             _say_how_far(settings, catalog)
 

@@ -86,7 +86,7 @@ def _report(catalog: "Catalog", by: str, wanted: "Filter", *, as_json: bool) -> 
     elif sums:
         _print(by, sums, whole, short_ids(catalog, filter(None, sums)) if by == "session" else {})
     else:
-        output.note("No usage found." if catalog.count() else NOTHING_YET)
+        output.note("No usage found." if catalog.count() else NOTHING_YET, lines=True)
 
 
 def _print(by: str, sums: "dict[str | None, Total]", whole: "Total", names: dict[str, str]) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from textwrap import shorten
 
+from msgspec.structs import replace
+
 from agent_logger.export.figures import compacted, tokens, utc
 from agent_logger.export.hide import hidden_value
 from agent_logger.export.pictures import pictures_in
@@ -17,8 +19,10 @@ from agent_logger.redact import hidden
 from agent_logger.session import (
     MAIN,
     SIDE,
+    TOLD_EARLY,
     Block,
     Compaction,
+    Difference,
     Exchange,
     Session,
     SubAgent,
@@ -81,10 +85,18 @@ class NumberedTurn:
         if not self.turn.complete:
             yield "cut: not complete"
         for it in self.turn.differences:
+            if self._is_told_early(it):
+                continue
             said = (
                 tokens(it.value) if isinstance(it.value, Usage) else shorten(hidden(it.value), LONGEST_REMARK)
             )
             yield f"the {it.witness} witness has another {it.field}: {said}"
+
+    def _is_told_early(self, it: Difference) -> bool:
+        """What an SDK or a run knew of the output before it was there: so it is with every turn, and means nothing."""
+        if it.witness not in TOLD_EARLY or not isinstance(it.value, Usage) or self.turn.usage is None:
+            return False
+        return replace(it.value, output_tokens=self.turn.usage.output_tokens) == self.turn.usage
 
     def _is_asked_of_an_agent(self, block: Block) -> bool:
         """What an SDK repeats of the call that started a sub-agent, which stands there already."""

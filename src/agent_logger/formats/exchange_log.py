@@ -75,31 +75,35 @@ def _in_flight(start: LiveStart, messages: list[Message]) -> Exchange:
 
 def session_of(records: Iterable[AnyRecord], exchanges: Sequence[Exchange], log: str = "") -> Session:
     """The session of a log: its other records, and its exchanges, each once. `log` names one that no client did."""
-    start = next((it for it in records if isinstance(it, SessionStart)), None)
-    witness: Witness = start.witness if start and start.witness else "sdk"
-    model = start.model if start else None
-    agent = start.agent if start and start.agent else "claude-code" if witness == "sdk" else None
-    found = [_exchange(it, model, witness) for it in exchanges]
+    start = next((it for it in records if isinstance(it, SessionStart)), _UNSAID)
+    witness: Witness = start.witness or "sdk"
+    agent = start.agent or ("claude-code" if witness == "sdk" else None)
+    found = [_exchange(it, start.model, witness) for it in exchanges]
     times = [time for it in found for time in (it.started, it.ended) if time]
-    ids = [start.session_id if start else None, *(it.session_id for it in exchanges)]
+    ids = [start.session_id, *(it.session_id for it in exchanges)]
     costs = [it.stats.cost_usd for it in exchanges if it.stats and it.stats.cost_usd is not None]
     if any(ids) and agent in NAME_SESSIONS:
-        found = [
-            with_sums(it, record.stats, model, witness) for it, record in zip(found, exchanges, strict=True)
-        ]
+        told = zip(found, exchanges, strict=True)
+        found = [with_sums(it, record.stats, start.model, witness) for it, record in told]
     return Session(
-        id=next((it for it in ids if it), log),
+        id=next(filter(None, ids), log),
         agent=agent,
         title=next((it.user_input for it in found if it.user_input), None) or _command(start),
-        project=start.cwd if start else None,
+        project=start.cwd,
         started=min(times, default=None),
         ended=max(times, default=None),
         exchanges=found,
         agents=_agents([turn for it in found for turn in it.turns]),
         reported_cost_usd=sum(costs) if costs else None,
         compactions=[_compaction(it) for exchange in exchanges for it in exchange.messages if _compacts(it)],
-        context_files=context_files(start.context) if start else (),
+        context_files=context_files(start.context),
     )
+
+
+# How a log began whose first line is lost.
+_UNSAID = SessionStart(
+    session_id=None, ts="", model=None, cwd=None, tools_available=None, permission_mode=None
+)
 
 
 def _compacts(message: Message) -> bool:
@@ -121,9 +125,9 @@ class _Boundary(msgspec.Struct):
     compact_metadata: CompactionMessage | None = None
 
 
-def _command(start: SessionStart | None) -> str | None:
+def _command(start: SessionStart) -> str | None:
     """Of a run that is no agent's we know of: nothing else tells what it was."""
-    return shlex.join(start.argv) if start and start.argv and not start.agent else None
+    return shlex.join(start.argv) if start.argv and not start.agent else None
 
 
 def _agents(turns: Sequence[Turn]) -> list[SubAgent]:

@@ -6,7 +6,9 @@ A new agent is a module, a row here, a place in `store/places.py`, and a folder 
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
+from types import ModuleType
 
 import msgspec
 
@@ -31,13 +33,18 @@ class Format:
     begins: Callable[[bytes], bool]  # whether a main file begins with these bytes
 
     def session_of(self, source: Source) -> Session:
-        session: Session = import_module(f"{_PACKAGE}.{self.module}").session_of(source)
+        session: Session = _module(self.module).session_of(source)
         return session
 
     def responses_of(self, source: Source) -> Iterator[ModelResponse]:
-        module = import_module(f"{_PACKAGE}.{self.responses_module or self.module}")
+        module = _module(self.responses_module or self.module)
         responses: Iterator[ModelResponse] = module.responses_of(source)
         return responses
+
+
+@cache
+def _module(name: str) -> ModuleType:
+    return import_module(f"{_PACKAGE}.{name}")
 
 
 def format_of(agent: str) -> Format | None:

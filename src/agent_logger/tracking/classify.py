@@ -15,6 +15,7 @@ COMPACTIONS = {
     "codex": "You are performing a CONTEXT CHECKPOINT COMPACTION",
 }
 COMPACTION_ITEM = "compaction_trigger"
+KEEPS_MEMORY = "You are now acting as the managed memory"  # Qwen Code, after an answer
 WARM_UP = "Warmup"
 
 _APIS: tuple[tuple[str, Api], ...] = (
@@ -75,6 +76,10 @@ def is_side(agent: str | None, body: Body, units: Sequence[msgspec.Raw], *, has_
         return _has_schema(body) or _stops_at_block(body) or _is_old_side(body, units, has_id)
     if agent == "opencode":
         return not body.has_tools  # its own calls always have some
+    if agent == "qwen-code":
+        return KEEPS_MEMORY.encode() in bytes(units[0]) and (_only_text(units[0]) or "").startswith(
+            KEEPS_MEMORY
+        )
     if agent == "gemini-cli":
         config = value(body.generation_config)
         return (

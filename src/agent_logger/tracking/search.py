@@ -4,6 +4,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from agent_logger.tracking.fingerprint import Rolled
 from agent_logger.tracking.index import Branch, Index, Outcome, Row
 
@@ -30,6 +32,7 @@ class Search:
     index: Index
     provider: str
     rolled: Rolled
+    units: Sequence[msgspec.Raw] = ()
     origin: Row | None = None
 
     def attempt(

@@ -28,6 +28,7 @@ from agent_logger.tracking.index import Branch, Outcome, Row, outcome_of
 from agent_logger.tracking.known import Known
 from agent_logger.tracking.search import ForkPoint, Match, Search
 from agent_logger.tracking.unnamed_agents import AGENT, UnnamedAgents, is_unnamed
+from agent_logger.tracking.uses import Uses
 
 Link = Literal["start", "continuation", "fork", "retry", "rewrite"]
 DIVERGED = "message_history_diverged"
@@ -125,6 +126,7 @@ class Tracker:
         self._fingerprints = Fingerprints(key)
         self._begin, self._number = begin, number
         self._unnamed = UnnamedAgents()
+        self._uses = Uses()
 
     # ------------------------------------------------------------ a call
 
@@ -152,6 +154,7 @@ class Tracker:
         after = None
         if row and decision.api and answer.message and outcome is Outcome.COMPLETE:
             after = self._fingerprints.after(decision.api, row.state, answer.message)
+            self._uses.note(branch.name, row.seq, answer.message)
         self.known.note_answer(branch, row, outcome, after, answer.message_id, answer.ts)
         return shown(after) if after else None
 
@@ -189,7 +192,7 @@ class Tracker:
         said = said or self._written(asked, identity.of_gateway(asked.headers))
         base = (origin.after or origin.state) if origin else self._fingerprints.start(api, follows)
         rolled = self._fingerprints.roll(api, base, units)
-        search = Search(self.known.index, asked.provider, rolled, origin)
+        search = Search(self.known.index, asked.provider, rolled, units, origin)
         group = self._group(asked.provider, said, origin)
         decision = Decision("main", "main", agent=agent, api=api, fingerprint=shown(rolled.states[-1]))
         if name := identity.agent_id(asked.headers):
@@ -262,6 +265,8 @@ class Tracker:
             decision.link, decision.fork = "fork", search.fork_point(match)
             if match.others:
                 decision.identity = _among(decision.identity, match)
+        elif decision.kind == "main" and (origin := self._came_from(asked, search)):
+            decision.link, decision.fork = "fork", origin
         if decision.branch is None:
             self._start_log(asked, decision)
         elif decision.fork:
@@ -284,10 +289,25 @@ class Tracker:
             else:
                 self._go_on(asked, decision, match, search)
         elif thread != "side":
-            decision.link = "start"
+            decision.fork = self._came_from(asked, search)
+            decision.link = "fork" if decision.fork else "start"
             self._start_log(asked, decision)
+        elif origin := self._came_from(asked, search):
+            decision.branch = self.known.branch(origin.parent)
 
     # ------------------------------------------------------------ both
+
+    def _came_from(self, asked: Asked, search: Search) -> ForkPoint | None:
+        """Where a history began that nobody knows as it is, by the ids of the tool calls in it."""
+        if search.rolled.first_answer is None or (found := self._uses.last_in(search.units)) is None:
+            return None
+        (session, seq), later = found
+        branch = self.known.branch(session)
+        if branch is None or branch.provider != asked.provider:
+            return None
+        rows = [it for it in branch.threads.get("main", ()) if it.leads and it.outcome is Outcome.COMPLETE]
+        behind = [it.seq for it in rows if it.seq > seq]
+        return ForkPoint(session, behind[min(later, len(behind)) - 1] if later and behind else seq)
 
     def _go_on(self, asked: Asked, decision: Decision, match: Match, search: Search) -> None:
         if decision.kind == "side":

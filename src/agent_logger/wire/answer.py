@@ -47,9 +47,8 @@ class Answer:
     usage: Usage | None = None  # of what is not complete, as far as it was told
     raw_usage: Any | None = None  # as the provider told it
     service_tier: str | None = None
-    complete: bool = (
-        False  # it came to its own end, and all of it could be read; an error's body may do that too
-    )
+    # It came to its own end, and all of it could be read; an error's body may do that too.
+    complete: bool = False
     error: Failure | None = None
 
 
@@ -273,9 +272,8 @@ def count(usage: Mapping[str, Any], name: str) -> int:
 def failure(body: Any) -> Failure | None:
     """The error in a body or an event, in any vendor's form; none if there is none."""
     fields = fields_of(body)
-    told = (
-        fields if fields.get("object") == "error" else fields.get("error") or fields.get("detail")
-    )  # of gateways
+    # `object` and `detail` are gateways'.
+    told = fields if fields.get("object") == "error" else fields.get("error") or fields.get("detail")
     if isinstance(told, str):
         return Failure(type=None, message=told)
     if not isinstance(told, dict):

@@ -21,10 +21,10 @@ from agent_logger.formats.claude_code.records import (
     OtherRecord,
     SessionRecord,
 )
-from agent_logger.formats.fitting import REFUSED, S, fitting
 from agent_logger.formats.source import File, lines_of, raw_lines_of
 from agent_logger.wire import jsonl
 from agent_logger.wire.answer import fields_of, text_of, with_whole_characters
+from agent_logger.wire.fitting import REFUSED, S, fitting
 from agent_logger.wire.jsonl import Damage, Entry, Torn, is_utf8
 from agent_logger.wire.lines import Line, lines_in
 
@@ -55,6 +55,11 @@ def type_of(data: bytes) -> str:
         return ""
 
 
+def _are_objects(lines: list[bytes]) -> bool:
+    """Whether each begins and ends as one. Then none goes on in the next line: within one no `{` follows a `}`."""
+    return {it[:1] for it in lines} <= {b"{"} and {it[-2:] for it in lines} <= {b"}\n"}
+
+
 class Reader(Generic[S]):
     """Reads lines into one type, or into the fields of it that fit."""
 
@@ -71,11 +76,14 @@ class Reader(Generic[S]):
 
     def all_exact(self, portion: bytes) -> list[S] | None:
         """The same for whole lines at once; none if any of them is odd."""
+        lines = lines_in(portion)
+        if not is_utf8(portion) or not _are_objects(lines):
+            return None
         try:
-            records = self._decode_lines(portion) if is_utf8(portion) else []
+            records = self._decode_lines(portion)
         except REFUSED:
             return None
-        return records if len(records) == len(lines_in(portion)) else None
+        return records if len(records) == len(lines) else None
 
     def fitting(self, value: Any) -> S:
         return fitting(self._record, value)
@@ -148,9 +156,8 @@ def read(data: bytes) -> AnyRecord | None:
 
 def _read_by_type(data: bytes) -> AnyRecord | None:
     kind = type_of(data)
-    record: AnyRecord | None = (
-        reader_of(kind).exact(data) if is_utf8(data) else None
-    )  # what is passed over, too
+    # What is passed over is looked at, too.
+    record: AnyRecord | None = reader_of(kind).exact(data) if is_utf8(data) else None
     return None if _has_no_content(record) else record
 
 

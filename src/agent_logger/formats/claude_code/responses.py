@@ -155,7 +155,8 @@ class _Rows:
 
     def _read_oddly(self, portion: bytes) -> None:
         """One by one, for at least one of the lines is not as it should be."""
-        for number, data in enumerate(lines_in(portion)):
+        for number, line in enumerate(lines_in(portion)):
+            data = line[:-1]
             kind = quick_type_of(data)
             if kind == b"user":
                 self._ask(portion, number)
