@@ -5,7 +5,6 @@ A new one is a function that returns the file's whole text, and a row in `GENERA
 
 import json
 import re
-import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -15,6 +14,7 @@ from typing import Any, get_args, get_origin
 
 import compatibility
 import msgspec
+from click.testing import CliRunner
 
 from agent_logger.capture.proxy import status as proxy_status
 from agent_logger.catalog.calls import CallDetail
@@ -22,7 +22,7 @@ from agent_logger.catalog.metrics import ToolUse
 from agent_logger.catalog.schema import STEPS, TEXT_STEPS
 from agent_logger.catalog.summary import Hit
 from agent_logger.catalog.tree import SessionNode
-from agent_logger.cli import COMMANDS, archive, checks, config, find, ls, rm, run, show, usage
+from agent_logger.cli import COMMANDS, NAME, archive, checks, config, find, ls, rm, run, shell, show, usage
 from agent_logger.config import SETTINGS, Origins, Setting, Written
 from agent_logger.formats.claude_code import records as claude_records
 from agent_logger.formats.moments import Moment
@@ -135,9 +135,8 @@ def _schema(title: str, schema: dict[str, object]) -> str:
 def command_page(name: str) -> str:
     """The page as it is, its first block of code replaced by the command's help."""
     page = (ROOT / f"docs/commands/{name}.md").read_text("utf-8")
-    command = [sys.executable, "-m", "agent_logger", name, "--help"]
-    environment = {"COLUMNS": "80", "HOME": "/"}
-    help_text = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
+    # On 80 columns click fills 78.
+    help_text = CliRunner().invoke(shell, [name, "--help"], prog_name=NAME, terminal_width=78).stdout
     before, _, after = page.split("```", 2)
     return f"{before}```\n{help_text}```{after}"
 

@@ -58,6 +58,12 @@ FOREIGN = ("AGENT_LOGGER_", "ANTHROPIC_", "CLAUDE", "CODEX_", "GEMINI_", "OPENAI
 FOREIGN_ENDS = ("_PROXY", "_proxy")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores: about half of the time tests wait, for a client, a browser or a clock."""
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_collection_finish() -> None:
     """Ten thousand tests and their modules stay: the collector need not walk them again and again."""
     gc.freeze()

@@ -405,7 +405,7 @@ def _eight_processes(writers: Writers, folder: Path, seconds: int) -> None:
 def test_eight_processes_share_a_log_while_one_is_killed_every_second(
     writers: Writers, tmp_path: Path
 ) -> None:
-    _eight_processes(writers, tmp_path, 10)
+    _eight_processes(writers, tmp_path, 6)
 
 
 @pytest.mark.long

@@ -57,7 +57,8 @@ class Watched:
         self.tab.evaluate(
             "for (const it of document.querySelectorAll('.exchange')) it.style.contentVisibility = 'visible'"
         )
-        self.tab.evaluate(AXE.read_text())
+        if not self.tab.evaluate("'axe' in window"):
+            self.tab.evaluate(AXE.read_text())
         asked = {"resultTypes": ["violations"]} | ({"runOnly": list(rules)} if rules else {})
         found: dict[str, Any] = self.tab.evaluate("asked => axe.run(document, asked)", asked)
         return [
@@ -73,13 +74,13 @@ class Watched:
 
 @contextmanager
 def let_in(browser: Browser, page: Page, **options: Any) -> Iterator[Watched]:
-    """A browser of its own, that has opened the page's link."""
+    """A browser of its own, that has the cookie of who opened the page's link."""
     context = browser.new_context(**({"viewport": {"width": 1280, "height": 860}} | options))
     context.set_default_timeout(20_000)
     try:
-        watched = _watched(context, page)
-        watched.tab.goto(page.link())
-        yield watched
+        name, _, value = page.let_in.partition("=")
+        context.add_cookies([{"name": name, "value": value, "url": page.url}])
+        yield _watched(context, page)
     finally:
         context.close()
 

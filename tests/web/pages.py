@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from agent_logger.web.server import link_to_running
@@ -80,6 +81,11 @@ class Page:
             return Answer(response.status, told, response.read())
         finally:
             connection.close()
+
+    @cached_property
+    def let_in(self) -> str:
+        """The cookie of a browser that was here before."""
+        return self.cookie()
 
     def cookie(self) -> str:
         answer = self.ask(self.link().removeprefix(self.url))

@@ -256,6 +256,7 @@ def test_no_other_page_gets_anything(browser: Browser, page: Page, tmp_path: Pat
     evil = _serve(ATTACK.replace("BASES", json.dumps(bases)))
     try:
         with let_in(browser, page) as watched:
+            watched.tab.goto(page.link())  # the cookie is as the page sets it
             tab = watched.tab.context.new_page()
             tab.goto(f"http://{host}:{evil.server_port}/")
             tab.wait_for_function("document.title.startsWith('[')", timeout=60_000)
@@ -287,6 +288,7 @@ def _serve(text: str) -> ThreadingHTTPServer:
 
 def test_a_rebound_name_is_refused_as_a_page_too(browser: Browser, page: Page) -> None:
     with let_in(browser, page) as watched:
+        watched.tab.goto(page.link())
         answer = watched.tab.goto(f"http://evil.example:{page.port}/")
         assert answer is not None
         assert answer.status == 421

@@ -119,6 +119,17 @@ def test_every_view_can_be_used_by_everybody(
 # ---------------------------------------------------------------- home
 
 
+def test_the_link_leads_home_in_a_browser_that_was_never_here(browser: Browser, page: Page) -> None:
+    with let_in(browser, page) as watched:
+        watched.tab.context.clear_cookies()
+        watched.tab.goto(page.link())
+        expect(watched.tab).to_have_url(f"{page.url}/")
+        expect(watched.tab.locator("svg.chart.bars")).to_be_visible()
+        watched.go("/sessions")
+        expect(watched.tab.locator(".list tbody tr").first).to_be_visible()
+        assert (watched.complaints, watched.elsewhere) == ([], [])
+
+
 def test_numbers_of_the_home_lead_to_their_sessions(seen: Watched) -> None:
     seen.go("/")
     seen.tab.click("text=tea-timer >> nth=0")

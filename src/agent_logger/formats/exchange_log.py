@@ -100,9 +100,10 @@ def session_of(records: Iterable[AnyRecord], exchanges: Sequence[Exchange], log:
     )
 
 
+# How a log began whose first line is lost.
 _UNSAID = SessionStart(
     session_id=None, ts="", model=None, cwd=None, tools_available=None, permission_mode=None
-)  # how a log began whose first line is lost
+)
 
 
 RUN_STARTED = "run_started"  # what a run notes first, where it does not begin with a prompt

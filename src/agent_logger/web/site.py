@@ -33,9 +33,8 @@ def _digest() -> str:
 STATIC = f"/static/{_digest()}"
 GAP = "<!-- the conversation -->"
 THEMES = ("light", "dark")
-THEME_COOKIE = (
-    "agent_logger_theme"  # not a secret: without it, the page would be drawn once in the wrong colours
-)
+# Not a secret: without it, the page would be drawn once in the wrong colours.
+THEME_COOKIE = "agent_logger_theme"
 
 
 class Site:
