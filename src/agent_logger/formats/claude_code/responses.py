@@ -11,7 +11,7 @@ from datetime import datetime
 import msgspec
 
 from agent_logger.formats.claude_code.agents import WARM_UP, agent_of
-from agent_logger.formats.claude_code.lines import Reader, WholeCopies, quick_type_of, read, readable, type_of
+from agent_logger.formats.claude_code.lines import Reader, WholeCopies, read, readable, type_of
 from agent_logger.formats.claude_code.records import MessageUsage
 from agent_logger.formats.claude_code.session import AGENT, session_id_of
 from agent_logger.formats.claude_code.turns import Billed, is_unique, time_of
@@ -144,12 +144,12 @@ class _Rows:
         """One by one, for at least one of the lines is not as it should be."""
         for number, line in enumerate(lines_in(portion)):
             data = line[:-1]
-            kind = quick_type_of(data)
-            if kind == b"user" or (kind is None and type_of(data) == "user"):
+            kind = type_of(data)
+            if kind == "user":
                 self._ask(portion, number)
             # Quotes within texts are escaped, so this stands in lines of responses, in those that are glued to one, and
             # in few others.
-            if kind == b"assistant" or b'"assistant"' in data:
+            if kind == "assistant" or b'"assistant"' in data:
                 self._line(data)
 
     def _ask(self, portion: bytes, number: int) -> None:
