@@ -5,7 +5,7 @@ from tests.formats.claude_files import Fixture, fixture, fixtures, message_id, t
 
 from agent_logger.formats.claude_code.records import token_usage
 from agent_logger.formats.claude_code.session import Transcript, session_of, transcript_of
-from agent_logger.formats.claude_code.tree import parent_of
+from agent_logger.formats.claude_code.tree import Relatives
 from agent_logger.session import MAIN, Session, Turn, Usage
 from agent_logger.store.sources import claude_source
 
@@ -231,7 +231,7 @@ def test_a_fork_knows_its_parent_by_the_history_it_copied(name: str, parents: di
     found = by_id(name)
     lineages = [it.lineage for it in found.values()]
     for own, parent in parents.items():
-        told = parent_of(found[own].lineage, lineages)
+        told = Relatives(lineages).parent_of(found[own].lineage)
         assert (told.session[:4] if told else None) == parent
         if told and parent:
             shared = [turn.message_id for turn in found[parent].session.turns]

@@ -12,7 +12,7 @@ from tests.formats.claude_files import SESSION, assistant, line, result, source_
 from agent_logger.formats.claude_code.records import SessionRecord
 from agent_logger.formats.claude_code.responses import responses_of
 from agent_logger.formats.claude_code.session import session_of, transcript_of
-from agent_logger.formats.claude_code.tree import Branch, Lineage, behind_parents, parent_of
+from agent_logger.formats.claude_code.tree import Branch, Lineage, Relatives, behind_parents
 from agent_logger.session import Session, Usage
 
 ID = "msg_01abcdefghijklmn"  # in the vendor's form
@@ -330,20 +330,42 @@ def test_the_parent_is_the_older_one_of_two_that_begin_alike(
     ids: str, others: list[tuple[str, str, int | None]], parent: str | None
 ) -> None:
     own = lineage("own", ids, began=5)
-    found = parent_of(own, [own, *(lineage(*it) for it in others)])
+    found = Relatives([own, *(lineage(*it) for it in others)]).parent_of(own)
     assert (found.session if found else None) == parent
 
 
 def test_of_two_sessions_one_at_most_is_the_others_parent() -> None:
     left, right = lineage("left", "abx", 3), lineage("right", "aby", 3)
-    assert [bool(parent_of(left, [right])), bool(parent_of(right, [left]))] == [False, True]
+    both = Relatives([left, right])
+    assert [bool(both.parent_of(it)) for it in (left, right)] == [False, True]
+
+
+def test_a_session_is_not_compared_with_thousands_that_share_an_id() -> None:
+    """As some servers give it to all their answers."""
+
+    class Counted(frozenset[str]):
+        compared = 0
+
+        def __lt__(self, other: object) -> bool:
+            Counted.compared += 1
+            return frozenset.__lt__(self, other)  # type: ignore[operator]
+
+    family = [lineage(f"{number:04}", f"a{chr(1000 + number)}", number) for number in range(1, 2001)]
+    for it in family:
+        it.__dict__["ids"] = Counted(it.message_ids)
+    relatives = Relatives(family)
+    assert relatives.parent_of(family[0]) is None
+    Counted.compared = 0
+    parents = [relatives.parent_of(it) for it in family[1:]]
+    assert {it and it.session for it in parents} == {"0001"}
+    assert Counted.compared < 5 * len(family)
 
 
 def test_what_the_client_says_of_a_fork_is_certain() -> None:
     transcript = transcript_of(
         source_of([user("u", "hi", forkedFrom={"sessionId": "parent", "messageUuid": "x"})])
     )
-    found = parent_of(transcript.lineage, [])
+    found = Relatives([]).parent_of(transcript.lineage)
     assert (transcript.session.parent, found and found.certain) == ("parent", True)
 
 

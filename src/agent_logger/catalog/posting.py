@@ -27,7 +27,7 @@ from agent_logger.catalog.ledger import (
 from agent_logger.catalog.scan import REMOVED
 from agent_logger.catalog.totals import Sum
 from agent_logger.catalog.witness import NO_SESSION, Told, packed, unpacked
-from agent_logger.formats.claude_code.tree import Lineage, parent_of
+from agent_logger.formats.claude_code.tree import Lineage, Relatives
 from agent_logger.formats.claude_code.turns import is_unique
 from agent_logger.formats.responses import ModelResponse
 from agent_logger.session import MAIN, SYNTHETIC
@@ -295,9 +295,10 @@ def _parents(gathered: Mapping[str, _Gathered], families: Mapping[str, str]) -> 
         if told := _told_parent(name, gathered[name]):
             found[name] = told
     for names in members.values():
-        relatives = [_lineage(name, gathered[name]) for name in names] if len(names) > 1 else []
-        for own in relatives:
-            if own.session not in found and (parent := parent_of(own, relatives)):
+        lineages = [_lineage(name, gathered[name]) for name in names] if len(names) > 1 else []
+        relatives = Relatives(lineages)
+        for own in lineages:
+            if own.session not in found and (parent := relatives.parent_of(own)):
                 found[own.session] = parent.session
     return found
 

@@ -58,7 +58,7 @@ class Transcript:
     """A session, and what its files tell beside it."""
 
     session: Session
-    lineage: Lineage  # for `parent_of`
+    lineage: Lineage  # for `Relatives`
     branches: Sequence[Branch]
     abandoned: frozenset[int]  # exchanges that the conversation did not go on from
     files: Sequence[FileState]  # that the client keeps copies of

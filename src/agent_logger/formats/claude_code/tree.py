@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-from itertools import takewhile
 from typing import Protocol, TypeVar
 
 _LATE = datetime.max.replace(tzinfo=UTC)
@@ -165,31 +164,49 @@ class Parent:
     certain: bool  # the client says so; else it was concluded from what both have
 
 
-def parent_of(own: Lineage, others: Iterable[Lineage]) -> Parent | None:
-    """The session whose history this one begins with a copy of; none if it begins with its own.
+class Relatives:
+    """Sessions that have messages in common, by their ids.
 
-    Copies keep the ids of messages, and in newer clients their times, but nothing says which file was first. It is the
-    one that stopped where the other goes on; else the one that began earlier; of several, the one that shares most.
+    There may be thousands of them, for some servers give all their answers the same id.
     """
-    found = [
-        (shared, other)
-        for other in others
-        if other.session != own.session and (shared := _shared(own, other))
-    ]
-    if own.forked_from:
-        named = next((shared for shared, other in found if other.session == own.forked_from), [])
-        return Parent(session=own.forked_from, shared=named, certain=True)
-    older = [(shared, other) for shared, other in found if _is_older(other, own)]
-    if not older:
+
+    def __init__(self, lineages: Iterable[Lineage]) -> None:
+        self._lineages = sorted(lineages, key=lambda it: (_age(it), len(it.message_ids), it.session))
+        self._holding: dict[str, set[int]] = {}
+        for number, it in enumerate(self._lineages):
+            for name in it.ids:
+                self._holding.setdefault(name, set()).add(number)
+
+    def parent_of(self, own: Lineage) -> Parent | None:
+        """The session whose history this one begins with a copy of; none if it begins with its own.
+
+        Copies keep the ids of messages, and in newer clients their times, but nothing says which file was first. It is
+        the one that stopped where the other goes on; else the one that began earlier; of several, the one that shares
+        most.
+        """
+        sharing = list(self._sharing(own))
+        if own.forked_from:
+            named = {number for number, it in enumerate(self._lineages) if it.session == own.forked_from}
+            count = sum(not named.isdisjoint(it) for it in sharing)
+            return Parent(session=own.forked_from, shared=own.message_ids[:count], certain=True)
+        more: set[int] = set()
+        for count in range(len(sharing), 0, -1):
+            for number in sorted(sharing[count - 1] - more):
+                other = self._lineages[number]
+                if other.session != own.session and _is_older(other, own):
+                    return Parent(session=other.session, shared=own.message_ids[:count], certain=False)
+            more = sharing[count - 1]
         return None
-    shared, other = min(
-        older, key=lambda it: (-len(it[0]), _age(it[1]), len(it[1].message_ids), it[1].session)
-    )
-    return Parent(session=other.session, shared=shared, certain=False)
 
-
-def _shared(own: Lineage, other: Lineage) -> list[str]:
-    return list(takewhile(other.ids.__contains__, own.message_ids))
+    def _sharing(self, own: Lineage) -> Iterator[set[int]]:
+        """Who shares the first of its messages, the first two, and so on, as long as there is another."""
+        left: set[int] | None = None
+        for name in own.message_ids:
+            holding = self._holding.get(name, set())
+            left = holding if left is None else left & holding
+            if not any(self._lineages[it].session != own.session for it in left):
+                return
+            yield left
 
 
 def _is_older(other: Lineage, own: Lineage) -> bool:
