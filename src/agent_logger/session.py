@@ -210,6 +210,9 @@ class Exchange(Model, frozen=True, kw_only=True, gc=False):
     complete: bool = True
     end_reason: str | None = None
     printed: str | None = None  # by a run, where that is all that is known of it: no turns
+    left: bool = (
+        False  # the conversation went on from before it: it was taken back, or two wrote into one file
+    )
 
     @property
     def usage(self) -> Usage:

@@ -69,6 +69,31 @@ def test_no_line_is_wider_than_the_terminal(session: Session, columns: int) -> N
     assert max(map(width, session_lines(session, columns))) <= columns
 
 
+def test_what_the_person_took_back_is_said_to_be(run: Run, tmp_path: Path) -> None:
+    prompts = [("u1", None, "first"), ("u2", "a1", "second"), ("u3", "a1", "second, better")]
+    lines: list[object] = []
+    for number, (uuid, parent, typed) in enumerate(prompts, 1):
+        message = {"id": f"msg_01aaaaaaaaaaaaaaaaaaaa{number}", "role": "assistant", "content": []}
+        lines += [
+            {
+                "type": "user",
+                "uuid": uuid,
+                "parentUuid": parent,
+                "message": {"role": "user", "content": typed},
+            },
+            {"type": "assistant", "uuid": f"a{number}", "parentUuid": uuid, "message": message},
+        ]
+    file = tmp_path / "session.jsonl"
+    file.write_text("".join(json.dumps(it) + "\n" for it in lines))
+    _, second, third = re.split(r"^ +[123] (?:first|second)", run("show", file).stdout, flags=re.MULTILINE)[
+        1:
+    ]
+    assert "(taken back: the conversation went on from before it)" in second
+    assert "taken back" not in third
+    for shape in ("md", "html"):
+        assert run("export", file, "--to", shape).stdout.count("(taken back: ") == 1
+
+
 def test_a_thought_is_a_line_unless_asked_for() -> None:
     session = of_one_turn([Block(kind="thinking", text="first\n" + "word " * 100)])
     folded_ = [row_text(row, 80) for row in SessionText(session, 80).rows()]

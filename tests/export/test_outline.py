@@ -123,7 +123,7 @@ def test_no_key_is_in_any_part() -> None:
     told = [
         first.user_input,
         first.origin,
-        first.unfinished,
+        *first.remarks,
         *map(repr, first.turns[0].parts()),
         *names(second.agents),
     ]

@@ -12,7 +12,7 @@ from tests.formats.claude_files import SESSION, assistant, line, result, source_
 from agent_logger.formats.claude_code.records import SessionRecord
 from agent_logger.formats.claude_code.responses import responses_of
 from agent_logger.formats.claude_code.session import session_of, transcript_of
-from agent_logger.formats.claude_code.tree import Branch, Lineage, Relatives, behind_parents
+from agent_logger.formats.claude_code.tree import Lineage, Relatives, behind_parents
 from agent_logger.session import Session, Usage
 
 ID = "msg_01abcdefghijklmn"  # in the vendor's form
@@ -255,7 +255,7 @@ def test_a_summary_may_have_no_time_and_no_leaf() -> None:
 # ---------------------------------------------------------------- the tree
 
 
-def test_a_conversation_taken_up_again_earlier_is_a_branch() -> None:
+def test_what_a_conversation_did_not_go_on_from_was_left() -> None:
     lines = [
         user("u1", "first"),
         assistant("a1", "msg_01aaaaaaaaaaaa1", "x", parent="u1"),
@@ -264,10 +264,17 @@ def test_a_conversation_taken_up_again_earlier_is_a_branch() -> None:
         user("u3", "second, better", parent="a1"),
         assistant("a3", "msg_01aaaaaaaaaaaa3", "x", parent="u3"),
     ]
-    transcript = transcript_of(source_of(lines))
-    assert transcript.branches == [Branch(1, [2, 3])]
-    assert transcript.abandoned == {2}
-    assert len(transcript.session.turns) == 3  # all were billed
+    session = session_of(source_of(lines))
+    assert [it.left for it in session.exchanges] == [False, True, False]
+    assert len(session.turns) == 3  # all were billed
+    again = [user("u4", "anew"), assistant("a4", "msg_01aaaaaaaaaaaa4", "x", parent="u4")]
+    session = session_of(source_of([*lines, *again]))
+    assert [it.left for it in session.exchanges] == [True, True, True, False]
+
+
+def test_lines_without_parents_were_not_left() -> None:
+    lines = [user("u1", "first"), assistant("a1", "msg_01aaaaaaaaaaaa1", "x"), user("u2", "second")]
+    assert not any(it.left for it in session_of(source_of(lines)).exchanges)
 
 
 def test_two_processes_in_one_file_are_told_apart() -> None:
@@ -295,7 +302,7 @@ def test_parallel_results_are_no_branch() -> None:
         user("u2", "second", parent="a3"),
     ]
     transcript = transcript_of(source_of(lines))
-    assert (transcript.branches, transcript.abandoned) == ([], frozenset())
+    assert not any(it.left for it in transcript.session.exchanges)
     assert all(call.result for call in transcript.session.tool_calls)
 
 

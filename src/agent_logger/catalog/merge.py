@@ -166,6 +166,7 @@ def exchange_of(told: Sequence[tuple[int, Exchange]], turns: Sequence[Turn], num
         complete=complete,
         end_reason=reason,
         printed=None if turns else first(it.printed for it in them),
+        left=any(it.left for it in them),
     )
 
 

@@ -104,8 +104,8 @@ class SessionText:
             yield from self._turn(turn, 0)
         for agent in chapter.agents:
             yield from self._agent(agent, 0)
-        if chapter.unfinished:
-            yield Row.of(fitted(f"({chapter.unfinished}: not complete)", room(self._columns, 0)), "quiet")
+        for remark in chapter.remarks:
+            yield Row.of(fitted(f"({remark})", room(self._columns, 0)), "quiet")
 
     def _turn(self, it: NumberedTurn, depth: int) -> Iterator[Row]:
         for event in it.before():

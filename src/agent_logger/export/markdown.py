@@ -87,8 +87,8 @@ def _chapter(session: Session, chapter: Chapter) -> Iterator[str]:
         yield from _turn(turn)
     for agent in chapter.agents:
         yield from _agent(agent)
-    if chapter.unfinished:
-        yield from ("", f"({_plain(chapter.unfinished)}: not complete)")
+    for remark in chapter.remarks:
+        yield from ("", f"({_plain(remark)})")
 
 
 def _turn(it: NumberedTurn) -> Iterator[str]:

@@ -146,10 +146,12 @@ class Chapter:
         return Output(hidden(self.exchange.printed)) if self.exchange.printed else None
 
     @property
-    def unfinished(self) -> str:
-        """Why it did not come to its end; empty if it did, or if nobody knows any more."""
-        known = self.exchange.complete or self.exchange.end_reason == LOST
-        return "" if known else hidden(self.exchange.end_reason or "in flight")
+    def remarks(self) -> list[str]:
+        """That it did not come to its end, if anybody knows, and that the conversation did not go on from it."""
+        exchange = self.exchange
+        known = exchange.complete or exchange.end_reason == LOST
+        cut = [] if known else [f"{hidden(exchange.end_reason or 'in flight')}: not complete"]
+        return cut + (["taken back: the conversation went on from before it"] if exchange.left else [])
 
 
 def chapters(session: Session) -> Iterator[Chapter]:

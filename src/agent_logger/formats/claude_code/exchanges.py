@@ -32,7 +32,7 @@ class ExchangeLines:
         if at and (self.last is None or at > self.last):
             self.last = at
 
-    def told(self, number: int, turns: Sequence[Turn], *, last: bool) -> Exchange:
+    def told(self, number: int, turns: Sequence[Turn], *, last: bool, left: bool) -> Exchange:
         times = [time for turn in turns for time in (turn.started, turn.ended) if time]
         complete, reason = self._ending(last=last)
         return Exchange(
@@ -44,6 +44,7 @@ class ExchangeLines:
             turns=turns,
             complete=complete,
             end_reason=reason,
+            left=left,
         )
 
     def _ending(self, *, last: bool) -> tuple[bool, str | None]:

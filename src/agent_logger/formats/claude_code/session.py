@@ -34,7 +34,7 @@ from agent_logger.formats.claude_code.records import (
     ToolUseResult,
     UserRecord,
 )
-from agent_logger.formats.claude_code.tree import Branch, Lineage, Tree, behind_parents
+from agent_logger.formats.claude_code.tree import Lineage, Tree, behind_parents
 from agent_logger.formats.claude_code.turns import (
     TurnLines,
     blocks_of,
@@ -59,8 +59,6 @@ class Transcript:
 
     session: Session
     lineage: Lineage  # for `Relatives`
-    branches: Sequence[Branch]
-    abandoned: frozenset[int]  # exchanges that the conversation did not go on from
     files: Sequence[FileState]  # that the client keeps copies of
     summaries: Mapping[str, str]  # by the line of the session they are of, which may be another
     titled: bool  # by a person or the client; else the first prompt is the title
@@ -331,8 +329,6 @@ class _Reading:
         return Transcript(
             session=session,
             lineage=descent,
-            branches=self._tree.branches(),
-            abandoned=self._tree.abandoned(),
             files=facts.files,
             summaries=self._titles.summaries,
             titled=self._titles.title(self._tree, summaries) is not None,
@@ -348,7 +344,7 @@ class _Reading:
         ordinary = [agent for agent in agents if agent.thread != SIDE]
         turns = placed(self._exchanges, ordinary, joins)
         aside = agents if not self._exchanges else [agent for agent in agents if agent.thread == SIDE]
-        count = len(self._exchanges)
+        count, left = len(self._exchanges), self._tree.left()
         return Session(
             id=session_id_of(self._source.main.name, self._facts.session_id),
             agent=AGENT,
@@ -357,7 +353,7 @@ class _Reading:
             started=self._facts.began,
             ended=self._facts.ended,
             exchanges=[
-                it.told(number, _told(turns[number - 1]), last=number == count)
+                it.told(number, _told(turns[number - 1]), last=number == count, left=number in left)
                 for number, it in enumerate(self._exchanges, 1)
             ],
             side_turns=_told(turn for agent in aside for turn in agent.turns),

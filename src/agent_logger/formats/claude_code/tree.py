@@ -62,14 +62,6 @@ def _sorted(lines: Sequence[L]) -> Iterator[L]:
         yield from circle
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
-    """Exchanges that go on from the same point; the last one is what the conversation went on with."""
-
-    after: int  # the number of the exchange; 0 is the beginning
-    exchanges: Sequence[int]
-
-
 class Tree:
     """The lines of a file by their ids, each with the number of the exchange it is in."""
 
@@ -97,16 +89,11 @@ class Tree:
         """Lines that are missing: others name them as their parent."""
         return frozenset(it for it in self.parents.values() if it and it not in self.parents)
 
-    def branches(self) -> list[Branch]:
-        followers: dict[int, list[int]] = {}
-        for exchange in sorted(self._prompts):
-            followers.setdefault(self._before(exchange), []).append(exchange)
-        return [Branch(after, found) for after, found in sorted(followers.items()) if len(found) > 1]
-
-    def abandoned(self) -> frozenset[int]:
-        """Exchanges that the last line does not go on from."""
+    def left(self) -> frozenset[int]:
+        """Exchanges that the last line does not go on from. Without any parents there is no telling."""
         on_the_way = {exchange for exchange in self._way() if exchange}
-        return frozenset(self._prompts) - on_the_way if on_the_way else frozenset()
+        known = on_the_way and any(self.parents.values())
+        return frozenset(self._prompts) - on_the_way if known else frozenset()
 
     def _way(self) -> Iterator[int]:
         exchange = self.exchange_of.get(self._last or "", 0)
