@@ -4,6 +4,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -25,10 +26,23 @@ def demo(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_demo_records_a_conversation_and_shows_it(tmp_path: Path) -> None:
-    done = demo(tmp_path, "--once", "--sessions-dir", "s")
+class Shown(NamedTuple):
+    """What a demo printed, and where it recorded."""
+
+    folder: Path
+    done: subprocess.CompletedProcess[str]
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
+    folder = tmp_path_factory.mktemp("demo")
+    return Shown(folder / "s", demo(folder, "--once", "--sessions-dir", "s"))
+
+
+def test_the_demo_records_a_conversation_and_shows_it(shown: Shown) -> None:
+    done = shown.done
     assert done.returncode == 0
-    [part] = parts_in(tmp_path / "s")
+    [part] = parts_in(shown.folder)
     records = [item.found for item in read_log(part.folder, part.name)]
     assert [type(it) for it in records] == [SessionStart, Exchange, Exchange, Exchange, SessionEnd]
     for it in records:
@@ -38,9 +52,8 @@ def test_the_demo_records_a_conversation_and_shows_it(tmp_path: Path) -> None:
     assert max(len(line) for line in done.stdout.splitlines() if not line.startswith("log:")) <= 80
 
 
-def test_costs_of_exchanges_add_up_to_what_the_client_counted(tmp_path: Path) -> None:
-    demo(tmp_path, "--once", "--sessions-dir", "s")
-    [part] = parts_in(tmp_path / "s")
+def test_costs_of_exchanges_add_up_to_what_the_client_counted(shown: Shown) -> None:
+    [part] = parts_in(shown.folder)
     records = [item.found for item in read_log(part.folder, part.name)]
     stats = [it.stats for it in records if isinstance(it, Exchange) and it.stats]
     [end] = [it for it in records if isinstance(it, SessionEnd)]
@@ -49,9 +62,9 @@ def test_costs_of_exchanges_add_up_to_what_the_client_counted(tmp_path: Path) ->
     assert end.tools_used == {"Agent": 1, "Bash": 1, "Edit": 1, "Grep": 1}
 
 
-def test_the_proxy_saw_the_same_conversation(tmp_path: Path) -> None:
-    done = demo(tmp_path, "--once", "--sessions-dir", "s")
-    seen = calls(tmp_path / "s" / "logs")
+def test_the_proxy_saw_the_same_conversation(shown: Shown) -> None:
+    done = shown.done
+    seen = calls(shown.folder / "logs")
     assert [it.response and it.response.status for it in seen] == [200] * 8
     assert all(it.response and it.response.complete for it in seen)
     threads = [it.request.thread for it in seen]

@@ -123,6 +123,17 @@ def test_a_line_is_there_before_the_next_comes(env: dict[str, str], tmp_path: Pa
     assert [it.text for it in exchange.messages if it.source == "assistant"] == ["Hi"]
 
 
+def test_a_run_of_anything_is_a_run_before_its_log_says_so(env: dict[str, str]) -> None:
+    with started(env, "--", "sh", "-c", "echo first; exec sleep 20") as process:
+        assert process.stdout and process.stdout.readline() == b"first\n"
+        give_up = time.monotonic() + 30
+        while not (rows := listed(env)) and time.monotonic() < give_up:
+            time.sleep(0.05)
+        process.kill()
+    assert [(it["agent"], it["witnesses"]) for it in rows] == [(None, ["run"])]
+    assert [(it["agent"], it["witnesses"]) for it in listed(env)] == [(None, ["run"])], "killed, it stays one"
+
+
 def test_the_summary_tells_what_it_came_to(env: dict[str, str]) -> None:
     agent(env, printing(RESULT))
     done = run(env, "--", "claude", "-p", "Fix the timer", "--output-format", "json")

@@ -1,6 +1,7 @@
 """A scenario, run by the real client against the scripted API: directly, or through `agent-logger proxy`."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from tests.clients import (
     find_gemini,
     find_opencode,
 )
+from tests.commands import run_command
 from tests.fakeapi import Call, FakeAPI
 
 from .scenarios import PRINTED_ID, Scenario, printed_id
@@ -229,5 +231,4 @@ def run_recorded(scenario: Scenario, root: Path, folder: Path) -> tuple[Ran, Pat
 
 
 def verify(log_dir: Path) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, "-m", "agent_logger", "verify", str(log_dir)]
-    return subprocess.run(line, capture_output=True, text=True, check=False)
+    return run_command(["verify", str(log_dir)], os.environ)

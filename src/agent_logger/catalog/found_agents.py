@@ -233,7 +233,7 @@ def _older_opencode_sessions(remembered: Remembered, known: set[str]) -> Iterato
     threads: dict[str, Thread] = {}
     for name, path in _older_opencode_files().items():
         if stat := stat_of(path):
-            stamp = f"{stat.st_ino}:{stat.st_size}:{stat.st_mtime_ns}"
+            stamp = f"by:{stat.st_ino}:{stat.st_size}:{stat.st_mtime_ns}"
             (by,) = remembered.told(path, stamp, partial(_opencode_parent, path))
             threads[path] = Thread(name, by)
     for path, agents in families(threads).items():

@@ -76,7 +76,7 @@ def _in_flight(start: LiveStart, messages: list[Message]) -> Exchange:
 def session_of(records: Iterable[AnyRecord], exchanges: Sequence[Exchange], log: str = "") -> Session:
     """The session of a log: its other records, and its exchanges, each once. `log` names one that no client did."""
     start = next((it for it in records if isinstance(it, SessionStart)), _UNSAID)
-    witness: Witness = start.witness or "sdk"
+    witness = start.witness or witness_of(exchanges)
     agent = start.agent or ("claude-code" if witness == "sdk" else None)
     found = [_exchange(it, start.model, witness) for it in exchanges]
     times = [time for it in found for time in (it.started, it.ended) if time]
@@ -104,6 +104,15 @@ def session_of(records: Iterable[AnyRecord], exchanges: Sequence[Exchange], log:
 _UNSAID = SessionStart(
     session_id=None, ts="", model=None, cwd=None, tools_available=None, permission_mode=None
 )
+
+
+RUN_STARTED = "run_started"  # what a run notes first, where it does not begin with a prompt
+
+
+def witness_of(exchanges: Sequence[Exchange]) -> Witness:
+    """Of a log that does not say it yet, or never will, for its writer was killed."""
+    first = next((it for exchange in exchanges for it in exchange.messages), None)
+    return "run" if first and first.type == RUN_STARTED else "sdk"
 
 
 def _compacts(message: Message) -> bool:

@@ -20,6 +20,10 @@ WARM_UP = "Warmup"
 
 _APIS: tuple[tuple[str, Api], ...] = (
     ("/v1/messages", "messages"),
+    ("/invoke", "messages"),  # Bedrock's
+    ("/invoke-with-response-stream", "messages"),
+    (":rawPredict", "messages"),  # Vertex AI's
+    (":streamRawPredict", "messages"),
     ("/completions", "chat"),  # with /chat before it, or without
     ("/api/chat", "chat"),  # Ollama's
     ("/api/generate", "chat"),
@@ -29,9 +33,20 @@ _APIS: tuple[tuple[str, Api], ...] = (
 )
 
 
+_COUNTS_TOKENS = (
+    "/messages/count_tokens",
+    ":countTokens",
+    "/responses/input_tokens",
+    "/count-tokens",  # Bedrock's
+    "/count-tokens:rawPredict",  # a model of Vertex AI's
+)
+
+
 def api_of(method: str, path: str, *, message: bool = False) -> Api | None:
     """Of a call that is tracked. `message`: of a WebSocket; its upgrade is not."""
     path = path.partition("?")[0]
+    if path.endswith(_COUNTS_TOKENS):
+        return None
     for ending, api in _APIS:
         if path.endswith(ending):
             return api if method == "POST" or (message and api == "responses") else None
@@ -43,9 +58,7 @@ def untracked_kind(method: str, path: str) -> Kind:
     path = path.partition("?")[0].rstrip("/")
     if method == "HEAD" or (method == "GET" and path in ("", "/api/hello")):
         return "probe"
-    if method == "POST" and path.endswith(
-        ("/messages/count_tokens", ":countTokens", "/responses/input_tokens")
-    ):
+    if method == "POST" and path.endswith(_COUNTS_TOKENS):
         return "count_tokens"
     if method == "GET" and ("/models" in path):
         return "models"

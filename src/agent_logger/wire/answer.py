@@ -18,6 +18,7 @@ import msgspec
 
 from agent_logger.session import Usage
 from agent_logger.wire.encodings import LIMIT_BYTES
+from agent_logger.wire.eventstream import FIRST, MessageSplitter
 from agent_logger.wire.sse import BOM, EventSplitter
 
 MOST_NESTED = 128  # levels of a message that is kept: every later reader of the log has to be able to read it
@@ -144,7 +145,7 @@ class Reader:
 
     def __init__(self, assembler: Assembler, *, messages: bool = False) -> None:
         self._assembler = assembler
-        self._events: EventSplitter | None = None
+        self._events: EventSplitter | MessageSplitter | None = None
         self._pieces: list[bytes] = []  # of a body that is not a stream, or may not be
         self._take: Callable[[bytes], None] = assembler.event if messages else self._begin
         self._left = LIMIT_BYTES
@@ -170,7 +171,8 @@ class Reader:
         if begun[0] in b"{[":
             self._take = self._pieces.append
             return
-        self._events, self._take = EventSplitter(), self._stream
+        self._events = MessageSplitter() if begun[0] == FIRST else EventSplitter()
+        self._take = self._stream
         data, self._pieces = b"".join(self._pieces), []
         self._stream(data)
 

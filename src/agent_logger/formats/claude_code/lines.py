@@ -39,14 +39,8 @@ class _Head(msgspec.Struct, gc=False):
 _head = msgspec.json.Decoder(_Head)
 
 
-def quick_type_of(data: bytes) -> bytes | None:
-    """The type of a line, by its first fields; none if they do not tell. The line may be damaged further on."""
-    found = _TYPE.match(data)
-    return found[1] if found else None
-
-
 def type_of(data: bytes) -> str:
-    """The type of a line; empty if that cannot be told."""
+    """The type of a line, by its first fields, else by all of it; empty if that cannot be told. It may be damaged."""
     if found := _TYPE.match(data):
         return found[1].decode("utf-8", "replace")
     try:
