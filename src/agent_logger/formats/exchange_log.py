@@ -161,7 +161,7 @@ def _exchange(record: Exchange, model: str | None, witness: Witness) -> session.
     started = time_of(record.ts_start)
     turns = [priced(it) for it in with_result(_turns(record.messages, model, witness), record.stats)]
     printed = "\n".join(_printed(record.messages)) if not turns else ""
-    exited = _exited(record.exit) if printed and record.exit else None
+    exited = _exited(record.exit) if record.exit and not turns and record.end_reason != "result" else None
     return session.Exchange(
         number=record.exchange,
         started=started,

@@ -156,11 +156,14 @@ def _read_by_type(data: bytes) -> AnyRecord | None:
 
 
 def _has_no_content(record: AnyRecord | None) -> bool:
-    """Samples of the specification have `message` twice: a text, and an object with the usage alone."""
+    """Samples of the specification have `message` twice: a text, and an object with the usage alone. A line that was
+    damaged may have none."""
     if type(record) is not AssistantRecord:
         return False
     message = record.message
-    return isinstance(message, Message) and message.content is None and message.id is None
+    return message is None or (
+        isinstance(message, Message) and message.content is None and message.id is None
+    )
 
 
 def _read_oddly(line: Line) -> Iterator[AnyRecord | Damage]:
