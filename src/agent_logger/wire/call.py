@@ -92,6 +92,9 @@ class Collected:
         return taken
 
 
+MOST_INTERIM_BYTES = 1 << 20  # an upstream may send them without end, and all are in memory
+
+
 class Call:
     """`ns` is monotonic, as all times here; a call begins when the head of its request is complete."""
 
@@ -101,6 +104,7 @@ class Call:
     request_trailers = response_trailers = b""
     reason: str | None = None
     holes = False
+    _interim_bytes = 0
 
     def __init__(self, ns: int) -> None:
         self.began_ns = ns
@@ -118,7 +122,11 @@ class Call:
     def response_head(self, head: bytes, ns: int) -> None:
         if is_interim(head):
             self._go(Event.INTERIM)
-            self.interim.append(head)
+            self._interim_bytes += len(head)
+            if self._interim_bytes <= MOST_INTERIM_BYTES:
+                self.interim.append(head)
+            else:
+                self.dropped()
             return
         self._go(Event.RESPONSE_HEAD)
         self.head, self.answered_ns = head, ns

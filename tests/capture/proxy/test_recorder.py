@@ -222,6 +222,14 @@ def test_a_status_line_is_given_back_exactly(world: World, start: bytes) -> None
     assert head_of(response, said) == start + b"\r\na: b\r\n\r\n"
 
 
+def test_interim_responses_without_end_are_kept_only_so_far(world: World) -> None:
+    interim = b"HTTP/1.1 103 Early Hints\r\nLink: " + b"x" * 50_000 + b"\r\n\r\n"
+    call = world.relay.call(before=[interim] * 100)
+    [response] = world.record().responses[call]
+    assert (response.status, response.complete, response.reason) == (200, False, "dropped")
+    assert response.head and 20 * 50_000 < sum(map(len, response.head)) < 1 << 20
+
+
 def test_interim_responses_and_trailers_are_kept(world: World) -> None:
     early = b"HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n"
     call = world.relay.call(before=[early], answer=[b"x"], trailers=b"X-Sum: 1\r\nX-Sum: 2\r\n")

@@ -372,15 +372,16 @@ class _GaveUpError(Exception):
 
 
 def _slices(batch: list[bytes]) -> Iterator[list[bytes]]:
-    """Entries, head and body together, that are written at once."""
-    start = size = 0
-    for end in range(2, len(batch) + 1, 2):
-        size += len(batch[end - 2]) + len(batch[end - 1])
-        if size >= MOST_BYTES or end - start >= MOST_BUFFERS:
-            yield batch[start:end]
-            start, size = end, 0
-    if start < len(batch):
-        yield batch[start:]
+    """Entries, head and body together, that are written at once. They leave the batch: what is written is to be freed,
+    for as much again may come meanwhile."""
+    while batch:
+        end = size = 0
+        while end < min(len(batch), MOST_BUFFERS) and size < MOST_BYTES:
+            size += len(batch[end]) + len(batch[end + 1])
+            end += 2
+        buffers = batch[:end]
+        del batch[:end]
+        yield buffers
 
 
 def _behind(buffers: list[bytes | memoryview], written: int) -> list[bytes | memoryview]:
