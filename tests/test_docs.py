@@ -120,6 +120,15 @@ def test_every_module_is_on_the_map() -> None:
     assert {it.stem for it in modules if not it.stem.startswith("__")} <= known
 
 
+def test_every_module_on_the_map_is_there() -> None:
+    """As the first column of its tables names them."""
+    rows = re.findall(r"^\| (`[^|]+) \|", (DOCS / "ARCHITECTURE.md").read_text(), re.MULTILINE)
+    named = {name for row in rows for name in re.findall(r"`([a-z_/]+(?:\.py)?)`", row)}
+    source = ROOT / "src/agent_logger"
+    there = {it.stem for it in source.rglob("*.py")} | {it.name for it in source.rglob("*") if it.is_dir()}
+    assert {it for it in named if it.rstrip("/").removesuffix(".py").split("/")[-1] not in there} == set()
+
+
 def test_the_readme_shows_the_demo_as_it_is(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "agent_logger", "demo", "--once"]
     clean = {"COLUMNS": "80", "PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "TMPDIR": str(tmp_path)}

@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "formats": WIRE | {"wire"},
     "store": PURE | {"wire", "formats"},
     "capture": PURE | {"wire", "tracking", "formats", "store", "config"},
-    "catalog": PURE | {"store", "formats", "wire"},
+    "catalog": PURE | {"store", "formats", "wire", "config"},
     "export": PURE | {"catalog", "store", "formats"},
     **dict.fromkeys(
         ["web", "demo", "sdk", "testing", "context", "adapters", "storage"], None

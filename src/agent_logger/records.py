@@ -19,9 +19,8 @@ from msgspec import UNSET, UnsetType
 
 VERSION = 1
 
-Json = (
-    msgspec.Raw | UnsetType
-)  # a value from outside, verbatim, key order included: the log reformats nothing
+# A value from outside, verbatim, key order included: the log reformats nothing.
+Json = msgspec.Raw | UnsetType
 Encoding = Literal["base64"]
 
 
@@ -142,9 +141,8 @@ class ExchangeStats(Struct, frozen=True, kw_only=True):
     reported_total_cost_usd: float | None = None  # the client's counter, as it came
     reported_duration_api_ms: int | None = None  # likewise
     reported_model_usage: Json = UNSET  # likewise
-    inherited: bool = (
-        False  # the counters hold an earlier history that is not known here: no difference can be told
-    )
+    # The counters hold an earlier history that is not known here: no difference can be told.
+    inherited: bool = False
     model_usage: Json = UNSET  # by model, sub-agents and side requests included
     cache_creation_1h: int | None = None  # part of `cache_creation`
     is_error: bool | None = None  # whether the exchange failed; `subtype` does not tell

@@ -19,6 +19,7 @@ from agent_logger.records import SessionHeader
 from agent_logger.store.clock import CLOCK
 from agent_logger.store.layout import is_hashed, project_folder, session_name
 from agent_logger.store.parts import PartFile
+from agent_logger.store.platform import tell_of_forks
 from agent_logger.store.read import read_header, read_lines
 from agent_logger.store.remove import remove_log, remove_session
 from agent_logger.store.transcript_log import Stamp, TranscriptLog, logs_in
@@ -38,6 +39,10 @@ class AgentLoggerSessionStore:
         self._projects = storage.root / "projects"
         self._open: dict[PartFile, TranscriptLog] = {}  # the one used last is the last
         self._summaries: dict[PartFile, tuple[str, Any]] = {}  # with the stamp of what they were made from
+        self._lock = threading.RLock()
+        tell_of_forks(self)
+
+    def after_fork(self) -> None:
         self._lock = threading.RLock()
 
     async def append(self, key: Key, entries: Sequence[Mapping[str, Any]]) -> None:

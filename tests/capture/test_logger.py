@@ -400,7 +400,9 @@ def test_secrets_are_gone_before_they_are_written(tmp_path: Path) -> None:
     log_all(logger, f"my key is {KEY}", init(), said(f"{KEY}!"))
     on_disk = b"".join(it.read_bytes() for it in (tmp_path / "s").glob("*.jsonl*"))
     assert b"my key is sk-ant-" in on_disk and KEY.encode() not in on_disk
-    log_all(logger, result(0)).close()
+    log_all(logger, result(0)).close(f"the API did not take {KEY}")
+    assert logger.path and KEY.encode() not in logger.path.read_bytes()
+    assert b"the API did not take sk-ant-" in logger.path.read_bytes()
     [exchange] = exchanges(logger)
     assert KEY not in (exchange.user_input or "")
     assert [(it.place, it.rule) for it in exchange.redactions or []] == [

@@ -1,6 +1,7 @@
 """However a process ends, what `log` took is there, and the log says how it ended."""
 
 import json
+import os
 import random
 import signal
 import subprocess
@@ -58,6 +59,44 @@ def test_a_forked_child_ends_nothing_of_its_parent(tmp_path: Path) -> None:
     exchanges, records = found(tmp_path / "s")
     assert [it.end_reason for it in exchanges] == ["result", "exit"]
     assert len([it for it in records if isinstance(it, SessionEnd)]) == 1
+
+
+FORKS_AT_WORK = """
+import os, signal, sys, threading
+from agent_logger import SessionLogger
+logger = SessionLogger(sys.argv[1])
+at_work, go_on = threading.Event(), threading.Event()
+class Slow:
+    def __str__(self):
+        at_work.set()
+        go_on.wait(30)
+        return "slow"
+thread = threading.Thread(target=logger.log, args=(Slow(),))
+thread.start()
+at_work.wait(30)
+child = os.fork()
+if child == 0:
+    signal.alarm(20)
+    logger.log("of the child")
+    os._exit(7)
+_, status = os.waitpid(child, 0)
+go_on.set()
+thread.join()
+logger.close()
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+
+
+def test_a_child_that_is_forked_while_another_thread_logs_does_not_wait_for_it(tmp_path: Path) -> None:
+    process = subprocess.run(
+        [sys.executable, "-c", FORKS_AT_WORK, str(tmp_path / "s")],
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+        timeout=60,
+        check=False,
+    )
+    assert process.returncode == 7
+    said = b"".join(path.read_bytes() for path in (tmp_path / "s").rglob("*.jsonl*"))
+    assert b"slow" in said and b"of the child" in said
 
 
 def test_an_exchange_without_a_result_is_there_once_after_a_kill(tmp_path: Path) -> None:

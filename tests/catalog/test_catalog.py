@@ -94,6 +94,12 @@ def test_tokens_are_those_that_ccusage_tells(home: Path, catalog: Catalog) -> No
             ]
 
 
+def test_it_is_over_the_home_that_commands_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENT_LOGGER_HOME", str(tmp_path / "elsewhere"))
+    with Catalog.open() as catalog:
+        assert catalog.home == tmp_path / "elsewhere"
+
+
 @pytest.mark.parametrize(("original", "copy"), [(ONE, TWO), (TWO, ONE)])
 def test_a_fork_has_a_parent_and_pays_only_for_what_is_new(
     home: Path, catalog: Catalog, original: str, copy: str

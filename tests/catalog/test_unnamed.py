@@ -75,6 +75,21 @@ def test_one_that_may_be_either_is_neither(chat: Session) -> None:
     assert name_among(wire, []) is None
 
 
+def test_of_twins_it_is_the_one_that_was_answered_at_that_time(chat: Session) -> None:
+    """The same prompt in two terminals, with the same answer."""
+
+    def answered(name: str, later: float) -> Session:
+        def moved(turn: Turn) -> Turn:
+            assert turn.ended
+            return replace(turn, ended=turn.ended + timedelta(seconds=later))
+
+        exchanges = [replace(it, turns=[moved(turn) for turn in it.turns]) for it in chat.exchanges]
+        return replace(chat, id=name, exchanges=exchanges)
+
+    chats = [answered(name, later) for name, later in (("first", -3.0), ("second", 0.1), ("third", 2.0))]
+    assert name_among(wire_session(timed(TALK)), chats) == "second"
+
+
 def left_behind(folder: Path, home: Path) -> None:
     for file in folder.joinpath("home").rglob("*"):
         if file.is_file():

@@ -90,6 +90,9 @@ def test_what_a_run_printed_is_shown_found_and_exported_like_what_an_agent_said(
     (newest, _) = json.loads(run(home, "ls", "--json").stdout)
     shown = run(home, "show", newest["id"]).stdout
     assert shown.rstrip().endswith("all well")
+    run(home, "run", "--sessions-dir", str(home / "s"), "--", "false", code=1)
+    newest, *_ = json.loads(run(home, "ls", "--json").stdout)
+    assert run(home, "show", newest["id"]).stdout.rstrip().endswith("(exit code 1: not complete)")
 
 
 def test_every_folder_that_was_recorded_to_is_checked_and_measured_once(world: Path) -> None:

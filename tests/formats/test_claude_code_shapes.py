@@ -81,6 +81,7 @@ DAMAGED = [
     pytest.param(damaged(usage="none"), id="no usage that can be read"),
     pytest.param(damaged(usage=None), id="no usage"),
     pytest.param(damaged(content=None, id=None), id="no content"),
+    pytest.param(damaged().replace(b'"message":', b'"imessage":'), id="no message"),
 ]
 
 

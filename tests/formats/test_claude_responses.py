@@ -4,7 +4,7 @@ import json
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.formats.claude_files import SESSION, assistant, fixture, source_of, user
 
@@ -103,6 +103,7 @@ AT_ONCE = [
 
 
 @given(st.lists(st.sampled_from(AT_ONCE)), st.sampled_from(["main.jsonl", "agent-1.jsonl"]))
+@example([AT_ONCE[4], AT_ONCE[8]], "agent-1.jsonl")  # a warm-up, and two lines in one
 def test_lines_tell_the_same_whether_they_are_read_at_once_or_one_by_one(
     lines: list[bytes], name: str
 ) -> None:

@@ -270,3 +270,23 @@ def test_what_goes_into_the_cache_for_an_hour_is_told_and_costs_more() -> None:
     assert plain.cost and plain.cost.nano_usd == 10 * 1000 + 20 * 5000 + 1000 * 1250
     assert hour.cost and hour.cost.nano_usd == 10 * 1000 + 20 * 5000 + 400 * 1250 + 600 * 2000
     assert session.cost.nano_usd == plain.cost.nano_usd + hour.cost.nano_usd
+
+
+def test_an_odd_block_costs_itself_and_not_the_message() -> None:
+    odd = {"type": "tool_use", "id": 5, "name": ["x"]}
+    blocks = [{"type": "text", "text": "one"}, odd, {"type": "text", "text": "two"}]
+    said = {"type": "assistant", "session_id": "s", "message": {"id": "m", "model": "x", "content": blocks}}
+    told = list(sdk_entries.entries(sdk_messages.read(json.dumps(said).encode()), "t"))
+    assert [(it.type, it.told, it.message_id) for it in told] == [
+        ("text", "one", "m"),
+        ("unknown", "", "m"),
+        ("text", "two", "m"),
+    ]
+    assert json.loads(bytes(told[1].content or b"")) == odd
+
+
+@pytest.mark.parametrize("field", ["origin", "error", "isReplay", "message"])
+def test_what_stands_beside_a_message_is_told_without_what_is_odd(field: str) -> None:
+    said = {"type": "user", "session_id": "s", "uuid": "u", "tool_use_result": {"x": 1}, field: ["odd"]}
+    found = sdk_messages.read(json.dumps(said).encode())
+    assert (found.type, found.session_id, found.uuid, found.is_replay) == ("user", "s", "u", False)

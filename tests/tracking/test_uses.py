@@ -112,3 +112,17 @@ def test_every_api_has_ids(path: str, answer: dict[str, Any], kept: str) -> None
     back = answer.get("output") or [answer]
     second = recorder.request(path, {kept: [user("go"), *back, user("on")]}, {})
     assert second.fork and (second.fork.parent, second.fork.from_seq) == (first.session, 1)
+
+
+def test_a_call_that_keeps_the_memory_is_aside_of_its_session() -> None:
+    recorder = Recorder()
+    call = {"id": "call_abcdefghijklmnop", "function": {"name": "ls"}}
+    calling = {"role": "assistant", "tool_calls": [call]}
+    agent = {"user_agent": "QwenCode/0.24.4 (linux; x64)"}
+    system = {"role": "system", "content": "You are Qwen Code."}
+    first = recorder.request("/v1/chat/completions", {"messages": [system, user("go")]}, agent)
+    recorder.end(first, message=calling)
+    keeper = {"role": "system", "content": "You are now acting as the managed memory extraction subagent"}
+    told = [keeper, user("go"), calling, user("Scan the recent conversation")]
+    aside = recorder.request("/v1/chat/completions", {"messages": told}, agent)
+    assert (aside.kind, aside.thread, aside.session) == ("side", "side", first.session)

@@ -95,7 +95,7 @@ def test_a_timeline_tells_what_was_busy_when(page: Page, cookie: str, demo: Any)
     rows = re.findall(r"<tr class=.*?</tr>", drawn, re.DOTALL)
     labels = [re.findall(r"#turn-(\d+)\">(.*?)<", row)[0] for row in rows]
     model = "claude-sonnet-4-5"
-    assert labels == [("5", model), ("5", "Agent"), ("6", model), ("6", "Grep"), ("7", model), ("8", model)]
+    assert labels == [("4", model), ("4", "Agent"), ("5", model), ("5", "Grep"), ("6", model), ("7", model)]
     bars = [
         [float(it) for it in re.findall(r'class="waits .*?x="(.*?)".*?width="(.*?)"', row)[0]] for row in rows
     ]

@@ -61,12 +61,12 @@ def _told(page: Page, cookie: str, address: str, seconds: float) -> bytes:
     return told
 
 
-@pytest.mark.parametrize("path", LISTENING)
-def test_what_changed_while_the_page_was_made_is_told(home: Path, page: Page, cookie: str, path: str) -> None:
-    address = _address(page, cookie, path)
-    new = _write(home, 2 + LISTENING.index(path))
+def test_what_changed_while_a_page_was_made_is_told(home: Path, page: Page, cookie: str) -> None:
+    addresses = [_address(page, cookie, path) for path in LISTENING]
+    new = _write(home, 2)
     assert until(lambda: new in page.ask("/sessions", cookie=cookie).text)
-    assert CHANGED in _told(page, cookie, address, seconds=10)
+    for address in addresses:
+        assert CHANGED in _told(page, cookie, address, seconds=10), address
 
 
 def test_what_the_page_shows_already_is_not_told_again(page: Page, cookie: str) -> None:

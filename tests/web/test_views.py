@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from agent_logger.web.setup import PROGRAMS
+from tests.catalog.catalogs import ID, assistant, claude_file, tool, user
 from tests.web import homes
 from tests.web.browser import Watched, chromium, let_in
 from tests.web.pages import Page, showing
@@ -361,6 +362,20 @@ def test_a_new_session_shows_up_in_the_list_by_itself(tmp_path: Path, browser: B
         homes.real_sessions(tmp_path)
         expect(watched.tab.locator(".list tbody tr").nth(10)).to_be_visible(timeout=15_000)
         assert (watched.complaints, watched.elsewhere) == ([], [])
+
+
+def test_long_names_do_not_make_a_page_wider_than_its_window(tmp_path: Path, browser: Browser) -> None:
+    name = ID.format(1)
+    lines = [
+        user(1, "A" * 5000, name),
+        *tool(2, name, "mcp__" + "long" * 50, {"command": "x" * 900}, "y" * 900),
+    ]
+    claude_file(tmp_path, name, [*lines, assistant(5, "z" * 900, name, model="model" * 60)])
+    with showing(tmp_path) as page, let_in(browser, page) as watched:
+        for width, path in ((1280, "/sessions"), (375, f"/sessions/{name}/turns/0"), (375, "/live")):
+            watched.tab.set_viewport_size({"width": width, "height": 800})
+            watched.go(path)
+            assert watched.tab.evaluate("document.documentElement.scrollWidth") <= width, path
 
 
 def _append(path: Path, session: str, text: str) -> None:

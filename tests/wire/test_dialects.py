@@ -1,7 +1,9 @@
 """Answers are rejoined the same, streamed or not, over HTTP or a WebSocket, whatever their host's habits are."""
 
+import base64
 import itertools
 import json
+import struct
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -55,7 +57,10 @@ def fed(dialect: Dialect, messages: Iterable[bytes]) -> Answer:
         ("anthropic", "/v1/messages/count_tokens", None),
         ("anthropic", "/v1/messages/batches", None),
         ("anthropic", "/v1/projects/p/models/claude:streamRawPredict", ANTHROPIC),
+        ("anthropic", "/v1/projects/p/models/count-tokens:rawPredict", None),
         ("gemini", "/v1/projects/p/models/mistral:streamRawPredict", None),
+        ("anthropic", "/model/us.anthropic.claude-v1:0/invoke", ANTHROPIC),
+        ("anthropic", "/model/us.anthropic.claude-v1:0/invoke-with-response-stream", ANTHROPIC),
         ("openai", "/v1/chat/completions", CHAT),
         ("openai", "/openai/deployments/x/chat/completions?api-version=2026", CHAT),
         ("gemini", "/v1beta/openai/chat/completions", CHAT),
@@ -902,3 +907,54 @@ def test_of_vectors_only_the_price_is_told() -> None:
     assert "0.1" not in json.dumps(answer.message)
     assert EMBEDDINGS.read(b'{"error":{"message":"no","type":"t"}}').error == Failure(type="t", message="no")
     assert EMBEDDINGS.read(b"<html>").complete is False
+
+
+# ---------------------------------------------------------------- Bedrock
+
+
+def framed(payload: Json) -> bytes:
+    """A message of AWS, its checksums left out."""
+    headers, data = b"\x0b:event-type\x07\x00\x05chunk", json.dumps(payload).encode()
+    return struct.pack(">III", 16 + len(headers) + len(data), len(headers), 0) + headers + data + b"\0\0\0\0"
+
+
+def on_bedrock(event: bytes) -> bytes:
+    return framed({"bytes": base64.b64encode(event).decode(), "p": "abc"})
+
+
+SPOKEN: list[Json] = [
+    {
+        "type": "message_start",
+        "message": {"id": "msg_1", "model": "m", "content": [], "usage": {"input_tokens": 3}},
+    },
+    {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hello 🎉"}},
+    {"type": "content_block_stop", "index": 0},
+    {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 4}},
+    {"type": "message_stop"},
+]
+
+
+@pytest.mark.parametrize("size", [1, 13, 10_000])
+def test_an_answer_on_bedrock_is_what_it_is_elsewhere(size: int) -> None:
+    body = b"".join(on_bedrock(json.dumps(event).encode()) for event in SPOKEN)
+    reader = ANTHROPIC.reader()
+    for at in range(0, len(body), size):
+        reader.feed(body[at : at + size])
+    answer = reader.finish()
+    assert answer == ANTHROPIC.read(sse(*SPOKEN))
+    assert answer.complete and answer.usage == Usage(input_tokens=3, output_tokens=4)
+
+
+def test_what_goes_wrong_on_bedrock_is_told() -> None:
+    begun = b"".join(on_bedrock(json.dumps(event).encode()) for event in SPOKEN[:3])
+    failed = ANTHROPIC.read(begun + framed({"message": "Too many tokens"}))
+    assert failed.error == Failure(type="exception", message="Too many tokens")
+    for rest in (
+        b"",
+        b"\0\0\0\x01" * 9,
+        b"\xff" * 40,
+        framed({"bytes": "%%%"})[:-5],
+        framed({"bytes": "e30"}),
+    ):
+        assert not ANTHROPIC.read(begun + rest).complete

@@ -22,6 +22,7 @@ from agent_logger.formats import sdk_messages, sdk_objects
 from agent_logger.formats.exchanges import UserInput
 from agent_logger.formats.json_text import encode, in_utf8
 from agent_logger.records import EndReason
+from agent_logger.store.platform import tell_of_forks
 
 T = TypeVar("T")
 log = logging.getLogger("agent_logger")
@@ -48,6 +49,13 @@ class SessionLogger:
         self._warned = False
         self._lock = threading.RLock()
         self._waiting: deque[Callable[[], None]] = deque()
+        self._busy = False
+        tell_of_forks(self)
+
+    def after_fork(self) -> None:
+        """Another thread may have been at work: that is done by the parent."""
+        self._lock = threading.RLock()
+        self._waiting.clear()
         self._busy = False
 
     # ------------------------------------------------------------ what programs call
@@ -162,7 +170,8 @@ class SessionLogger:
 
     def _finish(self, reason: str | None, end_reason: EndReason) -> None:
         _open.discard(self)
-        self._writer.finish(reason, end_reason)
+        told = redactor().redact_text(reason, "reason").data if reason else reason  # an error may quote a key
+        self._writer.finish(told, end_reason)
 
     def end_with_process(self) -> None:
         self._do(lambda: self._finish("exit", "exit"))

@@ -16,6 +16,7 @@ from agent_logger.formats import sdk_messages
 from agent_logger.formats.cli_output.events import Event, Events
 from agent_logger.formats.cli_output.outcome import Failure, Outcome, RunMetadata
 from agent_logger.formats.cli_output.output import ErrorOutput, Output
+from agent_logger.formats.exchange_log import RUN_STARTED
 from agent_logger.formats.exchanges import Began, Exchanges, UserInput
 from agent_logger.formats.sdk_messages import Block, Inner, Result, SdkMessage
 from agent_logger.records import ExchangeStats, Exit, Redaction
@@ -23,7 +24,7 @@ from agent_logger.store.clock import CLOCK
 from agent_logger.store.facts import label_session
 
 log = logging.getLogger("agent_logger")
-STARTED = b'{"type":"system","subtype":"run_started"}'
+STARTED = b'{"type":"system","subtype":"%s"}' % RUN_STARTED.encode()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

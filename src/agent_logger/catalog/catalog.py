@@ -62,8 +62,10 @@ class Catalog:
 
     @classmethod
     def open(cls, home: Path | None = None) -> Self:
-        """Over the home of this user, and all the files of agents that it knows of."""
-        return cls(home or Path.home() / ".agent-logger")
+        """Over the home of this user, or another one, and all the files of agents that it knows of."""
+        from agent_logger import config
+
+        return cls(home or config.home())
 
     def __enter__(self) -> Self:
         return self

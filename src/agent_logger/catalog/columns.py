@@ -17,6 +17,7 @@ WITNESS_SETS = tuple(
     for bits in range(1 << len(WITNESSES))
 )
 
+EPOCH, DAY_SECONDS = datetime(1970, 1, 1, tzinfo=UTC), 86_400
 LATEST = 253_000_000_000_000_000  # microseconds, in 9987; near the end of time no zone can be computed
 NEVER = -1
 MOST_TOKENS = 1 << 60  # more is damage
@@ -98,7 +99,8 @@ def time_of(micros: int) -> datetime | None:
 def micros_of(at: datetime | None) -> int:
     if at is None:
         return NEVER
-    micros = round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1e6)
+    since = (at if at.tzinfo else at.replace(tzinfo=UTC)) - EPOCH
+    micros = (since.days * DAY_SECONDS + since.seconds) * 1_000_000 + since.microseconds
     return micros if 0 <= micros < LATEST else NEVER
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from agent_logger.catalog.database import hashed
+from agent_logger.catalog.database import hashed, storable
 
 HAVE_HISTORIES = ("claude-code", "codex")
 UNATTRIBUTED = "unattributed"  # a log of calls that belong to no session; some of them are paid for
@@ -56,9 +56,8 @@ class Remembered:
         self.new: dict[str, tuple[str, str]] = {}
         self.looks: dict[str, str] = {}  # of folders, as they are now
         self._passed_over: list[tuple[str | None, Iterable[str]]] = []
-        self.unsealed_since = float(
-            "inf"
-        )  # when a part that is not sealed was last written to, at the earliest
+        # When a part that is not sealed was last written to, at the earliest.
+        self.unsealed_since = float("inf")
 
     def is_as_it_was(
         self, folder: str, stamps: Iterable[str], agent: str | None, names: Iterable[str]
@@ -84,7 +83,8 @@ class Remembered:
         if known and known[0] == stamp:
             return msgspec.json.decode(known[1])
         told = read()
-        self._known[path] = self.new[path] = (stamp, msgspec.json.encode(told).decode())
+        if told is not None:  # else it may be said later: a file is there before its first line is
+            self._known[path] = self.new[path] = (stamp, msgspec.json.encode(told).decode())
         return told
 
 
@@ -135,4 +135,4 @@ class Files:
         self.size += it.st_size
         if it.st_mtime > self.modified:
             self.modified = it.st_mtime
-        self.stamp += f"{name}{it.st_ino}:{it.st_size}:{it.st_mtime_ns};"
+        self.stamp += f"{storable(name)}{it.st_ino}:{it.st_size}:{it.st_mtime_ns};"

@@ -100,13 +100,11 @@ def _claude_folder(folder: str, entries: list[os.DirEntry[str]], remembered: Rem
 def _with_agents(
     name: str, entry: os.DirEntry[str], folder: str | None, owned: Iterable[os.DirEntry[str]]
 ) -> Found | None:
-    files, others = Files(), []
+    files = Files()
     if not files.add(entry):
         return None
-    for agent in (*(_agents_below(folder) if folder else ()), *owned):
-        if files.add(agent):
-            others.append(agent.path)
-            files.stamp += agent.name
+    agents = (*(_agents_below(folder) if folder else ()), *owned)
+    others = [agent.path for agent in agents if files.add(agent, agent.name)]
     return Found(
         entry.path, _CLAUDE, entry.path, name, files.modified, files.size, files.stamp, tuple(others)
     )
@@ -235,8 +233,9 @@ def _older_opencode_sessions(remembered: Remembered, known: set[str]) -> Iterato
     threads: dict[str, Thread] = {}
     for name, path in _older_opencode_files().items():
         if stat := stat_of(path):
-            stamp = f"{stat.st_ino}:{stat.st_size}:{stat.st_mtime_ns}"
-            threads[path] = Thread(name, remembered.told(path, stamp, partial(_opencode_parent, path)))
+            stamp = f"by:{stat.st_ino}:{stat.st_size}:{stat.st_mtime_ns}"
+            (by,) = remembered.told(path, stamp, partial(_opencode_parent, path))
+            threads[path] = Thread(name, by)
     for path, agents in families(threads).items():
         name = threads[path].id
         if name not in known:
@@ -252,10 +251,10 @@ def _older_opencode_files() -> dict[str, str]:
     return files
 
 
-def _opencode_parent(path: str) -> str | None:
+def _opencode_parent(path: str) -> list[str | None]:
     from agent_logger.store.opencode_files import started_by
 
-    return started_by(Path(path))
+    return [started_by(Path(path))]
 
 
 def _opencode_files(paths: Iterable[str]) -> Files:

@@ -52,9 +52,8 @@ UNIQUE_ID = re.compile(
     r"|resp_[A-Za-z0-9-]{16,}"
     r"|gen-\d+-[A-Za-z0-9]{16,}"  # OpenRouter
 )
-GEMINI_ID = re.compile(
-    r"[A-Za-z0-9_-]{20,32}"
-)  # no mark, and not as long as a UUID, which would be the client's
+# It has no mark, and is not as long as a UUID, which would be the client's.
+GEMINI_ID = re.compile(r"[A-Za-z0-9_-]{20,32}")
 LONG_REQUEST_ID = 8  # characters; a shorter one is a counter
 LONG_AGO, FAR_OFF = 1971, 9980  # years; what is beyond has no time in the ledger
 

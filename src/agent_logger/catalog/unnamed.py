@@ -35,9 +35,24 @@ def own_name(session: Session, log: str) -> str | None:
 
 
 def name_among(session: Session, others: Iterable[Session]) -> str | None:
-    """The id of the only one that tells the same."""
-    names = {it.id for it in others if is_told_by(session, it)}
-    return names.pop() if len(names) == 1 else None
+    """The id of the one that tells the same; of several, that whose answers came when these did."""
+    told = [it for it in others if is_told_by(session, it)]
+    apart = {it.id: min(_apart(session, same) for same in told if same.id == it.id) for it in told}
+    return _least((seconds, name) for name, seconds in apart.items())
+
+
+def _least(ranked: Iterable[tuple[float, str]]) -> str | None:
+    """The name of the only one with so little."""
+    first, second = (*sorted(ranked)[:2], None, None)[:2]
+    return first[1] if first and (second is None or first[0] < second[0]) else None
+
+
+def _apart(one: Session, two: Session) -> float:
+    """In seconds, from the first answer of the one to that of the other."""
+    times = [
+        next((it.ended for it in told.turns if it.thread != SIDE and it.ended), None) for told in (one, two)
+    ]
+    return abs((utc(times[0]) - utc(times[1])).total_seconds()) if times[0] and times[1] else NEAR_SECONDS
 
 
 def is_told_by(session: Session, other: Session) -> bool:
@@ -99,13 +114,11 @@ def _name_by_ids(session: Session, since: float) -> str | None:
         for turn in session.turns
         if turn.message_id and turn.thread != SIDE and turn.complete and is_unique(turn.message_id)
     }
-    told = sorted(
+    return _least(
         (len(found), name)
         for name, found in _responses_in_files(since)
         if ids & found and len(ids - found) <= (len(ids) > 1)
     )
-    is_alone = len(told) == 1 or (len(told) > 1 and told[0][0] < told[1][0])
-    return told[0][1] if is_alone else None
 
 
 def _responses_in_files(since: float) -> Iterator[tuple[str, set[bytes]]]:

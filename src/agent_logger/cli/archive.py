@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from agent_logger.store.restore import Plan
 
 WATCH_SECONDS = 5.0  # between two looks, at least
-WATCH_SHARE = (
-    20  # and so many times what a look takes, so that it never takes more than a twentieth of a core
-)
+# And so many times what a look takes, so that it never takes more than a twentieth of a core.
+WATCH_SHARE = 20
 QUIET_SECONDS = 60.0  # a database is copied as a whole, so not while it is being written to
 SEAL_SECONDS = 3600.0
 

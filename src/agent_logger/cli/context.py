@@ -20,7 +20,7 @@ SCOPES = {
 
 
 @click.command()
-@click.argument("folder", default=".", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("folder", default=".", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/context.json).")
 @config.settings_options()
 def command(settings: config.Settings, folder: Path, as_json: bool) -> int:  # noqa: ARG001

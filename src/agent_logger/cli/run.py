@@ -16,7 +16,9 @@ from agent_logger.cli import output
 from agent_logger.formats.cli_output.outcome import Failure, RunMetadata
 
 if TYPE_CHECKING:
+    from agent_logger.capture.passed import Overheard
     from agent_logger.capture.run_recording import Recording, Start
+    from agent_logger.capture.session_files import SessionFiles
     from agent_logger.formats.cli_output.events import Event
     from agent_logger.records import Exit
 
@@ -95,8 +97,9 @@ def command(
     behind: Sequence[str] | None = ctx.meta.get(BEHIND)
     if not behind and prompt is None:
         ctx.fail("say what to run: a prompt, or a command behind --")
+    run = _Run(settings, as_json=as_json, timeout=timeout)
     if behind is None:
-        return _run_prompt(settings, prompt or "", as_json=as_json, timeout=timeout, **options)
+        return run.prompt(prompt or "", options)
     if prompt is not None:
         ctx.fail("a command behind --, or a prompt: one of the two")
     if given := [name for name, value in options.items() if value]:
@@ -104,8 +107,8 @@ def command(
     from agent_logger.formats.cli_output import argv
 
     if sys.stdout.isatty() and not argv.is_headless(behind):
-        return _run_in_terminal(settings, list(behind), as_json=as_json)
-    return _run_piped(settings, list(behind), as_json=as_json, timeout=timeout)
+        return run.in_terminal(list(behind))
+    return run.piped(list(behind))
 
 
 class _Notes(logging.Handler):
@@ -116,88 +119,87 @@ class _Notes(logging.Handler):
 # ---------------------------------------------------------------- three ways
 
 
-def _run_prompt(
-    settings: config.Settings, prompt: str, *, as_json: bool, timeout: float | None, **options: Any
-) -> int:
-    from agent_logger.capture.claude_command import command as command_of
+class _Run:
+    def __init__(self, settings: config.Settings, *, as_json: bool, timeout: float | None) -> None:
+        self._settings, self._as_json, self._timeout = settings, as_json, timeout
 
-    try:
-        wanted = command_of(prompt, sessions_dir=settings.sessions_dir, **options)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
-    show = _show if sys.stdout.isatty() and not as_json else None
-    return _pass(settings, wanted.start, as_json=as_json, given=wanted.given, timeout=timeout, show=show)
+    def prompt(self, prompt: str, options: dict[str, Any]) -> int:
+        from agent_logger.capture.claude_command import command as command_of
 
-
-def _run_piped(settings: config.Settings, words: list[str], *, as_json: bool, timeout: float | None) -> int:
-    from agent_logger.capture.passed import Overheard
-    from agent_logger.formats.cli_output import argv
-
-    agent, prompt = argv.agent_of(words), argv.prompt_of(words)
-    overheard = None
-    if agent and argv.is_headless(words) and _is_sent_to(0):
-        overheard = Overheard(prompt, is_messages=argv.takes_messages(words))
-    start = _start(words, None if overheard else prompt)
-    return _pass(settings, start, as_json=as_json, given=None, timeout=timeout, overheard=overheard)
-
-
-def _run_in_terminal(settings: config.Settings, words: list[str], *, as_json: bool) -> int:
-    from agent_logger.capture.child import Child
-    from agent_logger.capture.passed import Signals
-    from agent_logger.capture.run_recording import Recording
-    from agent_logger.capture.session_files import SessionFiles
-    from agent_logger.capture.terminal_run import proxy_for_child
-
-    start = _start(words, None)
-    if not (shutil.which(words[0]) or os.path.lexists(words[0])):  # no proxy for an agent that is not there
-        return _not_started(start, FileNotFoundError(), as_json=as_json)
-    agent = start.began.agent or ""
-    with Signals() as signals, proxy_for_child(settings.home, settings.log_dir) as (environment, problem):
-        if problem:
-            output.note(f"agent-logger: {problem}; the agent runs without the proxy")
-        files = SessionFiles(agent, Path.cwd()) if agent else None
         try:
-            child = signals.reach(Child(words, env=environment, given=None, piped=False))
-        except OSError as error:
-            return _not_started(start, error, as_json=as_json)
-        with child:
-            recording = Recording(start, settings.sessions_dir)
-            exited = child.wait_in_terminal()
-        if files:
-            files.note(recording)
-        recording.ended(exited)
-    return _tell(recording, exited, as_json=as_json)
+            wanted = command_of(prompt, sessions_dir=self._settings.sessions_dir, **options)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
+        return self._pass(wanted.start, wanted.given, show=_show if sys.stdout.isatty() else None)
+
+    def piped(self, words: list[str]) -> int:
+        from agent_logger.capture.passed import Overheard
+        from agent_logger.formats.cli_output import argv
+
+        agent, prompt = argv.agent_of(words), argv.prompt_of(words)
+        overheard = None
+        if agent and argv.is_headless(words) and _is_sent_to(0):
+            overheard = Overheard(prompt, is_messages=argv.takes_messages(words))
+        return self._pass(_start(words, None if overheard else prompt), None, overheard=overheard)
+
+    def in_terminal(self, words: list[str]) -> int:
+        from agent_logger.capture.child import Child
+        from agent_logger.capture.passed import Signals
+        from agent_logger.capture.run_recording import Recording
+        from agent_logger.capture.terminal_run import proxy_for_child
+
+        start, settings = _start(words, None), self._settings
+        if not (
+            shutil.which(words[0]) or os.path.lexists(words[0])
+        ):  # no proxy for an agent that is not there
+            return _not_started(start, FileNotFoundError(), as_json=self._as_json)
+        with Signals() as signals, proxy_for_child(settings.home, settings.log_dir) as (environment, problem):
+            if problem:
+                output.note(f"agent-logger: {problem}; the agent runs without the proxy")
+            files = _files(start)
+            try:
+                child = signals.reach(Child(words, env=environment, given=None, piped=False))
+            except OSError as error:
+                return _not_started(start, error, as_json=self._as_json)
+            with child:
+                recording = Recording(start, settings.sessions_dir)
+                exited = child.wait_in_terminal()
+            if files:
+                files.note(recording)
+            recording.ended(exited)
+        return _tell(recording, exited, as_json=self._as_json)
+
+    def _pass(
+        self,
+        start: "Start",
+        given: bytes | None,
+        *,
+        show: "Callable[[list[Event]], None] | None" = None,
+        overheard: "Overheard | None" = None,
+    ) -> int:
+        from agent_logger.capture.child import Child
+        from agent_logger.capture.passed import Signals, pass_on
+        from agent_logger.capture.run_recording import Recording
+
+        files, hear = _files(start), overheard.hear if overheard else None
+        with Signals() as signals:
+            try:
+                child = signals.reach(Child(start.argv, given=given, overhear=hear, timeout=self._timeout))
+            except OSError as error:
+                return _not_started(start, error, as_json=self._as_json)
+            with child:
+                recording = Recording(start, self._settings.sessions_dir)
+                if overheard:
+                    overheard.recording = recording
+                silent = (lambda _: None) if self._as_json else show
+                exited = pass_on(child, recording, show=silent, overheard=overheard, files=files)
+        return _tell(recording, exited, as_json=self._as_json, timed_out=child.timed_out)
 
 
-def _pass(
-    settings: config.Settings,
-    start: "Start",
-    *,
-    as_json: bool,
-    given: bytes | None,
-    timeout: float | None,
-    show: "Callable[[list[Event]], None] | None" = None,
-    overheard: Any = None,
-) -> int:
-    from agent_logger.capture.child import Child
-    from agent_logger.capture.passed import Signals, pass_on
-    from agent_logger.capture.run_recording import Recording
+def _files(start: "Start") -> "SessionFiles | None":
     from agent_logger.capture.session_files import SessionFiles
 
-    files = SessionFiles(start.began.agent, Path.cwd()) if start.began.agent else None
-    hear = overheard.hear if overheard else None
-    with Signals() as signals:
-        try:
-            child = signals.reach(Child(start.argv, given=given, overhear=hear, timeout=timeout))
-        except OSError as error:
-            return _not_started(start, error, as_json=as_json)
-        with child:
-            recording = Recording(start, settings.sessions_dir)
-            if overheard:
-                overheard.recording = recording
-            silent = (lambda _: None) if as_json else show
-            exited = pass_on(child, recording, show=silent, overheard=overheard, files=files)
-    return _tell(recording, exited, as_json=as_json, timed_out=child.timed_out)
+    return SessionFiles(start.began.agent, Path.cwd()) if start.began.agent else None
 
 
 def _start(words: list[str], prompt: str | None) -> "Start":
@@ -261,9 +263,7 @@ def _tell(recording: "Recording", exited: "Exit", *, as_json: bool, timed_out: b
 def _summary(found: RunMetadata, failure: Failure | None) -> str:
     from agent_logger.export.figures import counted, dollars, seconds_text
 
-    parts = [
-        f"session {output.short_id(found.session_id)}" if found.session_id else f"recorded in {found.log}"
-    ]
+    parts = [f"session {output.short_id(found.session_id)}" if found.session_id else _where(found.log)]
     if found.turns is not None:
         parts.append(counted(found.turns, "turn"))
     if found.tokens:
@@ -278,6 +278,10 @@ def _summary(found: RunMetadata, failure: Failure | None) -> str:
     if found.lost:
         parts.append(f"{found.lost} records lost")
     return " · ".join(parts)
+
+
+def _where(log: str | None) -> str:
+    return f"recorded in {log}" if log and Path(log).exists() else "not recorded"
 
 
 def _not_started(start: "Start", error: OSError, *, as_json: bool) -> int:

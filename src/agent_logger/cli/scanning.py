@@ -17,14 +17,12 @@ NOTHING_YET = (
     "No sessions yet. 'agent-logger run -- claude' records one;\n'agent-logger demo' shows how it looks."
 )
 
-WORTH_A_PROCESS = (
-    20_000_000  # bytes that nobody has read whole yet: so that they can be searched when somebody does
-)
+# Bytes that nobody has read whole yet: so that they can be searched when somebody does.
+WORTH_A_PROCESS = 20_000_000
 
 
-YOUNG_OBJECTS = (
-    20_000  # that are made before garbage is looked for: a list of many sessions is made of more than 700
-)
+# That are made before garbage is looked for: a list of many sessions is made of more than 700.
+YOUNG_OBJECTS = 20_000
 
 
 @contextmanager

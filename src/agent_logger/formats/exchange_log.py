@@ -76,7 +76,7 @@ def _in_flight(start: LiveStart, messages: list[Message]) -> Exchange:
 def session_of(records: Iterable[AnyRecord], exchanges: Sequence[Exchange], log: str = "") -> Session:
     """The session of a log: its other records, and its exchanges, each once. `log` names one that no client did."""
     start = next((it for it in records if isinstance(it, SessionStart)), _UNSAID)
-    witness: Witness = start.witness or "sdk"
+    witness = start.witness or witness_of(exchanges)
     agent = start.agent or ("claude-code" if witness == "sdk" else None)
     found = [_exchange(it, start.model, witness) for it in exchanges]
     times = [time for it in found for time in (it.started, it.ended) if time]
@@ -100,9 +100,19 @@ def session_of(records: Iterable[AnyRecord], exchanges: Sequence[Exchange], log:
     )
 
 
+# How a log began whose first line is lost.
 _UNSAID = SessionStart(
     session_id=None, ts="", model=None, cwd=None, tools_available=None, permission_mode=None
-)  # how a log began whose first line is lost
+)
+
+
+RUN_STARTED = "run_started"  # what a run notes first, where it does not begin with a prompt
+
+
+def witness_of(exchanges: Sequence[Exchange]) -> Witness:
+    """Of a log that does not say it yet, or never will, for its writer was killed."""
+    first = next((it for exchange in exchanges for it in exchange.messages), None)
+    return "run" if first and first.type == RUN_STARTED else "sdk"
 
 
 def _compacts(message: Message) -> bool:
@@ -151,7 +161,7 @@ def _exchange(record: Exchange, model: str | None, witness: Witness) -> session.
     started = time_of(record.ts_start)
     turns = [priced(it) for it in with_result(_turns(record.messages, model, witness), record.stats)]
     printed = "\n".join(_printed(record.messages)) if not turns else ""
-    exited = _exited(record.exit) if printed and record.exit else None
+    exited = _exited(record.exit) if record.exit and not turns and record.end_reason != "result" else None
     return session.Exchange(
         number=record.exchange,
         started=started,

@@ -17,20 +17,19 @@ import msgspec
 
 from agent_logger.formats.blocks.gemini import part_block
 from agent_logger.formats.conversation import Conversation, OpenTurn
-from agent_logger.formats.fitting import REFUSED, fitting
 from agent_logger.formats.human_input import typed
 from agent_logger.formats.objects import objects_of, time_of
 from agent_logger.formats.responses import ModelResponse
 from agent_logger.formats.source import File, Source
 from agent_logger.session import MAIN, Block, Session, Usage
 from agent_logger.wire.answer import Json, count, fields_of, parsed, text_of
+from agent_logger.wire.fitting import REFUSED, fitting
 
 AGENT = "gemini-cli"
 PROJECT_FILE = ".project_root"  # in the folder above the chats
 FIRST_MESSAGES = 10  # the client tells the model at once where it is
-_TICK = re.compile(
-    rb'\{"\$set":\{"lastUpdated":"[^"\\]*"\}\}'
-)  # every other line is one, and its neighbour has the time
+# Every other line is one, and its neighbour has the time.
+_TICK = re.compile(rb'\{"\$set":\{"lastUpdated":"[^"\\]*"\}\}')
 _WORKSPACE = re.compile(r"\*\*Workspace Directories:\*\*\n\s*- (.+)")
 
 

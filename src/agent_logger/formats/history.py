@@ -12,11 +12,11 @@ from typing import Any
 
 import msgspec
 
-from agent_logger.formats.fitting import fitting
 from agent_logger.formats.objects import in_utc, objects_of
 from agent_logger.formats.source import File
 from agent_logger.session import Exchange, Session
 from agent_logger.wire.answer import Json
+from agent_logger.wire.fitting import fitting
 
 LOST = "lost"  # how an exchange ended: nobody knows any more
 

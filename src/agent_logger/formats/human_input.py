@@ -17,6 +17,8 @@ _ELEMENTS = (
     "skill",
     # Gemini CLI
     "session_context",
+    # Copilot CLI
+    "current_datetime",
 )  # fmt: skip
 # One whose end is missing goes on to the end of its text: texts may have been shortened.
 _ELEMENT = re.compile(rf"\s*<({'|'.join(_ELEMENTS)})\b[^>]*>.*?(?:</\1>|\Z)", re.DOTALL)

@@ -18,9 +18,8 @@ class File:
 
     name: str
     entries: Entries  # read while it is iterated over, once
-    chunks: Callable[[], Iterable[bytes]] | None = (
-        None  # the same bytes as they are, for who needs little of them
-    )
+    # The same bytes as they are, for who needs little of them.
+    chunks: Callable[[], Iterable[bytes]] | None = None
 
 
 def no_text(_name: str) -> str | None:

@@ -24,9 +24,8 @@ def safe_name(outside: str) -> str:
 
 
 _HASH = re.compile(r"[0-9a-f]{32}")
-_TAKEN = re.compile(
-    r"memory|sessions-index\.json|.*\.bodies", re.IGNORECASE
-)  # what lies beside transcripts and is not their own
+# What lies beside transcripts and is not their own.
+_TAKEN = re.compile(r"memory|sessions-index\.json|.*\.bodies", re.IGNORECASE)
 
 
 def session_name(session_id: str) -> str:

@@ -18,9 +18,8 @@ class Place(NamedTuple):
     agent: str
     globs: tuple[str, ...]  # of main files, below the agent's folder
     default: tuple[str, ...]  # its folders, below the home
-    variable: str | None = (
-        None  # names the folder instead; several, separated by commas, where the agent says so
-    )
+    # Names the folder instead; several, separated by commas, where the agent says so.
+    variable: str | None = None
     below: str = ""  # of what the variable names
     several: bool = False
     file_variable: str | None = None  # names a main file, from the folder if it is relative

@@ -12,6 +12,7 @@ import sys
 import weakref
 from contextlib import suppress
 from pathlib import Path
+from typing import Protocol
 
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
@@ -52,6 +53,27 @@ def _let_go_in_child() -> None:
 
 
 os.register_at_fork(after_in_child=_let_go_in_child)
+
+
+class Forked(Protocol):
+    def after_fork(self) -> None:
+        """In the child, which has one thread: what others had locked would stay so for ever."""
+
+
+_forked: "weakref.WeakSet[Forked]" = weakref.WeakSet()
+
+
+def tell_of_forks(whom: Forked) -> None:
+    """For as long as it lives."""
+    _forked.add(whom)
+
+
+def _tell_in_child() -> None:
+    for it in list(_forked):
+        it.after_fork()
+
+
+os.register_at_fork(after_in_child=_tell_in_child)
 
 
 def open_file(path: Path, *, create: bool = False) -> Held:

@@ -82,7 +82,8 @@ def witness_of(path: Path) -> Witness | None:
     if part and kind == "exchange":
         found = (item.found for item in read_log(part.folder, part.name))
         start = next((it for it in found if isinstance(it, SessionStart)), None)
-        return (start and start.witness) or "sdk"
+        told = start and start.witness
+        return told or exchange_log.witness_of(read_exchanges(part.folder, part.name))
     return "wire" if kind == "wire" else None
 
 

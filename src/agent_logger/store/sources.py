@@ -16,9 +16,8 @@ from agent_logger.store.source_files import modified, source_file
 
 MOST_AGENTS = 10_000  # files of sub-agents of one session
 MOST_SIDE_BYTES = 16 << 20  # of a tool's result in a file of its own
-SETTLED_SECONDS = (
-    2.0  # since a folder was changed: clocks of file systems do not tell two changes apart that are close
-)
+# Since a folder was changed: clocks of file systems do not tell two changes apart that are close.
+SETTLED_SECONDS = 2.0
 FIRST_BYTES = 1 << 16  # of a file, to see whose it is
 
 

@@ -11,7 +11,6 @@ import logging
 import os
 import threading
 import unicodedata
-import weakref
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -29,6 +28,7 @@ from agent_logger.store.git import branch_of
 from agent_logger.store.journal import PART_BYTES
 from agent_logger.store.layout import session_name
 from agent_logger.store.parts import PartFile
+from agent_logger.store.platform import tell_of_forks
 from agent_logger.store.read import read_header, read_messages, read_transcript
 from agent_logger.store.remove import remove_session
 from agent_logger.store.transcript_index import sessions_in
@@ -62,7 +62,7 @@ class Transcripts:
         self._lost = 0  # in sessions that are closed
         self._missed: dict[str, tuple[str, float, int]] = {}  # of sessions not found: since when, how many
         self._lock = threading.RLock()
-        _storages.add(self)
+        tell_of_forks(self)
 
     @property
     def lost(self) -> int:
@@ -293,14 +293,3 @@ def _is_of_another(session: StoredSession, project: str) -> bool:
     """Two projects may have one folder: a_b and a-b."""
     path = session.project_path
     return path is not None and path != project and folder_name(path) == folder_name(project)
-
-
-_storages: "weakref.WeakSet[Transcripts]" = weakref.WeakSet()
-
-
-def _after_fork() -> None:
-    for storage in list(_storages):
-        storage.after_fork()
-
-
-os.register_at_fork(after_in_child=_after_fork)

@@ -67,23 +67,20 @@ def _read_slowly(data: bytes) -> Body | None:
     """For what msgspec refuses: half characters, which agents do cut out of texts."""
     try:
         whole = json.loads(data)
-        return _decode(json.dumps(_mended(whole)).encode())
+        return _decode(json.dumps(mended(whole)).encode())
     except (ValueError, RecursionError, msgspec.MsgspecError):
         return None
 
 
-def _mended(value: Any) -> Any:
+def mended(value: Any) -> Any:
     """Every half character becomes text that says which it was, always the same way."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, list):
-        return [_mended(it) for it in value]
+        return [mended(it) for it in value]
     if isinstance(value, dict):
-        return {_mended(key): _mended(it) for key, it in value.items()}
+        return {mended(key): mended(it) for key, it in value.items()}
     return value
-
-
-mended = _mended
 
 
 def value(raw: msgspec.Raw) -> Any:

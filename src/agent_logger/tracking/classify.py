@@ -15,10 +15,15 @@ COMPACTIONS = {
     "codex": "You are performing a CONTEXT CHECKPOINT COMPACTION",
 }
 COMPACTION_ITEM = "compaction_trigger"
+KEEPS_MEMORY = "You are now acting as the managed memory"  # Qwen Code, after an answer
 WARM_UP = "Warmup"
 
 _APIS: tuple[tuple[str, Api], ...] = (
     ("/v1/messages", "messages"),
+    ("/invoke", "messages"),  # Bedrock's
+    ("/invoke-with-response-stream", "messages"),
+    (":rawPredict", "messages"),  # Vertex AI's
+    (":streamRawPredict", "messages"),
     ("/completions", "chat"),  # with /chat before it, or without
     ("/api/chat", "chat"),  # Ollama's
     ("/api/generate", "chat"),
@@ -28,9 +33,20 @@ _APIS: tuple[tuple[str, Api], ...] = (
 )
 
 
+_COUNTS_TOKENS = (
+    "/messages/count_tokens",
+    ":countTokens",
+    "/responses/input_tokens",
+    "/count-tokens",  # Bedrock's
+    "/count-tokens:rawPredict",  # a model of Vertex AI's
+)
+
+
 def api_of(method: str, path: str, *, message: bool = False) -> Api | None:
     """Of a call that is tracked. `message`: of a WebSocket; its upgrade is not."""
     path = path.partition("?")[0]
+    if path.endswith(_COUNTS_TOKENS):
+        return None
     for ending, api in _APIS:
         if path.endswith(ending):
             return api if method == "POST" or (message and api == "responses") else None
@@ -42,9 +58,7 @@ def untracked_kind(method: str, path: str) -> Kind:
     path = path.partition("?")[0].rstrip("/")
     if method == "HEAD" or (method == "GET" and path in ("", "/api/hello")):
         return "probe"
-    if method == "POST" and path.endswith(
-        ("/messages/count_tokens", ":countTokens", "/responses/input_tokens")
-    ):
+    if method == "POST" and path.endswith(_COUNTS_TOKENS):
         return "count_tokens"
     if method == "GET" and ("/models" in path):
         return "models"
@@ -75,6 +89,10 @@ def is_side(agent: str | None, body: Body, units: Sequence[msgspec.Raw], *, has_
         return _has_schema(body) or _stops_at_block(body) or _is_old_side(body, units, has_id)
     if agent == "opencode":
         return not body.has_tools  # its own calls always have some
+    if agent == "qwen-code":
+        return KEEPS_MEMORY.encode() in bytes(units[0]) and (_only_text(units[0]) or "").startswith(
+            KEEPS_MEMORY
+        )
     if agent == "gemini-cli":
         config = value(body.generation_config)
         return (

@@ -292,6 +292,8 @@ class Tracker:
             decision.fork = self._came_from(asked, search)
             decision.link = "fork" if decision.fork else "start"
             self._start_log(asked, decision)
+        elif origin := self._came_from(asked, search):
+            decision.branch = self.known.branch(origin.parent)
 
     # ------------------------------------------------------------ both
 

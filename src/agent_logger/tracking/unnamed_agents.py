@@ -12,10 +12,32 @@ from typing import Any
 import msgspec
 
 from agent_logger.tracking.body import value
+from agent_logger.wire.fitting import fitting
 
 AGENT = "agent:"  # how the threads of sub-agents begin
 TOOLS = ("Task", "Agent")
 MOST_PROMPTS, MOST_SESSIONS = 200, 1_000  # that are remembered; of each session the last ones
+
+
+class _Given(msgspec.Struct):
+    prompt: str = ""
+
+
+class _Block(msgspec.Struct):
+    type: str | None = None
+    text: str | None = None
+    name: str | None = None
+    id: str | None = None
+    input: _Given | None = None
+
+
+class _Message(msgspec.Struct):
+    content: str | list[_Block] | None = None
+
+    @property
+    def blocks(self) -> list[_Block]:
+        content = self.content
+        return [_Block(text=content)] if isinstance(content, str) else content or []
 
 
 def is_unnamed(thread: str) -> bool:
@@ -31,33 +53,24 @@ class UnnamedAgents:
 
     def note(self, root: str, message: Mapping[str, Any]) -> None:
         """An answer of the model's."""
-        content = message.get("content")
-        for block in content if isinstance(content, list) else ():
-            if isinstance(block, dict) and block.get("type") == "tool_use" and block.get("name") in TOOLS:
-                self._start(root, block.get("id"), block.get("input"))
+        for block in fitting(_Message, message).blocks:
+            if block.type == "tool_use" and block.name in TOOLS and block.id and block.input:
+                self._start(root, block.id, block.input.prompt.strip())
 
-    def _start(self, root: str, call: Any, given: Any) -> None:
-        prompt = given.get("prompt") if isinstance(given, dict) else None
-        if isinstance(prompt, str) and prompt.strip() and isinstance(call, str):
+    def _start(self, root: str, call: str, prompt: str) -> None:
+        if prompt:
             told = self._told.setdefault(root, {})
-            told[prompt.strip()] = call
+            told[prompt] = call
             _forget(told, MOST_PROMPTS)
             _forget(self._told, MOST_SESSIONS)
 
     def asking(self, root: str, units: Sequence[msgspec.Raw]) -> str | None:
         """The call that started who sends this history."""
         told = self._told.get(root)
-        first = value(units[0]) if told and units else None
-        if not told or not isinstance(first, dict):
+        if not told or not units:
             return None
-        content = first.get("content")
-        texts = (
-            [it.get("text") for it in content if isinstance(it, dict)]
-            if isinstance(content, list)
-            else [content]
-        )
-        found = (told.get(text.strip()) for text in texts if isinstance(text, str))
-        return next(filter(None, found), None)
+        texts = (it.text for it in fitting(_Message, value(units[0])).blocks if it.text)
+        return next(filter(None, (told.get(text.strip()) for text in texts)), None)
 
 
 def _forget(told: dict[str, Any], most: int) -> None:

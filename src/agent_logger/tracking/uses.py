@@ -13,9 +13,8 @@ import msgspec
 from agent_logger.tracking.body import value
 
 MOST_USES = 20_000  # that are remembered, the last ones
-_UNIQUE = re.compile(
-    r"(?:toolu|tooluse|call|fc|chatcmpl-tool)[_-][A-Za-z0-9_-]{16,}"
-)  # others may be numbers
+# Others may be numbers.
+_UNIQUE = re.compile(r"(?:toolu|tooluse|call|fc|chatcmpl-tool)[_-][A-Za-z0-9_-]{16,}")
 
 
 class Use(NamedTuple):

@@ -170,13 +170,7 @@ async def _search(request: Request, wanted: Wanted) -> Page:
 async def _health(request: Request, wanted: Wanted) -> Page:
     archive = site_of(request).archive
     found = await archive.do(lambda: proxy_reports(archive.home))
-    return _page(
-        [
-            items.ProxyItem(**{name: getattr(it, name) for name in items.ProxyItem.__struct_fields__})
-            for it in found
-        ],
-        wanted,
-    )
+    return _page([items.ProxyItem.like(it) for it in found], wanted)
 
 
 async def _checkup(request: Request, _wanted: Wanted) -> Page:

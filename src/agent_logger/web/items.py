@@ -1,7 +1,7 @@
 """What the API tells: one type for each kind of thing. Fields are added, never renamed or taken away."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 from msgspec.structs import asdict
@@ -11,14 +11,22 @@ from agent_logger.catalog.ledger import LedgerRow
 from agent_logger.catalog.summary import Hit, SessionSummary
 from agent_logger.catalog.tree import SessionNode
 from agent_logger.export.listed import ListedSession, listed
-from agent_logger.session import Block, Cost, Exchange, Turn
+from agent_logger.session import Cost, Exchange, Turn, Usage
 from agent_logger.web.book import Book
 from agent_logger.web.sessions import hit_url
 from agent_logger.web.site import session_url
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):
-    pass
+    @classmethod
+    def like(cls, it: object, **more: Any) -> Self:
+        """With what `it` has under the same names, and `more`."""
+        return cls(**{name: getattr(it, name) for name in cls.__struct_fields__ if name not in more}, **more)
+
+
+def _tokens(usage: Usage | None) -> dict[str, int | None]:
+    names = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+    return {name: getattr(usage, name) if usage else None for name in names}
 
 
 class SessionItem(ListedSession, frozen=True, kw_only=True):
@@ -54,8 +62,8 @@ class WholeSession(SessionItem, frozen=True, kw_only=True):
     def of_book(cls, book: Book) -> "WholeSession":
         return cls(
             **asdict(SessionItem.of(book.summary)),
-            compactions=[CompactionItem(**asdict(it)) for it in book.session.compactions],
-            context_files=[ContextFileItem(**asdict(it)) for it in book.session.context_files],
+            compactions=[CompactionItem.like(it) for it in book.session.compactions],
+            context_files=[ContextFileItem.like(it) for it in book.session.context_files],
         )
 
 
@@ -67,12 +75,6 @@ class BlockItem(Item, frozen=True, kw_only=True):
     input: Any = None
     is_error: bool = False
     at: datetime | None = None
-
-    @classmethod
-    def of(cls, it: Block) -> "BlockItem":
-        return cls(
-            kind=it.kind, text=it.text, id=it.id, name=it.name, input=it.input, is_error=it.is_error, at=it.at
-        )
 
 
 class TurnItem(Item, frozen=True, kw_only=True):
@@ -95,24 +97,13 @@ class TurnItem(Item, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, number: int, turn: Turn, cost: Cost | None) -> "TurnItem":
-        usage = turn.usage
-        return cls(
+        return cls.like(
+            turn,
             number=number,
-            message_id=turn.message_id,
-            request_id=turn.request_id,
-            thread=turn.thread,
-            model=turn.model,
-            stop_reason=turn.stop_reason,
-            started=turn.started,
-            ended=turn.ended,
-            complete=turn.complete,
             witnesses=sorted(turn.witnesses),
-            input_tokens=usage.input_tokens if usage else None,
-            output_tokens=usage.output_tokens if usage else None,
-            cache_read_tokens=usage.cache_read_tokens if usage else None,
-            cache_write_tokens=usage.cache_write_tokens if usage else None,
             cost_usd=cost.usd if cost else None,
-            blocks=[BlockItem.of(block) for block in turn.blocks],
+            blocks=[BlockItem.like(block) for block in turn.blocks],
+            **_tokens(turn.usage),
         )
 
 
@@ -142,18 +133,7 @@ class ExchangeItem(Item, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, book: Book, it: Exchange) -> "ExchangeItem":
-        return cls(
-            number=it.number,
-            started=it.started,
-            ended=it.ended,
-            user_input=it.user_input,
-            origin=it.origin,
-            turns=len(it.turns),
-            complete=it.complete,
-            end_reason=it.end_reason,
-            printed=it.printed,
-            cost_usd=book.cost_of(it).usd,
-        )
+        return cls.like(it, turns=len(it.turns), cost_usd=book.cost_of(it).usd)
 
 
 class LedgerItem(Item, frozen=True, kw_only=True):
@@ -178,26 +158,12 @@ class LedgerItem(Item, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, row: LedgerRow) -> "LedgerItem":
-        usage = row.usage
-        return cls(
-            at=row.at,
-            session=row.session,
-            thread=row.thread,
-            project=row.project,
-            agent=row.agent,
-            model=row.model,
-            tier=row.tier,
-            message_id=row.message_id,
-            input_tokens=usage.input_tokens if usage else None,
-            output_tokens=usage.output_tokens if usage else None,
-            cache_read_tokens=usage.cache_read_tokens if usage else None,
-            cache_write_tokens=usage.cache_write_tokens if usage else None,
+        return cls.like(
+            row,
             cost_usd=row.cost.usd,
             unpriced=row.cost.reason,
-            reported_cost_usd=row.reported_cost_usd,
             witnesses=sorted(row.witnesses),
-            copies=row.copies,
-            why=row.why,
+            **_tokens(row.usage),
         )
 
 
@@ -214,17 +180,7 @@ class HitItem(Item, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, hit: Hit) -> "HitItem":
-        return cls(
-            session=hit.session,
-            title=hit.title,
-            exchange=hit.exchange,
-            turn=hit.turn,
-            kind=hit.kind,
-            at=hit.at,
-            snippet=hit.snippet,
-            forks=hit.forks,
-            url=hit_url(hit),
-        )
+        return cls.like(hit, url=hit_url(hit))
 
 
 class CallItem(Item, frozen=True, kw_only=True):
@@ -254,31 +210,7 @@ class CallItem(Item, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, it: WireCall) -> "CallItem":
-        return cls(
-            call=it.call,
-            seq=it.seq,
-            thread=it.thread,
-            kind=it.kind,
-            started=it.started,
-            method=it.method,
-            path=it.path,
-            status=it.status,
-            model=it.model,
-            message_id=it.message_id,
-            request_id=it.request_id,
-            ttfb_ms=it.ttfb_ms,
-            total_ms=it.total_ms,
-            tokens_per_second=it.tokens_per_second,
-            request_bytes=it.request_bytes,
-            response_bytes=it.response_bytes,
-            input_tokens=it.usage.input_tokens if it.usage else None,
-            output_tokens=it.usage.output_tokens if it.usage else None,
-            cache_read_tokens=it.usage.cache_read_tokens if it.usage else None,
-            cache_write_tokens=it.usage.cache_write_tokens if it.usage else None,
-            complete=it.complete,
-            reason=it.reason,
-            retry_of=it.retry_of,
-        )
+        return cls.like(it, **_tokens(it.usage))
 
 
 class EventItem(Item, frozen=True, kw_only=True):
@@ -315,17 +247,7 @@ class BranchItem(Item, frozen=True, kw_only=True):
 
     @classmethod
     def all_of(cls, node: SessionNode, depth: int = 0) -> "list[BranchItem]":
-        own = cls(
-            id=node.id,
-            depth=depth,
-            title=node.title,
-            agent=node.agent,
-            started=node.started,
-            turns=node.turns,
-            agents=len(node.agents),
-            cost_usd=node.cost_usd,
-            live=node.live,
-        )
+        own = cls.like(node, depth=depth, agents=len(node.agents))
         return [own, *(branch for fork in node.forks for branch in cls.all_of(fork, depth + 1))]
 
 

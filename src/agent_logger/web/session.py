@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from typing import TypeVar
 
 from markupsafe import Markup
 from starlette.exceptions import HTTPException
@@ -17,6 +18,7 @@ from agent_logger.web.book import Book, Segment, agent_id
 from agent_logger.web.charts import Fall, Tick
 from agent_logger.web.site import session_url, site_of
 
+T = TypeVar("T")
 TURNS_AT_ONCE = 24  # drawn with the page; the others when they come near
 DRAWN_AT_ONCE = 1_500  # characters of a tool's input and result; more is drawn when it is opened
 TICKS = 240  # of the mini-map
@@ -40,6 +42,12 @@ async def book_of(request: Request, name: str = "session_id") -> Book:
 
 def no_session(session_id: str) -> HTTPException:
     return HTTPException(404, f"There is no session {session_id}.")
+
+
+def _there(found: T | None, what: str) -> T:
+    if found is None:
+        raise HTTPException(404, f"There is no such {what}.")
+    return found
 
 
 async def session(request: Request) -> Response:
@@ -78,32 +86,24 @@ async def rest(request: Request) -> Response:
 
 async def segment(request: Request) -> Response:
     book = await book_of(request)
-    found = book.segment(request.path_params["key"])
-    if found is None:
-        raise HTTPException(404, "There is no such part.")
+    found = _there(book.segment(request.path_params["key"]), "part")
     return await _drawn(request, book, "_segment.html", segment=found)
 
 
 async def agent(request: Request) -> Response:
     book = await book_of(request)
-    found = book.agent(request.path_params["turn"])
-    if found is None:
-        raise HTTPException(404, "There is no such agent.")
+    found = _there(book.agent(request.path_params["turn"]), "agent")
     return await _drawn(request, book, "_agent_turns.html", agent=found)
 
 
 async def turn(request: Request) -> Response:
     """One turn alone, with everything in it; with `tool`, the insides of one of its tool calls."""
     book = await book_of(request)
-    found = book.numbered(request.path_params["turn"])
-    if found is None:
-        raise HTTPException(404, "There is no such turn.")
+    found = _there(book.numbered(request.path_params["turn"]), "turn")
     if "tool" in request.path_params:
-        used = [part for part in found.parts() if isinstance(part, Used)]
-        number = request.path_params["tool"]
-        if number >= len(used):
-            raise HTTPException(404, "There is no such tool call.")
-        return await _drawn(request, book, "_tool_inside.html", used=used[number])
+        used = dict(enumerate(part for part in found.parts() if isinstance(part, Used)))
+        call = _there(used.get(request.path_params["tool"]), "tool call")
+        return await _drawn(request, book, "_tool_inside.html", used=call)
     return await _drawn(request, book, "turn.html", numbered=found, whole=True, data=_data(book))
 
 

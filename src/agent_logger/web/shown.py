@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from agent_logger.export.figures import between as between
 from agent_logger.export.figures import bytes_text, dollars, seconds_text, short
+from agent_logger.export.figures import counted as counted
 from agent_logger.export.printable import printable
 from agent_logger.redact import hidden
 from agent_logger.session import Cost

@@ -33,9 +33,8 @@ def _digest() -> str:
 STATIC = f"/static/{_digest()}"
 GAP = "<!-- the conversation -->"
 THEMES = ("light", "dark")
-THEME_COOKIE = (
-    "agent_logger_theme"  # not a secret: without it, the page would be drawn once in the wrong colours
-)
+# Not a secret: without it, the page would be drawn once in the wrong colours.
+THEME_COOKIE = "agent_logger_theme"
 
 
 class Site:
@@ -98,7 +97,7 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         name: getattr(shown, name)
-        for name in ("money", "count", "size", "duration", "when", "exactly", "folder", "model")
+        for name in ("money", "count", "counted", "size", "duration", "when", "exactly", "folder", "model")
     }
     environment.globals |= {
         "version": __version__,

@@ -18,6 +18,7 @@ import msgspec
 
 from agent_logger.session import Usage
 from agent_logger.wire.encodings import LIMIT_BYTES
+from agent_logger.wire.eventstream import FIRST, MessageSplitter
 from agent_logger.wire.sse import BOM, EventSplitter
 
 MOST_NESTED = 128  # levels of a message that is kept: every later reader of the log has to be able to read it
@@ -47,9 +48,8 @@ class Answer:
     usage: Usage | None = None  # of what is not complete, as far as it was told
     raw_usage: Any | None = None  # as the provider told it
     service_tier: str | None = None
-    complete: bool = (
-        False  # it came to its own end, and all of it could be read; an error's body may do that too
-    )
+    # It came to its own end, and all of it could be read; an error's body may do that too.
+    complete: bool = False
     error: Failure | None = None
 
 
@@ -145,7 +145,7 @@ class Reader:
 
     def __init__(self, assembler: Assembler, *, messages: bool = False) -> None:
         self._assembler = assembler
-        self._events: EventSplitter | None = None
+        self._events: EventSplitter | MessageSplitter | None = None
         self._pieces: list[bytes] = []  # of a body that is not a stream, or may not be
         self._take: Callable[[bytes], None] = assembler.event if messages else self._begin
         self._left = LIMIT_BYTES
@@ -171,7 +171,8 @@ class Reader:
         if begun[0] in b"{[":
             self._take = self._pieces.append
             return
-        self._events, self._take = EventSplitter(), self._stream
+        self._events = MessageSplitter() if begun[0] == FIRST else EventSplitter()
+        self._take = self._stream
         data, self._pieces = b"".join(self._pieces), []
         self._stream(data)
 
@@ -273,9 +274,8 @@ def count(usage: Mapping[str, Any], name: str) -> int:
 def failure(body: Any) -> Failure | None:
     """The error in a body or an event, in any vendor's form; none if there is none."""
     fields = fields_of(body)
-    told = (
-        fields if fields.get("object") == "error" else fields.get("error") or fields.get("detail")
-    )  # of gateways
+    # `object` and `detail` are gateways'.
+    told = fields if fields.get("object") == "error" else fields.get("error") or fields.get("detail")
     if isinstance(told, str):
         return Failure(type=None, message=told)
     if not isinstance(told, dict):

@@ -59,7 +59,8 @@ _ENDPOINTS = tuple(
         (_ANY, r":(?:generateContent|streamGenerateContent)", GEMINI),
         (_ANY, r"/api/(?:chat|generate)", OLLAMA),
         (_ANY, r"/embeddings", EMBEDDINGS),
-        ("anthropic", r":(?:rawPredict|streamRawPredict)", ANTHROPIC),  # Vertex AI
+        (_ANY, r"/model/[^/]+/invoke(?:-with-response-stream)?", ANTHROPIC),  # Bedrock
+        ("anthropic", r"(?<!/count-tokens):(?:rawPredict|streamRawPredict)", ANTHROPIC),  # Vertex AI
     )
 )
 

@@ -122,9 +122,8 @@ def _of_text(choice: Json) -> Json | None:
 
 # ---------------------------------------------------------------- gathering deltas
 
-_NAMES = frozenset(
-    ("id", "type", "role", "name", "index", "format", "object")
-)  # told once, or again and again
+# Told once, or again and again.
+_NAMES = frozenset(("id", "type", "role", "name", "index", "format", "object"))
 
 
 class _Pieces(list[str]):

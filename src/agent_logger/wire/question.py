@@ -5,7 +5,7 @@ decoded but its outline.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -116,13 +116,6 @@ class _Limits(msgspec.Struct, rename="camel"):
     max_output_tokens: Any = None
 
 
-_anthropic = msgspec.json.Decoder(_Anthropic)
-_chat = msgspec.json.Decoder(_Chat)
-_completions = msgspec.json.Decoder(_Completions)
-_ollama = msgspec.json.Decoder(_Ollama)
-_embeddings = msgspec.json.Decoder(_Embeddings)
-_responses = msgspec.json.Decoder(_Responses)
-_gemini = msgspec.json.Decoder(_Gemini)
 _raws = msgspec.json.Decoder(list[Raw])
 _tools = msgspec.json.Decoder(list[_Tool] | None)
 _metadata = msgspec.json.Decoder(_Metadata | None)
@@ -130,11 +123,25 @@ _limits = msgspec.json.Decoder(_Limits | None)
 _number = msgspec.json.Decoder(int | None)
 _MODEL_IN_PATH = re.compile(r"/models/([^/:?]+):")
 
+Asked = Callable[[bytes, str], Question | None]  # by a body, and the path it was sent to
 
-def anthropic(body: bytes, path: str = "") -> Question | None:  # noqa: ARG001 - all dialects are asked alike
-    it = _read(_anthropic, body)
-    if it is None:
-        return None
+
+def _read_as(kind: type[T]) -> Callable[[Callable[[T, str], Question]], Asked]:
+    """What is no body of this kind asks nothing: `None`."""
+    decoder = msgspec.json.Decoder(kind)
+
+    def decorate(asked: Callable[[T, str], Question]) -> Asked:
+        def read(body: bytes, path: str) -> Question | None:
+            it = _read(decoder, body)
+            return None if it is None else asked(it, path)
+
+        return read
+
+    return decorate
+
+
+@_read_as(_Anthropic)
+def anthropic(it: _Anthropic, _path: str) -> Question:
     metadata = _read(_metadata, it.metadata)
     return Question(
         model=it.model,
@@ -147,10 +154,8 @@ def anthropic(body: bytes, path: str = "") -> Question | None:  # noqa: ARG001 -
     )
 
 
-def chat(body: bytes, path: str = "") -> Question | None:  # noqa: ARG001
-    it = _read(_chat, body)
-    if it is None:
-        return None
+@_read_as(_Chat)
+def chat(it: _Chat, _path: str) -> Question:
     return Question(
         model=it.model,
         messages=it.messages or (),
@@ -161,11 +166,9 @@ def chat(body: bytes, path: str = "") -> Question | None:  # noqa: ARG001
     )
 
 
-def completions(body: bytes, path: str = "") -> Question | None:  # noqa: ARG001
+@_read_as(_Completions)
+def completions(it: _Completions, _path: str) -> Question:
     """The prompt as one message of the user; several are several."""
-    it = _read(_completions, body)
-    if it is None:
-        return None
     return Question(
         model=it.model,
         messages=_prompts(it.prompt),
@@ -174,10 +177,8 @@ def completions(body: bytes, path: str = "") -> Question | None:  # noqa: ARG001
     )
 
 
-def ollama(body: bytes, path: str = "") -> Question | None:  # noqa: ARG001
-    it = _read(_ollama, body)
-    if it is None:
-        return None
+@_read_as(_Ollama)
+def ollama(it: _Ollama, _path: str) -> Question:
     return Question(
         model=it.model,
         messages=it.messages if it.messages is not None else _prompts(it.prompt),
@@ -187,16 +188,14 @@ def ollama(body: bytes, path: str = "") -> Question | None:  # noqa: ARG001
     )
 
 
-def embeddings(body: bytes, path: str = "") -> Question | None:  # noqa: ARG001
+@_read_as(_Embeddings)
+def embeddings(it: _Embeddings, _path: str) -> Question:
     """What is embedded is no message."""
-    it = _read(_embeddings, body)
-    return Question(model=it.model, messages=()) if it else None
+    return Question(model=it.model, messages=())
 
 
-def responses(body: bytes, path: str = "") -> Question | None:  # noqa: ARG001
-    it = _read(_responses, body)
-    if it is None:
-        return None
+@_read_as(_Responses)
+def responses(it: _Responses, _path: str) -> Question:
     return Question(
         model=it.model,
         messages=_items(it.input),
@@ -210,10 +209,8 @@ def responses(body: bytes, path: str = "") -> Question | None:  # noqa: ARG001
     )
 
 
-def gemini(body: bytes, path: str = "") -> Question | None:
-    it = _read(_gemini, body)
-    if it is None:
-        return None
+@_read_as(_Gemini)
+def gemini(it: _Gemini, path: str) -> Question:
     asked = it.request or it
     found = _MODEL_IN_PATH.search(path)
     limits = _read(_limits, asked.generation_config)

@@ -185,6 +185,32 @@ def test_a_full_disk_is_not_noticed_by_a_client_and_what_is_lost_is_counted(
     assert len(whole) + len(partial) + len(unknown) >= 85 > len(whole) >= 5
 
 
+def test_a_disk_with_room_for_the_logs_alone_is_not_filled_by_the_spool(
+    tmp_path: Path, small_disk: Path
+) -> None:
+    """When there is some room again: what waited in memory must not take all of it before the recorder can write."""
+    subprocess.run(["mount", "-o", "remount,size=16m", str(small_disk)], check=True)
+    body = random.Random(2).randbytes(MB // 8).hex().encode()
+    answer = response(body)
+    with (
+        Upstream(answering(answer)) as upstream,
+        proxying(tmp_path, upstream, log_dir=small_disk / "logs") as proxy,
+    ):
+        wait_until((small_disk / "logs/.spool/recorder.json").exists)
+        with (small_disk / "full").open("wb", buffering=0) as other, contextlib.suppress(OSError):
+            while other.write(bytes(1 << 12)):
+                pass
+        for _ in range(40):
+            with proxy.client() as client:
+                client.send(proxy.request())
+                assert client.message() == answer
+        (small_disk / "full").unlink()
+        wait_until(lambda: proxy.recorder().calls == 40)
+        assert proxy.stop() == 0
+        found = proxy.logged()
+    assert [response_bytes(it) for (it,) in found.responses.values()] == [body] * 40
+
+
 # ---------------------------------------------------------------- a gigabyte
 
 BLOCK = (b"the quick brown fox jumps over the lazy dog. " * 24_000)[:MB]

@@ -15,6 +15,7 @@ from agent_logger.capture.proxy.spool.spool import spool_folder
 from agent_logger.capture.proxy.state import State, running
 
 SILENT_SECONDS = 10.0  # it speaks every second
+FULL_BYTES = 16 << 10
 
 T = TypeVar("T")
 
@@ -49,7 +50,10 @@ def _report(state: State) -> ProxyReport:
     folder = spool_folder(Path(state.log_dir))
     recorder = _alive(_read(folder / "recorder.json", RecorderStatus))
     relay = _read(folder / "relay.json", RelayStatus)
+    free = _free_bytes(Path(state.log_dir))
     problem = (recorder and _problem(recorder)) or (relay and relay.spool.problem) or None
+    if free < FULL_BYTES:
+        problem = problem or "the disk is full"  # neither could say so: it would have to be written down
     dropped = relay.spool.dropped_frames if relay else 0
     return ProxyReport(
         pid=state.pid,
@@ -68,7 +72,7 @@ def _report(state: State) -> ProxyReport:
         degraded_since=recorder.degraded_since if recorder else None,
         problem=problem,
         upstream_proxy=state.upstream_proxy,
-        free_bytes=_free_bytes(Path(state.log_dir)),
+        free_bytes=free,
     )
 
 

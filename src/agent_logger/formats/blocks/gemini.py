@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 
 from agent_logger.formats.blocks import parts
-from agent_logger.formats.fitting import fitting
 from agent_logger.session import Block
 from agent_logger.wire.answer import Json
+from agent_logger.wire.fitting import fitting
 
 _ANSWERED = ("output", "error", "result", "content")  # what a tool gave stands in one of these
 

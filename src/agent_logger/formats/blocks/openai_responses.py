@@ -9,9 +9,9 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from agent_logger.formats.blocks import parts
-from agent_logger.formats.fitting import fitting
 from agent_logger.session import Block
 from agent_logger.wire.answer import Json
+from agent_logger.wire.fitting import fitting
 
 # Items of tools that the provider runs hold what came out of them.
 _RUN_BY_PROVIDER = {"mcp_call": "output", "code_interpreter_call": "outputs", "file_search_call": "results"}

@@ -38,14 +38,12 @@ class Facts:
     ended: datetime | None = None
     session_id: str | None = None
     cwd: str | None = None
-    version: str | None = None
-    entrypoint: str | None = None
     reported_cost_usd: float | None = None
     compactions: list[Compaction] = field(default_factory=list)
     files: list[FileState] = field(default_factory=list)
 
     def see(self, record: SessionRecord, at: datetime | None) -> None:
-        """What every line may tell: where, when, by whom."""
+        """What every line may tell: where and when."""
         if at:
             if self.began is None or self.ended is None:
                 self.began = self.ended = at
@@ -57,10 +55,6 @@ class Facts:
             self.cwd = record.cwd or None
         if self.session_id is None:
             self.session_id = record.session_id or None
-        if self.entrypoint is None:
-            self.entrypoint = record.entrypoint
-        if record.version:
-            self.version = record.version
 
     def take(self, record: SessionRecord, at: datetime | None, thread: str) -> None:
         match record:

@@ -21,10 +21,10 @@ from agent_logger.formats.claude_code.records import (
     OtherRecord,
     SessionRecord,
 )
-from agent_logger.formats.fitting import REFUSED, S, fitting
 from agent_logger.formats.source import File, lines_of, raw_lines_of
 from agent_logger.wire import jsonl
 from agent_logger.wire.answer import fields_of, text_of, with_whole_characters
+from agent_logger.wire.fitting import REFUSED, S, fitting
 from agent_logger.wire.jsonl import Damage, Entry, Torn, is_utf8
 from agent_logger.wire.lines import Line, lines_in
 
@@ -39,14 +39,8 @@ class _Head(msgspec.Struct, gc=False):
 _head = msgspec.json.Decoder(_Head)
 
 
-def quick_type_of(data: bytes) -> bytes | None:
-    """The type of a line, by its first fields; none if they do not tell. The line may be damaged further on."""
-    found = _TYPE.match(data)
-    return found[1] if found else None
-
-
 def type_of(data: bytes) -> str:
-    """The type of a line; empty if that cannot be told."""
+    """The type of a line, by its first fields, else by all of it; empty if that cannot be told. It may be damaged."""
     if found := _TYPE.match(data):
         return found[1].decode("utf-8", "replace")
     try:
@@ -156,18 +150,20 @@ def read(data: bytes) -> AnyRecord | None:
 
 def _read_by_type(data: bytes) -> AnyRecord | None:
     kind = type_of(data)
-    record: AnyRecord | None = (
-        reader_of(kind).exact(data) if is_utf8(data) else None
-    )  # what is passed over, too
+    # What is passed over is looked at, too.
+    record: AnyRecord | None = reader_of(kind).exact(data) if is_utf8(data) else None
     return None if _has_no_content(record) else record
 
 
 def _has_no_content(record: AnyRecord | None) -> bool:
-    """Samples of the specification have `message` twice: a text, and an object with the usage alone."""
+    """Samples of the specification have `message` twice: a text, and an object with the usage alone. A line that was
+    damaged may have none."""
     if type(record) is not AssistantRecord:
         return False
     message = record.message
-    return isinstance(message, Message) and message.content is None and message.id is None
+    return message is None or (
+        isinstance(message, Message) and message.content is None and message.id is None
+    )
 
 
 def _read_oddly(line: Line) -> Iterator[AnyRecord | Damage]:

@@ -6,19 +6,18 @@ same numbers.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
 
 import msgspec
 
 from agent_logger.formats.claude_code.agents import WARM_UP, agent_of
-from agent_logger.formats.claude_code.lines import Reader, WholeCopies, quick_type_of, read, readable
+from agent_logger.formats.claude_code.lines import Reader, WholeCopies, read, readable, type_of
 from agent_logger.formats.claude_code.records import MessageUsage
 from agent_logger.formats.claude_code.session import AGENT, session_id_of
-from agent_logger.formats.claude_code.turns import is_unique, more_final, time_of
+from agent_logger.formats.claude_code.turns import Billed, is_unique, time_of
 from agent_logger.formats.responses import ModelResponse
 from agent_logger.formats.source import File, Source, portions_of
-from agent_logger.session import MAIN, SIDE, SYNTHETIC, Usage
+from agent_logger.session import MAIN, SIDE, SYNTHETIC
 from agent_logger.wire import jsonl
 from agent_logger.wire.answer import text_of
 from agent_logger.wire.jsonl import Entry, is_utf8
@@ -72,19 +71,14 @@ def may_read_on(responses: Iterable[ModelResponse]) -> bool:
     return all(is_unique(it.message_id) for it in responses)
 
 
-@dataclass(slots=True)
-class _Row:
+class _Row(Billed, eq=False, gc=False):
     message_id: str | None
     request_id: str | None
     thread: str
     session: str | None
     project: str | None
     model: str | None = None
-    reported: MessageUsage | None = None  # that `usage` was made of
-    usage: Usage | None = None
-    tier: str | None = None
     at: datetime | None = None
-    final: bool = False  # the copy that `usage` is of had come to its end
     aborted: bool = False
     cost: float | None = None
 
@@ -98,15 +92,8 @@ class _Row:
         if at and (self.at is None or at < self.at):
             self.at = at
         reported = message.usage or record.usage
-        if reported is None or self.model == SYNTHETIC:
-            return
-        final = message.stop_reason is not None
-        if final == self.final and reported == self.reported:
-            return  # as most lines repeat it
-        usage = reported.usage()
-        self.tier = reported.service_tier or self.tier
-        if self.usage is None or more_final(usage, self.usage, final=final, was_final=self.final):
-            self.reported, self.usage, self.final = reported, usage, final
+        if reported and self.model != SYNTHETIC:
+            self.count(reported, final=message.stop_reason is not None)
 
 
 def _row_of(it: ModelResponse) -> _Row:
@@ -157,12 +144,12 @@ class _Rows:
         """One by one, for at least one of the lines is not as it should be."""
         for number, line in enumerate(lines_in(portion)):
             data = line[:-1]
-            kind = quick_type_of(data)
-            if kind == b"user":
+            kind = type_of(data)
+            if kind == "user":
                 self._ask(portion, number)
             # Quotes within texts are escaped, so this stands in lines of responses, in those that are glued to one, and
             # in few others.
-            if kind == b"assistant" or b'"assistant"' in data:
+            if kind == "assistant" or b'"assistant"' in data:
                 self._line(data)
 
     def _ask(self, portion: bytes, number: int) -> None:

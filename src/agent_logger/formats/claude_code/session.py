@@ -63,9 +63,6 @@ class Transcript:
     abandoned: frozenset[int]  # exchanges that the conversation did not go on from
     files: Sequence[FileState]  # that the client keeps copies of
     summaries: Mapping[str, str]  # by the line of the session they are of, which may be another
-    reported_cost_usd: float | None  # the client's last total
-    version: str | None
-    entrypoint: str | None
     titled: bool  # by a person or the client; else the first prompt is the title
     loose: frozenset[str]  # ids of lines that others hang off, and that are not in the file
     lines: Mapping[str, int]  # by type, those that are not known too
@@ -338,9 +335,6 @@ class _Reading:
             abandoned=self._tree.abandoned(),
             files=facts.files,
             summaries=self._titles.summaries,
-            reported_cost_usd=facts.reported_cost_usd,
-            version=facts.version,
-            entrypoint=facts.entrypoint,
             titled=self._titles.title(self._tree, summaries) is not None,
             loose=self._tree.loose(),
             lines=self._kinds,

@@ -7,6 +7,7 @@ different lines of one response; so the tree only tells where a conversation was
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from itertools import takewhile
 from typing import Protocol, TypeVar
 
@@ -142,7 +143,7 @@ class Tree:
 # ---------------------------------------------------------------- forks
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Lineage:
     """What can be told of a session's descent from its files alone."""
 
@@ -150,6 +151,11 @@ class Lineage:
     message_ids: Sequence[str] = ()  # of the main thread, in order, each once
     began: datetime | None = None  # the earliest time in its file
     forked_from: str | None = None  # as the client says
+
+    @cached_property
+    def ids(self) -> frozenset[str]:
+        """Made once: each session is compared with all that share anything with it."""
+        return frozenset(self.message_ids)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,12 +189,11 @@ def parent_of(own: Lineage, others: Iterable[Lineage]) -> Parent | None:
 
 
 def _shared(own: Lineage, other: Lineage) -> list[str]:
-    theirs = frozenset(other.message_ids)
-    return list(takewhile(theirs.__contains__, own.message_ids))
+    return list(takewhile(other.ids.__contains__, own.message_ids))
 
 
 def _is_older(other: Lineage, own: Lineage) -> bool:
-    theirs, ours = frozenset(other.message_ids), frozenset(own.message_ids)
+    theirs, ours = other.ids, own.ids
     if theirs != ours and (theirs < ours or ours < theirs):
         return theirs < ours
     return (_age(other), other.session) < (_age(own), own.session)

@@ -16,12 +16,12 @@ from agent_logger.formats.blocks.parts import joined_text, value_of
 from agent_logger.formats.wire_log.answers import body_of
 from agent_logger.records import Request
 from agent_logger.session import Block
-from agent_logger.wire.answer import Json, fields_of, parsed, text_of
+from agent_logger.wire.answer import fields_of, text_of
 from agent_logger.wire.dialects import Dialect, dialect_of
+from agent_logger.wire.fitting import fitting
 
-CACHE_MARK = (
-    "cache_control"  # moves to the newest block with every call, and says nothing of the conversation
-)
+# Moves to the newest block with every call, and says nothing of the conversation.
+CACHE_MARK = "cache_control"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ def asked_of(request: Request, provider: str) -> Asked | None:
     return Asked(
         model=question.model,
         system=_system(value_of(question.system)) if question.system else "",
-        tools=dict(_tools(_fields(body))),
+        tools=dict(_tools(body)),
         messages=[_message(dialect, it) for it in question.messages],
         goes_on_from=question.previous_response_id,
     )
@@ -127,12 +127,35 @@ def _unmarked(value: Any) -> Any:
 # ---------------------------------------------------------------- reading
 
 
-def _fields(body: bytes) -> Json:
-    try:
-        fields = fields_of(parsed(body.decode("utf-8", "replace")))
-    except (ValueError, RecursionError):
-        return {}
-    return fields_of(fields.get("request")) or fields  # Code Assist puts a request into one
+class _Function(msgspec.Struct):
+    name: str | None = None
+
+
+class _Tool(msgspec.Struct):
+    name: str | None = None
+    type: str | None = None
+    function: _Function | None = None
+    custom: _Function | None = None
+    declared: list[Any] | None = msgspec.field(name="functionDeclarations", default=None)  # Gemini's
+
+
+class _Body(msgspec.Struct):
+    tools: list[Any] | None = None
+    request: "_Body | None" = None  # Code Assist puts a request into one
+
+
+def _tools(body: bytes) -> Iterator[tuple[str, Any]]:
+    """By name, as they were sent."""
+    read = fitting(_Body, value_of(body.decode("utf-8", "replace")))
+    for given in (read.request or read).tools or ():
+        declared = fitting(_Tool, given).declared
+        for it in [given] if declared is None else declared:
+            yield _name(fitting(_Tool, it)), it
+
+
+def _name(tool: _Tool) -> str:
+    inner = tool.function or tool.custom
+    return (inner.name if inner else None) or tool.name or tool.type or ""
 
 
 def _message(dialect: Dialect, raw: msgspec.Raw) -> Message:
@@ -146,16 +169,3 @@ def _system(value: Any) -> str:
     if isinstance(value, dict):  # Gemini's
         return joined_text(value.get("parts"))
     return joined_text(value)
-
-
-def _tools(fields: Json) -> Iterator[tuple[str, Any]]:
-    given = fields.get("tools")
-    for tool in given if isinstance(given, list) else ():
-        declared = fields_of(tool).get("functionDeclarations")
-        for it in declared if isinstance(declared, list) else [tool]:
-            yield _name(fields_of(it)), it
-
-
-def _name(tool: Json) -> str:
-    inner = fields_of(tool.get("function") or tool.get("custom"))
-    return text_of(inner.get("name")) or text_of(tool.get("name")) or text_of(tool.get("type")) or ""

@@ -15,7 +15,7 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -42,8 +42,12 @@ SMALLEST_SEGMENT = 64 << 10
 MEMORY_BYTES = 32 << 20  # which take half as much again while they come and go
 DISK_BYTES = 2 << 30
 DISK_SHARE = 10  # at most a tenth of the disk that is free
+LOG_SHARE = 2  # and half of what is left: without room for the logs the spool would never become shorter
 FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS = 0.02, 1.0
 MOST_BUFFERS = 512  # for one writev; systems take 1,024 at least
+MOST_BYTES = (
+    256 << 10
+)  # the same, unless one entry is longer: what is on a disk that is nearly full must be little
 MOST_DROPPED_CALLS = 10_000  # beyond them `Dropped` does not tell calls apart
 
 log = logging.getLogger("agent_logger.proxy")
@@ -253,8 +257,7 @@ class Spool:
         return batch
 
     def _write(self, batch: list[bytes]) -> None:
-        for start in range(0, len(batch), MOST_BUFFERS):
-            buffers = batch[start : start + MOST_BUFFERS]
+        for buffers in _slices(batch):
             size = sum(map(len, buffers))
             self._stay()
             self._make_room(size)
@@ -289,25 +292,32 @@ class Spool:
         self._insist(lambda: self._check_limit(size))
 
     def _check_limit(self, size: int) -> None:
-        used = sum(self._sizes.values()) + self._segment_size
-        if used + size <= self._disk_bytes // 2 and used < SEGMENT_BYTES:
+        wanted = self._used() + size
+        free = self._free_bytes()
+        if wanted <= min(self._disk_bytes // 2, SEGMENT_BYTES, free // LOG_SHARE):
             return  # so it is nearly always
         self._sizes = {
             number: size
             for number, size in self._sizes.items()
             if segment_path(self.folder, self.relay, number).exists()
         }
-        used = sum(self._sizes.values()) + self._segment_size
-        if self._sizes and used + size > self._limit():
+        used = self._used()
+        most = min(self._disk_bytes, max(self._limit(), SEGMENT_BYTES), free // LOG_SHARE)
+        if self._sizes and used + size > most:
             raise OSError(f"the spool is full: {used:,} bytes wait for the recorder")
 
     def _limit(self) -> int:
+        return min(self._disk_bytes, (self._free_bytes() + self._used()) // DISK_SHARE)
+
+    def _used(self) -> int:
+        return sum(self._sizes.values()) + self._segment_size
+
+    def _free_bytes(self) -> int:
         try:
             space = os.statvfs(self.folder)
         except FileNotFoundError:
-            return self._disk_bytes  # removed this moment; it will be begun anew
-        used = sum(self._sizes.values()) + self._segment_size
-        return min(self._disk_bytes, (space.f_bavail * space.f_frsize + used) // DISK_SHARE)
+            return self._disk_bytes * DISK_SHARE  # removed this moment; it will be begun anew
+        return space.f_bavail * space.f_frsize
 
     def _begin_segment(self, number: int) -> None:
         now = time.monotonic_ns()
@@ -359,6 +369,18 @@ class Spool:
 
 class _GaveUpError(Exception):
     """The relay ends and the disk still fails."""
+
+
+def _slices(batch: list[bytes]) -> Iterator[list[bytes]]:
+    """Entries, head and body together, that are written at once."""
+    start = size = 0
+    for end in range(2, len(batch) + 1, 2):
+        size += len(batch[end - 2]) + len(batch[end - 1])
+        if size >= MOST_BYTES or end - start >= MOST_BUFFERS:
+            yield batch[start:end]
+            start, size = end, 0
+    if start < len(batch):
+        yield batch[start:]
 
 
 def _behind(buffers: list[bytes | memoryview], written: int) -> list[bytes | memoryview]:

@@ -1,0 +1,60 @@
+"""Messages out of a byte stream as AWS frames them, for what Anthropic's models answer on Bedrock.
+
+A message is its length and that of its headers, both in four bytes, a checksum, the headers, the payload and another
+checksum. The payload is JSON, with the event that Anthropic's own API would send in `bytes`, as base64; or with what
+went wrong. Checksums are not looked at: what they could tell, the layers below have told.
+"""
+
+import binascii
+import struct
+from typing import Any
+
+import msgspec
+
+from agent_logger.wire.sse import Event
+
+FIRST = 0  # the first byte of every stream, for no message has 16 MB
+_PRELUDE, _CHECKSUM = 12, 4
+_MOST = 1 << 24
+
+
+class _Payload(msgspec.Struct):
+    bytes: str | None = None
+    message: Any = None
+
+
+_payload = msgspec.json.Decoder(_Payload)
+
+
+class MessageSplitter:
+    """As `EventSplitter`. Behind a length that cannot be one, nothing is read any more."""
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+        self._is_broken = False
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        self._held += b"" if self._is_broken else chunk
+        events: list[Event] = []
+        while len(self._held) >= _PRELUDE:
+            whole, headers = struct.unpack_from(">II", self._held)
+            if not _PRELUDE + headers + _CHECKSUM <= whole < _MOST:
+                self._is_broken = True
+                self._held.clear()
+            elif len(self._held) < whole:
+                break
+            else:
+                events.append(_event(bytes(self._held[_PRELUDE + headers : whole - _CHECKSUM])))
+                del self._held[:whole]
+        return events
+
+
+def _event(payload: bytes) -> Event:
+    try:
+        told = _payload.decode(payload)
+        if told.bytes is not None:
+            return Event(b"", binascii.a2b_base64(told.bytes))
+    except (ValueError, RecursionError):
+        return Event(b"", payload)  # whoever reads it says that it is damaged
+    error = {"type": "exception", "message": told.message}
+    return Event(b"error", msgspec.json.encode({"type": "error", "error": error}))

@@ -1,0 +1,56 @@
+"""A session that somebody looked at while its file was being begun."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agent_logger.catalog.catalog import Catalog
+from agent_logger.store import foreign
+from tests.catalog.catalogs import ID, assistant, user
+from tests.formats.foreign import DATA
+
+[ROLLOUT, *_] = sorted(DATA.glob("codex/*/*/home/.codex/sessions/*/*/*/*.jsonl"))
+
+
+def turns(catalog: Catalog) -> int:
+    catalog.refresh()
+    return sum(it.turns for it in catalog.sessions())
+
+
+@pytest.mark.parametrize("first", [0, 50], ids=["nothing yet", "half of the first line"])
+def test_a_rollout_is_read_when_its_first_line_is_there(home: Path, first: int) -> None:
+    file = home / ".codex/sessions/2026/11/15" / ROLLOUT.name
+    file.parent.mkdir(parents=True)
+    file.write_bytes(ROLLOUT.read_bytes()[:first])
+    with Catalog.open(home / ".agent-logger") as catalog:
+        assert turns(catalog) == 0
+        with file.open("ab") as rest:
+            rest.write(ROLLOUT.read_bytes()[first:])
+        assert turns(catalog) > 0
+
+
+def test_a_sub_agent_is_its_sessions_when_its_first_line_is_there(home: Path) -> None:
+    session = ID.format(1)
+    folder = home / ".claude/projects/-p"
+    folder.mkdir(parents=True)
+    lines = [user(1, "go", session), assistant(2, "gone", session)]
+    (folder / f"{session}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    agent = folder / "agent-a1.jsonl"
+    agent.touch()
+    with Catalog.open(home / ".agent-logger") as catalog:
+        assert turns(catalog) == 1
+        more = {**assistant(3, "helped", session), "isSidechain": True, "agentId": "a1"}
+        agent.write_text(json.dumps(more) + "\n")
+        assert turns(catalog) == 2
+
+
+def test_files_that_have_said_whose_they_are_are_not_asked_again(home: Path) -> None:
+    file = home / ".local/share/opencode/storage/session/global/ses_1.json"
+    file.parent.mkdir(parents=True)
+    file.write_text('{"id": "ses_1"}')
+    with Catalog.open(home / ".agent-logger") as catalog:
+        catalog.refresh()
+        before = foreign.work.files
+        catalog.refresh()
+        assert foreign.work.files == before
