@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.commands import run_command
 from tests.fakeapi import FakeAPI
 
 from agent_logger.records import Request, Response
@@ -69,10 +70,7 @@ class Running:
         return answer
 
     def agent_logger(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        line = [sys.executable, "-m", "agent_logger", *arguments]
-        return subprocess.run(
-            line, cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False
-        )
+        return run_command([*arguments], self.environment, folder=self.folder)
 
     def stop(self, wanted: signal.Signals = signal.SIGTERM) -> int:
         self.process.send_signal(wanted)

@@ -125,7 +125,8 @@ def test_on_a_websocket_each_message_is_a_call_and_the_recorder_calls_it_the_sam
     )
     with FakeAPI(scripted) as api, attached(tmp_path / "logs", [api.url], home=tmp_path / "home") as port:
         url = f"ws://127.0.0.1:{port}/openai/{api.url.removeprefix('http://')}/v1/responses"
-        with connect(url, proxy=None) as websocket:
+        # An API in the middle of an answer does not say goodbye.
+        with connect(url, proxy=None, close_timeout=0.1) as websocket:
             ask(websocket)
             while json.loads(websocket.recv(timeout=10))["type"] != "response.completed":
                 pass
