@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tests.commands import run_command
 from tests.export.hostile import HOSTILE
 from tests.export.sessions import all_tools, call, hostile, turn, with_agents
+from tests.formats.claude_files import SESSION, assistant, user
 
 from agent_logger.cli.output import width
 from agent_logger.cli.rows import Row, fitted, folded, row_text
@@ -70,26 +71,19 @@ def test_no_line_is_wider_than_the_terminal(session: Session, columns: int) -> N
 
 
 def test_what_the_person_took_back_is_said_to_be(run: Run, tmp_path: Path) -> None:
-    prompts = [("u1", None, "first"), ("u2", "a1", "second"), ("u3", "a1", "second, better")]
-    lines: list[object] = []
-    for number, (uuid, parent, typed) in enumerate(prompts, 1):
-        message = {"id": f"msg_01aaaaaaaaaaaaaaaaaaaa{number}", "role": "assistant", "content": []}
-        lines += [
-            {
-                "type": "user",
-                "uuid": uuid,
-                "parentUuid": parent,
-                "message": {"role": "user", "content": typed},
-            },
-            {"type": "assistant", "uuid": f"a{number}", "parentUuid": uuid, "message": message},
-        ]
-    file = tmp_path / "session.jsonl"
-    file.write_text("".join(json.dumps(it) + "\n" for it in lines))
-    _, second, third = re.split(r"^ +[123] (?:first|second)", run("show", file).stdout, flags=re.MULTILINE)[
-        1:
+    lines = [
+        user("u1", "first"),
+        assistant("a1", "msg_01aaaaaaaaaaaa1", "one", parent="u1"),
+        user("u2", "second", parent="a1"),
+        assistant("a2", "msg_01aaaaaaaaaaaa2", "two", parent="u2"),
+        user("u3", "third", parent="a1"),
+        assistant("a3", "msg_01aaaaaaaaaaaa3", "three", parent="u3"),
     ]
-    assert "(taken back: the conversation went on from before it)" in second
-    assert "taken back" not in third
+    file = tmp_path / f"{SESSION}.jsonl"
+    file.write_text("".join(json.dumps(it) + "\n" for it in lines))
+    shown = run("show", file).stdout
+    first, second, third = shown.index("one"), shown.index("two"), shown.index("three")
+    assert first < second < shown.index("(taken back: the conversation went on from before it)") < third
     for shape in ("md", "html"):
         assert run("export", file, "--to", shape).stdout.count("(taken back: ") == 1
 
