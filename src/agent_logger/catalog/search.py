@@ -33,6 +33,7 @@ from agent_logger.catalog.texts import INPUT, NO_TURN, TEXT, THINKING, TOOL, Tex
 
 MOST_ROUNDS = 10  # as long as others find more to read
 BATCH_BYTES = 24_000_000  # of texts that are taken in at once
+SESSION_BYTES = 2_000  # that a session takes beside its texts: there may be very many with next to none
 KIND = {INPUT: "input", TEXT: "text", THINKING: "thinking", TOOL: "tool_use"}
 
 
@@ -161,7 +162,7 @@ class _Batch:
         kept = msgspec.json.encode(mark) if mark else None
         entry = Entry(it.id, it.stamp, texts, self._relatives.get(it.id, ()), since, kept)
         self._entries.append(entry)
-        self.size += sum(len(text.text) for text in texts)
+        self.size += SESSION_BYTES + sum(len(text.text) for text in texts)
 
     def write(self) -> None:
         keep(self._catalog, self._details)
