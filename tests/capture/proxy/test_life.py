@@ -98,6 +98,7 @@ def test_a_log_folder_that_is_removed_is_begun_anew(tmp_path: Path) -> None:
             return b"after" in asked(proxy)
 
         wait_until(recorded)
+        wait_until((proxy.log_dir / ".spool" / "owner").exists)  # looked after every second
         count = len(asked(proxy))
         for number in range(5):
             ask(proxy, b"later %d" % number)
