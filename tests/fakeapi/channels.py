@@ -13,6 +13,7 @@ from .calls import Call
 from .turns import FakeTurn
 
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER on, for 0 seconds: close sends RST, not FIN
+READ_SECONDS = 0.1  # for the client to read what it was sent, before an end that may take it away
 
 Pause = Callable[[float], Awaitable[None]]  # milliseconds
 
@@ -65,6 +66,7 @@ async def deliver(pieces: Sequence[bytes], turn: FakeTurn, channel: Channel, pau
     if turn.disconnect_after is None:
         await channel.end()
     else:
+        await asyncio.sleep(READ_SECONDS)
         cut(channel.reply, turn)
 
 
