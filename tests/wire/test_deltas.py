@@ -25,6 +25,9 @@ DIALECTS: dict[str, Event] = {
         "choices": [{"index": 0, "delta": {"tool_calls": [{"index": 2, "function": {"arguments": text}}]}}]
     },
     "responses": lambda text: {"type": "response.output_text.delta", "output_index": 0, "delta": text},
+    "completions": lambda text: {"choices": [{"index": 0, "text": text}]},
+    "ollama": lambda text: {"model": "m", "message": {"role": "assistant", "content": text}, "done": False},
+    "ollama's generate": lambda text: {"model": "m", "response": text, "done": False},
     "gemini": lambda text: {"candidates": [{"content": {"parts": [{"text": text}]}, "index": 0}]},
 }  # fmt: skip
 

@@ -13,7 +13,7 @@ Place = tuple[int, int]  # where a piece begins and ends
 _EVENT = re.compile(rb"[^\n]+")
 # What the dialects tell texts by.
 _PIECE = re.compile(
-    rb'"(text|thinking|partial_json|content|arguments|delta|reasoning_content|reasoning|refusal|input)"'
+    rb'"(text|thinking|partial_json|content|arguments|delta|reasoning_content|reasoning|refusal|input|response)"'
     rb'[ \t]*:[ \t]*"((?:[^"\\]|\\.)*+)"'
 )
 # Which of several texts that come side by side.
