@@ -70,3 +70,32 @@ def test_ctrl_c_while_the_thread_is_woken_keeps_no_later_journal_from_being_sync
         threading.Thread(target=upkeep.due, args=[kept], daemon=True).start()
         assert kept.done.wait(10), f"nothing is synced any more after Ctrl-C at moment {moments}"
     assert moments > 2
+
+
+class _Failing(_Kept):
+    """Cannot write; its upkeep is under way until it is let go, and is due again after it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.let_go = threading.Event()
+        self.had_its_chance = False
+
+    def upkeep(self) -> bool:
+        self.done.set()
+        self.let_go.wait(10)
+        return True
+
+    def last_chance(self) -> None:
+        self.had_its_chance = True
+
+
+def test_a_process_that_ends_amid_the_upkeep_of_a_journal_still_lets_it_say_what_it_lost() -> None:
+    upkeep, kept = Upkeep(), _Failing()
+    upkeep.due(kept)
+    assert kept.done.wait(10)
+    end = threading.Thread(target=upkeep.finish, kwargs={"for_good": True})
+    end.start()
+    end.join(0.05)
+    kept.let_go.set()
+    end.join(10)
+    assert kept.had_its_chance

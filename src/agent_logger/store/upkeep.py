@@ -99,20 +99,16 @@ class Upkeep:
                 return True
         return False
 
-    def finish(self) -> None:
-        """Do all that is due, now."""
-        with self._working:
+    def finish(self, *, for_good: bool = False) -> None:
+        """Do all that is due, now; `for_good` if nothing comes after it."""
+        with self._working:  # and so none is out of `_due` because the thread is at it
             with self._lock:
                 journals = list(self._due.values())
+            if for_good:
+                for journal in journals:
+                    journal.last_chance()
             for journal in journals:
                 self._keep(journal)
-
-    def at_exit(self) -> None:
-        with self._lock:
-            journals = list(self._due.values())
-        for journal in journals:
-            journal.last_chance()
-        self.finish()
 
     def _keep(self, journal: Kept) -> None:
         self._due.pop(id(journal), None)  # before: what it writes meanwhile is due again
@@ -152,4 +148,4 @@ def _most_open() -> int:
 
 UPKEEP = Upkeep()
 os.register_at_fork(after_in_child=UPKEEP.after_fork)
-atexit.register(UPKEEP.at_exit)
+atexit.register(UPKEEP.finish, for_good=True)
