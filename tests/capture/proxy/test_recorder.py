@@ -744,7 +744,7 @@ def test_what_is_left_of_a_spool_that_was_recorded_is_nothing(world: World) -> N
 
 
 def test_what_comes_after_the_folder_was_moved_away_is_in_the_new_one_once(world: World) -> None:
-    """The recorder of the old one leaves it alone, from the first frame on: its records would be gone or there twice."""
+    """The old one's recorder leaves it alone from the first frame on: what that wrote were gone, or there twice."""
     away = world.log_dir.with_name("away")
     before = world.relay.call()
     ours, theirs = pipe_with(world.credentials, keep_open=True)
