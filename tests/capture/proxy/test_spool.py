@@ -6,6 +6,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -35,6 +36,7 @@ from agent_logger.capture.proxy.spool.segments import (
 )
 from agent_logger.capture.proxy.spool.spool import Spool, own, segment_path, spool_folder
 from agent_logger.errors import StoreError
+from agent_logger.store import platform
 from tests.pulse import Pulse
 
 FRAMES: list[AnyFrame] = [
@@ -228,6 +230,31 @@ def test_only_open_calls_count_before_the_position(tmp_path: Path) -> None:
     expected = [read for read in reads if read.number >= 81 or read.frames[0].call == 2]
     assert [(read.number, read.frames) for read in again] == [(read.number, read.frames) for read in expected]
     assert passed and {read.segment for read in again} >= {0, 3}
+
+
+def test_a_relay_is_not_gone_though_it_was_looked_for_when_its_folder_was_begun_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who looks holds the lock for a moment, and that may be the moment in which the relay wants it."""
+    spool = Spool(tmp_path / "spool")
+    looking: list[platform.Held] = []
+    open_file = platform.open_file
+
+    def looked_for(path: Path, *, create: bool = False) -> platform.Held:
+        held = open_file(path, create=create)
+        if path.suffix == ".lock" and not looking:
+            looking.append(open_file(path))
+            assert platform.lock(looking[0])
+            threading.Timer(0.05, looking[0].close).start()
+        return held
+
+    monkeypatch.setattr(platform, "open_file", looked_for)
+    (tmp_path / "spool").rename(tmp_path / "away")
+    spool.put(FRAMES[0])
+    wait_until(lambda: spool.status().entries == 1)
+    assert looking and not is_gone(tmp_path / "spool", spool.relay)
+    assert spool.close()
+    assert is_gone(tmp_path / "spool", spool.relay)
 
 
 # ---------------------------------------------------------------- a disk that does not take it
