@@ -274,9 +274,8 @@ class Spool:
         platform.make_folder(self.folder)
         lock_path(self.folder, self.relay).unlink(missing_ok=True)
         self._lock = platform.open_file(lock_path(self.folder, self.relay), create=True)
-        if not platform.lock(
-            self._lock
-        ):  # a recorder looks whether we are gone; without it we were, for ever
+        # A recorder that looks whether we are gone may have it; without it we were gone, for ever.
+        if not platform.lock(self._lock):
             raise OSError(f"{self._lock.path} is locked")
         self._sizes = {}
         self._begin_segment(segment)
