@@ -45,6 +45,20 @@ def scribble(path: Path) -> None:
     path.write_bytes(data)
 
 
+def schema_is_no_text(path: Path) -> None:
+    _replace(path, b"CREATE TABLE", b"CREATE T\xabBLE")
+
+
+def values_are_no_text(path: Path) -> None:
+    _replace(path, b"claude", b"cl\xffude")
+
+
+def _replace(path: Path, old: bytes, new: bytes) -> None:
+    with sqlite3.connect(path) as database:
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    path.write_bytes(path.read_bytes().replace(old, new))
+
+
 def another_program(path: Path) -> None:
     path.unlink()
     with sqlite3.connect(path) as database:
@@ -77,7 +91,19 @@ def older(path: Path) -> None:
         database.execute("PRAGMA user_version = 0")
 
 
-FATES = [delete, cut, scribble, another_program, no_database, empty, folder, newer, older]
+FATES = [
+    delete,
+    cut,
+    scribble,
+    schema_is_no_text,
+    values_are_no_text,
+    another_program,
+    no_database,
+    empty,
+    folder,
+    newer,
+    older,
+]
 
 
 @pytest.mark.parametrize("name", DATABASES)
