@@ -19,6 +19,7 @@ from agent_logger.catalog.database import (
     UnusableError,
     in_memory,
     is_damage,
+    is_kept,
     is_same_file,
     opened,
     remove,
@@ -330,7 +331,7 @@ class Catalog:
         try:
             return work(self._database())
         except DAMAGED as error:
-            if self.problem:
+            if self._open and not is_kept(self._open):
                 raise
             self._recover(error)
         return work(self._database())

@@ -70,6 +70,11 @@ def is_same_file(database: sqlite3.Connection, path: Path) -> bool:
     return there == getattr(database, "inode", there)
 
 
+def is_kept(database: sqlite3.Connection) -> bool:
+    """Whether it is a file, and not in memory alone."""
+    return isinstance(database, _Connection)
+
+
 @contextmanager
 def writing(database: sqlite3.Connection) -> Iterator[None]:
     """All or nothing, and nobody else meanwhile."""
