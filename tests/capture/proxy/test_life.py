@@ -4,6 +4,7 @@ import contextlib
 import os
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import time
@@ -100,7 +101,7 @@ def test_a_log_folder_that_is_removed_is_begun_anew(tmp_path: Path) -> None:
             return b"after" in asked(proxy)
 
         wait_until(recorded)
-        wait_until((proxy.log_dir / ".spool" / "owner").exists)  # looked after every second
+        assert (proxy.log_dir / ".gitignore").read_bytes() == b"*\n"
         count = len(asked(proxy))
         for number in range(5):
             ask(proxy, b"later %d" % number)
@@ -116,6 +117,26 @@ def test_a_log_folder_that_is_removed_is_begun_anew(tmp_path: Path) -> None:
         assert [it for it in asked(proxy) if it != b"after"] == [b"later %d" % it for it in range(5)]
         assert len(asked(proxy)) >= count + 5
     assert "Traceback" not in proxy.said
+
+
+def test_a_folder_that_is_begun_anew_is_owned_at_once(tmp_path: Path) -> None:
+    """As soon as a call is in it, though the proxy looks after it every second only."""
+    with (
+        Upstream(answering(response())) as upstream,
+        proxying(tmp_path, upstream, "--workers", "2") as proxy,
+    ):
+        wait_until(lambda: len(relays(proxy)) == 2)
+        spool, took = proxy.log_dir / ".spool", []
+        for _ in range(10):
+            ask(proxy, b"before")
+            shutil.rmtree(proxy.log_dir, ignore_errors=True)
+            ask(proxy, b"after")
+            began = time.monotonic()
+            wait_until(lambda: list(spool.glob("*.spool")))
+            wait_until((spool / "owner").exists)
+            took.append(time.monotonic() - began)
+        assert statistics.median(took) < 0.2
+        assert proxy.stop() == 0
 
 
 def test_status_does_not_believe_a_recorder_that_is_dead_or_silent(tmp_path: Path) -> None:

@@ -48,9 +48,11 @@ def run(options: Options, ready: Callable[[int], None], show: Show | None = None
         patterns=options.patterns,
         seal_after_seconds=options.seal_after_seconds,
         show=show,
+        before_start=owner.stay,
     )
     try:
-        own = Spool(spool.spool_folder(options.log_dir), tell=recorder.send)
+        folder = spool.spool_folder(options.log_dir)
+        own = Spool(folder, tell=recorder.send, begun_anew=lambda: _stay(owner))
         try:
             relaying.spare_the_collector()
             uvloop.run(_serve(options, owner, own, recorder, ready))
@@ -59,6 +61,11 @@ def run(options: Options, ready: Callable[[int], None], show: Show | None = None
     finally:
         recorder.stop()
         owner.close()
+
+
+def _stay(owner: spool.Owner) -> None:
+    with contextlib.suppress(OSError):  # it is tried every second
+        owner.stay()
 
 
 async def _serve(
@@ -70,7 +77,7 @@ async def _serve(
 ) -> None:
     relay = await relaying.listen(options, own)
     owner.listening(relay.port)
-    workers = Workers(options, relay.port, recorder.send)
+    workers = Workers(options, relay.port, recorder.send, lambda: _stay(owner))
     announcement = Announcement(options.home, _state(options, relay.port))
     stopping = Stopping()
     try:
@@ -126,5 +133,5 @@ def _tell(options: Options, owner: spool.Owner, relay: Relay, own: Spool, worker
         replaced=workers.replaced,
         relays=[RelayStatus.of(relay, own), *workers.statuses()],
     )
-    owner.stay(relay.port)
+    owner.stay()
     replace_file(spool.spool_folder(options.log_dir) / "relay.json", msgspec.json.encode(status))

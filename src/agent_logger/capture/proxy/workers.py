@@ -51,17 +51,24 @@ class _Told(msgspec.Struct, frozen=True, kw_only=True):
 
     credential: Credential | None = None
     status: RelayStatus | None = None
+    begun_anew: bool = False  # the log folder, which had been removed
 
 
 # ---------------------------------------------------------------- the proxy's side
 
 
 class Workers:
-    """All but the first, which is the proxy itself. `tell` is called by a thread of each."""
+    """All but the first, which is the proxy itself. `tell` and `begun_anew` are called by a thread of each."""
 
-    def __init__(self, options: Options, port: int, tell: Callable[[Credential], object]) -> None:
+    def __init__(
+        self,
+        options: Options,
+        port: int,
+        tell: Callable[[Credential], object],
+        begun_anew: Callable[[], object],
+    ) -> None:
         job = msgspec.msgpack.encode(_Job.of(options, port))
-        self._workers = [_Worker(job, tell) for _ in range(options.workers - 1)]
+        self._workers = [_Worker(job, tell, begun_anew) for _ in range(options.workers - 1)]
 
     def statuses(self) -> list[RelayStatus]:
         """Of those that listen now."""
@@ -90,10 +97,12 @@ class Workers:
 class _Worker:
     """One place among them, and the thread that keeps a process there."""
 
-    def __init__(self, job: bytes, tell: Callable[[Credential], object]) -> None:
+    def __init__(
+        self, job: bytes, tell: Callable[[Credential], object], begun_anew: Callable[[], object]
+    ) -> None:
         self.starts = 0
         self.status: RelayStatus | None = None  # while it listens
-        self._job, self._tell = job, tell
+        self._job, self._tell, self._begun_anew = job, tell, begun_anew
         self._process: subprocess.Popen[bytes] | None = None
         self._starting, self._stopping = threading.Lock(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="agent-logger-worker", daemon=True)
@@ -145,6 +154,8 @@ class _Worker:
             self.status = told.status or self.status
             if told.credential:
                 self._tell(told.credential)
+            if told.begun_anew:
+                self._begun_anew()
 
 
 def _read(stream: IO[bytes]) -> _Told | None:
@@ -197,8 +208,11 @@ class _Job(msgspec.Struct, frozen=True, kw_only=True):
 # ---------------------------------------------------------------- the worker's side
 
 
+_telling = threading.Lock()  # the spool has a thread of its own
+
+
 def _tell_parent(told: _Told) -> None:
-    with contextlib.suppress(BrokenPipeError):  # the parent is gone, and so is its recorder
+    with _telling, contextlib.suppress(BrokenPipeError):  # the parent is gone, and so is its recorder
         os.write(1, pipe.message(told))
 
 
@@ -217,7 +231,11 @@ def main() -> None:
     argparse.ArgumentParser(description="A further worker; `agent-logger proxy` starts it.").parse_args()
     raise_descriptors()
     options = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=_Job).options()
-    own = Spool(spool.spool_folder(options.log_dir), tell=lambda it: _tell_parent(_Told(credential=it)))
+    own = Spool(
+        spool.spool_folder(options.log_dir),
+        tell=lambda it: _tell_parent(_Told(credential=it)),
+        begun_anew=lambda: _tell_parent(_Told(begun_anew=True)),
+    )
     relaying.spare_the_collector()
     try:
         uvloop.run(_work(options, own))

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 
 from agent_logger.capture.proxy.lines import Show, receive
@@ -33,9 +34,11 @@ class Recorder:
         patterns: bool = True,
         seal_after_seconds: float | None = 86_400.0,
         show: Show | None = None,
+        before_start: Callable[[], None] = lambda: None,
     ) -> None:
-        """`show` is told each call that ends, in a thread of its own."""
+        """`show` is told each call that ends, in a thread of its own. `before_start` may raise `OSError`."""
         self.starts = 0
+        self._before_start = before_start
         self._show = show
         self._argv = [
             sys.executable,
@@ -102,6 +105,7 @@ class Recorder:
 
     def _live(self) -> int | None:
         """Start one, tell it credentials as they come, and return how it ended, or none when it is to stop."""
+        self._before_start()
         output = subprocess.PIPE if self._show else subprocess.DEVNULL
         child = self._child = subprocess.Popen(self._argv, stdin=subprocess.PIPE, stdout=output)
         if self._show and child.stdout:
