@@ -333,10 +333,21 @@ def test_a_log_that_is_removed_while_it_is_written_begins_anew(folder: Path) -> 
     log.append(start())
     UPKEEP.finish()
     (folder / f"{NAME}.jsonl").unlink()
-    log.append(note("into the removed file"))
+    log.append(note("into a new one"))
+    log.append(note("there, too"))
+    assert notes_in(folder) == ["into a new one", "there, too"]
+
+
+def test_a_log_that_is_replaced_while_it_is_written_begins_anew(folder: Path) -> None:
+    log = journal(folder)
+    log.append(start())
+    UPKEEP.finish()
+    (folder / f"{NAME}.jsonl").rename(folder / "aside.jsonl")
+    log.append(note("into the one that is aside"))
     UPKEEP.finish()
     log.append(note("into a new one"))
     assert notes_in(folder) == ["into a new one"]
+    assert "into the one" in (folder / "aside.jsonl").read_text()
 
 
 def test_after_a_failed_sync_the_file_is_not_trusted_again(
