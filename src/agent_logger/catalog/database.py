@@ -120,7 +120,8 @@ class _Connection(sqlite3.Connection):
 
     def __del__(self) -> None:
         """Closed with whoever had it, and no word about it: newer Pythons warn."""
-        self.close()
+        with suppress(sqlite3.ProgrammingError):  # it could not even be opened
+            self.close()
 
 
 def _make_private(path: Path) -> None:
