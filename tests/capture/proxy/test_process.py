@@ -138,8 +138,8 @@ def test_a_disk_that_takes_half_a_second_per_write_is_not_noticed_by_a_client(tm
         (is_slow := tmp_path / "is-slow").touch()
         late, usual = threads.map(gaps, [slow, none])
         is_slow.unlink()
-        assert percentile(late, 0.99) - percentile(usual, 0.99) < 0.01
-        assert max(late) - max(usual) < 0.25, "something waited for the disk"
+        assert percentile(late, 0.99) < 2 * percentile(usual, 0.99) + 0.01
+        assert max(late) < 2 * max(usual) + 0.25, "something waited for the disk"
         wait_until(lambda: slow.recorder().calls == 1, 60)
         assert [slow.stop(), none.stop()] == [0, 0]
         for proxy in (slow, none):
