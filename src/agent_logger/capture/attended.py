@@ -1,4 +1,7 @@
-"""A process of ours that ends when we do, however that is: its standard input is a pipe that nobody writes to."""
+"""A process of ours that ends when we do, however that is: its standard input is a pipe that nobody writes to.
+
+If it is a proxy that others have come to use, it ends with the last of them.
+"""
 
 import os
 import signal
@@ -6,7 +9,14 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from runpy import run_module
+
+from agent_logger import config
+from agent_logger.capture.proxy.state import until_unused
+from agent_logger.store.platform import Held, NoLocksError
+
+_alone: list[Held] = []  # until we are gone: nobody is to begin using what ends
 
 
 def attended(
@@ -26,6 +36,8 @@ def attended(
 
 def _stop_with_the_other() -> None:
     sys.stdin.read()
+    with suppress(OSError, NoLocksError):  # then it cannot be told who uses us
+        _alone.append(until_unused(config.home(), os.getpid()))
     os.kill(os.getpid(), signal.SIGTERM)
 
 

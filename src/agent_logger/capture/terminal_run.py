@@ -11,7 +11,7 @@ from pathlib import Path
 from agent_logger import config
 from agent_logger.capture.base_urls import chosen, proxied_environment
 from agent_logger.capture.proxy.attached import attached
-from agent_logger.capture.proxy.state import running
+from agent_logger.capture.proxy.state import running, using
 from agent_logger.errors import AgentLoggerError
 
 
@@ -36,6 +36,6 @@ def _port(stack: ExitStack, home: Path, log_dir: Path, environment: dict[str, st
         it.origin.host == "127.0.0.1" and it.origin.port == state.port for it in named for state in states
     ):
         return None
-    if states and not named:  # what somebody chose it may not be allowed to call
-        return states[-1].port
+    if states and not named and stack.enter_context(using(home, states[-1])):
+        return states[-1].port  # what somebody chose it may not be allowed to call
     return stack.enter_context(attached(log_dir, [str(it.origin) for it in named]))

@@ -96,10 +96,10 @@ class NoLocksError(Exception):
     """This file system has none: nobody can own a file here."""
 
 
-def lock(held: Held) -> bool:
-    """Own the file until it is closed. `False` if another process does."""
+def lock(held: Held, *, shared: bool = False) -> bool:
+    """Own the file until it is closed, alone or with others who share it. `False` if another process does."""
     try:
-        fcntl.flock(held.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(held.fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError as error:

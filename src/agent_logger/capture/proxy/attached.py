@@ -3,16 +3,21 @@
 import re
 import subprocess
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
+from agent_logger import config
 from agent_logger.capture.attended import attended
+from agent_logger.capture.proxy.state import is_used
 from agent_logger.config import child_environment
 from agent_logger.errors import StoreError
+from agent_logger.store.platform import NoLocksError
 
 STOP_SECONDS = 30.0
+LOOK_SECONDS = 0.5
 
 
 @contextmanager
@@ -35,8 +40,19 @@ def attached(log_dir: Path, allow: Sequence[str] = (), *, home: Path | None = No
         yield int(found[1])
     finally:
         process.stdin.close()
-        with suppress(subprocess.TimeoutExpired):  # it goes on alone, until its calls have ended
-            process.wait(STOP_SECONDS)
+        _wait(process, home or config.home())
+
+
+def _wait(process: subprocess.Popen[str], home: Path) -> None:
+    """Or leave it alone: until its calls have ended, or for others who use it."""
+    give_up = time.monotonic() + STOP_SECONDS
+    while process.poll() is None and time.monotonic() < give_up:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(LOOK_SECONDS)
+            return
+        with suppress(OSError, NoLocksError):
+            if is_used(home, process.pid):
+                return
 
 
 def _leave_unread(said: IO[str]) -> None:

@@ -2,9 +2,15 @@
 
 The file is locked for as long as its process lives, so one that can be locked was left by a process that
 died, and is removed by whoever finds it.
+
+A proxy that was started for one agent may be used by others. Those share a lock on a second file, and the proxy, when
+its own agent has ended, waits until it has that lock alone.
 """
 
 import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,6 +19,7 @@ import msgspec
 from agent_logger.store import platform
 
 _SUFFIX = ".json"
+_LOOK_SECONDS = 0.1
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +64,7 @@ class Announcement:
         self._held.path = path
 
     def close(self) -> None:
-        self._held.path.unlink(missing_ok=True)
+        _remove(self._held.path)
         self._held.close()
 
 
@@ -86,10 +93,58 @@ def _read(path: Path, kind: type[S]) -> S | None:
         return None
     try:
         if platform.lock(held):
-            path.unlink(missing_ok=True)
+            _remove(path)
             return None
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except (OSError, msgspec.MsgspecError):
         return None
     finally:
         held.close()
+
+
+def _remove(path: Path) -> None:
+    path.unlink(missing_ok=True)  # first: who comes after that, and finds no users, finds no proxy either
+    pid = path.name.removesuffix(_SUFFIX).rpartition("-")[2]
+    _users_path(path.parent, pid).unlink(missing_ok=True)
+
+
+# ---------------------------------------------------------------- a proxy that others use, too
+
+
+@contextmanager
+def using(home: Path, state: State) -> Iterator[bool]:
+    """Whether the proxy stays until this is left. `False`: it is about to end."""
+    users = _users(home, state.pid)
+    try:
+        yield platform.lock(users, shared=True) and state in running(home)
+    finally:
+        users.close()
+
+
+def is_used(home: Path, pid: int) -> bool:
+    """Whether a proxy is kept by others than the one it was started for."""
+    users = _users(home, pid)
+    try:
+        return not platform.lock(users) and platform.lock(users, shared=True)
+    finally:
+        users.close()
+
+
+def until_unused(home: Path, pid: int) -> platform.Held:
+    """Wait for the last user. For as long as what this returns is held, there will be no other."""
+    users = _users(home, pid)
+    while not platform.lock(users):
+        time.sleep(_LOOK_SECONDS)
+    return users
+
+
+def _users(home: Path, pid: int) -> platform.Held:
+    path = _users_path(home, str(pid))
+    try:
+        return platform.open_file(path, create=True)
+    except FileExistsError:
+        return platform.open_file(path)
+
+
+def _users_path(home: Path, pid: str) -> Path:
+    return home / f".users-{pid}"
