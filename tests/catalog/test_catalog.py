@@ -232,6 +232,24 @@ def test_what_only_the_archive_has_is_not_opened_either(home: Path, catalog: Cat
     assert catalog.refresh().changed == 1
 
 
+@pytest.mark.parametrize("folder", ["", f"{ONE}/subagents"], ids=["beside", "below"])
+def test_a_sub_agent_that_is_kept_later_than_its_session_counts(
+    home: Path, catalog: Catalog, folder: str
+) -> None:
+    main = claude_file(home, ONE, [user(1, "go", ONE), assistant(2, "one", ONE)])
+    archive_all(catalog.home)
+    main.unlink()
+    assert catalog.total().responses == 1
+    agent = main.parent / folder / "agent-a1.jsonl"
+    agent.parent.mkdir(parents=True, exist_ok=True)
+    for number in (3, 4):
+        with agent.open("a") as file:
+            file.write(json.dumps(assistant(number, "a", ONE)) + "\n")
+        archive_all(catalog.home)
+        catalog.refresh()
+        assert catalog.total().responses == number - 1
+
+
 def test_a_line_more_is_read_on_with_a_few_bytes_however_long_the_file_is(
     home: Path, catalog: Catalog
 ) -> None:
