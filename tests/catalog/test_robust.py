@@ -18,7 +18,13 @@ from tests.catalog.catalogs import Told, all_of
 DATABASES = ("catalog.db", "catalog-text.db")
 
 
-WORD = fill(Path(tempfile.mkdtemp()), 0.01, 5)[0].lines[0]["message"]["content"].split()[0]
+def _a_word() -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        words: list[str] = fill(Path(folder), 0.01, 5)[0].lines[0]["message"]["content"].split()
+    return words[0]
+
+
+WORD = _a_word()
 
 
 @pytest.fixture

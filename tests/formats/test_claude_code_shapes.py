@@ -5,7 +5,7 @@ from hashlib import sha256
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.formats.claude_files import SESSION, assistant, line, result, source_of, text, time, use, user
 
@@ -112,6 +112,31 @@ def test_ids_that_a_server_uses_again_are_several_turns() -> None:
     session = session_of(source_of(lines))
     assert (len(session.turns), session.usage.input_tokens) == (2000, 6000)
     assert len(list(responses_of(source_of(lines)))) == 2000
+
+
+COUNTED = [
+    user("u", "hi"),
+    user("v", "more"),
+    assistant("a", "7", "x"),
+    assistant("b", "7", "y"),
+    assistant("c", "7", "z", requestId="req_1"),
+    assistant("d", "8", use("t")),
+    assistant("e", None, "without an id"),
+    assistant("f", ID, "x"),
+    user("r", [result("t")]),
+]
+
+
+@given(st.lists(st.sampled_from(COUNTED), max_size=8))
+@example([COUNTED[0], COUNTED[2], COUNTED[0], COUNTED[2]])  # written twice
+@example([COUNTED[2], COUNTED[1], COUNTED[3]])  # the id was used again
+def test_a_response_counts_once_for_the_session_and_the_ledger_whatever_its_id(lines: list[Any]) -> None:
+    turns = [it for it in session_of(source_of(lines)).turns if it.usage]
+    responses = list(responses_of(source_of(lines)))
+    assert sum(it.usage.output_tokens for it in turns if it.usage) == sum(
+        it.usage.output_tokens for it in responses if it.usage
+    )
+    assert len(turns) == len(responses)
 
 
 def test_texts_beside_the_results_of_tools_are_the_clients() -> None:

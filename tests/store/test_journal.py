@@ -8,6 +8,7 @@ import pytest
 
 from agent_logger.records import Exchange, Gap, Part, Recovered, Unknown
 from agent_logger.store.journal import Journal
+from agent_logger.store.openpart import OpenPart
 from agent_logger.store.parts import PartFile, live_files_of, parts_of
 from agent_logger.store.read import read_exchanges, read_log
 from agent_logger.store.seal import seal
@@ -332,10 +333,21 @@ def test_a_log_that_is_removed_while_it_is_written_begins_anew(folder: Path) -> 
     log.append(start())
     UPKEEP.finish()
     (folder / f"{NAME}.jsonl").unlink()
-    log.append(note("into the removed file"))
+    log.append(note("into a new one"))
+    log.append(note("there, too"))
+    assert notes_in(folder) == ["into a new one", "there, too"]
+
+
+def test_a_log_that_is_replaced_while_it_is_written_begins_anew(folder: Path) -> None:
+    log = journal(folder)
+    log.append(start())
+    UPKEEP.finish()
+    (folder / f"{NAME}.jsonl").rename(folder / "aside.jsonl")
+    log.append(note("into the one that is aside"))
     UPKEEP.finish()
     log.append(note("into a new one"))
     assert notes_in(folder) == ["into a new one"]
+    assert "into the one" in (folder / "aside.jsonl").read_text()
 
 
 def test_after_a_failed_sync_the_file_is_not_trusted_again(
@@ -374,3 +386,19 @@ def test_a_sealed_log_goes_on_in_a_new_part(folder: Path) -> None:
     assert notes_in(folder) == ["sealed", "plain"]
     [part] = [it for it in records_in(folder) if isinstance(it, Part)]
     assert (part.reason, part.log) == ("sealed", records_in(folder)[0].log)  # type: ignore[union-attr]
+
+
+class _Interrupted(Journal):
+    """In the middle of a record a signal handler writes to another log, for which a file has to be closed."""
+
+    def _opened(self) -> OpenPart:
+        part = super()._opened()
+        UPKEEP.release_one(Journal(self.folder, "another", "exchange"))
+        return part
+
+
+def test_a_journal_in_the_middle_of_a_record_is_not_closed_for_a_signal_handler(folder: Path) -> None:
+    log = _Interrupted(folder, NAME, "exchange")
+    assert log.append(start())
+    assert log.append(note("one"))
+    assert (notes_in(folder), log.lost) == (["one"], 0)

@@ -49,7 +49,7 @@ def opened(path: Path, steps: Sequence[Step]) -> sqlite3.Connection:
 
 
 def in_memory(steps: Sequence[Step]) -> sqlite3.Connection:
-    database = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    database = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False, factory=_Connection)
     _migrate(database, steps)
     return database
 
@@ -116,6 +116,10 @@ def hashed(text: str) -> int:
 
 class _Connection(sqlite3.Connection):
     inode: int = 0
+
+    def __del__(self) -> None:
+        """Closed with whoever had it, and no word about it: newer Pythons warn."""
+        self.close()
 
 
 def _make_private(path: Path) -> None:

@@ -14,7 +14,7 @@ from agent_logger.catalog.witness import Told, told_by, unpacked
 from agent_logger.errors import SourceError
 from agent_logger.store.follow import Position
 
-MOST_READ = 256  # sources that are taken in at once
+FIRST_READ, MOST_READ = 256, 4096  # sources that are taken in at once
 MOST_RESPONSES = 20_000  # of them
 
 _position = msgspec.json.Decoder(Position).decode
@@ -78,13 +78,14 @@ def _is_written_over(stamp: str, before: str) -> bool:
 
 
 def _batches(read: Iterable[Read]) -> Iterator[list[Read]]:
+    """Each twice as many as the one before: thousands may be one family, which every batch derives as a whole."""
     batch: list[Read] = []
-    count = 0
+    count, most = 0, FIRST_READ
     for it in read:
         batch.append(it)
         count += len(it.told.responses)
-        if len(batch) >= MOST_READ or count >= MOST_RESPONSES:
+        if len(batch) >= most or count >= MOST_RESPONSES:
             yield batch
-            batch, count = [], 0
+            batch, count, most = [], 0, min(2 * most, MOST_READ)
     if batch:
         yield batch

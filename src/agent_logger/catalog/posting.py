@@ -7,7 +7,7 @@ that something new has joined become one.
 
 import hashlib
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -57,7 +57,7 @@ def post(database: sqlite3.Connection, read: Sequence[Read], gone: Sequence[str]
         "INSERT OR IGNORE INTO keys VALUES (?, ?)", known_by
     )  # sorted, as they lie in the file
     dirty |= {it.told.session for it in read}
-    dirty |= _touched(database, [key for it in fresh.values() for key in it.keys])
+    dirty |= _touched(database, {key for it in fresh.values() for key in it.keys})
     _derive(database, _families(database, dirty), fresh)
 
 
@@ -113,7 +113,7 @@ _KEEP = """
 """
 
 
-def _touched(database: sqlite3.Connection, keys: Sequence[int]) -> set[str]:
+def _touched(database: sqlite3.Connection, keys: Collection[int]) -> set[str]:
     """Sessions that have a response with one of these keys."""
     rows = database.execute(
         """

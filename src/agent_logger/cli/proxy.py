@@ -41,7 +41,8 @@ def command(settings: config.Settings) -> None:
 
 def serve(settings: config.Settings, listening: Callable[[], None] = lambda: None) -> None:
     """`listening` is called when it does."""
-    from agent_logger.capture.proxy.server import Options, run
+    from agent_logger.capture.proxy.relaying import Options
+    from agent_logger.capture.proxy.server import run
 
     network = config.network()
     options = Options(

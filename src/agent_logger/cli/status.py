@@ -45,6 +45,7 @@ def _print(report: "ProxyReport") -> None:
         ("log folder", f"{report.log_dir} ({report.free_bytes / 1e9:,.1f} GB free)"),
         ("calls", _number(report.calls)),
         ("sessions", _number(report.sessions) + _whose(report.agents)),
+        *([("workers", _workers(report))] if report.workers and report.workers > 1 else []),
         ("clients", f"{_number(report.clients)} connected"),
         ("written", _number(report.written, " records")),
         ("lost", _number(report.lost, " records")),
@@ -53,6 +54,11 @@ def _print(report: "ProxyReport") -> None:
     ]
     for name, text in rows:
         output.echo(f"{name:15} {text}")
+
+
+def _workers(report: "ProxyReport") -> str:
+    replaced = f", {report.workers_replaced:,} had died and were replaced" if report.workers_replaced else ""
+    return f"{report.workers_listening} of {report.workers} listen{replaced}"
 
 
 def _whose(agents: dict[str, int]) -> str:

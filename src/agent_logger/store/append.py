@@ -50,6 +50,9 @@ class Appender:
     def is_in_place(self) -> bool:
         return platform.is_same_file(self._held)
 
+    def is_removed(self) -> bool:
+        return self._held.is_removed()
+
     def _take_back(self) -> None:
         with contextlib.suppress(
             OSError

@@ -351,6 +351,10 @@ class Journal:
     # ------------------------------------------------------------ parts
 
     def _opened(self) -> OpenPart:
+        if (
+            self._part and not self._dirty and self._part.is_removed()
+        ):  # looked at when the upkeep was here since
+            self._close_part()
         part = self._part or self._with_descriptors(lambda: self._start_part(self._beyond))
         UPKEEP.used(self)
         return part
@@ -531,6 +535,8 @@ class Journal:
         if not self._lock.acquire(blocking=False):
             return False
         try:
+            if self._busy:  # in this thread, by one whom a signal handler has interrupted
+                return False
             had_part = self._part is not None
             self._close_part()
             return had_part

@@ -54,14 +54,19 @@ def _hashed(outside: str) -> str:
     return hashlib.sha256(outside.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
+def make_log_folder(path: Path) -> None:
+    """Unless it is there. One of ours is nobody's source code. Raises `OSError`."""
+    if platform.make_folder(path):
+        append_once(path / ".gitignore", b"*")
+
+
 def prepare_log_folder(path: Path) -> None:
     """Make a log folder, and see that it can be written to. Raises `StoreError` with one clear line.
 
     For start-up: later on, a folder that cannot be written to loses records, but stops nobody.
     """
     try:
-        if platform.make_folder(path):
-            append_once(path / ".gitignore", b"*")
+        make_log_folder(path)
         probe = path / ".write-test"
         probe.unlink(missing_ok=True)
         platform.open_file(probe, create=True).close()

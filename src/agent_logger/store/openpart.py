@@ -70,6 +70,10 @@ class OpenPart:
         """`False` once somebody removed or replaced the file."""
         return self._appender.is_in_place()
 
+    def is_removed(self) -> bool:
+        """The quick look: one that was replaced or moved away is not seen by it."""
+        return self._appender.is_removed()
+
     def duplicate(self) -> platform.Held:
         return self._appender.duplicate()
 

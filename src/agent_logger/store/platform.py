@@ -38,6 +38,9 @@ class Held:
     def size(self) -> int:
         return os.fstat(self.fd).st_size
 
+    def is_removed(self) -> bool:
+        return os.fstat(self.fd).st_nlink == 0
+
     def close(self) -> None:
         fd, self.fd = self.fd, -1
         if fd >= 0:

@@ -2,10 +2,14 @@
 
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
+from agent_logger.errors import SourceError
 from agent_logger.store.claude_files import session_files
-from agent_logger.store.layout import agent_files, claude_roots
+from agent_logger.store.layout import agent_files, claude_roots, older_agent_files
+from agent_logger.store.opencode import session_ids
+from agent_logger.store.opencode_files import started_by
 
 PROGRAMS: Mapping[str, tuple[str, str]] = {  # by agent: its program, and how it is started with recording on
     "claude-code": ("claude", "agent-logger run -- claude"),
@@ -37,4 +41,15 @@ def look_around() -> list[Found]:
 def _sessions(agent: str) -> int:
     if agent == "claude-code":
         return sum(1 for root in claude_roots() for _ in session_files(root))
+    if agent == "opencode":
+        return len(_opencode_sessions())
     return len(agent_files(agent))
+
+
+def _opencode_sessions() -> set[str]:
+    """Of those in files some may be in a database, too: a newer version has copied them."""
+    names = {path.stem for path in older_agent_files("opencode") if started_by(path) is None}
+    for path in agent_files("opencode"):
+        with suppress(SourceError, OSError):
+            names.update(session_ids(path))
+    return names

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from agent_logger.capture.proxy.recorder.child import RecorderStatus
-from agent_logger.capture.proxy.server import RelayStatus
+from agent_logger.capture.proxy.server import RelaysStatus
 from agent_logger.capture.proxy.spool.spool import SpoolStatus
 from tests.capture.proxy.spooling import Logged, logged
 from tests.capture.proxy.wires import Upstream, Wire
@@ -82,10 +82,10 @@ class Process:
         return msgspec.json.decode(path.read_bytes(), type=RecorderStatus)
 
     def spool(self) -> SpoolStatus:
-        """What the relay says of it."""
+        """What the first relay says of it."""
         path = self.log_dir / ".spool" / "relay.json"
         wait_until(path.exists)
-        return msgspec.json.decode(path.read_bytes(), type=RelayStatus).spool
+        return msgspec.json.decode(path.read_bytes(), type=RelaysStatus).relays[0].spool
 
     def client(self, seconds: float = 60.0) -> Wire:
         return Wire.to(self.port, seconds)

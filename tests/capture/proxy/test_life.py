@@ -4,6 +4,7 @@ import contextlib
 import os
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import time
@@ -11,6 +12,8 @@ from pathlib import Path
 
 import msgspec
 
+from agent_logger.capture.proxy.restarts import Restarts
+from agent_logger.capture.proxy.server import RelaysStatus
 from tests.capture.proxy.process import Process, proxying, wait_until
 from tests.capture.proxy.spooling import request_bytes
 from tests.capture.proxy.wires import Upstream, Wire, answering, response
@@ -98,7 +101,7 @@ def test_a_log_folder_that_is_removed_is_begun_anew(tmp_path: Path) -> None:
             return b"after" in asked(proxy)
 
         wait_until(recorded)
-        wait_until((proxy.log_dir / ".spool" / "owner").exists)  # looked after every second
+        assert (proxy.log_dir / ".gitignore").read_bytes() == b"*\n"
         count = len(asked(proxy))
         for number in range(5):
             ask(proxy, b"later %d" % number)
@@ -114,6 +117,26 @@ def test_a_log_folder_that_is_removed_is_begun_anew(tmp_path: Path) -> None:
         assert [it for it in asked(proxy) if it != b"after"] == [b"later %d" % it for it in range(5)]
         assert len(asked(proxy)) >= count + 5
     assert "Traceback" not in proxy.said
+
+
+def test_a_folder_that_is_begun_anew_is_owned_at_once(tmp_path: Path) -> None:
+    """As soon as a call is in it, though the proxy looks after it every second only."""
+    with (
+        Upstream(answering(response())) as upstream,
+        proxying(tmp_path, upstream, "--workers", "2") as proxy,
+    ):
+        wait_until(lambda: len(relays(proxy)) == 2)
+        spool, took = proxy.log_dir / ".spool", []
+        for _ in range(10):
+            ask(proxy, b"before")
+            shutil.rmtree(proxy.log_dir, ignore_errors=True)
+            ask(proxy, b"after")
+            began = time.monotonic()
+            wait_until(lambda: list(spool.glob("*.spool")))
+            wait_until((spool / "owner").exists)
+            took.append(time.monotonic() - began)
+        assert statistics.median(took) < 0.2
+        assert proxy.stop() == 0
 
 
 def test_status_does_not_believe_a_recorder_that_is_dead_or_silent(tmp_path: Path) -> None:
@@ -158,3 +181,57 @@ def test_a_second_signal_ends_all_workers_at_once_and_their_calls_are_recorded(t
         assert time.monotonic() - began < 15  # to let all of them end would take 30
         responses = [it for (it,) in proxy.logged().responses.values()]
         assert [it.reason for it in responses] == ["relay_died"] * 12
+
+
+def test_a_worker_that_is_killed_is_replaced_and_each_call_is_logged_once(tmp_path: Path) -> None:
+    with (
+        Upstream(endless) as upstream,
+        proxying(tmp_path, upstream, "--workers", "2") as proxy,
+        contextlib.ExitStack() as clients,
+    ):
+
+        def asking(count: int) -> None:
+            for _ in range(count):
+                client = clients.enter_context(proxy.client())
+                client.send(proxy.request(body=b"{}"))
+                client.until(b"hello")
+
+        wait_until(lambda: len(relays(proxy)) == 2)
+        asking(16)
+        wait_until(lambda: sum(relays(proxy).values()) == 16)
+        assert status(proxy)[1]["clients"] == 16
+        [(worker, cut)] = [it for it in relays(proxy).items() if it[0] != proxy.relay_pid]
+        os.kill(worker, signal.SIGKILL)
+        wait_until(lambda: worker not in relays(proxy) and len(relays(proxy)) == 2)
+        asking(16)
+        wait_until(lambda: sum(relays(proxy).values()) == 32 - cut)
+        code, report = status(proxy)
+        told = [report[it] for it in ("workers", "workers_listening", "workers_replaced", "clients")]
+        assert (code, told) == (0, [2, 2, 1, 32 - cut])
+        assert min(cut, relays(proxy)[proxy.relay_pid]) > 0, "both had some"
+        os.kill(proxy.relay_pid, signal.SIGINT)
+        time.sleep(0.5)
+        assert proxy.stop() == 0
+        logged = proxy.logged()
+        assert len(logged.requests) == 32
+        responses = [it for (it,) in logged.responses.values()]
+        assert [it.reason for it in responses] == ["relay_died"] * 32
+    assert proxy.said.count("a worker ended (-9); another one is started") == 1
+    assert "Traceback" not in proxy.said
+
+
+def relays(proxy: Process) -> dict[int, int]:
+    """The processes that listen, and how many clients each has."""
+    path = proxy.log_dir / ".spool" / "relay.json"
+    wait_until(path.exists)
+    said = msgspec.json.decode(path.read_bytes(), type=RelaysStatus)
+    return {it.pid: it.open_clients for it in said.relays}
+
+
+def test_what_ends_again_and_again_is_started_at_ever_longer_pauses() -> None:
+    restarts = Restarts()
+    pauses = []
+    for _ in range(9):
+        restarts.begin()
+        pauses.append(restarts.pause_seconds())
+    assert pauses == [0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10.0, 10.0, 10.0]

@@ -10,7 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from agent_logger.capture.proxy.recorder.child import RecorderStatus
-from agent_logger.capture.proxy.server import RelayStatus
+from agent_logger.capture.proxy.server import RelaysStatus
 from agent_logger.capture.proxy.spool.spool import spool_folder
 from agent_logger.capture.proxy.state import State, running
 
@@ -31,7 +31,10 @@ class ProxyReport(msgspec.Struct, frozen=True, kw_only=True):
     calls: int | None
     sessions: int | None
     agents: dict[str, int]  # how many of the sessions are whose
-    clients: int | None  # connections that are open now
+    workers: int | None  # processes that are to share the port
+    workers_listening: int | None  # fewer while one that died is being replaced
+    workers_replaced: int | None
+    clients: int | None  # connections that are open now, to all of them
     written: int | None
     lost: int | None
     lag_ms: float | None
@@ -49,12 +52,16 @@ def proxy_reports(home: Path) -> list[ProxyReport]:
 def _report(state: State) -> ProxyReport:
     folder = spool_folder(Path(state.log_dir))
     recorder = _alive(_read(folder / "recorder.json", RecorderStatus))
-    relay = _read(folder / "relay.json", RelayStatus)
+    relays = _read(folder / "relay.json", RelaysStatus)
+    if relays and relays.pid != state.pid:  # of an earlier run
+        relays = None
+    spools = [relay.spool for relay in relays.relays] if relays else []
     free = _free_bytes(Path(state.log_dir))
-    problem = (recorder and _problem(recorder)) or (relay and relay.spool.problem) or None
+    problems = [_problem(recorder) if recorder else None, *(it.problem for it in spools)]
+    problem = next(filter(None, problems), None)
     if free < FULL_BYTES:
-        problem = problem or "the disk is full"  # neither could say so: it would have to be written down
-    dropped = relay.spool.dropped_frames if relay else 0
+        problem = problem or "the disk is full"  # nobody could say so: it would have to be written down
+    dropped = sum(it.dropped_frames for it in spools)
     return ProxyReport(
         pid=state.pid,
         port=state.port,
@@ -64,7 +71,10 @@ def _report(state: State) -> ProxyReport:
         calls=recorder.calls if recorder else None,
         sessions=recorder.sessions if recorder else None,
         agents=recorder.agents if recorder else {},
-        clients=relay.open_clients if relay else None,
+        workers=relays.workers if relays else None,
+        workers_listening=len(relays.relays) if relays else None,
+        workers_replaced=relays.replaced if relays else None,
+        clients=sum(it.open_clients for it in relays.relays) if relays else None,
         written=recorder.written if recorder else None,
         lost=max(recorder.lost, dropped) if recorder else None,
         lag_ms=recorder.lag_ms if recorder else None,

@@ -37,6 +37,7 @@ class _Record(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """What money needs of an `AssistantRecord`."""
 
     type: str = ""
+    uuid: str | None = None
     message: _Message | str | None = None
     request_id: str | None = None
     timestamp: str | None = None
@@ -119,6 +120,8 @@ class _Rows:
         self._by_id = {row.message_id: row for row in self._rows if row.message_id}
         self._open: dict[str, _Row] = {}  # the latest by thread, as long as nothing else was said there
         self._last: _Record | None = None  # line of a response, if nothing else stood between
+        self._is_unique = True  # the message id of that line
+        self._lines: set[str | None] = set()  # of responses whose ids are not, to know their copies by
         self._session: str | None = None
         self._cwd: str | None = None
         self._thread: str | None = None  # of the file that is read; none: its lines say so
@@ -179,9 +182,16 @@ class _Rows:
 
     def _take(self, record: _Record) -> None:
         message = record.message if isinstance(record.message, _Message) else _Message()
-        if self._repeats(record, message):
-            return
-        self._last = record
+        if not self._repeats(record, message):
+            unique = is_unique(message.id)
+            if not unique and record.uuid in self._lines:
+                return
+            self._last, self._is_unique = record, unique
+            self._add(record, message)
+        if record.uuid and not self._is_unique:
+            self._lines.add(record.uuid)
+
+    def _add(self, record: _Record, message: _Message) -> None:
         self._session = self._session or record.session_id
         self._cwd = self._cwd or record.cwd
         thread = self._thread
@@ -190,6 +200,7 @@ class _Rows:
         row = self._row(message.id, record, thread)
         if row.thread == thread:
             row.take(record, message)
+            self._open[thread] = row
 
     def _repeats(self, record: _Record, message: _Message) -> bool:
         """Whether a line says what the one before it said, and later, as most lines of a response do."""
@@ -210,11 +221,10 @@ class _Rows:
 
     def _row(self, message_id: str | None, record: _Record, thread: str) -> _Row:
         known = self._by_id.get(message_id) if message_id else None
-        if known and (is_unique(message_id) or self._is_same(known, record, thread)):
+        if known and (self._is_unique or self._is_same(known, record, thread)):
             return known
         row = _Row(message_id, record.request_id, thread, record.session_id, record.cwd)
         self._rows.append(row)
-        self._open[thread] = row
         if message_id:
             self._by_id[message_id] = row
         return row

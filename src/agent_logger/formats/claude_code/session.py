@@ -116,6 +116,7 @@ class _Reading:
         self._uses: dict[str, TurnLines] = {}  # by the id of a tool call
         self._started_by: dict[str, str] = {}  # the call whose result names an agent
         self._latest: dict[str, TurnLines] = {}  # by thread
+        self._open: dict[str, TurnLines] = {}  # the same, as long as nothing else was said there
         self._message_ids: list[str] = []  # of the main thread, each once
         self._now: datetime | None = None  # the time of the line that is being read
 
@@ -176,6 +177,9 @@ class _Reading:
             message, self._now = text_of_message(record.message), time_of(record.timestamp)
             if (turn := self._turns.get(message.id or "")) and turn.is_unique:
                 self._add_to(turn, record, message)
+                self._open[turn.thread] = turn
+        elif isinstance(record, UserRecord):
+            self._open.clear()
 
     def _agent_of(self, record: SessionRecord) -> AgentLines | None:
         """The sub-agent that a line is of. Older clients write their lines into the session's file, without a name."""
@@ -196,6 +200,7 @@ class _Reading:
     # ------------------------------------------------------------ lines
 
     def _user(self, record: UserRecord, agent: AgentLines | None, exchange: int | None) -> None:
+        self._open.clear()
         blocks = blocks_of(text_of_message(record.message).content, self._now)
         others = 0
         for block in blocks:
@@ -240,7 +245,7 @@ class _Reading:
         if turn.thread != (agent.thread if agent else MAIN):
             return  # a sub-agent's file may begin with what its parent was told
         self._add_to(turn, record, message)
-        self._latest[turn.thread] = turn
+        self._latest[turn.thread] = self._open[turn.thread] = turn
 
     def _add_to(self, turn: TurnLines, record: AssistantRecord, message: Message) -> None:
         for block in turn.take(record, message, self._now):
@@ -292,7 +297,7 @@ class _Reading:
         if known.request_id and request_id:
             return known.request_id == request_id
         thread = agent.thread if agent else MAIN
-        return self._latest.get(thread) is known and not known.results
+        return self._open.get(thread) is known and not known.results
 
     def _exchange(self, number: int | None) -> ExchangeLines:
         """The one a turn belongs to; a command that was answered was a prompt after all."""

@@ -20,8 +20,8 @@ CREDENTIAL_SECONDS = 1.0  # to wait for one whose frame is here already, while n
 LENGTH = struct.Struct("<I")  # before each message of the pipe
 
 
-def message(credential: Credential) -> bytes:
-    data = msgspec.msgpack.encode(credential)
+def message(told: msgspec.Struct) -> bytes:
+    data = msgspec.msgpack.encode(told)
     return LENGTH.pack(len(data)) + data
 
 

@@ -10,14 +10,14 @@ import sys
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 
 from agent_logger.capture.proxy.lines import Show, receive
 from agent_logger.capture.proxy.recorder.pipe import message
+from agent_logger.capture.proxy.restarts import Restarts
 from agent_logger.capture.proxy.spool.frames import REMEMBERED, Credential
 
-FIRST_RESTART_SECONDS, LAST_RESTART_SECONDS = 0.1, 10.0
-STEADY_SECONDS = 30.0  # a child that lived so long is replaced at once
 WATCH_SECONDS = 0.05
 
 log = logging.getLogger("agent_logger.proxy")
@@ -34,9 +34,11 @@ class Recorder:
         patterns: bool = True,
         seal_after_seconds: float | None = 86_400.0,
         show: Show | None = None,
+        before_start: Callable[[], None] = lambda: None,
     ) -> None:
-        """`show` is told each call that ends, in a thread of its own."""
+        """`show` is told each call that ends, in a thread of its own. `before_start` may raise `OSError`."""
         self.starts = 0
+        self._before_start = before_start
         self._show = show
         self._argv = [
             sys.executable,
@@ -87,9 +89,9 @@ class Recorder:
     # ------------------------------------------------------------ the thread that keeps it alive
 
     def _run(self) -> None:
-        delay = FIRST_RESTART_SECONDS
+        restarts = Restarts()
         while True:
-            began = time.monotonic()
+            restarts.begin()
             try:
                 status = self._live()
             except OSError as error:
@@ -97,14 +99,13 @@ class Recorder:
                 status = None
             if self._stopping:
                 return
-            lived = time.monotonic() - began
-            delay = FIRST_RESTART_SECONDS if lived > STEADY_SECONDS else min(2 * delay, LAST_RESTART_SECONDS)
             log.warning("the recorder ended (%s); another one is started", status)
             with self._more:
-                self._more.wait_for(lambda: self._stopping, delay)
+                self._more.wait_for(lambda: self._stopping, restarts.pause_seconds())
 
     def _live(self) -> int | None:
         """Start one, tell it credentials as they come, and return how it ended, or none when it is to stop."""
+        self._before_start()
         output = subprocess.PIPE if self._show else subprocess.DEVNULL
         child = self._child = subprocess.Popen(self._argv, stdin=subprocess.PIPE, stdout=output)
         if self._show and child.stdout:

@@ -57,6 +57,11 @@ def spool_folder(log_dir: Path) -> Path:
     return log_dir / ".spool"
 
 
+def _make_folder(folder: Path) -> None:
+    layout.make_log_folder(folder.parent)
+    platform.make_folder(folder)
+
+
 def segment_path(folder: Path, relay: str, number: int) -> Path:
     return folder / f"{relay}.{number}.spool"
 
@@ -87,13 +92,17 @@ class _Drops:
 
 
 class Spool:
-    """For one relay, used by one thread of it. `folder` is that of `spool_folder`; raises `StoreError`."""
+    """For one relay, used by one thread of it. `folder` is that of `spool_folder`; raises `StoreError`.
+
+    `begun_anew` is called when a folder that was removed has been made again, and must not raise.
+    """
 
     def __init__(
         self,
         folder: Path,
         *,
         tell: Callable[[Credential], object] | None = None,
+        begun_anew: Callable[[], object] = lambda: None,
         memory_bytes: int = MEMORY_BYTES,
         disk_bytes: int = DISK_BYTES,
         segment_bytes: int = SEGMENT_BYTES,
@@ -102,7 +111,7 @@ class Spool:
         self.relay = secrets.token_hex(4)
         self.folder = folder
         self.dropped_frames = self.dropped_bytes = 0
-        self._tell = tell
+        self._tell, self._begun_anew = tell, begun_anew
         self._memory_bytes, self._disk_bytes = memory_bytes, disk_bytes
         self._segment_bytes, self._segment_seconds = segment_bytes, segment_seconds
         self._credentials: OrderedDict[bytes, int] = OrderedDict()  # those asked for last, by index
@@ -271,10 +280,12 @@ class Spool:
 
     def _begin(self, segment: int) -> None:
         """In a folder that may have to be made."""
-        platform.make_folder(self.folder)
+        _make_folder(self.folder)
         lock_path(self.folder, self.relay).unlink(missing_ok=True)
         self._lock = platform.open_file(lock_path(self.folder, self.relay), create=True)
-        platform.lock(self._lock)
+        # A recorder that looks whether we are gone may have it; without it we were gone, for ever.
+        if not platform.lock(self._lock):
+            raise OSError(f"{self._lock.path} is locked")
         self._sizes = {}
         self._begin_segment(segment)
 
@@ -283,6 +294,7 @@ class Spool:
         if self._segment_file and not platform.is_same_file(self._segment_file):
             self._segment_file = None
             self._insist(lambda: self._begin(self._segment + 1))
+            self._begun_anew()
 
     def _make_room(self, size: int) -> None:
         limit = self._limit()
@@ -405,23 +417,34 @@ class Owner:
 
     def __init__(self, held: platform.Held) -> None:
         self._held = held
-        self._say(None)
+        self._port: int | None = None
+        self._staying = threading.Lock()
+        self._say()
 
     def listening(self, port: int) -> None:
-        self._say(port)
+        self._port = port
+        self._say()
 
-    def stay(self, port: int) -> None:
-        """Own the folder that was begun anew in place of ours. Raises `OSError`."""
-        if not platform.is_same_file(self._held):
+    def stay(self) -> None:
+        """If the folder was removed, or moved away, own the one in its place; make it if there is none.
+
+        Raises `OSError`.
+        """
+        with self._staying:
+            if platform.is_same_file(self._held):
+                return
+            _make_folder(self._held.path.parent)
             held = platform.open_file(self._held.path, create=True)
-            platform.lock(held)
+            if not platform.lock(held):  # another proxy was quicker, and it is theirs
+                held.close()
+                return
             self._held.close()
             self._held = held
-            self._say(port)
+            self._say()
 
-    def _say(self, port: int | None) -> None:
+    def _say(self) -> None:
         os.ftruncate(self._held.fd, 0)
-        self._held.write(msgspec.json.encode(_Holder(os.getpid(), port)))
+        self._held.write(msgspec.json.encode(_Holder(os.getpid(), self._port)))
 
     def close(self) -> None:
         self._held.close()
