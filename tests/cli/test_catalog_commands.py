@@ -152,6 +152,10 @@ def test_usage_by_tool_is_shared_out_and_explained(world: Path) -> None:
     assert "told once (transcript); counts" in told
     assert f"counts in {ONE}, which had it first" in told
     assert "the client says: nothing" in told
+    narrow = STYLE.sub("", on_a_terminal(world, "usage", "--explain", "00000002", COLUMNS="70")).splitlines()
+    assert max(map(width, narrow)) <= 70
+    assert [it.split() for it in told.splitlines()] != [it.split() for it in narrow]
+    assert told.split() == " ".join(narrow).split()
 
 
 def test_sums_fit_a_narrow_terminal(world: Path) -> None:
