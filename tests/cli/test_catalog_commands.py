@@ -235,6 +235,15 @@ def test_nothing_is_deleted_before_somebody_agrees(world: Path) -> None:
     assert not log.exists()
 
 
+@pytest.mark.parametrize(
+    "asked",
+    ["ls -n 99999999999999999999", "search zebra -n 99999999999999999999", "prune --older-than 99999y --yes"],
+)
+def test_a_number_beyond_all_there_is_is_a_number(world: Path, asked: str) -> None:
+    assert "00000001" in run(world, *asked.split()).stdout or asked.startswith("prune")
+    assert "no size" in run(world, "prune", "--larger-than", "9" * 400, code=2).stderr
+
+
 def test_what_cannot_be_deleted_is_one_line_that_says_so(world: Path) -> None:
     (world / "file").write_text("no folder")
     told = run(world, "rm", ONE, "--yes", code=1, AGENT_LOGGER_HOME=str(world / "file" / "home")).stderr
