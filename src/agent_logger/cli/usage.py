@@ -182,12 +182,21 @@ def _explain(catalog: "Catalog", session: str, wanted: "Filter", *, as_json: boo
 
 def _print_rows(rows: "Sequence[LedgerRow]", elsewhere: "Sequence[LedgerRow]") -> None:
     for row in rows:
-        output.echo(f"{_when(row)}  {_exact(row.cost)}  {row.model or 'no model'}  {row.message_id or '-'}")
+        _print_head(row, _exact(row.cost))
         output.echo(f"    {_counts(row)}")
         output.echo(f"    {row.why}")
     for row in elsewhere:
-        output.echo(f"{_when(row)}  -  {row.model or 'no model'}  {row.message_id or '-'}")
+        _print_head(row, "-")
         output.echo(f"    counts in {row.session}, which had it first")
+
+
+def _print_head(row: "LedgerRow", cost: str) -> None:
+    told, name = f"{_when(row)}  {cost}  {row.model or 'no model'}", row.message_id or "-"
+    if output.is_terminal() and output.width(f"{told}  {name}") > output.columns():
+        output.echo(told)
+        output.echo(f"    {name}")
+    else:
+        output.echo(f"{told}  {name}")
 
 
 def _when(row: "LedgerRow") -> str:
