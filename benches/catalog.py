@@ -3,6 +3,7 @@
     python benches/catalog.py [MEGABYTES] [--sessions COUNT]
 
 Seconds of processor time, so that a busy machine does not decide; a ratio is to the peer: under 1 is less than its.
+"The least" is what no index can do without: every line decoded once, every word of its message put into FTS5.
 ccusage is installed by `./dev setup --full`; agentsview is looked for in the path (`pip install agentsview`), and left
 out if it is not there. `COUNT` small sessions (10,000) are what `ls` and `search` are measured with.
 """
@@ -25,6 +26,27 @@ from tests.clients import find_ccusage
 OURS = [sys.executable, "-m", "agent_logger"]
 RUNS = 3
 INDEX = "from pathlib import Path; from agent_logger import Catalog; Catalog.open(Path({!r})).index()"
+LEAST = """
+import msgspec, sqlite3, sys; from pathlib import Path
+class Line(msgspec.Struct): message: object = None
+def texts(it):
+    if isinstance(it, str): yield it
+    elif isinstance(it, dict): yield from (text for inner in it.values() for text in texts(inner))
+    elif isinstance(it, list): yield from (text for inner in it for text in texts(inner))
+def rows():
+    decode = msgspec.json.Decoder(Line).decode
+    for path in Path({!r}).rglob("*.jsonl"):
+        for line in path.read_bytes().splitlines():
+            try: message = decode(line).message
+            except msgspec.MsgspecError: continue
+            content = message.get("content") if isinstance(message, dict) else message
+            yield (" ".join(texts(content)),)
+database = sqlite3.connect({!r}, isolation_level=None)
+database.execute("PRAGMA journal_mode = WAL"); database.execute("PRAGMA synchronous = NORMAL")
+database.execute("CREATE VIRTUAL TABLE words USING fts5 (text, content = '')")
+database.execute("INSERT INTO words (words, rank) VALUES ('hashsize', 16777216)"); database.execute("BEGIN")
+database.executemany("INSERT INTO words (text) VALUES (?)", rows()); database.execute("COMMIT")
+"""
 
 
 def seconds(command: Sequence[str], environment: dict[str, str]) -> float:
@@ -72,6 +94,8 @@ def large(folder: Path, megabytes: int) -> None:
     theirs = seconds([viewer, "sync"], {**environment, "AGENTSVIEW_NO_DAEMON": "1"}) if viewer else None
     note = f"{data / 1e6 / first:.0f} MB/s (at least 40), catalog {size(kept) / data:.2f} of the data (under 0.45)"
     show("first index, search included", first, theirs, "agentsview", note)
+    least = seconds([sys.executable, "-c", LEAST.format(str(home), str(folder / "least.db"))], environment)
+    show("the same beside the least that it takes", first, least, f"{data / 1e6 / least:.0f} MB/s")
     show("ls, nothing changed", best([*OURS, "ls"], environment))
     show("search, nothing changed", best([*OURS, "search", "the"], environment))
 

@@ -238,6 +238,9 @@ GENERATED: dict[str, Callable[[], str]] = {
         report_schema, "agent-logger status --json", list[proxy_status.ProxyReport]
     ),
     "docs/schemas/usage.json": partial(report_schema, "agent-logger usage --json", usage.UsageReport),
+    "docs/schemas/usage-explain.json": partial(
+        report_schema, "agent-logger usage --explain ID --json", usage.Explanation
+    ),
     "docs/schemas/verify.json": partial(report_schema, "agent-logger verify --json", verify.Report),
     **{f"docs/schemas/{kind}-log.json": partial(log_schema, kind) for kind in KINDS},
     **{f"docs/commands/{name}.md": partial(command_page, name) for name in COMMANDS},

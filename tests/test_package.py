@@ -105,7 +105,7 @@ def test_the_wheel_works_in_a_clean_environment(wheel: Path, tmp_path: Path) -> 
         if path.name != "__main__.py"
     ]
     script = "import importlib\n" + "".join(f"importlib.import_module({it!r})\n" for it in sorted(modules))
-    clean = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    clean = {"HOME": str(tmp_path), "TMPDIR": str(tmp_path), "PATH": "/usr/bin:/bin"}
     subprocess.run([str(python), "-I", "-c", script], check=True, env=clean, cwd=tmp_path)
     command = [str(tmp_path / "venv" / "bin" / "agent-logger"), "demo", "--once"]
     shown = subprocess.run(command, check=True, env=clean, cwd=tmp_path, capture_output=True, text=True)

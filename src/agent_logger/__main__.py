@@ -14,8 +14,10 @@ def main() -> NoReturn:
             keep_input()
         finally:
             os._exit(0)
-    from agent_logger.cli import main as shell
-
+    try:
+        from agent_logger.cli import main as shell
+    except KeyboardInterrupt:  # before there is a command that could say so
+        sys.exit(130)
     shell()
 
 

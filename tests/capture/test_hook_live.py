@@ -53,7 +53,7 @@ def test_its_hooks_are_kept_and_its_transcript_outlives_it(sandbox: Sandbox) -> 
     (transcript,) = {it.input.transcript_path for it in found}
     assert transcript
     original = Path(transcript).read_bytes()
-    until = time.monotonic() + 15
+    until = time.monotonic() + 60
     while original not in kept(home) and time.monotonic() < until:
         time.sleep(0.05)
     assert original in kept(home)

@@ -320,6 +320,39 @@ def test_a_file_that_was_written_anew_or_cut_is_read_anew(home: Path, catalog: C
     }
 
 
+@pytest.mark.parametrize("folder", ["", f"{ONE}/subagents"], ids=["beside", "below"])
+def test_a_sub_agent_whose_file_is_cut_or_gone_is_not_counted_any_more(
+    home: Path, catalog: Catalog, folder: str
+) -> None:
+    main = claude_file(home, ONE, [user(1, "go", ONE), assistant(2, "one", ONE)])
+    agent = main.parent / folder / "agent-a1.jsonl"
+    agent.parent.mkdir(parents=True, exist_ok=True)
+    lines = [json.dumps(it) for it in (user(3, "look", ONE), assistant(4, "a", ONE), assistant(5, "b", ONE))]
+    agent.write_text("\n".join(lines) + "\n")
+    assert catalog.total().responses == 3
+    agent.write_text("\n".join(lines[:2]) + "\n")
+    catalog.refresh()
+    assert catalog.total().responses == 2
+    agent.unlink()
+    claude_file(home, ONE, [assistant(6, "two", ONE)])
+    catalog.refresh()
+    assert {it.thread for it in catalog.ledger()} == {"main"}
+
+
+def test_tools_are_those_that_the_session_still_tells_of(home: Path, catalog: Catalog) -> None:
+    text, (call, _) = assistant(2, "one", ONE, stop_reason=None), tool(2, ONE, "Bash", {}, "")
+    path = claude_file(home, ONE, [user(1, "go", ONE), text])
+    cut = path.read_bytes()
+    claude_file(home, ONE, [call])
+    assert list(catalog.usage("tool")) == ["Bash"]
+    claude_file(home, TWO, [user(1, "go", TWO), text | {"sessionId": TWO}])  # a fork that ends amid the turn
+    catalog.refresh()
+    assert list(catalog.usage("tool")) == ["Bash"]
+    path.write_bytes(cut)
+    catalog.refresh()
+    assert list(catalog.usage("tool")) == [None]
+
+
 def test_the_version_is_another_one_after_a_change_and_the_same_without(home: Path, catalog: Catalog) -> None:
     claude_file(home, ONE, [assistant(1, "one", ONE)])
     catalog.sessions()

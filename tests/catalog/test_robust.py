@@ -5,6 +5,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,13 @@ from tests.catalog.catalogs import Told, all_of
 DATABASES = ("catalog.db", "catalog-text.db")
 
 
-WORD = fill(Path(tempfile.mkdtemp()), 0.01, 5)[0].lines[0]["message"]["content"].split()[0]
+def _a_word() -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        words: list[str] = fill(Path(folder), 0.01, 5)[0].lines[0]["message"]["content"].split()
+    return words[0]
+
+
+WORD = _a_word()
 
 
 @pytest.fixture
@@ -43,6 +50,20 @@ def scribble(path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[len(data) // 3 : len(data) // 3 + 40_000] = os.urandom(40_000)
     path.write_bytes(data)
+
+
+def schema_is_no_text(path: Path) -> None:
+    _replace(path, b"CREATE TABLE", b"CREATE T\xabBLE")
+
+
+def values_are_no_text(path: Path) -> None:
+    _replace(path, b"claude", b"cl\xffude")
+
+
+def _replace(path: Path, old: bytes, new: bytes) -> None:
+    with sqlite3.connect(path) as database:
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    path.write_bytes(path.read_bytes().replace(old, new))
 
 
 def another_program(path: Path) -> None:
@@ -77,7 +98,19 @@ def older(path: Path) -> None:
         database.execute("PRAGMA user_version = 0")
 
 
-FATES = [delete, cut, scribble, another_program, no_database, empty, folder, newer, older]
+FATES = [
+    delete,
+    cut,
+    scribble,
+    schema_is_no_text,
+    values_are_no_text,
+    another_program,
+    no_database,
+    empty,
+    folder,
+    newer,
+    older,
+]
 
 
 @pytest.mark.parametrize("name", DATABASES)
@@ -150,6 +183,22 @@ def test_a_full_disk_is_answered_from_the_files(home: Path, small_disk: Path) ->
     with Catalog.open(small_disk) as catalog:
         assert all_of(catalog, [WORD]) == before
         assert catalog.problem is None
+
+
+def test_a_disk_that_is_full_before_there_is_a_search_index_is_searched_all_the_same(
+    home: Path, small_disk: Path
+) -> None:
+    before = asked(home)
+    with Catalog.open(small_disk) as catalog:
+        catalog.refresh()
+    with (small_disk / "filler").open("wb", buffering=0) as filler, suppress(OSError):
+        while filler.write(b"x" * 4096):
+            pass
+    left = 48 << 10  # for what SQLite needs beside the catalog, and no more
+    os.truncate(small_disk / "filler", (small_disk / "filler").stat().st_size - left)
+    with Catalog.open(small_disk) as catalog:
+        assert all_of(catalog, [WORD]) == before
+        assert catalog.problem
 
 
 def test_a_file_that_cannot_be_read_is_passed_over_until_it_can(home: Path, tmp_path: Path) -> None:

@@ -231,6 +231,14 @@ def test_nothing_is_deleted_before_somebody_agrees(world: Path) -> None:
     assert not log.exists()
 
 
+def test_what_cannot_be_deleted_is_one_line_that_says_so(world: Path) -> None:
+    (world / "file").write_text("no folder")
+    told = run(world, "rm", ONE, "--yes", code=1, AGENT_LOGGER_HOME=str(world / "file" / "home")).stderr
+    last = told.splitlines()[-1]
+    assert last.startswith(f"agent-logger: {world / 'file'}")
+    assert last.endswith("; not all was deleted")
+
+
 def test_what_is_old_or_large_is_pruned_if_it_is_ours(world: Path) -> None:
     run(world, "prune", code=2)
     assert "0 sessions" in run(world, "prune", "--larger-than", "1GB").stdout

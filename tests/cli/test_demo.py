@@ -95,7 +95,7 @@ def test_without_once_the_api_stays_up_until_ctrl_c(tmp_path: Path) -> None:
     assert child.stderr is not None
     assert any("stays up" in line for line in child.stderr)
     child.send_signal(signal.SIGINT)
-    assert child.wait(10) == 130
+    assert child.wait(60) == 130
     child.stderr.close()
 
 
@@ -104,7 +104,7 @@ def test_a_demo_that_is_killed_loses_nothing_it_had_recorded(tmp_path: Path) -> 
     child = subprocess.Popen(
         line, env=environment(tmp_path), cwd=tmp_path, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
     )
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not list((tmp_path / "s").glob("*.live")) and time.monotonic() < deadline:
         time.sleep(0.01)
     child.kill()
@@ -116,7 +116,7 @@ def test_a_demo_that_is_killed_loses_nothing_it_had_recorded(tmp_path: Path) -> 
 
 
 def _until_no_process_names(folder: Path) -> bool:
-    give_up = time.monotonic() + 20
+    give_up = time.monotonic() + 60
     while time.monotonic() < give_up:
         listed = subprocess.run(
             ["ps", "axww", "-o", "args"], capture_output=True, text=True, check=True

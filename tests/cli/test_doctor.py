@@ -162,7 +162,7 @@ def test_a_client_that_runs_beside_the_proxy_is_told(sandbox: Sandbox, home: Pat
         try:
             url = f"http://127.0.0.1:{proxy.port}/anthropic/127.0.0.1:{api.port}"
             run_claude(sandbox, url, "-p", "seen")
-            until = time.monotonic() + 15
+            until = time.monotonic() + 60
             while not list(proxy.log_dir.glob("anthropic/2*.jsonl")) and time.monotonic() < until:
                 time.sleep(0.05)
             assert [mark for mark, _ in findings("proxy")] == ["ok"]

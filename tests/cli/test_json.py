@@ -42,6 +42,7 @@ ASKED = [
     ("tree", ["tree", SUB_AGENTS]),
     ("usage", ["usage", "model"]),
     ("usage", ["usage", "tool"]),
+    ("usage-explain", ["usage", "--explain", SUB_AGENTS]),
     ("verify", ["verify"]),
 ]
 

@@ -62,7 +62,7 @@ class Running:
         return self.send(head.encode() + body)
 
     def send(self, data: bytes) -> bytes:
-        with socket.create_connection(("127.0.0.1", self.port), timeout=10) as connection:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=60) as connection:
             connection.sendall(data)
             answer = b""
             while more := connection.recv(65536):
@@ -74,7 +74,7 @@ class Running:
 
     def stop(self, wanted: signal.Signals = signal.SIGTERM) -> int:
         self.process.send_signal(wanted)
-        return self.process.wait(20)
+        return self.process.wait(60)
 
     def close(self) -> str:
         if self.process.poll() is None:
@@ -105,7 +105,7 @@ def proxy(tmp_path: Path, api: FakeAPI) -> Iterator[Running]:
     running.close()
 
 
-def until(condition: "object", seconds: float = 10.0) -> bool:
+def until(condition: "object", seconds: float = 60.0) -> bool:
     assert callable(condition)
     give_up = time.monotonic() + seconds
     while not condition():

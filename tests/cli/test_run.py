@@ -301,14 +301,14 @@ def test_signals_reach_the_agent(number: int, env: dict[str, str]) -> None:
         assert process.stdout and process.stdout.readline() == b"ready\n"
         process.send_signal(number)
         assert process.stdout.read() == b"caught\n"
-        assert process.wait(20) == 9
+        assert process.wait(60) == 9
 
 
 def test_a_reader_that_leaves_is_gone_for_the_agent_too(env: dict[str, str]) -> None:
     with started(env, "--", "sh", "-c", "while echo y; do :; done") as process:
         assert process.stdout and process.stdout.readline() == b"y\n"
         process.stdout.close()
-        assert process.wait(20) != 0
+        assert process.wait(60) != 0
 
 
 def test_a_folder_that_cannot_be_written_to_is_said_and_no_more(env: dict[str, str], tmp_path: Path) -> None:

@@ -275,6 +275,23 @@ def test_ctrl_c_ends_with_130_and_no_traceback(environment: dict[str, str], tmp_
     assert (process.returncode, stderr.strip()) == (130, "")
 
 
+def test_ctrl_c_before_there_is_a_command_ends_with_130_too(environment: dict[str, str]) -> None:
+    program = """
+import sys
+from agent_logger.__main__ import main
+
+class Interrupted:
+    def find_spec(self, name, *_):
+        if name == "click":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupted())
+main()
+"""
+    ended = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, b"", b"")
+
+
 @pytest.mark.parametrize("arguments", [["config"], ["--help"], ["completion", "bash"]])
 def test_a_reader_that_has_seen_enough_is_no_error(
     arguments: list[str], environment: dict[str, str], tmp_path: Path

@@ -20,7 +20,7 @@ def message_request(*, stream: bool = False, close: bool = True) -> bytes:
 
 
 def connection(api: FakeAPI) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", api.port), timeout=10)
+    return socket.create_connection(("127.0.0.1", api.port), timeout=60)
 
 
 def read_all(sock: socket.socket) -> bytes:
@@ -55,7 +55,7 @@ def unchunk(data: bytes) -> bytes:
 def post(
     api: FakeAPI, path: str, body: dict[str, Any], headers: dict[str, str] | None = None
 ) -> tuple[int, http.client.HTTPMessage, bytes]:
-    client = http.client.HTTPConnection("127.0.0.1", api.port, timeout=10)
+    client = http.client.HTTPConnection("127.0.0.1", api.port, timeout=60)
     try:
         client.request("POST", path, json.dumps(body), headers or {})
         with client.getresponse() as response:

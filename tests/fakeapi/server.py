@@ -64,7 +64,7 @@ class FakeAPI(ScriptedAPI[FakeTurn]):
         """All calls so far, in the order in which they came; gives those under way a second to end."""
         return self._log.settled(SETTLE_SECONDS)
 
-    def wait(self, count: int, seconds: float = 5) -> list[Call]:
+    def wait(self, count: int, seconds: float = 60) -> list[Call]:
         """The calls, once so many have ended; TimeoutError if they do not."""
         return self._log.wait(count, seconds)
 

@@ -208,7 +208,7 @@ def ask(websocket: Any, **fields: object) -> dict[str, Any]:
     websocket.send(json.dumps({"type": "response.create", "model": "m", "input": "Hi", **fields}))
     events: list[dict[str, Any]] = []
     while not events or events[-1]["type"] != "response.completed":
-        events.append(json.loads(websocket.recv(timeout=10)))
+        events.append(json.loads(websocket.recv(timeout=60)))
     assert [event["sequence_number"] for event in events] == list(range(len(events)))
     response: dict[str, Any] = events[-1]["response"]
     return response

@@ -8,6 +8,7 @@ import pytest
 
 from agent_logger.records import Exchange, Gap, Part, Recovered, Unknown
 from agent_logger.store.journal import Journal
+from agent_logger.store.openpart import OpenPart
 from agent_logger.store.parts import PartFile, live_files_of, parts_of
 from agent_logger.store.read import read_exchanges, read_log
 from agent_logger.store.seal import seal
@@ -385,3 +386,19 @@ def test_a_sealed_log_goes_on_in_a_new_part(folder: Path) -> None:
     assert notes_in(folder) == ["sealed", "plain"]
     [part] = [it for it in records_in(folder) if isinstance(it, Part)]
     assert (part.reason, part.log) == ("sealed", records_in(folder)[0].log)  # type: ignore[union-attr]
+
+
+class _Interrupted(Journal):
+    """In the middle of a record a signal handler writes to another log, for which a file has to be closed."""
+
+    def _opened(self) -> OpenPart:
+        part = super()._opened()
+        UPKEEP.release_one(Journal(self.folder, "another", "exchange"))
+        return part
+
+
+def test_a_journal_in_the_middle_of_a_record_is_not_closed_for_a_signal_handler(folder: Path) -> None:
+    log = _Interrupted(folder, NAME, "exchange")
+    assert log.append(start())
+    assert log.append(note("one"))
+    assert (notes_in(folder), log.lost) == (["one"], 0)

@@ -155,7 +155,7 @@ def test_a_locked_database_is_an_error_of_one_line_and_soon(database: Path) -> N
 
         reader = threading.Thread(target=attempt)
         reader.start()
-        reader.join(10)
+        reader.join(60)
         assert found and "locked" in found[0]
 
 

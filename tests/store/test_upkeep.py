@@ -68,7 +68,7 @@ def test_ctrl_c_while_the_thread_is_woken_keeps_no_later_journal_from_being_sync
     for moments, upkeep in enumerate(_interrupted_at_every_moment(), 1):
         kept = _Kept()
         threading.Thread(target=upkeep.due, args=[kept], daemon=True).start()
-        assert kept.done.wait(10), f"nothing is synced any more after Ctrl-C at moment {moments}"
+        assert kept.done.wait(60), f"nothing is synced any more after Ctrl-C at moment {moments}"
     assert moments > 2
 
 
@@ -82,7 +82,7 @@ class _Failing(_Kept):
 
     def upkeep(self) -> bool:
         self.done.set()
-        self.let_go.wait(10)
+        self.let_go.wait(60)
         return True
 
     def last_chance(self) -> None:
@@ -92,10 +92,10 @@ class _Failing(_Kept):
 def test_a_process_that_ends_amid_the_upkeep_of_a_journal_still_lets_it_say_what_it_lost() -> None:
     upkeep, kept = Upkeep(), _Failing()
     upkeep.due(kept)
-    assert kept.done.wait(10)
+    assert kept.done.wait(60)
     end = threading.Thread(target=upkeep.finish, kwargs={"for_good": True})
     end.start()
     end.join(0.05)
     kept.let_go.set()
-    end.join(10)
+    end.join(60)
     assert kept.had_its_chance

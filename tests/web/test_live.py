@@ -25,15 +25,15 @@ BELOW = "document.documentElement.scrollHeight - innerHeight - scrollY"  # pixel
 SCENARIO = {
     "lanes": [
         {"match": {"last_user_re": "there"}, "repeat": True, "turns": [{"text": f"Ready.\n\n{LINES}"}]},
-        {  # half of it, then nothing for a while, then the rest
+        {
             "match": {"last_user_re": "words"},
             "repeat": True,
-            "turns": [{"text": WORDS, "pieces": 42, "stall_after": 21, "stall_s": 2}],
+            "turns": [{"text": WORDS, "pieces": 42, "chunk_ms": 200}],
         },
         {
             "match": {"last_user_re": "lines"},
             "repeat": True,
-            "turns": [{"text": LINES, "pieces": 100, "chunk_ms": 40}],
+            "turns": [{"text": LINES, "pieces": 100, "chunk_ms": 150}],
         },
     ]
 }
@@ -66,12 +66,16 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def url(home: Path) -> Iterator[str]:
+def api() -> Iterator[FakeAPI]:
+    """A model that speaks slowly, until one has seen it speak and sets its `pace` to 0."""
+    with FakeAPI(SCENARIO) as api:
+        yield api
+
+
+@pytest.fixture(scope="module")
+def url(home: Path, api: FakeAPI) -> Iterator[str]:
     """Of the model, through the proxy."""
-    with (
-        FakeAPI(SCENARIO) as api,
-        attached(home / "logs", [api.url], home=home / ".agent-logger") as port,
-    ):
+    with attached(home / "logs", [api.url], home=home / ".agent-logger") as port:
         yield f"http://127.0.0.1:{port}/anthropic/{api.url.removeprefix('http://')}"
 
 
@@ -83,8 +87,9 @@ def seen(home: Path) -> Iterator[Watched]:
 
 
 @pytest.fixture
-def agent(url: str, seen: Watched) -> Iterator[Agent]:
+def agent(url: str, api: FakeAPI, seen: Watched) -> Iterator[Agent]:
     """That has said something already, and is on the live page."""
+    api.pace = 1.0
     with closing(Client(url)) as client:
         agent = Agent(client)
         agent.ask("Are you there?").join()
@@ -97,30 +102,34 @@ def _running(seen: Watched, agent: Agent) -> Locator:
     return seen.tab.locator(".running", has=seen.tab.locator(f"[data-words='{agent.session}']"))
 
 
-def test_an_answer_is_read_while_it_is_written(seen: Watched, agent: Agent) -> None:
+def test_an_answer_is_read_while_it_is_written(seen: Watched, api: FakeAPI, agent: Agent) -> None:
     tab = seen.tab
     seen.go(f"/sessions/{agent.session}")
     asked = agent.ask("Tell me words")
     said = tab.locator("#words")
-    expect(said).to_contain_text("word01 word02", timeout=5_000)
+    expect(said).to_contain_text("word01 word02")
     assert "word39" not in tab.inner_text("#conversation")
     assert KEY[:20] not in tab.inner_text("#conversation")
     assert "<script>alert(2)" in tab.inner_text("#words"), "it is text, and nothing else"
+    api.pace = 0
     asked.join()
-    expect(tab.locator(".exchange .turn").last).to_contain_text("the end.", timeout=5_000)
+    expect(tab.locator(".exchange .turn").last).to_contain_text("the end.")
     expect(said).to_be_empty()
     expect(tab.locator(".toc li")).to_have_count(2)
     expect(tab.locator(".tabs [aria-current]")).to_have_text("Conversation")
     assert KEY not in tab.content()
 
 
-def test_every_session_that_runs_says_its_words_on_the_live_page(seen: Watched, agent: Agent) -> None:
+def test_every_session_that_runs_says_its_words_on_the_live_page(
+    seen: Watched, api: FakeAPI, agent: Agent
+) -> None:
     running = _running(seen, agent)
     asked = agent.ask("Tell me words")
-    expect(running.locator(".speaking")).to_contain_text("word01", timeout=5_000)
+    expect(running.locator(".speaking")).to_contain_text("word01")
     assert "word39" not in running.inner_text()
+    api.pace = 0
     asked.join()
-    expect(running.locator(".turn:not(.speaking)").last).to_contain_text("the end.", timeout=10_000)
+    expect(running.locator(".turn:not(.speaking)").last).to_contain_text("the end.")
     expect(running.locator(".speaking")).to_have_count(0)
 
 
@@ -133,11 +142,13 @@ def _drag_up(tab: Page) -> None:
             return
 
 
-def test_the_end_is_followed_until_one_goes_up_and_again_from_the_end(seen: Watched, agent: Agent) -> None:
+def test_the_end_is_followed_until_one_goes_up_and_again_from_the_end(
+    seen: Watched, api: FakeAPI, agent: Agent
+) -> None:
     tab = seen.tab
     seen.go(f"/sessions/{agent.session}")
     asked = agent.ask("Tell me lines")
-    expect(tab.locator("#words")).to_contain_text("line003", timeout=5_000)
+    expect(tab.locator("#words")).to_contain_text("line003")
     tab.evaluate("document.querySelector('#words .prose p').dataset.kept = 'yes'")
     tab.click("[data-follow]")
     for _ in range(2):  # and then with more of them
@@ -145,11 +156,12 @@ def test_the_end_is_followed_until_one_goes_up_and_again_from_the_end(seen: Watc
         tab.wait_for_timeout(300)
     expect(tab.locator("#words p[data-kept]")).to_have_text("line000")  # what is there is not made anew
     _drag_up(tab)
-    expect(tab.locator("[data-follow]")).to_have_text("Follow", timeout=1_000)
+    expect(tab.locator("[data-follow]")).to_have_text("Follow")
     at = tab.evaluate("scrollY")
     tab.wait_for_timeout(400)
     assert abs(tab.evaluate("scrollY") - at) < 5, "what is read must stay where it is while more comes"
     tab.keyboard.press("End")
-    expect(tab.locator("[data-follow]")).to_have_text("Following", timeout=1_000)
+    expect(tab.locator("[data-follow]")).to_have_text("Following")
+    api.pace = 0
     asked.join()
-    expect(tab.locator(".exchange .turn").last.get_by_text("line099")).to_be_in_viewport(timeout=5_000)
+    expect(tab.locator(".exchange .turn").last.get_by_text("line099")).to_be_in_viewport()

@@ -48,7 +48,7 @@ def pages(home: Path) -> list[Path]:
 
 
 def gone(home: Path) -> bool:
-    until = time.monotonic() + 15
+    until = time.monotonic() + 60
     while pages(home) and time.monotonic() < until:
         time.sleep(0.1)
     return not pages(home)

@@ -33,7 +33,7 @@ def sessions(page: Page, cookie: str) -> list[str]:
     return [it["id"] for it in json.loads(answer.body)["items"]]
 
 
-def until(holds: Callable[[], bool], seconds: float = 20) -> bool:
+def until(holds: Callable[[], bool], seconds: float = 60) -> bool:
     end = time.monotonic() + seconds
     while not (held := holds()) and time.monotonic() < end:
         time.sleep(0.1)

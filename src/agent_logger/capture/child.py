@@ -103,7 +103,10 @@ class Child:
     def wait_in_terminal(self) -> Exit:
         """As a shell would: when it stops itself, so do we, for the shell waits for us."""
         while True:
-            _, status = os.waitpid(self._process.pid, os.WUNTRACED)
+            try:
+                _, status = os.waitpid(self._process.pid, os.WUNTRACED)
+            except ChildProcessError:  # `send`, in a signal handler, has seen its end before us
+                return exit_of(self._process.wait())
             if not os.WIFSTOPPED(status):
                 self._process.returncode = os.waitstatus_to_exitcode(status)
                 return exit_of(self._process.returncode)

@@ -14,7 +14,16 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from agent_logger.catalog import questions
-from agent_logger.catalog.database import UnusableError, in_memory, is_damage, is_same_file, opened, remove
+from agent_logger.catalog.database import (
+    DAMAGED,
+    UnusableError,
+    in_memory,
+    is_damage,
+    is_kept,
+    is_same_file,
+    opened,
+    remove,
+)
 from agent_logger.catalog.questions import NEED_DETAILS, Order
 from agent_logger.catalog.scan import Progress, Refreshed, changes, refresh
 from agent_logger.catalog.schema import STEPS, TEXT_STEPS
@@ -321,8 +330,8 @@ class Catalog:
         """Once more with another database, if this one fails: a new one, else one in memory."""
         try:
             return work(self._database())
-        except sqlite3.Error as error:
-            if self.problem:
+        except DAMAGED as error:
+            if self._open and not is_kept(self._open):
                 raise
             self._recover(error)
         return work(self._database())
@@ -331,7 +340,7 @@ class Catalog:
         """The same for what needs the search index too: that is begun anew before anything else is."""
         try:
             return self._safely(lambda database: work(database, self._text_database()))
-        except sqlite3.Error as error:
+        except DAMAGED as error:
             if self._texts is None or self.problem:
                 raise
             self._texts.close()
@@ -366,7 +375,7 @@ class Catalog:
             questions.prepare(self._open)
         return self._open
 
-    def _recover(self, error: sqlite3.Error) -> None:
+    def _recover(self, error: Exception) -> None:
         self.close()
         if isinstance(error, sqlite3.OperationalError) and not is_damage(
             error

@@ -23,6 +23,11 @@ WAIT_SECONDS = 10.0  # for another process that is writing; it never does so for
 PAGE_CACHE_KB = 16_000
 
 
+# What a file with other bytes than were written ends in: names that are no text, even in SQLite's words for it, and
+# values that cannot be decoded.
+DAMAGED = (sqlite3.Error, UnicodeDecodeError, msgspec.DecodeError)
+
+
 class UnusableError(Exception):
     """No database can be had at this path. The message says why."""
 
@@ -38,11 +43,13 @@ def opened(path: Path, steps: Sequence[Step]) -> sqlite3.Connection:
             raise UnusableError(_reason(path, error)) from error
     except OSError as error:
         raise UnusableError(_reason(path, error)) from error
+    except UnicodeDecodeError:
+        pass
     return _begun_anew(path, steps)
 
 
 def in_memory(steps: Sequence[Step]) -> sqlite3.Connection:
-    database = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    database = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False, factory=_Connection)
     _migrate(database, steps)
     return database
 
@@ -61,6 +68,11 @@ def is_same_file(database: sqlite3.Connection, path: Path) -> bool:
     except OSError:
         return False
     return there == getattr(database, "inode", there)
+
+
+def is_kept(database: sqlite3.Connection) -> bool:
+    """Whether it is a file, and not in memory alone."""
+    return isinstance(database, _Connection)
 
 
 @contextmanager
@@ -104,6 +116,10 @@ def hashed(text: str) -> int:
 
 class _Connection(sqlite3.Connection):
     inode: int = 0
+
+    def __del__(self) -> None:
+        """Closed with whoever had it, and no word about it: newer Pythons warn."""
+        self.close()
 
 
 def _make_private(path: Path) -> None:
@@ -161,7 +177,10 @@ def statements(sql: str) -> Iterator[str]:
 
 def is_damage(error: sqlite3.OperationalError) -> bool:
     """Tables that are not what they should be: another program's, or those of a version that nobody released."""
-    return any(it in str(error) for it in ("already exists", "no such table", "no such column", "malformed"))
+    return any(it in str(error) for it in _DAMAGE)
+
+
+_DAMAGE = ("already exists", "no such table", "no such column", "malformed", "Could not decode")
 
 
 def _begun_anew(path: Path, steps: Sequence[Step]) -> sqlite3.Connection:

@@ -47,8 +47,9 @@ class Details(NamedTuple):
 
     of: Behind
     values: dict[str, object] | None  # none: it cannot be read any more
-    tools: list[tuple[int, str]]
+    tools: list[tuple[int, str | None]]  # of each response those that it called, if any
     mark: Mark | None = None
+    read_on: bool = False  # the tools are those behind the mark before
 
 
 def details_of(it: Behind, session: Session | None, mark: Mark | None) -> Details:
@@ -98,20 +99,29 @@ def _read_on(database: sqlite3.Connection, it: Behind) -> Details | None:
         "parent": parent or new["parent"],
         "reported": reported if tail.session.reported_cost_usd is None else tail.session.reported_cost_usd,
     }
-    return Details(it, values, list(_tools(tail.session)), tail.mark)
+    return Details(it, values, list(_tools(tail.session)), tail.mark, read_on=True)
 
 
 def keep(database: sqlite3.Connection, details: Sequence[Details]) -> None:
     with writing(database):
-        for it, values, _, mark in details:
+        for it, values, _, mark, _ in details:
             if values is None:
                 database.execute("UPDATE sessions SET detailed = ? WHERE id = ?", (it.stamp, it.id))
             else:
                 kept = msgspec.json.encode(mark) if mark else None
                 database.execute(_DETAIL, {**values, "id": it.id, "stamp": it.stamp, "mark": kept})
-        tools = dict(used for it in details for used in it.tools)
-        database.executemany("INSERT OR REPLACE INTO tools VALUES (?, ?)", sorted(tools.items()))
+        _keep_tools(database, details)
         count_change(database)
+
+
+def _keep_tools(database: sqlite3.Connection, details: Sequence[Details]) -> None:
+    anew = listed(it.of.id for it in details if not it.read_on)
+    database.execute("DELETE FROM tools WHERE session IN (SELECT value FROM json_each(?))", (anew,))
+    told = [(it.of.id, key, calls) for it in details for key, calls in it.tools]
+    none = [row[:2] for row in told if row[2] is None]
+    database.executemany("DELETE FROM tools WHERE session = ? AND key = ?", none)
+    rows = sorted(row for row in told if row[2] is not None)
+    database.executemany("INSERT OR REPLACE INTO tools VALUES (?, ?, ?)", rows)
 
 
 _DETAIL = """
@@ -146,11 +156,11 @@ def _micros(at: datetime | None) -> int | None:
     return None if micros == NEVER else micros
 
 
-def _tools(session: Session) -> Iterator[tuple[int, str]]:
+def _tools(session: Session) -> Iterator[tuple[int, str | None]]:
     for turn in session.turns:
         uses = tuple(block.name for block in turn.blocks if block.kind == "tool_use" and block.name)
-        if uses and turn.message_id:
-            yield hashed(turn.message_id), _counted(uses)
+        if turn.message_id:
+            yield hashed(turn.message_id), _counted(uses) if uses else None
 
 
 @lru_cache  # nearly every turn calls one tool once

@@ -206,7 +206,7 @@ def _derive(database: sqlite3.Connection, names: set[str], fresh: Mapping[str, _
         gathered[place.session].rows.append(_Row(place, entry, nano_usd_of(entry)))
     _replace_rows(database, names, [row for it in gathered.values() for row in it.rows])
     gone = (listed(names - gathered.keys()),)
-    for table, column in (("sessions", "id"), ("places", "session")):
+    for table, column in (("sessions", "id"), ("places", "session"), ("tools", "session")):
         database.execute(f"DELETE FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))", gone)
     sessions = (
         _session_values(name, it, families[name], parents.get(name))

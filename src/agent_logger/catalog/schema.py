@@ -190,6 +190,17 @@ _MARKS = """
 ALTER TABLE sessions ADD COLUMN mark BLOB;
 """
 
+_TOOLS = """
+DROP TABLE tools;
+CREATE TABLE tools (              -- which tools a response called, as a session has it
+    session TEXT NOT NULL,        -- sessions.id
+    key INTEGER NOT NULL,         -- 8 bytes of a hash of its message id
+    calls TEXT NOT NULL,          -- JSON: names, and how often each
+    PRIMARY KEY (session, key)
+) WITHOUT ROWID;
+UPDATE sessions SET detailed = NULL, mark = NULL;
+"""
+
 _TEXTS = """
 CREATE TABLE facts (              -- of the index itself
     name TEXT PRIMARY KEY,        -- whole: the state of the catalog that it has all texts of
@@ -232,5 +243,6 @@ STEPS = (
     Step("what clients say of whole sessions", _REPORTED),
     Step("folders that look as they did", _FOLDERS),
     Step("where sessions are read on", _MARKS),
+    Step("tools by session", _TOOLS),
 )
 TEXT_STEPS = (Step("texts and shards", _TEXTS),)

@@ -101,7 +101,7 @@ _KEYS: Mapping[By, str] = {
     "model": "model",
     "project": "project",
     "agent": "agent",
-    "tool": "(SELECT calls FROM tools WHERE key = hashed(message_id))",
+    "tool": "(SELECT calls FROM tools WHERE tools.session = places.session AND key = hashed(message_id))",
 }
 
 

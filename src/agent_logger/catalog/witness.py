@@ -14,6 +14,7 @@ from agent_logger.catalog.found import Found
 from agent_logger.catalog.unnamed import own_name
 from agent_logger.errors import SourceError
 from agent_logger.formats import hook_session
+from agent_logger.formats.claude_code.agents import agent_of
 from agent_logger.formats.claude_code.responses import may_read_on
 from agent_logger.formats.claude_code.responses import responses_of as claude_responses_of
 from agent_logger.formats.hook_session import HookEvent
@@ -22,12 +23,13 @@ from agent_logger.formats.session_responses import responses_of_session
 from agent_logger.formats.source import Source
 from agent_logger.formats.table import format_of
 from agent_logger.prices import Tokens
-from agent_logger.session import Session, Usage, Witness
+from agent_logger.session import MAIN, SIDE, Session, Usage, Witness
 from agent_logger.store import foreign, opencode, opencode_files
 from agent_logger.store.agent_sources import sources_of
 from agent_logger.store.follow import Position, Rest
 from agent_logger.store.histories import session_in as session_typed_in
-from agent_logger.store.hooks import agent_of, events_in, session_in
+from agent_logger.store.hooks import agent_of as agent_hooked
+from agent_logger.store.hooks import events_in, session_in
 from agent_logger.store.projects import project_of
 from agent_logger.store.read import read_session, witness_of
 from agent_logger.store.sources import claude_source
@@ -50,7 +52,7 @@ def session_of(found: Found) -> Session:
     """Raises `SourceError`, `OSError`."""
     if found.is_of_hooks:
         events = hook_events([found])
-        return hook_session.session_of(hooked_session(found), agent_of(events), events)
+        return hook_session.session_of(hooked_session(found), agent_hooked(events), events)
     if found.agent and found.prompts_only:
         return session_typed_in(Path(found.path), found.agent, found.name)
     form = format_of(found.agent) if found.agent else None
@@ -162,7 +164,7 @@ def _told_by_claude(found: Found, before: Told | None) -> Told:
     if foreign.existing(path) != path:  # a sealed copy in the archive, which does not grow
         responses = list(claude_responses_of(source))
         return Told(_named(found, responses), None, BIT["transcript"], responses)
-    known = before.responses if before and may_read_on(before.responses) else None
+    known = _of_main(before.responses, source) if before else None
     rest = Rest(Path(found.path), before.position if before and known is not None else None)
     if rest.restarted:
         known = None
@@ -172,6 +174,14 @@ def _told_by_claude(found: Found, before: Told | None) -> Told:
     if known is not None and rest.position.offset and not may_read_on(responses):
         return _told_by_claude(found, None)
     return Told(_named(found, responses), None, BIT["transcript"], responses, rest.position)
+
+
+def _of_main(responses: list[ModelResponse], source: Source) -> list[ModelResponse] | None:
+    """What was told before by the main file, which alone is read on; none if that cannot be told from what sub-agents
+    did, whose files may be cut or gone by now."""
+    agents = {f"agent:{agent_of(it.name)}" for it in source.others} | {SIDE}
+    main = [it for it in responses if it.thread not in agents]
+    return main if may_read_on(responses) and all(it.thread == MAIN for it in main) else None
 
 
 def _named(found: Found, responses: list[ModelResponse]) -> str:

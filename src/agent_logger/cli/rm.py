@@ -1,5 +1,6 @@
 """`agent-logger rm`: get rid of sessions."""
 
+from errno import ENOSPC
 from typing import TYPE_CHECKING
 
 import click
@@ -9,6 +10,7 @@ from agent_logger import config
 from agent_logger.cli import output
 from agent_logger.cli.named import one_called
 from agent_logger.cli.scanning import opened
+from agent_logger.errors import StoreError
 from agent_logger.export.figures import bytes_text, counted
 
 if TYPE_CHECKING:
@@ -77,12 +79,21 @@ def remove(catalog: "Catalog", doomed: list[Removed], *, dry_run: bool, yes: boo
     if not dry_run and doomed:
         if not output.is_agreed(f"Delete {_size(doomed)} for good?", yes=yes):
             return 1
-        catalog.remove(*(it.session for it in doomed))
+        _delete(catalog, doomed)
     if as_json:
         output.json(doomed)
     else:
         output.echo(f"{_size(doomed)} {'would be ' if dry_run else ''}deleted")
     return 0
+
+
+def _delete(catalog: "Catalog", doomed: list[Removed]) -> None:
+    try:
+        catalog.remove(*(it.session for it in doomed))
+    except OSError as error:
+        room = f"; {catalog.home / 'catalog-text.db'} may be deleted to make room" * (error.errno == ENOSPC)
+        where = error.filename or catalog.home
+        raise StoreError(f"{where}: {error.strerror or error}; not all was deleted{room}") from error
 
 
 def _show(doomed: list[Removed]) -> None:

@@ -11,9 +11,11 @@ from agent_logger.cli.named import one_called, short_ids
 from agent_logger.cli.scanning import NOTHING_YET, bar, opened
 from agent_logger.cli.when import When
 from agent_logger.export.figures import dollars, money
-from agent_logger.export.listed import UsageRow
+from agent_logger.export.listed import LedgerItem, UsageRow
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from agent_logger.catalog.catalog import Catalog
     from agent_logger.catalog.ledger import LedgerRow
     from agent_logger.catalog.summary import Filter
@@ -29,6 +31,14 @@ class UsageReport(msgspec.Struct, frozen=True, kw_only=True):
     price_date: str | None
 
 
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    rows: list[LedgerItem]  # that the totals are the sum of
+    elsewhere: list[LedgerItem]  # that the session has too, and another had first
+    totals: UsageRow
+    reported_cost_usd: float | None  # what the client says
+    price_date: str | None
+
+
 @click.command()
 @click.argument("by", type=click.Choice(BY), default="day")
 @click.option("--since", type=When(), help="From then on: 2026-11-01, today, '2 days ago'.")
@@ -39,7 +49,7 @@ class UsageReport(msgspec.Struct, frozen=True, kw_only=True):
 @click.option(
     "--explain", metavar="SESSION", help="Every response of a session, what it cost and why it counts once."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/usage.json).")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/usage*.json).")
 @config.settings_options()
 def command(
     settings: config.Settings,
@@ -68,7 +78,7 @@ def command(
     wanted = Filter(**given)
     with opened(settings) as catalog:
         if explain:
-            _explain(catalog, one_called(catalog, explain), wanted)
+            _explain(catalog, one_called(catalog, explain), wanted, as_json=as_json)
         else:
             _report(catalog, by, wanted, as_json=as_json)
 
@@ -147,23 +157,37 @@ def _cells(key: str, it: "Total") -> list[str]:
     return [output.printable(key), *(f"{count:,}" for count in counts), money(it.cost)]
 
 
-def _explain(catalog: "Catalog", session: str, wanted: "Filter") -> None:
+def _explain(catalog: "Catalog", session: str, wanted: "Filter", *, as_json: bool) -> None:
     """Every row of the ledger that is the session's, and those that it has but that count elsewhere."""
     from agent_logger.catalog.totals import total
     from agent_logger.prices import price_date
 
-    rows = list(catalog.ledger(wanted, session=session))
+    rows, elsewhere = list(catalog.ledger(wanted, session=session)), catalog.counted_elsewhere(session)
+    whole, summary = total(rows), catalog.summary(session)
+    reported = summary.reported_cost_usd if summary else None
+    if as_json:
+        told = Explanation(
+            rows=[LedgerItem.of(row) for row in rows],
+            elsewhere=[LedgerItem.of(row) for row in elsewhere],
+            totals=UsageRow.of(session, whole),
+            reported_cost_usd=reported,
+            price_date=price_date(),
+        )
+        output.json(told)
+        return
+    _print_rows(rows, elsewhere)
+    output.echo(f"billed: {money(whole.cost)} for {whole.responses} responses, at prices of {price_date()}")
+    output.echo(f"the client says: {'nothing' if reported is None else dollars(reported)}")
+
+
+def _print_rows(rows: "Sequence[LedgerRow]", elsewhere: "Sequence[LedgerRow]") -> None:
     for row in rows:
         output.echo(f"{_when(row)}  {_exact(row.cost)}  {row.model or 'no model'}  {row.message_id or '-'}")
         output.echo(f"    {_counts(row)}")
         output.echo(f"    {row.why}")
-    for row in catalog.counted_elsewhere(session):
+    for row in elsewhere:
         output.echo(f"{_when(row)}  -  {row.model or 'no model'}  {row.message_id or '-'}")
         output.echo(f"    counts in {row.session}, which had it first")
-    whole, summary = total(rows), catalog.summary(session)
-    reported = summary.reported_cost_usd if summary else None
-    output.echo(f"billed: {money(whole.cost)} for {whole.responses} responses, at prices of {price_date()}")
-    output.echo(f"the client says: {'nothing' if reported is None else dollars(reported)}")
 
 
 def _when(row: "LedgerRow") -> str:

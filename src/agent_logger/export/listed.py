@@ -11,6 +11,7 @@ import msgspec
 from agent_logger.catalog.summary import SessionSummary
 
 if TYPE_CHECKING:  # `ls` imports this, and sums nothing
+    from agent_logger.catalog.ledger import LedgerRow
     from agent_logger.catalog.totals import Total
 
 
@@ -78,3 +79,31 @@ class UsageRow(msgspec.Struct, frozen=True, kw_only=True):
             responses=it.responses,
             reported_cost_usd=it.reported_cost_usd,
         )
+
+
+class LedgerItem(msgspec.Struct, frozen=True, kw_only=True):
+    at: datetime | None
+    session: str
+    thread: str
+    project: str | None
+    agent: str
+    model: str | None
+    tier: str | None
+    message_id: str | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cache_read_tokens: int | None
+    cache_write_tokens: int | None
+    cost_usd: float | None
+    unpriced: str | None  # why there is no price
+    reported_cost_usd: float | None
+    witnesses: list[str]
+    copies: int
+    why: str
+
+    @classmethod
+    def of(cls, row: "LedgerRow") -> "LedgerItem":
+        more: dict[str, Any] = {name: getattr(row.usage, name, None) for name in _COUNTS}
+        more |= {"cost_usd": row.cost.usd, "unpriced": row.cost.reason, "witnesses": sorted(row.witnesses)}
+        same = {name: getattr(row, name) for name in cls.__struct_fields__ if name not in more}
+        return cls(**same, **more)

@@ -535,6 +535,8 @@ class Journal:
         if not self._lock.acquire(blocking=False):
             return False
         try:
+            if self._busy:  # in this thread, by one whom a signal handler has interrupted
+                return False
             had_part = self._part is not None
             self._close_part()
             return had_part

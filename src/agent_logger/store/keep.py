@@ -43,11 +43,11 @@ def keep(source: int, target: Path) -> Kept:
 
     Raises `OSError`, and `StoreError` if another process holds on to the copy; what was copied so far stays.
     """
-    status = os.fstat(source)
-    if has_caught_up(status, target):
+    if has_caught_up(os.fstat(source), target):
         return Kept("same", 0)
     platform.make_folder(target.parent)
     with _held(target) as (copy, is_new):
+        status = os.fstat(source)  # now: another may have brought the copy further than the file was before
         size = copy.size()
         if status.st_size < size or not is_equal(source, copy.fd, size):
             _replace(source, status, target)
@@ -130,6 +130,8 @@ def _unseal(target: Path) -> bool:
             platform.sync(plain.fd)
             with contextlib.suppress(FileExistsError):  # somebody else was faster
                 os.link(plain.path, target)
+    except FileNotFoundError:  # somebody else was through with it before we could open it
+        return False
     except SourceError:  # it is damaged: what can be read of it stays, and a new copy is made
         os.rename(packed, _sealed(_next_generation(target)))
         return False

@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from agent_logger.capture.proxy.status import proxy_reports
 from agent_logger.catalog.totals import By
-from agent_logger.export.listed import UsageRow
+from agent_logger.export.listed import LedgerItem, UsageRow
 from agent_logger.formats.wire_log.answers import body_of
 from agent_logger.redact import hidden_bytes
 from agent_logger.web import items
@@ -91,7 +91,7 @@ def _turn(book: Book, number: int) -> items.TurnItem:
 async def _session_ledger(request: Request, wanted: Wanted) -> Page:
     book = await book_of(request)
     found = await site_of(request).archive.ask(
-        lambda catalog: [items.LedgerItem.of(row) for row in catalog.ledger(session=book.summary.id)]
+        lambda catalog: [LedgerItem.of(row) for row in catalog.ledger(session=book.summary.id)]
     )
     return _page(found, wanted)
 
@@ -102,7 +102,7 @@ async def _ledger(request: Request, wanted: Wanted) -> Page:
             islice(catalog.ledger(wanted.filter()), wanted.offset, wanted.offset + wanted.limit + 1)
         )
     )
-    return Page([items.LedgerItem.of(row) for row in found[: wanted.limit]], len(found) > wanted.limit)
+    return Page([LedgerItem.of(row) for row in found[: wanted.limit]], len(found) > wanted.limit)
 
 
 async def _calls(request: Request, wanted: Wanted) -> Page:
@@ -213,13 +213,13 @@ ENDPOINTS = (
     Endpoint("/sessions/{session_id}", "One session", items.WholeSession, _session, one=True),
     Endpoint("/sessions/{session_id}/exchanges", "Its exchanges", items.ExchangeItem, _exchanges),
     Endpoint("/sessions/{session_id}/turns", "Its turns, with all their blocks", items.TurnItem, _turns),
-    Endpoint("/sessions/{session_id}/ledger", "The rows behind its cost", items.LedgerItem, _session_ledger),
+    Endpoint("/sessions/{session_id}/ledger", "The rows behind its cost", LedgerItem, _session_ledger),
     Endpoint("/sessions/{session_id}/calls", "Its calls, as the wire saw them", items.CallItem, _calls),
     Endpoint("/sessions/{session_id}/calls/{call}", "One call in full", items.CallBody, _call, one=True),
     Endpoint("/sessions/{session_id}/tree", "The forks it belongs to", items.BranchItem, _tree),
     Endpoint("/sessions/{session_id}/beside/{other}", "Where two sessions parted", items.BesideTurn, _beside),
     Endpoint("/usage", "Tokens and cost", UsageRow, _usage, ("by", *TEXTS)),
-    Endpoint("/ledger", "The rows behind every cost", items.LedgerItem, _ledger, TEXTS),
+    Endpoint("/ledger", "The rows behind every cost", LedgerItem, _ledger, TEXTS),
     Endpoint("/search", "Words in all sessions", items.HitItem, _search, ("q",)),
     Endpoint("/health", "The proxies that run", items.ProxyItem, _health),
     Endpoint("/health/checkup", "What is damaged", items.CheckupItem, _checkup, one=True),

@@ -7,7 +7,6 @@ import msgspec
 from msgspec.structs import asdict
 
 from agent_logger.catalog.calls import WireCall
-from agent_logger.catalog.ledger import LedgerRow
 from agent_logger.catalog.summary import Hit, SessionSummary
 from agent_logger.catalog.tree import SessionNode
 from agent_logger.export.listed import ListedSession, listed
@@ -134,37 +133,6 @@ class ExchangeItem(Item, frozen=True, kw_only=True):
     @classmethod
     def of(cls, book: Book, it: Exchange) -> "ExchangeItem":
         return cls.like(it, turns=len(it.turns), cost_usd=book.cost_of(it).usd)
-
-
-class LedgerItem(Item, frozen=True, kw_only=True):
-    at: datetime | None
-    session: str
-    thread: str
-    project: str | None
-    agent: str
-    model: str | None
-    tier: str | None
-    message_id: str | None
-    input_tokens: int | None
-    output_tokens: int | None
-    cache_read_tokens: int | None
-    cache_write_tokens: int | None
-    cost_usd: float | None
-    unpriced: str | None  # why there is no price
-    reported_cost_usd: float | None
-    witnesses: list[str]
-    copies: int
-    why: str
-
-    @classmethod
-    def of(cls, row: LedgerRow) -> "LedgerItem":
-        return cls.like(
-            row,
-            cost_usd=row.cost.usd,
-            unpriced=row.cost.reason,
-            witnesses=sorted(row.witnesses),
-            **_tokens(row.usage),
-        )
 
 
 class HitItem(Item, frozen=True, kw_only=True):

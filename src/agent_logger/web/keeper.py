@@ -97,8 +97,8 @@ class Keeper:
         time.sleep(BREATH_SECONDS)
 
     def _rest(self) -> None:
-        if time.monotonic() - self._last_wake > PATIENCE_SECONDS:
-            self._wake.clear()
+        self._wake.clear()  # before the look at the clock: whoever wakes us after that is not forgotten
+        if time.monotonic() - self._last_wake > PATIENCE_SECONDS and not self._ended.is_set():
             self._wake.wait()
         else:
             self._ended.wait(SECONDS)

@@ -61,13 +61,13 @@ async def session_events(request: Request) -> Response:
     """`live` at first, for a session that is; `changed` whenever its files are, since `state` as the page had them;
     `words` while a model answers; `gone` if it was removed."""
     site, session_id = site_of(request), request.path_params["session_id"]
+    version = site.archive.keeper.version  # first: what changes while we ask is a change since
     summary = await site.archive.ask(lambda catalog: catalog.summary(session_id))
     if summary is None:
         raise no_session(session_id)
     state = request.query_params.get("state") or digest(state_of(summary.paths))
-    return _stream(
-        _Session(site, request, summary, state).look, WORDS_SECONDS, LIVE if summary.live else ": hello\n\n"
-    )
+    session = _Session(site, request, summary, version, state)
+    return _stream(session.look, WORDS_SECONDS, LIVE if summary.live else ": hello\n\n")
 
 
 class _Everything:
@@ -105,9 +105,11 @@ class _Words:
 
 
 class _Session:
-    def __init__(self, site: Site, request: Request, summary: SessionSummary, state: str) -> None:
-        self._archive, self._summary, self._state = site.archive, summary, state
-        self._version = site.archive.keeper.version
+    def __init__(
+        self, site: Site, request: Request, summary: SessionSummary, version: int, state: str
+    ) -> None:
+        self._archive, self._summary = site.archive, summary
+        self._version, self._state = version, state
         self._words = _Words(site, request)
 
     async def look(self) -> list[str]:

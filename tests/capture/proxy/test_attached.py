@@ -34,7 +34,7 @@ def test_a_proxy_with_much_to_say_is_not_held_up(tmp_path: Path, monkeypatch: py
     started = a_proxy(monkeypatch, 'print("warning\\n" * 100_000, file=sys.stderr)')
     with attached(tmp_path) as port:
         assert port == 8080
-        assert started[0].wait(10) == 0
+        assert started[0].wait(60) == 0
 
 
 def test_a_proxy_that_takes_long_to_end_is_left_alone(

@@ -26,6 +26,7 @@ from agent_logger.capture.proxy.spool.frames import (
 from agent_logger.capture.proxy.spool.segments import Follower, Start
 from agent_logger.capture.proxy.spool.spool import Spool, spool_folder
 from agent_logger.store.layout import install_key
+from tests.capture.proxy.process import wait_until
 from tests.capture.proxy.spooling import (
     KEY,
     PATH,
@@ -36,6 +37,7 @@ from tests.capture.proxy.spooling import (
     request_head,
     response_bytes,
 )
+from tests.pulse import Pulse
 
 CALLS = 20_000
 MANY = 2 * REMEMBERED + 1000  # more than all together may remember
@@ -130,9 +132,8 @@ def test_a_credential_that_comes_too_late_for_its_head_is_not_put_back(
     running = threading.Thread(target=child.run)
     running.start()
     try:
-        time.sleep(0.5)
         talk.answer(number, masker, cookie_of(number), body_of(number) + KEY)
-        time.sleep(0.5)
+        wait_until(lambda: not child.pipe._of(spool.relay).is_to_come(tells[-1].index))  # it was given up
         for credential in tells:
             os.write(theirs, message(credential))
         data, masks = masker.data(body_of(number))
@@ -167,9 +168,10 @@ def test_the_recorder_forgets_what_is_far_behind_the_frames_it_reads(tmp_path: P
     assert len(pipe.values(follower, [])) == CALLS, "no frame has named them yet"
     for index in range(CALLS):
         assert pipe.values(follower, [Mask(0, 1, index)])[index] == b"%d" % index
-    start = time.monotonic()
-    values = pipe.values(follower, [Mask(0, 1, 0)])
-    assert time.monotonic() - start < 0.1, "it waits for what will not come"
+    with Pulse() as pulse:
+        start = pulse.now()
+        values = pipe.values(follower, [Mask(0, 1, 0)])
+        assert pulse.now() - start < 0.1, "it waits for what will not come"
     assert 0 not in values
     assert len(values) <= 2 * REMEMBERED + 1
     os.close(theirs)

@@ -238,7 +238,7 @@ def test_every_byte_arrives_as_it_was_sent(
         send(client, request.sent, sizes)
         got = client.rest() if answer.until_close else client.take(len(answer.expected))
         tap.wait(frames.CallEnd)
-    assert stage.done.wait(5)
+    assert stage.done.wait(60)
     assert stage.got == request.expected
     assert got == answer.expected
     told(stage, request, answer)

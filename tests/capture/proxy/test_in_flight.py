@@ -16,6 +16,7 @@ from agent_logger.capture.proxy.spool.spool import Spool, segment_path
 from agent_logger.catalog.open_calls import OpenCalls
 from agent_logger.formats.blocks.dialects import answer_blocks
 from agent_logger.wire.answer import Answer
+from tests.capture.proxy.process import wait_until
 from tests.capture.proxy.spooling import Relay, now, request_head
 from tests.fakeapi.server import FakeAPI
 from tests.fakeapi.turns import answers
@@ -44,9 +45,7 @@ class Calling:
         self.written()
 
     def written(self) -> None:
-        until = time.monotonic() + 5
-        while self.spool.status().waiting_bytes and time.monotonic() < until:
-            time.sleep(0.002)
+        wait_until(lambda: not self.spool.status().waiting_bytes)
 
     def answer(self, call: str) -> Answer | None:
         self.watching.poll()
@@ -121,17 +120,17 @@ def test_who_was_away_goes_on_with_what_is_there(tmp_path: Path) -> None:
 
 def test_on_a_websocket_each_message_is_a_call_and_the_recorder_calls_it_the_same(tmp_path: Path) -> None:
     scripted = answers(
-        {"text": "First."}, {"text": "one two three four", "pieces": 4, "stall_after": 7, "stall_s": 2}
+        {"text": "First."}, {"text": "one two three four", "pieces": 4, "stall_after": 7, "stall_s": 60}
     )
     with FakeAPI(scripted) as api, attached(tmp_path / "logs", [api.url], home=tmp_path / "home") as port:
         url = f"ws://127.0.0.1:{port}/openai/{api.url.removeprefix('http://')}/v1/responses"
         # An API in the middle of an answer does not say goodbye.
         with connect(url, proxy=None, close_timeout=0.1) as websocket:
             ask(websocket)
-            while json.loads(websocket.recv(timeout=10))["type"] != "response.completed":
+            while json.loads(websocket.recv(timeout=60))["type"] != "response.completed":
                 pass
             ask(websocket)
-            watching, until = InFlight(tmp_path / "logs/.spool"), time.monotonic() + 10
+            watching, until = InFlight(tmp_path / "logs/.spool"), time.monotonic() + 60
             said: dict[str, list[str]] = {}
             while not any(said.values()) and time.monotonic() < until:
                 watching.poll()

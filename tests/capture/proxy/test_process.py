@@ -115,13 +115,13 @@ def tick(wire: Wire) -> None:
 
 def gaps(proxy: Process) -> list[float]:
     """Between the chunks of one answer."""
-    with proxy.client() as client:
+    with Pulse() as pulse, proxy.client() as client:
         client.send(proxy.request(body=b"{}"))
         client.head()
         times = []
         for number in range(EVENTS):
             assert client.take(11) == b"6\r\n%05d\n\r\n" % number
-            times.append(time.monotonic())
+            times.append(pulse.now())
     return [later - earlier for earlier, later in itertools.pairwise(times)]
 
 

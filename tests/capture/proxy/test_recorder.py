@@ -743,6 +743,30 @@ def test_what_is_left_of_a_spool_that_was_recorded_is_nothing(world: World) -> N
     assert modes == {"0o600"}
 
 
+def test_what_comes_after_the_folder_was_moved_away_is_in_the_new_one_once(world: World) -> None:
+    """The old one's recorder leaves it alone from the first frame on: what that wrote were gone, or there twice."""
+    away = world.log_dir.with_name("away")
+    before = world.relay.call()
+    ours, theirs = pipe_with(world.credentials, keep_open=True)
+    ended: list[int] = []
+    child = Child(world.log_dir, world.home, pipe=ours)
+    running = threading.Thread(target=lambda: ended.append(child.run()))
+    running.start()
+    try:
+        wait_until(lambda: before in logged(world.log_dir).responses)
+        world.log_dir.rename(away)
+        calls = [world.relay.call(body=[b"%d" % number]) for number in range(3)]
+        running.join(30)
+    finally:
+        os.close(theirs)
+        running.join(30)
+        os.close(ours)
+    assert ended == [1], "another is to be started"
+    found = world.record()
+    assert [request_bytes(found.request(call)) for call in calls] == [b"0", b"1", b"2"]
+    assert set(logged(away).requests) == {before}
+
+
 @pytest.mark.parametrize("umask", [0o000, 0o777])
 def test_modes_do_not_depend_on_the_umask(tmp_path: Path, umask: int) -> None:
     before = os.umask(umask)

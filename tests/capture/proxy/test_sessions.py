@@ -164,10 +164,8 @@ def test_a_table_that_is_lost_while_calls_come_loses_nothing_and_heals(
         time.sleep(0.6)
         fault(world.table)
         client.ask("two")
-        healed_by = time.monotonic() + 10
-        wait_until(lambda: _has_sessions(world.table), 10)
+        wait_until(lambda: _has_sessions(world.table))
         client.ask("three")
-    assert time.monotonic() < healed_by + 10
     found = logged(world.log_dir)
     assert len({found.logs[call] for call in client.calls}) == 1
     assert [found.request(call).seq for call in client.calls] == [1, 2, 3]
@@ -192,13 +190,14 @@ def test_a_locked_table_holds_no_call_up_and_no_checkpoint_forgets_what_it_lacks
         with contextlib.closing(sqlite3.connect(world.table, isolation_level=None)) as other:
             other.execute("BEGIN EXCLUSIVE")
             client.ask("two")
-            client.ask("three")
-            wait_until(lambda: child.recording.counts.calls == 3, 5)
+            wait_until(lambda: child.recording.counts.calls == 2 and not child._checkpoints.running)
+            client.ask("three")  # taken when the last checkpoint that did begin is counted
+            wait_until(lambda: child.recording.counts.calls == 3)
             checkpoints = child._checkpoints_taken
             time.sleep(1.5)
             assert child._checkpoints_taken == checkpoints, "a checkpoint forgot what the table lacks"
             other.execute("ROLLBACK")
-        wait_until(lambda: child._checkpoints_taken > checkpoints, 10)
+        wait_until(lambda: child._checkpoints_taken > checkpoints)
     found = logged(world.log_dir)
     assert len({found.logs[call] for call in client.calls}) == 1
     states = [row for row in rows(world.table) if str(row[0]).startswith("v1:")]

@@ -41,7 +41,7 @@ def test_a_real_client_and_a_real_server_talk(compression: str | None) -> None:
                 ]
                 for message in messages:
                     websocket.send(message)
-                    assert websocket.recv(timeout=10) == message
+                    assert websocket.recv(timeout=60) == message
             assert relay.tap.reason() is None
             [begun] = relay.tap.of(frames.RequestHead)
             assert begun.websocket

@@ -234,10 +234,10 @@ class Running:
         async def done() -> T:
             return work()
 
-        return asyncio.run_coroutine_threadsafe(done(), self._loop).result(10)
+        return asyncio.run_coroutine_threadsafe(done(), self._loop).result(60)
 
     def run(self, work: Coroutine[object, object, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
 
     def request(
         self, path: bytes, body: bytes = b"", *, method: bytes = b"POST", headers: bytes = b""
@@ -255,10 +255,10 @@ def relaying(*allow: Origin, **options: str) -> Iterator[Running]:
     thread.start()
     relay = Relay(0, allow, tap, **options)  # type: ignore[arg-type]
     try:
-        asyncio.run_coroutine_threadsafe(relay.start(), loop).result(10)
+        asyncio.run_coroutine_threadsafe(relay.start(), loop).result(60)
         yield Running(relay, tap, loop)
     finally:
-        asyncio.run_coroutine_threadsafe(relay.stop(), loop).result(10)
+        asyncio.run_coroutine_threadsafe(relay.stop(), loop).result(60)
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.run_until_complete(loop.shutdown_default_executor())

@@ -4,6 +4,7 @@ The file is locked for as long as its process lives, so one that can be locked w
 died, and is removed by whoever finds it.
 """
 
+import os
 from pathlib import Path
 from typing import TypeVar
 
@@ -47,10 +48,13 @@ class Announcement:
     def __init__(self, home: Path, state: State | PageState) -> None:
         platform.make_folder(home)
         path = _path(home, type(state), state.pid)
-        path.unlink(missing_ok=True)
-        self._held = platform.open_file(path, create=True)
+        hidden = path.with_name(f".{path.name}")  # until it is locked: whoever looked before would remove it
+        hidden.unlink(missing_ok=True)
+        self._held = platform.open_file(hidden, create=True)
         platform.lock(self._held)
         self._held.write(msgspec.json.encode(state) + b"\n")
+        os.rename(hidden, path)
+        self._held.path = path
 
     def close(self) -> None:
         self._held.path.unlink(missing_ok=True)

@@ -180,7 +180,9 @@ class Child:
     def _batch(self) -> bool:
         took = False
         take = self.recording.take
-        for read in self.spools.batch(time.monotonic_ns()):
+        reads = self.spools.batch(time.monotonic_ns())
+        self._stay()  # behind the reading: what comes from a new folder is for the recorder that begins in it
+        for read in reads:
             if not took:
                 self._lag_ns = max(self._lag_ns, time.monotonic_ns() - read.ns)
                 took = True
@@ -224,9 +226,12 @@ class Child:
             self._sealing.start()
 
     def _each_second(self) -> None:
+        self._stay()
+        self._say()
+
+    def _stay(self) -> None:
         if not self._is_at_home():
             raise _MovedError
-        self._say()
 
     def _is_at_home(self) -> bool:
         """What is appended in a folder that was removed or moved away is read by nobody."""

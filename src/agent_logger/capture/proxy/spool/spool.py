@@ -283,7 +283,9 @@ class Spool:
         _make_folder(self.folder)
         lock_path(self.folder, self.relay).unlink(missing_ok=True)
         self._lock = platform.open_file(lock_path(self.folder, self.relay), create=True)
-        platform.lock(self._lock)
+        # A recorder that looks whether we are gone may have it; without it we were gone, for ever.
+        if not platform.lock(self._lock):
+            raise OSError(f"{self._lock.path} is locked")
         self._sizes = {}
         self._begin_segment(segment)
 
@@ -433,7 +435,9 @@ class Owner:
                 return
             _make_folder(self._held.path.parent)
             held = platform.open_file(self._held.path, create=True)
-            platform.lock(held)
+            if not platform.lock(held):  # another proxy was quicker, and it is theirs
+                held.close()
+                return
             self._held.close()
             self._held = held
             self._say()

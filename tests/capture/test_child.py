@@ -1,0 +1,16 @@
+"""A child process, at moments that are hard to come by from outside."""
+
+import time
+
+from agent_logger.capture.child import Child
+from agent_logger.records import Exit
+
+
+def test_the_end_of_a_child_that_a_signal_handler_saw_first_is_told_all_the_same() -> None:
+    """A signal to all of a group ends the child and runs our handler, which sends it on; to send is to look first."""
+    with Child(["sh", "-c", "exit 7"], given=None, piped=False) as child:
+        give_up = time.monotonic() + 60
+        while child._process.returncode is None:
+            child.send(0)
+            assert time.monotonic() < give_up
+        assert child.wait_in_terminal() == Exit(status=7, signal=None)

@@ -1,0 +1,69 @@
+"""Two processes keep one file at once: what either saw of it is in the copy, and nothing is taken for another file."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_logger.store import keep as module
+from agent_logger.store import sealed
+from agent_logger.store.keep import generations, keep
+from agent_logger.store.parts import PartFile
+from agent_logger.store.seal import seal
+
+
+def kept(path: Path, target: Path) -> str:
+    source = os.open(path, os.O_RDONLY)
+    try:
+        return keep(source, target).change
+    finally:
+        os.close(source)
+
+
+def write(path: Path, text: str) -> None:
+    with path.open("a") as file:
+        file.write(text)
+
+
+def another_goes_first(
+    monkeypatch: pytest.MonkeyPatch, where: object, name: str, path: Path, target: Path
+) -> None:
+    """The file grows, and another process has kept that, just before we get to this."""
+    real, times = getattr(where, name), 0
+
+    def later(*arguments: Any) -> Any:
+        nonlocal times
+        times += 1
+        if times == 1:
+            write(path, "two\n")
+            assert kept(path, target) == "grown"
+        return real(*arguments)
+
+    monkeypatch.setattr(where, name, later)
+
+
+def test_a_copy_that_is_ahead_of_who_waited_for_it_is_not_of_another_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, target = tmp_path / "file", tmp_path / "copy.jsonl"
+    write(path, "one\n")
+    kept(path, target)
+    write(path, "and\n")
+    another_goes_first(monkeypatch, module, "lock_for_a_while", path, target)
+    assert kept(path, target) == "same"
+    assert (target.read_text(), generations(target)) == ("one\nand\ntwo\n", [])
+
+
+def test_a_sealed_copy_that_another_is_through_with_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, target = tmp_path / "file", tmp_path / "copy.jsonl"
+    write(path, "one\n")
+    kept(path, target)
+    assert seal(PartFile(tmp_path, "copy"))
+    assert not target.exists()
+    write(path, "and\n")
+    another_goes_first(monkeypatch, sealed, "SealedFile", path, target)
+    assert kept(path, target) == "same"
+    assert (target.read_text(), generations(target)) == ("one\nand\ntwo\n", [])
