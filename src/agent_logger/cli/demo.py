@@ -9,11 +9,12 @@ import click
 from agent_logger import config
 from agent_logger.cli import output
 from agent_logger.cli.session_text import session_lines
+from agent_logger.cli.settings import settings_options
 
 
 @click.command()
 @click.option("--once", is_flag=True, help="End after printing, instead of keeping the scripted API up.")
-@config.settings_options(sessions_dir="a new temporary one")
+@settings_options(sessions_dir="a new temporary one")
 def command(settings: config.Settings, once: bool) -> None:
     """Record a scripted conversation, and show what was recorded.
 
