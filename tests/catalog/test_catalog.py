@@ -163,6 +163,24 @@ def test_a_branch_without_a_clients_id_is_a_session_with_a_parent(
     assert [it.usage for it in after.sessions] == [it.usage for it in before.sessions]
 
 
+def test_a_branch_that_is_there_before_its_parent_is_told_with_it_once_that_has_come(
+    home: Path, kept: Path, catalog: Catalog, tmp_path: Path
+) -> None:
+    folder = home / "logs" / "anthropic"
+    write_log(folder, "log_b2", own("log_b2", "log_b1", 3, 4))
+    know_folder(kept, home / "logs")
+    alone = all_of(catalog)
+    write_log(folder, "log_b1", own("log_b1", "log", 1, 3))
+    between = all_of(catalog)
+    write_log(folder, "log", [start("log"), *calls(1, 2)])
+    for _ in range(2):
+        assert all_of(catalog) == all_of(made_anew(kept, tmp_path / "anew"))
+    (folder / "log.jsonl").unlink()
+    assert all_of(catalog).sessions == between.sessions
+    (folder / "log_b1.jsonl").unlink()
+    assert all_of(catalog).sessions == alone.sessions
+
+
 def test_tool_calls_are_counted_as_they_are_listed(home: Path, catalog: Catalog) -> None:
     fill(home / ".claude", 1, 4)
     claude_file(home, ONE, tool(1, ONE, "Bash", {"command": "ls"}, "no", failed=True))
@@ -230,6 +248,24 @@ def test_what_only_the_archive_has_is_not_opened_either(home: Path, catalog: Cat
     with grown.open("ab") as file:
         file.write(b"{}\n")
     assert catalog.refresh().changed == 1
+
+
+@pytest.mark.parametrize("folder", ["", f"{ONE}/subagents"], ids=["beside", "below"])
+def test_a_sub_agent_that_is_kept_later_than_its_session_counts(
+    home: Path, catalog: Catalog, folder: str
+) -> None:
+    main = claude_file(home, ONE, [user(1, "go", ONE), assistant(2, "one", ONE)])
+    archive_all(catalog.home)
+    main.unlink()
+    assert catalog.total().responses == 1
+    agent = main.parent / folder / "agent-a1.jsonl"
+    agent.parent.mkdir(parents=True, exist_ok=True)
+    for number in (3, 4):
+        with agent.open("a") as file:
+            file.write(json.dumps(assistant(number, "a", ONE)) + "\n")
+        archive_all(catalog.home)
+        catalog.refresh()
+        assert catalog.total().responses == number - 1
 
 
 def test_a_line_more_is_read_on_with_a_few_bytes_however_long_the_file_is(

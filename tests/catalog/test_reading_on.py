@@ -123,3 +123,23 @@ def test_what_is_new_is_read_alone_unless_it_could_change_what_stands_before(
     catalog.sessions()
     assert (foreign.work.bytes - before < size) == alone
     check(catalog, home)
+
+
+def test_a_file_that_was_written_over_in_its_middle_is_read_anew(home: Path) -> None:
+    """It has the size, the beginning and the end that it had."""
+    lines = [
+        it
+        for number in range(1, 60, 2)
+        for it in (user(number, "the", ONE), assistant(number + 1, "zebra", ONE))
+    ]
+    path = claude_file(home, ONE, lines)
+    catalog = Catalog.open(home / ".agent-logger")
+    all_of(catalog, WORDS)
+    before = catalog.total().usage.output_tokens
+    data = path.read_bytes()
+    middle = data[6000:12000].replace(b'"output_tokens":1', b'"output_tokens":2').replace(b"zebra", b"okapi")
+    path.write_bytes(data[:6000] + middle + data[12000:])
+    catalog.refresh()
+    assert catalog.total().usage.output_tokens == before + 100 * middle.count(b"okapi")
+    check(catalog, home)
+    assert len(catalog.search("okapi", limit=99)) == middle.count(b"okapi") > 5

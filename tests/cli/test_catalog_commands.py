@@ -152,6 +152,10 @@ def test_usage_by_tool_is_shared_out_and_explained(world: Path) -> None:
     assert "told once (transcript); counts" in told
     assert f"counts in {ONE}, which had it first" in told
     assert "the client says: nothing" in told
+    narrow = STYLE.sub("", on_a_terminal(world, "usage", "--explain", "00000002", COLUMNS="70")).splitlines()
+    assert max(map(width, narrow)) <= 70
+    assert [it.split() for it in told.splitlines()] != [it.split() for it in narrow]
+    assert told.split() == " ".join(narrow).split()
 
 
 def test_sums_fit_a_narrow_terminal(world: Path) -> None:
@@ -229,6 +233,15 @@ def test_nothing_is_deleted_before_somebody_agrees(world: Path) -> None:
     assert log.exists()
     assert "1 session" in run(world, "rm", log.stem, log.stem, say="y\n").stdout
     assert not log.exists()
+
+
+@pytest.mark.parametrize(
+    "asked",
+    ["ls -n 99999999999999999999", "search zebra -n 99999999999999999999", "prune --older-than 99999y --yes"],
+)
+def test_a_number_beyond_all_there_is_is_a_number(world: Path, asked: str) -> None:
+    assert "00000001" in run(world, *asked.split()).stdout or asked.startswith("prune")
+    assert "no size" in run(world, "prune", "--larger-than", "9" * 400, code=2).stderr
 
 
 def test_what_cannot_be_deleted_is_one_line_that_says_so(world: Path) -> None:

@@ -290,3 +290,19 @@ def test_what_stands_beside_a_message_is_told_without_what_is_odd(field: str) ->
     said = {"type": "user", "session_id": "s", "uuid": "u", "tool_use_result": {"x": 1}, field: ["odd"]}
     found = sdk_messages.read(json.dumps(said).encode())
     assert (found.type, found.session_id, found.uuid, found.is_replay) == ("user", "s", "u", False)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_prompt"),
+    [
+        ("Again?", True),
+        ("What does <local-command-stdout> mean?", True),
+        ("", True),
+        ("<local-command-stdout>Compacted </local-command-stdout>", False),
+        ("<command-name>/cost</command-name>", False),
+    ],
+)
+def test_what_a_command_of_the_client_printed_is_no_input(text: str, is_prompt: bool) -> None:
+    message = {"role": "user", "content": text}
+    said = {"type": "user", "session_id": "s", "uuid": "u", "isReplay": True, "message": message}
+    assert sdk_messages.read(json.dumps(said).encode()).prompt == (text if is_prompt else None)

@@ -45,6 +45,7 @@ FRESH_SECONDS = 1.0
 SHORT_ID = 8  # characters, where they are enough
 DETAILS_AT_ONCE = 8  # sessions
 MOST_LOOKS = 3
+MOST_ASKED = 1 << 31  # sessions or hits; SQLite knows no numbers without end
 INDEX_SECONDS = 1.0  # that a search spends on what is not in the index yet
 
 T = TypeVar("T")
@@ -169,6 +170,8 @@ class Catalog:
     ) -> list[SessionSummary]:
         """The one last active first, or by another order, always from the most to the least."""
         asked = wanted or Filter()
+        limit = MOST_ASKED if limit is None else min(limit, MOST_ASKED)
+        offset = min(offset, MOST_ASKED)
         if asked.title or order in NEED_DETAILS:
             self.read_details()
         ids: list[str] = []
@@ -287,7 +290,7 @@ class Catalog:
         from agent_logger.catalog.query import read
         from agent_logger.catalog.search import search
 
-        asked = read(words)
+        asked, limit = read(words), min(limit, MOST_ASKED)
         self.index(seconds=INDEX_SECONDS)
         before = self._texts
         found = self._with_texts(lambda database, texts: search(database, texts, asked, limit))

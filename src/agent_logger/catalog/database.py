@@ -49,7 +49,7 @@ def opened(path: Path, steps: Sequence[Step]) -> sqlite3.Connection:
 
 
 def in_memory(steps: Sequence[Step]) -> sqlite3.Connection:
-    database = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False, factory=_Connection)
+    database = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     _migrate(database, steps)
     return database
 
@@ -117,11 +117,6 @@ def hashed(text: str) -> int:
 
 class _Connection(sqlite3.Connection):
     inode: int = 0  # none: it is in memory
-
-    def __del__(self) -> None:
-        """Closed with whoever had it, and no word about it: newer Pythons warn."""
-        with suppress(sqlite3.ProgrammingError):  # it could not even be opened
-            self.close()
 
 
 def _make_private(path: Path) -> None:

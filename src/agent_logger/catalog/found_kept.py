@@ -1,7 +1,7 @@
 """Of what there is to be read, the copies that we keep of agents' files."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,9 +36,8 @@ def archived_sessions(
                     if stat := stat_of(path) or stat_of(path + foreign.SEALED):
                         files.add_stat(stat, "")
                 key = f"{file}#{name}" if folder.agent == _OPENCODE else file
-                yield Found(
-                    key, folder.agent, file, name, modified, files.size, files.stamp, tuple(others) or None
-                )
+                told = None if folder.agent == _CLAUDE else tuple(others) or None  # its reader looks for them
+                yield Found(key, folder.agent, file, name, modified, files.size, files.stamp, told)
 
 
 def _kept(folder: "Folder", remembered: Remembered, seen: set[tuple[str | None, str]]) -> Iterable[Any]:
@@ -57,27 +56,45 @@ def _kept_of_claude(
 ) -> Iterator[tuple[str | float, ...]]:
     """But for those that the client still has: of them the names say all that must be known."""
     for project in sorted(entries_in(f"{copies}/projects"), key=lambda it: it.name):
+        entries = entries_in(project.path) if project.is_dir(follow_symlinks=False) else []
         gone = {
             session: (entry.path, *told)
-            for session, entry in _copies_in(project).items()
+            for session, entry in _copies_in(entries).items()
             if (_CLAUDE, session) not in seen and (told := stamped(entry))
         }
-        if remembered.is_as_it_was(project.path, [stamp for _, stamp, _ in gone.values()], _CLAUDE, gone):
+        agents = _agents_of(gone, project.path, entries)
+        looks = [stamp for _, stamp, _ in gone.values()]
+        looks += [told[0] for beside in agents.values() for it in beside if (told := stamped(it))]
+        if remembered.is_as_it_was(project.path, looks, _CLAUDE, gone):
             seen.update((_CLAUDE, session) for session in gone)
             continue
         for session, (path, _, stat) in gone.items():
-            yield session, stat.st_mtime, storable(path), storable(f"{project.path}/{session}.jsonl")
+            paths = (path, f"{project.path}/{session}.jsonl", *(it.path for it in agents[session]))
+            yield session, stat.st_mtime, *map(storable, paths)
 
 
-def _copies_in(project: os.DirEntry[str]) -> dict[str, os.DirEntry[str]]:
+def _copies_in(entries: Iterable[os.DirEntry[str]]) -> dict[str, os.DirEntry[str]]:
     """By session. Where one is there plain and sealed, somebody was killed while sealing: the plain one counts."""
     found: dict[str, os.DirEntry[str]] = {}
-    for entry in entries_in(project.path) if project.is_dir(follow_symlinks=False) else ():
+    for entry in entries:
         file = entry.name.removesuffix(foreign.SEALED)
         session = file.removesuffix(".jsonl")
         if session != file and is_id(session) and (session not in found or file == entry.name):
             found[session] = entry
     return found
+
+
+def _agents_of(
+    sessions: Iterable[str], project: str, entries: Sequence[os.DirEntry[str]]
+) -> dict[str, list[os.DirEntry[str]]]:
+    """What may be of their sub-agents. Those that lie with the agents of other sessions are taken for everybody's: only
+    older clients have such, and their copies hardly ever change."""
+    folders = {it.name for it in entries if it.is_dir(follow_symlinks=False)}
+    beside = [*entries, *(entries_in(f"{project}/subagents") if "subagents" in folders else ())]
+    loose = [it for it in beside if it.name.startswith("agent-")]
+    return {
+        it: [*(entries_in(f"{project}/{it}/subagents") if it in folders else ()), *loose] for it in sessions
+    }
 
 
 def _read_kept(folder: "Folder") -> list[tuple[str | float, ...]]:

@@ -2,7 +2,8 @@
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from agent_logger.catalog.database import hashed
@@ -44,6 +45,7 @@ def logs_in(folder: str, remembered: Remembered) -> Iterator[Found]:
                 logs[part.name] = files
                 if not is_sealed:
                     remembered.unsealed_since = min(remembered.unsealed_since, files.modified)
+    _mark_branches(logs)
     if remembered.is_as_it_was(folder, [it.stamp for it in logs.values()], None, logs):
         return
     for name, files in logs.items():
@@ -51,6 +53,24 @@ def logs_in(folder: str, remembered: Remembered) -> Iterator[Found]:
         yield Found(path, None, path, name, files.modified, files.size, files.stamp)
 
 
+def _mark_branches(logs: Mapping[str, Files]) -> None:
+    """A branch is read with what it goes on from, an older log of the same root: with how many of these there are."""
+    branches = {name: told for name in logs if (told := _branch_of(name))}
+    numbers: dict[str, list[int]] = {}
+    for root, number in branches.values():
+        numbers.setdefault(root, [0] if root in logs else []).append(number)
+    for them in numbers.values():
+        them.sort()
+    for name, (root, number) in branches.items():
+        logs[name].stamp += f"after {bisect_left(numbers[root], number)};"
+
+
+def _branch_of(name: str) -> tuple[str, int] | None:
+    root, mark, number = name.rpartition("_b")
+    return (root, int(number)) if mark and number.isdecimal() and len(number) < LONGEST_NUMBER else None
+
+
+LONGEST_NUMBER = 10  # digits
 SEALED_MARK = "z"  # before the stamp of a sealed part
 
 

@@ -60,15 +60,21 @@ def _without(removed: frozenset[str], it: Read) -> Read:
 def _before(database: sqlite3.Connection, it: Found) -> Told | None:
     row = database.execute(
         """
-        SELECT session, parent, witnesses, responses, position
+        SELECT stamp, session, parent, witnesses, responses, position
         FROM sources JOIN told ON told.source = sources.id WHERE key = ? AND position IS NOT NULL
         """,
         (storable(it.key),),
     ).fetchone()
-    if row is None:
+    if row is None or _is_written_over(it.stamp, row[0]):
         return None
-    session, parent, witnesses, responses, position = row
+    _, session, parent, witnesses, responses, position = row
     return Told(session, parent, witnesses, unpacked(responses), _position(position))
+
+
+def _is_written_over(stamp: str, before: str) -> bool:
+    """Whether the main file was written to and has the size that it had: nothing was appended to it."""
+    now, then = (it.partition(";")[0].split(":") for it in (stamp, before))
+    return now[:2] == then[:2] and now != then
 
 
 def _batches(read: Iterable[Read]) -> Iterator[list[Read]]:

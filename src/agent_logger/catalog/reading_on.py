@@ -54,6 +54,7 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True):
     """Where to read on, and what stands before."""
 
     position: Position
+    size: int = 0  # of the file, when it was last read
     others: str  # the stamp of its sub-agents' files
     exchange: int  # the number of the one that the mark is in
     turn: int  # the place of the first turn behind it
@@ -93,6 +94,8 @@ def tail_of(sources: Iterable[Found], mark: Mark, known: Iterable[ModelResponse]
     if read is None:
         return None
     told, position = read
+    if position.size == mark.size:  # nothing was appended, so something was written over
+        return None
     earlier = {it.message_id for it in known if micros_of(it.at) < mark.at}
     if not _goes_on(told, mark) or any(it.message_id in earlier for it in told.session.turns):
         return None
@@ -101,7 +104,7 @@ def tail_of(sources: Iterable[Found], mark: Mark, known: Iterable[ModelResponse]
     if position.offset - mark.position.offset > TAIL_BYTES:
         moved = _marked(found, told.session, mark.exchange, mark.turn, counts)
     return Tail(
-        mark=moved or mark,
+        mark=moved or msgspec.structs.replace(mark, size=position.size),
         exchange=mark.exchange,
         turn=mark.turn,
         session=told.session,
@@ -174,11 +177,12 @@ def _marked(found: Found, session: Session, exchange: int, turn: int, counts: Co
     if at is None or offset is None:
         return None
     position = position_at(path, offset)
-    told, _ = _read(found, position) or (None, None)
+    told, end = _read(found, position) or (None, position)
     if told is None or not _is_end(told.session, session, at):
         return None
     return Mark(
         position=position,
+        size=end.size,
         others=_others(found),
         exchange=exchange + len(session.exchanges) - len(told.session.exchanges),
         turn=turn + at,

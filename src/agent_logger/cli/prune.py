@@ -8,11 +8,13 @@ import click
 from agent_logger import config
 from agent_logger.cli.rm import remove, told_of
 from agent_logger.cli.scanning import opened
+from agent_logger.cli.settings import settings_options
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT]?)B?", re.IGNORECASE)
+_SIZE = re.compile(r"(\d{1,18}(?:\.\d+)?)\s*([kMGT]?)B?", re.IGNORECASE)
 _UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 _AGE = re.compile(r"(\d{1,5})\s*(d|day|w|week|m|month|y|year)s?")
 _DAYS = {"d": 1, "w": 7, "m": 30, "y": 365}
+_LONGEST = 700_000  # days: as far back as dates go, and nothing is older
 
 
 class Age(click.ParamType[timedelta]):
@@ -22,7 +24,7 @@ class Age(click.ParamType[timedelta]):
         found = _AGE.fullmatch(str(value).strip().lower())
         if found is None:
             self.fail(f"{value!r} is no age: say 90d, 12w, 6m or 1y", param, ctx)
-        return timedelta(days=int(found[1]) * _DAYS[found[2][0]])
+        return timedelta(days=min(int(found[1]) * _DAYS[found[2][0]], _LONGEST))
 
 
 class Size(click.ParamType[int]):
@@ -41,7 +43,7 @@ class Size(click.ParamType[int]):
 @click.option("--dry-run", is_flag=True, help="Only say what would be deleted.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/rm.json).")
-@config.settings_options()
+@settings_options()
 def command(
     settings: config.Settings,
     older_than: timedelta | None,

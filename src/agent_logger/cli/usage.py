@@ -9,6 +9,7 @@ from agent_logger import config
 from agent_logger.cli import output
 from agent_logger.cli.named import one_called, short_ids
 from agent_logger.cli.scanning import NOTHING_YET, bar, opened
+from agent_logger.cli.settings import settings_options
 from agent_logger.cli.when import When
 from agent_logger.export.figures import dollars, money
 from agent_logger.export.listed import LedgerItem, UsageRow
@@ -50,7 +51,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     "--explain", metavar="SESSION", help="Every response of a session, what it cost and why it counts once."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/usage*.json).")
-@config.settings_options()
+@settings_options()
 def command(
     settings: config.Settings,
     by: str,
@@ -182,12 +183,21 @@ def _explain(catalog: "Catalog", session: str, wanted: "Filter", *, as_json: boo
 
 def _print_rows(rows: "Sequence[LedgerRow]", elsewhere: "Sequence[LedgerRow]") -> None:
     for row in rows:
-        output.echo(f"{_when(row)}  {_exact(row.cost)}  {row.model or 'no model'}  {row.message_id or '-'}")
+        _print_head(row, _exact(row.cost))
         output.echo(f"    {_counts(row)}")
         output.echo(f"    {row.why}")
     for row in elsewhere:
-        output.echo(f"{_when(row)}  -  {row.model or 'no model'}  {row.message_id or '-'}")
+        _print_head(row, "-")
         output.echo(f"    counts in {row.session}, which had it first")
+
+
+def _print_head(row: "LedgerRow", cost: str) -> None:
+    told, name = f"{_when(row)}  {cost}  {row.model or 'no model'}", row.message_id or "-"
+    if output.is_terminal() and output.width(f"{told}  {name}") > output.columns():
+        output.echo(told)
+        output.echo(f"    {name}")
+    else:
+        output.echo(f"{told}  {name}")
 
 
 def _when(row: "LedgerRow") -> str:

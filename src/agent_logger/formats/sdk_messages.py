@@ -14,6 +14,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from agent_logger.formats import json_text
+from agent_logger.formats.human_input import typed
 from agent_logger.formats.json_text import is_null
 from agent_logger.formats.json_text import raw as raw_json
 from agent_logger.records import Json
@@ -191,7 +192,9 @@ class SdkMessage:
             return None  # of the client's own making: tool results, notes to the model
         content = self.inner.content
         is_result = isinstance(content, list) and any(it.type == "tool_result" for it in content)
-        return None if is_result else self.content
+        # What a command of the client's printed is sent back like a prompt.
+        is_printed = self.is_replay and isinstance(content, str) and bool(content) and not typed([content])
+        return None if is_result or is_printed else self.content
 
     @property
     def content(self) -> str | list[Raw]:
