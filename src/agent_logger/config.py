@@ -16,18 +16,16 @@ import os
 import re
 import stat
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import wraps
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple
 
 from agent_logger.errors import ConfigError
 
 Written = int | str | list[str]
 Flags = Mapping[str, str | Sequence[str] | None]
-R = TypeVar("R")
 
 PREFIX = "AGENT_LOGGER_"
 DEFAULT = "default"
@@ -459,60 +457,3 @@ def _absolute(text: str) -> Path:
         return path.absolute()
     except FileNotFoundError as error:
         raise ConfigError(f"{path}: the working folder no longer exists; go to another one") from error
-
-
-# ---- click
-
-
-def settings_options(*names: str, **otherwise: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
-    """Give a click command the flags of these settings and `--config`; hand it `settings`.
-
-    Settings without a flag here still come from the environment and the file. `otherwise` names more of them, and
-    says what the command takes instead of the default.
-    """
-    wanted = [SETTINGS[name] for name in (*names, *otherwise)]
-
-    def decorate(command: Callable[..., R]) -> Callable[..., R]:
-        @wraps(command)
-        def with_settings(*args: Any, config_file: str | None, **rest: Any) -> R:
-            flags = {it.name: rest.pop(it.name) for it in wanted}
-            return command(*args, settings=load(flags, config_file), **rest)
-
-        return _with_flags(with_settings, wanted, otherwise)
-
-    return decorate
-
-
-def _with_flags(
-    command: Callable[..., R], settings: list[Setting], otherwise: Mapping[str, str]
-) -> Callable[..., R]:
-    import click  # here, for the library reads settings without a command line
-
-    path = click.Path(readable=False)  # for the shells' completion; `load` checks
-    options = [
-        click.option(
-            setting.flag,
-            setting.name,
-            metavar=setting.kind.metavar,
-            multiple=isinstance(setting.kind, Origins),
-            type=path if isinstance(setting.kind, Folder) else str,
-            shell_complete=_completer(setting.kind) if setting.kind.choices else None,
-            help=_flag_help(setting, otherwise.get(setting.name, setting.default)),
-        )
-        for setting in settings
-    ]
-    file_help = "Read this TOML file, not the home's."
-    options.append(click.option("--config", "config_file", metavar="FILE", type=path, help=file_help))
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
-def _completer(kind: Kind) -> Callable[[Any, Any, str], list[str]]:
-    return lambda _context, _parameter, start: [word for word in kind.choices if word.startswith(start)]
-
-
-def _flag_help(setting: Setting, default: Written) -> str:
-    if isinstance(setting.kind, Origins):
-        return f"{setting.help} May be repeated."
-    return f"{setting.help} [default: {default}]" if default else setting.help

@@ -16,6 +16,7 @@ from tests.capture.test_logger_fixtures import Log, logs
 from tests.capture.test_logger_live import ANSWERS, COSTS, STALL
 from tests.clients import ANTHROPIC_KEY, ROOT, Sandbox
 from tests.fakeapi import FakeAPI
+from tests.ports import free_port
 
 pytestmark = [pytest.mark.needs("claude_agent_sdk"), pytest.mark.needs("claude")]
 EXAMPLES = ROOT / "examples"
@@ -70,9 +71,7 @@ claude_agent_sdk.ClaudeSDKClient.query = fail
 
 @contextmanager
 def served(sandbox: Sandbox, url: str) -> Iterator[int]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     command = [
         sys.executable,
         "-m",

@@ -5,13 +5,14 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
 from _corpus import fill
 from agent_logger import Catalog
+from agent_logger.catalog.database import in_memory, is_kept, is_same_file, opened
 from agent_logger.catalog.schema import STEPS, TEXT_STEPS
 from tests.catalog.catalogs import ID, Told, all_of, claude_file, user
 
@@ -256,3 +257,12 @@ def test_a_session_without_an_answer_stays_where_it_is_when_all_is_priced_again(
 @pytest.mark.parametrize("steps", [STEPS, TEXT_STEPS])
 def test_every_step_of_the_schema_has_a_name(steps: tuple[tuple[str, str], ...]) -> None:
     assert len({name for name, _ in steps}) == len(steps)
+
+
+def test_a_catalog_in_memory_is_neither_a_file_nor_gone(tmp_path: Path) -> None:
+    path = tmp_path / "catalog.db"
+    with closing(in_memory(STEPS)) as memory, closing(opened(path, STEPS)) as file:
+        assert (is_kept(memory), is_kept(file)) == (False, True)
+        assert (is_same_file(memory, path), is_same_file(file, path)) == (True, True)
+        path.unlink()
+        assert (is_same_file(memory, path), is_same_file(file, path)) == (True, False)

@@ -11,6 +11,7 @@ import pytest
 from agent_logger.demo.proxied import calls
 from agent_logger.records import Exchange, SessionEnd, SessionStart
 from agent_logger.store.parts import parts_in
+from agent_logger.store.platform import size_of
 from agent_logger.store.read import read_log
 from agent_logger.store.verify import log_files, verify_file
 
@@ -105,7 +106,7 @@ def test_a_demo_that_is_killed_loses_nothing_it_had_recorded(tmp_path: Path) -> 
         line, env=environment(tmp_path), cwd=tmp_path, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
     )
     deadline = time.monotonic() + 60
-    while not list((tmp_path / "s").glob("*.live")) and time.monotonic() < deadline:
+    while not any(map(size_of, (tmp_path / "s").glob("*.live"))) and time.monotonic() < deadline:
         time.sleep(0.01)
     child.kill()
     child.wait()

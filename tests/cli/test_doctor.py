@@ -111,7 +111,8 @@ def test_sessions_that_the_client_will_delete_are_told_until_they_are_kept(home:
     assert (mark, found.split(" by ")[0]) == ("wrong", "claude-code deletes 1 sessions")
     doomed = json.loads(doctor("--json")[1])["doomed"]
     assert [(it["path"], it["kept"]) for it in doomed] == [(str(old), False), (str(new), False)]
-    assert doomed[0]["deleted_after"][:10] == time.strftime("%Y-%m-%d", time.gmtime(time.time() + 5 * DAY))
+    last_day = time.gmtime(old.stat().st_mtime + 30 * DAY)
+    assert doomed[0]["deleted_after"][:10] == time.strftime("%Y-%m-%d", last_day)
     archive()
     assert [mark for mark, _ in findings("cleanup")] == ["ok"]
     with new.open("a") as file:

@@ -74,6 +74,11 @@ def output(stdout: str) -> list[Any]:
     return lines
 
 
+def said(stdout: str) -> list[Any]:
+    """The same in any order: a tool may be done before or after the next words of the model have come."""
+    return sorted(output(stdout), key=_text)
+
+
 HOP_BY_HOP = {"connection", "host", "content-length"}  # the last follows from the body
 
 

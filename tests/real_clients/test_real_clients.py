@@ -4,7 +4,6 @@ Each scenario is run twice in the same folder: directly against the scripted API
 the two runs may not share is in docs/proxy.md; what is true of the calls is in the fixture's manifest.
 """
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -37,7 +36,7 @@ def test_a_real_client_does_as_it_would_without_us(scenario: Scenario, tmp_path:
         assert theirs.exit_code == step.exit_code, theirs.stdout + theirs.stderr
         assert mine.exit_code == theirs.exit_code
         for ours, plain in ((mine.stdout, theirs.stdout), (mine.stderr, theirs.stderr)):
-            _assert_alike(_lines(ours, scenario), _lines(plain, scenario))
+            _assert_alike(alike.said(ours), alike.said(plain))
     asked, asked_directly = (
         alike.requests(it.calls, parallel=scenario.parallel) for it in (recorded, direct)
     )
@@ -55,11 +54,6 @@ def test_a_real_client_does_as_it_would_without_us(scenario: Scenario, tmp_path:
 def _assert_alike(ours: Any, theirs: Any) -> None:
     found = "\n".join(alike.differences(ours, theirs))
     assert not found
-
-
-def _lines(text: str, scenario: Scenario) -> list[Any]:
-    lines = alike.output(text)
-    return sorted(lines, key=lambda it: json.dumps(it, sort_keys=True)) if scenario.parallel else lines
 
 
 def _check_calls(scenario: Scenario, logs: list[logged.Log], printed: list[str], calls: int) -> None:

@@ -53,7 +53,7 @@ def test_a_real_client_does_as_it_would_without_run(scenario: Scenario, tmp_path
         stderr, _, summary = mine.stderr.rstrip("\n").rpartition("\n")
         assert summary.startswith("agent-logger: session ") and "tokens" in summary
         for ours, plain in ((mine.stdout, theirs.stdout), (stderr.strip(), theirs.stderr.strip())):
-            assert not "\n".join(alike.differences(alike.output(ours), alike.output(plain)))
+            assert not "\n".join(alike.differences(alike.said(ours), alike.said(plain)))
     asked = alike.requests(recorded.calls), alike.requests(direct.calls)
     assert not "\n".join(alike.differences(*asked))
     _check_log(scenario, tmp_path / "s", recorded.sessions)

@@ -1,9 +1,12 @@
 """A history that its client has changed is known again by the ids of the tool calls in it."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agent_logger.tracking.known import Known
+from agent_logger.tracking.table import Table
 from agent_logger.tracking.uses import MOST_USES
 
 from .conversation import Messages, Recorder, history, said, user
@@ -76,6 +79,34 @@ def test_what_was_said_is_not_enough() -> None:
     first = recorder.ask(history("<reminder> hi"), "one")
     recorder.answer(first, "Hello.")
     assert recorder.ask(history("hi", "Hello.", "And?"), "two").link == "start"
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["restarted", "table lost"])
+def test_they_are_known_after_a_restart(tmp_path: Path, lost: bool) -> None:
+    recorder, path = Recorder(), tmp_path / "sessions.db"
+    recorder.start(known := Known(Table(path), recorder.all_logs))
+    log, messages = talk(recorder, "one")
+    known.commit(10.0, at_once=True)
+    known.close()
+    if lost:
+        path.unlink()
+    recorder.start(known := Known(Table(path), recorder.all_logs))
+    for second in range(20, 25):  # logs are read piece by piece
+        known.commit(float(second), at_once=True)
+    fork = recorder.ask(changed(messages, 6, "Otherwise?"), "two")
+    assert (fork.link, fork.session) == ("fork", f"{log}_b1")
+    assert fork.fork and (fork.fork.parent, fork.fork.from_seq) == (log, 3)
+
+
+def test_the_table_has_the_last_ones_only(tmp_path: Path) -> None:
+    recorder, table = Recorder(), Table(tmp_path / "sessions.db")
+    recorder.start(known := Known(table, recorder.all_logs))
+    for turn in range(3):
+        ids = [f"toolu_{turn}{number:020}" for number in range(MOST_USES // 2)]
+        uses = [{"type": "tool_use", "id": it, "name": "Bash"} for it in ids]
+        recorder.end(recorder.ask([user(f"{turn}")], "s"), message={"role": "assistant", "content": uses})
+        known.commit(10.0 * (turn + 1), at_once=True)
+    assert [len(table.uses()), *{it.seq for it in table.uses().values()}] == [MOST_USES, 2, 3]
 
 
 def test_only_the_last_calls_are_remembered() -> None:

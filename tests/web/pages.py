@@ -6,6 +6,7 @@ import re
 import resource
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -50,6 +51,13 @@ class Page:
         assert found, said + self.process.stderr.read()
         self.port, self.way_in = int(found[1]), found[2]
         self.url = f"http://127.0.0.1:{self.port}"
+
+    def settle(self) -> None:
+        """Until it has read everything once. Before that it says so, and finds half; how long it is, others decide."""
+        cookie, give_up = self.cookie(), time.monotonic() + 60
+        while "so far" in self.ask("/search", cookie=cookie).text:
+            assert time.monotonic() < give_up
+            time.sleep(0.05)
 
     def link(self) -> str:
         """A new one, as `agent-logger view` makes it."""
@@ -102,6 +110,8 @@ class Page:
 def showing(home: Path, *arguments: str, file_bytes: int = resource.RLIM_INFINITY) -> Iterator[Page]:
     page = Page(home, "--no-open", *arguments, file_bytes=file_bytes)
     try:
+        if file_bytes == resource.RLIM_INFINITY:  # else it can read nothing to its end
+            page.settle()
         yield page
     finally:
         if page.process.poll() is None:

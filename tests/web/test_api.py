@@ -100,7 +100,8 @@ def test_a_timeline_tells_what_was_busy_when(page: Page, cookie: str, demo: Any)
         [float(it) for it in re.findall(r'class="waits .*?x="(.*?)".*?width="(.*?)"', row)[0]] for row in rows
     ]
     (begins, lasts), inside = bars[1], bars[2:5]
-    assert all(begins <= x and x + width <= begins + lasts + 1 for x, width in inside), bars
+    # The wire may see the end of a call a little after its client, who goes on with it.
+    assert all(begins <= x and x + width <= begins + 1.05 * lasts + 1 for x, width in inside), bars
     assert bars[0][0] < begins < bars[5][0]
     first_bytes = [len(re.findall(r'class="num">\d+ ms', row)) for row in rows]
     assert first_bytes == [2, 1, 2, 1, 2, 2], "a tool has no first byte, a call on the wire has one"

@@ -73,6 +73,7 @@ def test_what_changed_while_a_page_was_made_is_told(home: Path, page: Page, cook
 
 
 def test_what_the_page_shows_already_is_not_told_again(page: Page, cookie: str) -> None:
+    page.settle()
     assert until(lambda: _is_settled(page, cookie))
     told = _told(page, cookie, _address(page, cookie, "/"), seconds=1.5)
     assert told.startswith(b": hello")

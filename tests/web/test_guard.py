@@ -12,6 +12,7 @@ import pytest
 from agent_logger.web.guard import HEADERS
 from agent_logger.web.passes import LINK_SECONDS, Passes
 from agent_logger.web.site import STATIC
+from tests.ports import free_port
 from tests.web.pages import Page, showing
 
 ROUTES = [
@@ -155,7 +156,7 @@ def test_a_websocket_is_refused(page: Page, cookie: str) -> None:
 def test_a_browser_stays_let_in_when_the_page_is_started_anew_and_an_old_link_lets_nobody_in(
     tmp_path: Path,
 ) -> None:
-    port = _free_port()
+    port = free_port()
     with showing(tmp_path, "--page-port", str(port)) as page:
         cookie, used, unused = page.cookie(), page.way_in, page.link().removeprefix(page.url)
         assert page.ask(used).status == 303
@@ -174,9 +175,3 @@ def test_ctrl_c_ends_it_at_once_and_takes_its_word_back(tmp_path: Path) -> None:
         assert page.process.returncode == 0
         assert time.monotonic() - began < 20
         assert not list((tmp_path / ".agent-logger").glob("page-*.json"))
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as sock:
-        port: int = sock.getsockname()[1]
-    return port

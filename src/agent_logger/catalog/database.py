@@ -49,7 +49,7 @@ def opened(path: Path, steps: Sequence[Step]) -> sqlite3.Connection:
 
 
 def in_memory(steps: Sequence[Step]) -> sqlite3.Connection:
-    database = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False, factory=_Connection)
+    database = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     _migrate(database, steps)
     return database
 
@@ -63,16 +63,17 @@ def remove(path: Path) -> None:
 
 def is_same_file(database: sqlite3.Connection, path: Path) -> bool:
     """Whether the path still leads to what is open: it may have been deleted, and then nothing written is kept."""
+    if not is_kept(database):
+        return True  # nothing of it ever was
     try:
-        there = os.stat(path).st_ino
+        return os.stat(path).st_ino == getattr(database, "inode", 0)
     except OSError:
         return False
-    return there == getattr(database, "inode", there)
 
 
 def is_kept(database: sqlite3.Connection) -> bool:
     """Whether it is a file, and not in memory alone."""
-    return isinstance(database, _Connection)
+    return bool(getattr(database, "inode", 0))
 
 
 @contextmanager
@@ -115,11 +116,7 @@ def hashed(text: str) -> int:
 
 
 class _Connection(sqlite3.Connection):
-    inode: int = 0
-
-    def __del__(self) -> None:
-        """Closed with whoever had it, and no word about it: newer Pythons warn."""
-        self.close()
+    inode: int = 0  # none: it is in memory
 
 
 def _make_private(path: Path) -> None:

@@ -9,6 +9,7 @@ import msgspec
 
 from agent_logger import config
 from agent_logger.cli import output
+from agent_logger.cli.settings import settings_options
 
 if TYPE_CHECKING:
     from agent_logger.store.archiving import Report, Trouble
@@ -42,7 +43,7 @@ class ArchiveReport(msgspec.Struct, frozen=True, kw_only=True):
 @click.option("--restore", metavar="ID", help="Put a session back: shows the files and asks.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/archive.json).")
-@config.settings_options("seal_after")
+@settings_options("seal_after")
 def command(settings: config.Settings, watch: bool, restore: str | None, yes: bool, as_json: bool) -> int:
     """Keep what agents delete, byte for byte.
 

@@ -6,6 +6,7 @@ import click
 
 from agent_logger import config
 from agent_logger.cli import output
+from agent_logger.cli.settings import settings_options
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Report:
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/config.json).")
-@config.settings_options(*config.SETTINGS)
+@settings_options(*config.SETTINGS)
 def command(settings: config.Settings, as_json: bool) -> None:
     """Every setting, its value and where it came from.
 

@@ -7,6 +7,7 @@ import click
 
 from agent_logger import config
 from agent_logger.cli import output
+from agent_logger.cli.settings import settings_options
 
 if TYPE_CHECKING:
     from agent_logger.store.context import Context, Settings
@@ -22,7 +23,7 @@ SCOPES = {
 @click.command()
 @click.argument("folder", default=".", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/context.json).")
-@config.settings_options()
+@settings_options()
 def command(settings: config.Settings, folder: Path, as_json: bool) -> int:  # noqa: ARG001
     """Which instructions and settings Claude Code takes along in FOLDER.
 

@@ -9,11 +9,12 @@ import click
 from agent_logger import config
 from agent_logger.cli import output
 from agent_logger.cli.session_text import session_lines
+from agent_logger.cli.settings import settings_options
 
 
 @click.command()
 @click.option("--once", is_flag=True, help="End after printing, instead of keeping the scripted API up.")
-@config.settings_options(sessions_dir="a new temporary one")
+@settings_options(sessions_dir="a new temporary one")
 def command(settings: config.Settings, once: bool) -> None:
     """Record a scripted conversation, and show what was recorded.
 
@@ -32,16 +33,8 @@ def command(settings: config.Settings, once: bool) -> None:
     from agent_logger.demo.conversation import scripted_api
     from agent_logger.demo.proxied import proxied
     from agent_logger.demo.recorded import record
-    from agent_logger.store.facts import know_folder
-    from agent_logger.store.layout import prepare_log_folder
 
-    if settings.is_default("sessions_dir"):
-        folder = Path(tempfile.mkdtemp(prefix="agent-logger-demo-"))
-    else:
-        folder = settings.sessions_dir
-        know_folder(settings.home, folder)
-        know_folder(settings.home, folder / "logs")
-    prepare_log_folder(folder)
+    folder = _prepared_folder(settings)
     with scripted_api() as api:
         output.note(f"A scripted model API listens on {api.url}; an agent talks to it ...")
         with proxied(api.url, folder / "logs") as url:
@@ -52,6 +45,20 @@ def command(settings: config.Settings, once: bool) -> None:
             output.note("")
             output.note(f"The scripted API stays up at {api.url} (Anthropic Messages). Ctrl-C ends it.")
             threading.Event().wait()
+
+
+def _prepared_folder(settings: config.Settings) -> Path:
+    from agent_logger.store.facts import know_folder
+    from agent_logger.store.layout import prepare_log_folder
+
+    if settings.is_default("sessions_dir"):
+        folder = Path(tempfile.mkdtemp(prefix="agent-logger-demo-"))
+    else:
+        folder = settings.sessions_dir
+        know_folder(settings.home, folder)
+        know_folder(settings.home, folder / "logs")
+    prepare_log_folder(folder)
+    return folder
 
 
 def _show(folder: Path, name: str) -> None:

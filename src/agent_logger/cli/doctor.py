@@ -5,6 +5,7 @@ import click
 from agent_logger import config
 from agent_logger.cli import output
 from agent_logger.cli.rows import SMALLEST, folded
+from agent_logger.cli.settings import settings_options
 
 MARKS = {"ok": "ok", "note": "-", "wrong": "WRONG"}
 MARGIN = 18  # columns before what was found
@@ -12,7 +13,7 @@ MARGIN = 18  # columns before what was found
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/doctor.json).")
-@config.settings_options()
+@settings_options()
 def command(settings: config.Settings, as_json: bool) -> int:
     """Is all well? If not, what to do.
 

@@ -8,6 +8,7 @@ import click
 from agent_logger import config
 from agent_logger.cli import output
 from agent_logger.cli.scanning import folders_of_logs
+from agent_logger.cli.settings import settings_options
 from agent_logger.errors import SourceError
 from agent_logger.export.figures import bytes_text
 
@@ -20,7 +21,7 @@ HEAD = ("plain", "sealed", "live", "bodies", "other", "total", "free", "logs", "
 @click.command()
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/du.json).")
-@config.settings_options("log_dir", "sessions_dir")
+@settings_options("log_dir", "sessions_dir")
 def command(settings: config.Settings, paths: tuple[Path, ...], as_json: bool) -> None:
     """What logs take on the disk.
 

@@ -6,13 +6,14 @@ import click
 
 from agent_logger import config
 from agent_logger.cli import output
+from agent_logger.cli.settings import settings_options
 
 SHELLS = ("bash", "zsh", "fish")
 
 
 @click.command()
 @click.argument("shell", type=click.Choice(SHELLS), required=False)
-@config.settings_options()
+@settings_options()
 def command(settings: config.Settings, shell: str | None) -> int:
     """Print lines to eval in a shell: agents started there are recorded.
 

@@ -9,6 +9,7 @@ import click
 from agent_logger import config
 from agent_logger.cli import output
 from agent_logger.cli.named import MOST_CANDIDATES, session_called
+from agent_logger.cli.settings import settings_options
 from agent_logger.errors import SourceError, StoreError
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 @click.option(
     "-o", "--output", "file", type=click.Path(path_type=Path), help="Write to this new file, not to stdout."
 )
-@config.settings_options("log_dir")
+@settings_options("log_dir")
 def command(settings: config.Settings, session: str, form: str, file: Path | None) -> None:
     """Write a session as one file that needs no other.
 

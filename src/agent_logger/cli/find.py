@@ -9,6 +9,7 @@ from agent_logger import config
 from agent_logger.cli import output
 from agent_logger.cli.named import one_called
 from agent_logger.cli.scanning import opened
+from agent_logger.cli.settings import settings_options
 from agent_logger.errors import SourceError
 
 
@@ -23,7 +24,7 @@ class FoundFile(msgspec.Struct, frozen=True, kw_only=True):
 @click.argument("session", metavar="ID")
 @click.option("--repo", type=click.Path(path_type=Path), help="Prefer the session of this project folder.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/find.json).")
-@config.settings_options()
+@settings_options()
 def command(settings: config.Settings, session: str, repo: Path | None, as_json: bool) -> int:
     """Print where the file of a session is.
 

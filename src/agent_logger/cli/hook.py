@@ -7,6 +7,7 @@ import click
 
 from agent_logger import config
 from agent_logger.cli import output
+from agent_logger.cli.settings import settings_options
 from agent_logger.errors import SourceError
 
 
@@ -15,7 +16,7 @@ from agent_logger.errors import SourceError
 @click.option("--install", is_flag=True, help="Put it into your settings: shows the change and asks.")
 @click.option("--uninstall", is_flag=True, help="Take it out again: shows the change and asks.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@config.settings_options()
+@settings_options()
 def command(
     settings: config.Settings,  # noqa: ARG001
     print_settings: bool,

@@ -6,6 +6,7 @@ import click
 
 from agent_logger import config
 from agent_logger.cli import output
+from agent_logger.cli.settings import settings_options
 
 RULES = ("/sessions/*", "!/sessions/.gitkeep", "/logs/")
 
@@ -13,7 +14,7 @@ RULES = ("/sessions/*", "!/sessions/.gitkeep", "/logs/")
 @click.command()
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.argument("folder", default=".", type=click.Path(path_type=Path, file_okay=False, exists=True))
-@config.settings_options()
+@settings_options()
 def command(settings: config.Settings, folder: Path, yes: bool) -> int:  # noqa: ARG001
     """Set a project folder up, so that its logs stay out of git.
 

@@ -11,6 +11,7 @@ from agent_logger import config
 from agent_logger.cli import output
 from agent_logger.cli.named import short_ids
 from agent_logger.cli.scanning import NOTHING_YET, opened
+from agent_logger.cli.settings import settings_options
 from agent_logger.cli.when import When
 from agent_logger.export.listed import ListedSession, listed
 
@@ -41,7 +42,7 @@ class SessionRow(ListedSession, frozen=True, kw_only=True):
 @click.option("--witness", type=click.Choice(WITNESSES), help="Only those that this one saw.")
 @click.option("--live", is_flag=True, help="Only those that somebody is at.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/ls.json).")
-@config.settings_options()
+@settings_options()
 def command(
     settings: config.Settings,
     limit: int,

@@ -9,6 +9,7 @@ import click
 
 from agent_logger import config
 from agent_logger.cli import output
+from agent_logger.cli.settings import settings_options
 
 if TYPE_CHECKING:
     from agent_logger.capture.proxy.lines import CallLine
@@ -17,7 +18,7 @@ SETTINGS = ("port", "log_dir", "allow_upstream", "redact", "seal_after", "worker
 
 
 @click.command()
-@config.settings_options(*SETTINGS)
+@settings_options(*SETTINGS)
 def command(settings: config.Settings) -> None:
     """Record what passes between agents and their models, byte for byte.
 

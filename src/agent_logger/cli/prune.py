@@ -8,6 +8,7 @@ import click
 from agent_logger import config
 from agent_logger.cli.rm import remove, told_of
 from agent_logger.cli.scanning import opened
+from agent_logger.cli.settings import settings_options
 
 _SIZE = re.compile(r"(\d{1,18}(?:\.\d+)?)\s*([kMGT]?)B?", re.IGNORECASE)
 _UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
@@ -42,7 +43,7 @@ class Size(click.ParamType[int]):
 @click.option("--dry-run", is_flag=True, help="Only say what would be deleted.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/rm.json).")
-@config.settings_options()
+@settings_options()
 def command(
     settings: config.Settings,
     older_than: timedelta | None,

@@ -10,6 +10,7 @@ from agent_logger import config
 from agent_logger.cli import output
 from agent_logger.cli.named import one_called
 from agent_logger.cli.scanning import opened
+from agent_logger.cli.settings import settings_options
 from agent_logger.errors import StoreError
 from agent_logger.export.figures import bytes_text, counted
 
@@ -32,7 +33,7 @@ class Removed(msgspec.Struct, frozen=True, kw_only=True):
 @click.option("--dry-run", is_flag=True, help="Only say what would be deleted.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/rm.json).")
-@config.settings_options()
+@settings_options()
 def command(
     settings: config.Settings, sessions: tuple[str, ...], dry_run: bool, yes: bool, as_json: bool
 ) -> int:

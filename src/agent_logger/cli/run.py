@@ -13,6 +13,7 @@ import click
 
 from agent_logger import config
 from agent_logger.cli import output
+from agent_logger.cli.settings import settings_options
 from agent_logger.formats.cli_output.outcome import Failure, RunMetadata
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class _WithCommand(click.Command):
 @click.option(
     "--json", "as_json", is_flag=True, help="Print what came of it, not its output (docs/schemas/run.json)."
 )
-@config.settings_options("sessions_dir", "log_dir")
+@settings_options("sessions_dir", "log_dir")
 @click.pass_context
 def command(
     ctx: click.Context,

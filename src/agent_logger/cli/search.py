@@ -9,6 +9,7 @@ from agent_logger.cli import output
 from agent_logger.cli.marked import echo_marked
 from agent_logger.cli.named import short_ids
 from agent_logger.cli.scanning import NOTHING_YET, bar, opened
+from agent_logger.cli.settings import settings_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +24,7 @@ SECONDS = 3.0  # that a person waits for sessions that are not in the index yet
 @click.argument("words", nargs=-1, required=True)
 @click.option("-n", "--limit", type=click.IntRange(min=1), default=10, show_default=True, help="How many.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/search.json).")
-@config.settings_options()
+@settings_options()
 def command(settings: config.Settings, words: tuple[str, ...], limit: int, as_json: bool) -> None:
     """Find words in all sessions: what was typed, said and thought, what tools were given and what they answered.
 

@@ -8,6 +8,7 @@ import msgspec
 from agent_logger import config
 from agent_logger.cli import output
 from agent_logger.cli.named import calls_called, files_called, session_called
+from agent_logger.cli.settings import settings_options
 from agent_logger.errors import SourceError
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class TouchedFiles(msgspec.Struct, frozen=True):
 @click.option("--wire", is_flag=True, help="With --turn: the request and the response as the proxy saw them.")
 @click.option("--raw", is_flag=True, help="The lines as they are in the files.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/show*.json).")
-@config.settings_options()
+@settings_options()
 def command(
     settings: config.Settings,
     session: str,

@@ -7,6 +7,7 @@ import click
 
 from agent_logger import config
 from agent_logger.cli import proxy
+from agent_logger.cli.settings import settings_options
 
 STOP_SECONDS = 10.0
 
@@ -14,7 +15,7 @@ STOP_SECONDS = 10.0
 @click.command()
 @click.option("--no-page", is_flag=True, help="The proxy alone.")
 @click.option("--no-open", is_flag=True, help="Open no browser.")
-@config.settings_options(*proxy.SETTINGS, "page_port")
+@settings_options(*proxy.SETTINGS, "page_port")
 def command(settings: config.Settings, no_page: bool, no_open: bool) -> None:
     """Start recording: the proxy, and the page that shows it. The same as no command.
 

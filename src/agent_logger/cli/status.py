@@ -6,6 +6,7 @@ import click
 
 from agent_logger import config
 from agent_logger.cli import output
+from agent_logger.cli.settings import settings_options
 
 if TYPE_CHECKING:
     from agent_logger.capture.proxy.status import ProxyReport
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/status.json).")
-@config.settings_options()
+@settings_options()
 def command(settings: config.Settings, as_json: bool) -> int:
     """Is it recording? What was lost?
 

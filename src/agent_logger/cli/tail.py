@@ -9,6 +9,7 @@ from agent_logger import config
 from agent_logger.cli import output
 from agent_logger.cli.named import one_called
 from agent_logger.cli.scanning import know_chosen_folders, opened
+from agent_logger.cli.settings import settings_options
 
 if TYPE_CHECKING:
     from agent_logger.formats.moments import Moment
@@ -29,7 +30,7 @@ POLL_SECONDS = 0.5
 @click.option(
     "--json", "as_json", is_flag=True, help="Print JSON, one object a line (docs/schemas/tail.json)."
 )
-@config.settings_options()
+@settings_options()
 def command(settings: config.Settings, session: str | None, lines: int, as_json: bool) -> None:
     """Follow what all live sessions do, until Ctrl-C.
 

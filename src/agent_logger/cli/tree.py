@@ -10,6 +10,7 @@ from agent_logger.cli import output
 from agent_logger.cli.ls import WITNESSES
 from agent_logger.cli.named import one_called, short_ids
 from agent_logger.cli.scanning import opened
+from agent_logger.cli.settings import settings_options
 from agent_logger.errors import SourceError
 from agent_logger.export.figures import counted, dollars
 from agent_logger.export.json import json_of
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("session", metavar="ID")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/tree.json).")
-@config.settings_options()
+@settings_options()
 def command(settings: config.Settings, session: str, as_json: bool) -> None:
     """Print a session's sub-agents, and the sessions that were forked from it.
 

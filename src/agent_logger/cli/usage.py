@@ -9,6 +9,7 @@ from agent_logger import config
 from agent_logger.cli import output
 from agent_logger.cli.named import one_called, short_ids
 from agent_logger.cli.scanning import NOTHING_YET, bar, opened
+from agent_logger.cli.settings import settings_options
 from agent_logger.cli.when import When
 from agent_logger.export.figures import dollars, money
 from agent_logger.export.listed import LedgerItem, UsageRow
@@ -50,7 +51,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     "--explain", metavar="SESSION", help="Every response of a session, what it cost and why it counts once."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/usage*.json).")
-@config.settings_options()
+@settings_options()
 def command(
     settings: config.Settings,
     by: str,

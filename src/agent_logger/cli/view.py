@@ -7,11 +7,12 @@ import click
 from agent_logger import config
 from agent_logger.cli import output
 from agent_logger.cli.scanning import know_chosen_folders
+from agent_logger.cli.settings import settings_options
 
 
 @click.command()
 @click.option("--no-open", is_flag=True, help="Open no browser.")
-@config.settings_options("page_port")
+@settings_options("page_port")
 def command(settings: config.Settings, no_open: bool) -> None:
     """See what the agents did, in a browser.
 

@@ -3,6 +3,7 @@
 import os
 import re
 import unicodedata
+from contextlib import suppress
 from pathlib import Path
 
 from agent_logger.errors import StoreError
@@ -69,7 +70,8 @@ def prepare_log_folder(path: Path) -> None:
         make_log_folder(path)
         probe = path / ".write-test"
         probe.unlink(missing_ok=True)
-        platform.open_file(probe, create=True).close()
+        with suppress(FileExistsError):  # of another that starts just now, and could write
+            platform.open_file(probe, create=True).close()
         probe.unlink(missing_ok=True)
     except OSError as error:
         raise StoreError(f"cannot write to {path}: {error.strerror}; choose another folder") from error

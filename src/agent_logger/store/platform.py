@@ -168,8 +168,8 @@ def make_folder(path: Path) -> bool:
 
 def replace_file(path: Path, data: bytes, *, mode: int | None = None, synced: bool = False) -> None:
     """Put a whole file in the place of another, so that nobody ever reads half of one. Raises `OSError`."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.unlink(missing_ok=True)
+    own = int.from_bytes(os.urandom(4), "big")  # other threads may replace it, too
+    temporary = path.with_name(f".{path.name}.{own}")
     held = open_file(temporary, create=True)
     try:
         held.write(data)

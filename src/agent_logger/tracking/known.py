@@ -13,9 +13,11 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from agent_logger.records import Fork, Record, Request, Response, WireStart, decode
+from agent_logger.tracking.body import value
 from agent_logger.tracking.fingerprint import Rolled, state_of
 from agent_logger.tracking.index import MOST_ROWS, Branch, Index, Outcome, Row, outcome_of, root_of
 from agent_logger.tracking.table import Table, TableBusy, TableLost
+from agent_logger.tracking.uses import Uses
 
 WRITE_SECONDS = 0.25  # many calls at once: most of a commit's cost is its pages
 CHECK_SECONDS = 1.0  # how often it is looked whether the file is still the one that is open
@@ -39,6 +41,7 @@ Logs = Callable[[], Iterable[Log]]  # all there are, the newest first
 class Known:
     def __init__(self, table: Table | None = None, logs: Logs = tuple, most_rows: int = MOST_ROWS) -> None:
         self.index = Index()
+        self.uses = Uses()
         self._table, self._logs, self._most_rows = table, logs, most_rows
         self._is_open = self._is_whole = self._is_lost = False
         self._complete = table is None  # whether all is in memory
@@ -144,6 +147,8 @@ class Known:
             if row.outcome is Outcome.OPEN if row else record.ts > branch.last_activity:
                 outcome = outcome_of(record.status, record.stop_reason, complete=bool(record.complete))
                 after = state_of(record.fingerprint)
+                if row and after and isinstance(message := _message(record), dict):
+                    self.uses.note(session, record.seq, message)
                 self.note_answer(branch, row, outcome, after, record.message_id, record.ts)
 
     # ------------------------------------------------------------ the table
@@ -154,6 +159,7 @@ class Known:
         if table is None:
             self.index.changed_branches.clear()
             self.index.changed_rows.clear()
+            self.uses.changed.clear()
             return
         if now < self._try_at and not at_once:
             return
@@ -183,9 +189,10 @@ class Known:
     def _write(self, table: Table) -> None:
         index = self.index
         if index.changed_branches:
-            table.write(index.changed_branches, index.changed_rows)
+            table.write(index.changed_branches, index.changed_rows, self.uses.changed)
             index.changed_branches.clear()
             index.changed_rows.clear()
+            self.uses.changed.clear()
             if index.forget_oldest(self._most_rows):
                 self._complete = False
 
@@ -202,6 +209,7 @@ class Known:
         """What was active last comes into memory."""
         try:
             table.open()
+            self.uses.load(table.uses())
             self._is_open = self._is_whole = True
             self._load_recent(table)
         except TableBusy:
@@ -216,6 +224,7 @@ class Known:
         index.changed_rows |= {
             row: None for branch in index.branches.values() for row in branch.rows.values()
         }
+        self.uses.change_all()
         self._is_open = self._is_whole = False
         self._is_lost = True
         with contextlib.suppress(TableBusy, TableLost):
@@ -284,6 +293,7 @@ class Known:
                 if budget <= 0:
                     yield
                     budget = RESTORE_BYTES
+            self.uses.take_over(scratch.uses)
             if branch := scratch.index.branches.get(name):
                 self._take_over(branch)
 
@@ -313,6 +323,10 @@ def _record(line: bytes) -> Record | None:
     except (msgspec.MsgspecError, RecursionError):  # damage; reading goes on
         return None
     return record if isinstance(record, Record) else None
+
+
+def _message(record: Response) -> object:
+    return value(record.message) if isinstance(record.message, msgspec.Raw) else None
 
 
 def _branch_of(provider: str, session: str, record: WireStart) -> Branch:

@@ -8,15 +8,16 @@ import contextlib
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from agent_logger.records import Identity
 from agent_logger.tracking.fingerprint import shown, state_of
 from agent_logger.tracking.index import Branch, Outcome, Row, root_of
+from agent_logger.tracking.uses import MOST_USES, Use
 
-VERSION = 1
+VERSION = 2
 UNFINISHED = VERSION | 1 << 16  # in the place of the version until all of the logs is in it
 _HEADER_BYTES = 100
 _MAGIC = b"SQLite format 3\0"
@@ -57,6 +58,12 @@ CREATE TABLE fingerprints (
     PRIMARY KEY (fingerprint, session_id, seq),
     FOREIGN KEY (session_id) REFERENCES sessions(id)
 ) WITHOUT ROWID;
+CREATE TABLE uses (
+    number INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    session_id TEXT NOT NULL,
+    seq INTEGER NOT NULL
+);
 CREATE INDEX idx_fingerprints_session ON fingerprints(session_id);
 CREATE INDEX idx_fingerprints_message ON fingerprints(message_id) WHERE message_id IS NOT NULL;
 CREATE INDEX idx_fingerprints_unanswered ON fingerprints(fingerprint, session_id) WHERE {_UNANSWERED};
@@ -152,7 +159,7 @@ class Table:
 
     # ------------------------------------------------------------ writing
 
-    def write(self, branches: Iterable[Branch], rows: Iterable[Row]) -> None:
+    def write(self, branches: Iterable[Branch], rows: Iterable[Row], uses: Mapping[str, Use]) -> None:
         """All of it or nothing."""
         connection = self._open_connection()
         try:
@@ -160,6 +167,8 @@ class Table:
             try:
                 connection.executemany(_PUT_SESSION, map(_session, branches))
                 connection.executemany(_PUT_FINGERPRINT, _fingerprints(rows))
+                connection.executemany(_PUT_USE, ((name, *use) for name, use in uses.items()))
+                connection.execute(_FORGET_USES, (MOST_USES,))
                 connection.execute("COMMIT")
             except sqlite3.DatabaseError:
                 if connection.in_transaction:
@@ -221,6 +230,11 @@ class Table:
             loaded.append((branch, list(rows.values())))
         return loaded
 
+    def uses(self) -> dict[str, Use]:
+        """The last one last."""
+        rows = self._all("SELECT id, session_id, seq FROM uses ORDER BY number")
+        return {name: Use(session, seq) for name, session, seq in rows}
+
     def _all(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         try:
             return self._open_connection().execute(sql, parameters).fetchall()
@@ -254,6 +268,8 @@ _SESSION = (
 _FINGERPRINT = "fingerprint, session_id, seq, part, thread, kind, outcome, retry_of, message_id"
 _PUT_SESSION = f"INSERT OR REPLACE INTO sessions ({_SESSION}) VALUES ({','.join('?' * 16)})"
 _PUT_FINGERPRINT = f"INSERT OR REPLACE INTO fingerprints ({_FINGERPRINT}) VALUES ({','.join('?' * 9)})"
+_PUT_USE = "INSERT OR REPLACE INTO uses (id, session_id, seq) VALUES (?, ?, ?)"  # the last one by its number
+_FORGET_USES = "DELETE FROM uses WHERE number <= (SELECT max(number) FROM uses) - ?"
 _GET_SESSION = f"SELECT {_SESSION} FROM sessions"
 _GET_FINGERPRINT = f"SELECT {_FINGERPRINT} FROM fingerprints"
 _ROOTS = "SELECT root FROM fingerprints JOIN sessions ON sessions.id = session_id"

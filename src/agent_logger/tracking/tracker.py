@@ -28,7 +28,6 @@ from agent_logger.tracking.index import Branch, Outcome, Row, outcome_of
 from agent_logger.tracking.known import Known
 from agent_logger.tracking.search import ForkPoint, Match, Search
 from agent_logger.tracking.unnamed_agents import AGENT, UnnamedAgents, is_unnamed
-from agent_logger.tracking.uses import Uses
 
 Link = Literal["start", "continuation", "fork", "retry", "rewrite"]
 DIVERGED = "message_history_diverged"
@@ -126,7 +125,6 @@ class Tracker:
         self._fingerprints = Fingerprints(key)
         self._begin, self._number = begin, number
         self._unnamed = UnnamedAgents()
-        self._uses = Uses()
 
     # ------------------------------------------------------------ a call
 
@@ -154,7 +152,7 @@ class Tracker:
         after = None
         if row and decision.api and answer.message and outcome is Outcome.COMPLETE:
             after = self._fingerprints.after(decision.api, row.state, answer.message)
-            self._uses.note(branch.name, row.seq, answer.message)
+            self.known.uses.note(branch.name, row.seq, answer.message)
         self.known.note_answer(branch, row, outcome, after, answer.message_id, answer.ts)
         return shown(after) if after else None
 
@@ -299,7 +297,7 @@ class Tracker:
 
     def _came_from(self, asked: Asked, search: Search) -> ForkPoint | None:
         """Where a history began that nobody knows as it is, by the ids of the tool calls in it."""
-        if search.rolled.first_answer is None or (found := self._uses.last_in(search.units)) is None:
+        if search.rolled.first_answer is None or (found := self.known.uses.last_in(search.units)) is None:
             return None
         (session, seq), later = found
         branch = self.known.branch(session)

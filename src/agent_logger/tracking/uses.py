@@ -25,16 +25,32 @@ class Use(NamedTuple):
 
 
 class Uses:
-    """Those since the recorder was started."""
+    """The last ones. `changed`: of them, those that are not in the table."""
 
     def __init__(self) -> None:
         self._known: dict[str, Use] = {}
+        self.changed: dict[str, Use] = {}
 
     def note(self, session: str, seq: int, message: Mapping[str, Any]) -> None:
         for name in _ids(message):
-            self._known[name] = Use(session, seq)
-        while len(self._known) > MOST_USES:
-            del self._known[next(iter(self._known))]
+            self._known[name] = self.changed[name] = Use(session, seq)
+        for uses in (self._known, self.changed):
+            while len(uses) > MOST_USES:
+                del uses[next(iter(uses))]
+
+    def load(self, older: Mapping[str, Use]) -> None:
+        """What the table has."""
+        self._known = _last({**older, **self._known})
+
+    def take_over(self, older: "Uses") -> None:
+        """What a log has that was read again. It is to be in the table, too."""
+        if older.changed and len(self._known) < MOST_USES:
+            self._known = _last({**older.changed, **self._known})
+            self.changed = _last({**older.changed, **self.changed})
+
+    def change_all(self) -> None:
+        """The table was lost."""
+        self.changed = dict(self._known)
 
     def last_in(self, units: Sequence[msgspec.Raw]) -> tuple[Use, int] | None:
         """The last one that is known in a history, and how often the model spoke after it."""
@@ -47,6 +63,10 @@ class Uses:
                 return found, later
             later += message.get("role") == "assistant"
         return None
+
+
+def _last(uses: dict[str, Use]) -> dict[str, Use]:
+    return dict(list(uses.items())[-MOST_USES:])
 
 
 def _ids(message: Mapping[str, Any]) -> Iterator[str]:

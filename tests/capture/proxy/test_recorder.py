@@ -19,6 +19,7 @@ import brotli  # type: ignore[import-untyped]
 import pytest
 from backports import zstd
 
+from agent_logger.capture.proxy.lines import CallLine
 from agent_logger.capture.proxy.recorder import child as child_module
 from agent_logger.capture.proxy.recorder.child import Child
 from agent_logger.capture.proxy.recorder.pair import Pair
@@ -699,6 +700,23 @@ def test_a_recorder_that_dies_is_replaced_and_told_all_credentials_again(tmp_pat
     assert [found.request(call).body_hmac for call in calls] == [expected] * 3
     assert [found.request(call).seq for call in calls] == [1, 2, 3]
     assert not [path for path, data in every_byte_under(log_dir) if KEY in data]
+
+
+def test_the_last_calls_are_shown_before_it_has_stopped(tmp_path: Path) -> None:
+    shown: list[CallLine] = []
+
+    def slowly(line: CallLine) -> None:
+        time.sleep(0.1)
+        shown.append(line)
+
+    recorder = Recorder(tmp_path / "logs", tmp_path / "home", show=slowly)
+    spool = Spool(spool_folder(tmp_path / "logs"), tell=recorder.send)
+    relay = Relay(spool)
+    for _ in range(5):
+        relay.call()
+    assert spool.close()
+    assert recorder.stop(60)
+    assert len(shown) == 5
 
 
 def test_a_recorder_whose_proxy_was_killed_finishes_alone(tmp_path: Path) -> None:

@@ -51,8 +51,7 @@ def send_to(fd: int) -> Show:
 
 def receive(stream: BinaryIO, show: Show) -> None:
     """Show what comes, until nothing more does."""
-    for line in stream:
-        try:
-            show(_decode(line))
-        except msgspec.MsgspecError:  # cut short where the pipe was full
-            continue
+    with stream:
+        for line in stream:
+            with suppress(msgspec.MsgspecError):  # cut short where the pipe was full
+                show(_decode(line))

@@ -124,9 +124,9 @@ class _Worker:
             with contextlib.suppress(BrokenPipeError), process:  # it died before it read its job
                 self._attend(process)
             self.status = None
-            if not self._stopping.is_set():
+            # Only now: Ctrl-C in a terminal ends it, too, and it may have been quicker than the proxy.
+            if not self._stopping.wait(restarts.pause_seconds()):
                 log.warning("a worker ended (%s); another one is started", process.returncode)
-            self._stopping.wait(restarts.pause_seconds())
 
     def _start(self, restarts: Restarts) -> subprocess.Popen[bytes] | None:
         """None when none is to be started any more."""

@@ -5,7 +5,6 @@ session goes on in the same file, a forked one in a new file that begins with a 
 Order is that of the lines, none before the one it follows; the same line twice, as retries leave it, is read once.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -27,7 +26,6 @@ from agent_logger.formats.claude_code.records import (
     AttachmentRecord,
     ForkedFrom,
     Message,
-    ResultRecord,
     SessionRecord,
     ToolResultRecord,
     ToolUseRecord,
@@ -63,7 +61,6 @@ class Transcript:
     summaries: Mapping[str, str]  # by the line of the session they are of, which may be another
     titled: bool  # by a person or the client; else the first prompt is the title
     loose: frozenset[str]  # ids of lines that others hang off, and that are not in the file
-    lines: Mapping[str, int]  # by type, those that are not known too
     damage: Sequence[tuple[str, Damage]]  # with the name of the file; at most `MOST_DAMAGE`
     damaged: int
 
@@ -106,7 +103,6 @@ class _Reading:
         self._facts = Facts()
         self._titles = Titles()
         self._damages = _Damages()
-        self._kinds: Counter[str] = Counter()
         self._forked_from: str | None = None
         self._exchanges: list[ExchangeLines] = []
         self._command: str | None = None  # that may turn out to be a prompt
@@ -137,12 +133,9 @@ class _Reading:
     def _records(self, file: File) -> Iterator[SessionRecord]:
         for found in records_of(file):
             if isinstance(found, SessionRecord):
-                self._kinds[found.type] += 1
                 yield found
             elif isinstance(found, Damage):
                 self._damages.add(file.name, found)
-            elif isinstance(found, ResultRecord):
-                self._kinds[found.type] += 1
 
     def _record(self, record: SessionRecord) -> None:
         kind, uuid = type(record), record.uuid
@@ -338,7 +331,6 @@ class _Reading:
             summaries=self._titles.summaries,
             titled=self._titles.title(self._tree, summaries) is not None,
             loose=self._tree.loose(),
-            lines=self._kinds,
             damage=self._damages.kept,
             damaged=self._damages.count,
         )

@@ -29,6 +29,7 @@ from agent_logger.wire.answer import Answer, tokens_per_second
 from agent_logger.wire.call import (
     Call,
     Collected,
+    StatusLine,
     is_stream,
     method_of,
     status_line,
@@ -312,18 +313,10 @@ class Pair:
         came = call.response
         answer = self.answer or Answer()
         redactions = list(kept.redactions)
-        headers: Headers | None = None
-        head: list[str] | None = None
         line = status_line(self._status)
-        if self._answered is not None:
-            fields = self._response_fields()
-            headers = fields.headers
-            redactions += fields.redactions
-            if not (fields.exact and line.plain) or call.interim:
-                head = self._response_head()
+        headers, head = self._answer_head(line, redactions)
         trailers = self._trailers(call.response_trailers) if call.response_trailers else None
-        if trailers:
-            redactions += trailers.redactions
+        redactions += trailers.redactions if trailers else ()
         message = self._redacted(self._message, "message", redactions)
         record = Response(
             ts=ts,
@@ -358,6 +351,16 @@ class Pair:
             frame=frame,
         )
         return Written(record, kept.file, f"{self.id}-response")
+
+    def _answer_head(
+        self, line: StatusLine, redactions: list[Redaction]
+    ) -> tuple[Headers | None, list[str] | None]:
+        if self._answered is None:
+            return None, None
+        fields = self._response_fields()
+        redactions += fields.redactions
+        usual = fields.exact and line.plain and not self.call.interim
+        return fields.headers, None if usual else self._response_head()
 
     def _redacted(self, told: bytes, place: str, redactions: list[Redaction]) -> Json:
         """Rejoined, a text may show a secret that was cut into deltas."""

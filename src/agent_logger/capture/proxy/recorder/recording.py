@@ -328,37 +328,25 @@ class Recording:
                 it.unanswered[pair.id] = pair.log, pair.seq
             pair.skip_request()
             return
-        frame, ts = pair.asked.frame, self._ts(it.relay, pair.call.began_ns)
-        method, path = method_and_path(frame)
-        asked = Asked(
-            provider=frame.provider,
-            upstream=frame.upstream,
-            method=method,
-            path=path,
-            headers=headers_of(pair.asked.lines),
-            body=pair.question(),
-            ts=ts,
-            message=pair.message,
-            redact=pair.redact,
-        )
+        asked = _asked(pair, self._ts(it.relay, pair.call.began_ns))
         pair.decision, pair.log, pair.seq = self.filing.file(asked)
         for record in pair.decision.before(asked):
             if not (isinstance(record, Rewrite) and (pair.log, record.seq) in self._found.rewrites):
                 self._logs.append(pair.log, record)
+        frame = _entry_id(it.relay, it.last_entry)
+        self._append(pair.log, self._request_record(pair, pair.log, pair.decision, asked.ts, frame))
+        it.unanswered[pair.id] = pair.log, pair.seq
+
+    def _request_record(self, pair: Pair, log: LogName, decision: Decision, ts: str, frame: str) -> Written:
         long = pair.call.request.size >= SMALLEST_KNOWN
-        known = self._known.of((*pair.log, pair.decision.thread)) if long else None
+        known = self._known.of((*log, decision.thread)) if long else None
         before = len(known.data) if known else 0
         written = pair.request_record(
-            ts=ts,
-            seq=pair.seq,
-            frame=_entry_id(it.relay, it.last_entry),
-            upstream=self.filing.upstream(pair.decision),
-            known=known,
+            ts=ts, seq=pair.seq, frame=frame, upstream=self.filing.upstream(decision), known=known
         )
         if known:
             self._known.shrink(known, before)
-        self._append(pair.log, written)
-        it.unanswered[pair.id] = pair.log, pair.seq
+        return written
 
     def _write_response(self, it: OpenCall, pair: Pair) -> None:
         if self._is_written(it, pair, "response"):
@@ -426,6 +414,22 @@ class Recording:
         if second != self._second:  # most calls fall into the same one as the last
             self._second, self._second_text = second, timestamp(second)[:-4]
         return f"{self._second_text}{rest // 1_000_000:03d}Z"
+
+
+def _asked(pair: Pair, ts: str) -> Asked:
+    frame = pair.asked.frame
+    method, path = method_and_path(frame)
+    return Asked(
+        provider=frame.provider,
+        upstream=frame.upstream,
+        method=method,
+        path=path,
+        headers=headers_of(pair.asked.lines),
+        body=pair.question(),
+        ts=ts,
+        message=pair.message,
+        redact=pair.redact,
+    )
 
 
 def _dropped_response(call: str, seq: int, ts: str, frame: str) -> Response:

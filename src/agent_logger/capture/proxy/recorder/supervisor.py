@@ -19,6 +19,7 @@ from agent_logger.capture.proxy.restarts import Restarts
 from agent_logger.capture.proxy.spool.frames import REMEMBERED, Credential
 
 WATCH_SECONDS = 0.05
+SHOW_SECONDS = 2.0  # for the last calls to be shown; a terminal may stand still
 
 log = logging.getLogger("agent_logger.proxy")
 
@@ -54,6 +55,7 @@ class Recorder:
         self._unsent: list[Credential] = []
         self._more, self._stopping = threading.Condition(), False
         self._child: subprocess.Popen[bytes] | None = None
+        self._showing: threading.Thread | None = None
         self._thread = threading.Thread(target=self._run, name="agent-logger-recorder", daemon=True)
         self._thread.start()
 
@@ -82,9 +84,12 @@ class Recorder:
         if child is None:
             return True
         try:
-            return child.wait(max(0.0, give_up - time.monotonic())) == 0
+            ended = child.wait(max(0.0, give_up - time.monotonic())) == 0
         except subprocess.TimeoutExpired:
             return False
+        if self._showing:
+            self._showing.join(SHOW_SECONDS)
+        return ended
 
     # ------------------------------------------------------------ the thread that keeps it alive
 
@@ -109,7 +114,8 @@ class Recorder:
         output = subprocess.PIPE if self._show else subprocess.DEVNULL
         child = self._child = subprocess.Popen(self._argv, stdin=subprocess.PIPE, stdout=output)
         if self._show and child.stdout:
-            threading.Thread(target=receive, args=(child.stdout, self._show), daemon=True).start()
+            self._showing = threading.Thread(target=receive, args=(child.stdout, self._show), daemon=True)
+            self._showing.start()
         self.starts += 1
         assert child.stdin
         with self._more:

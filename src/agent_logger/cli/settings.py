@@ -1,0 +1,63 @@
+"""The flags of settings, for the commands that have them."""
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, TypeVar
+
+import click
+
+from agent_logger.config import SETTINGS, Folder, Kind, Origins, Setting, Written, load
+
+R = TypeVar("R")
+
+
+def settings_options(*names: str, **otherwise: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
+    """Give a click command the flags of these settings and `--config`; hand it `settings`.
+
+    Settings without a flag here still come from the environment and the file. `otherwise` names more of them, and
+    says what the command takes instead of the default.
+    """
+    wanted = [SETTINGS[name] for name in (*names, *otherwise)]
+
+    def decorate(command: Callable[..., R]) -> Callable[..., R]:
+        @wraps(command)
+        def with_settings(*args: Any, config_file: str | None, **rest: Any) -> R:
+            flags = {it.name: rest.pop(it.name) for it in wanted}
+            return command(*args, settings=load(flags, config_file), **rest)
+
+        return _with_flags(with_settings, wanted, otherwise)
+
+    return decorate
+
+
+def _with_flags(
+    command: Callable[..., R], settings: list[Setting], otherwise: Mapping[str, str]
+) -> Callable[..., R]:
+    path = click.Path(readable=False)  # for the shells' completion; `load` checks
+    options = [
+        click.option(
+            setting.flag,
+            setting.name,
+            metavar=setting.kind.metavar,
+            multiple=isinstance(setting.kind, Origins),
+            type=path if isinstance(setting.kind, Folder) else str,
+            shell_complete=_completer(setting.kind) if setting.kind.choices else None,
+            help=_flag_help(setting, otherwise.get(setting.name, setting.default)),
+        )
+        for setting in settings
+    ]
+    file_help = "Read this TOML file, not the home's."
+    options.append(click.option("--config", "config_file", metavar="FILE", type=path, help=file_help))
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _completer(kind: Kind) -> Callable[[Any, Any, str], list[str]]:
+    return lambda _context, _parameter, start: [word for word in kind.choices if word.startswith(start)]
+
+
+def _flag_help(setting: Setting, default: Written) -> str:
+    if isinstance(setting.kind, Origins):
+        return f"{setting.help} May be repeated."
+    return f"{setting.help} [default: {default}]" if default else setting.help
