@@ -1,6 +1,7 @@
 """A session that somebody looked at while its file was being begun."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,18 @@ def test_a_rollout_is_read_when_its_first_line_is_there(home: Path, first: int) 
         with file.open("ab") as rest:
             rest.write(ROLLOUT.read_bytes()[first:])
         assert turns(catalog) > 0
+
+
+@pytest.mark.parametrize("left", [0, 50], ids=["nothing", "half of the first line"])
+def test_a_rollout_that_has_lost_its_first_line_is_none(home: Path, left: int) -> None:
+    file = home / ".codex/sessions/2026/11/15" / ROLLOUT.name
+    file.parent.mkdir(parents=True)
+    file.write_bytes(ROLLOUT.read_bytes())
+    with Catalog.open(home / ".agent-logger") as catalog:
+        assert turns(catalog) > 0
+        os.truncate(file, left)
+        catalog.refresh()
+        assert catalog.sessions() == []
 
 
 def test_a_sub_agent_is_its_sessions_when_its_first_line_is_there(home: Path) -> None:

@@ -14,7 +14,7 @@ from _corpus import fill
 from agent_logger import Catalog
 from agent_logger.catalog.database import in_memory, is_kept, is_same_file, opened
 from agent_logger.catalog.schema import STEPS, TEXT_STEPS
-from tests.catalog.catalogs import Told, all_of
+from tests.catalog.catalogs import ID, Told, all_of, claude_file, user
 
 DATABASES = ("catalog.db", "catalog-text.db")
 
@@ -25,6 +25,7 @@ def _a_word() -> str:
     return words[0]
 
 
+OLD = ID.format(99)
 WORD = _a_word()
 
 
@@ -240,6 +241,17 @@ def test_a_price_list_of_another_day_prices_everything_again(home: Path) -> None
         database.execute("UPDATE ledger SET nano_usd = 1")
         database.execute("UPDATE sessions SET nano_usd = 1")
     assert asked(home) == before
+
+
+def test_a_session_without_an_answer_stays_where_it_is_when_all_is_priced_again(home: Path) -> None:
+    claude_file(home, OLD, [user(1, "hello?", OLD) | {"timestamp": "2020-01-01T00:00:00.000Z"}])
+    with Catalog.open(home / ".agent-logger") as catalog:
+        before = [it.id for it in catalog.sessions()]
+    assert before[-1] == OLD
+    with sqlite3.connect(home / ".agent-logger" / "catalog.db") as database:
+        database.execute("UPDATE facts SET value = '2020-01-01' WHERE name = 'prices'")
+    with Catalog.open(home / ".agent-logger") as catalog:
+        assert [it.id for it in catalog.sessions()] == before
 
 
 @pytest.mark.parametrize("steps", [STEPS, TEXT_STEPS])

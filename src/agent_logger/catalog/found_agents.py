@@ -120,10 +120,15 @@ def _owned(loose: list[os.DirEntry[str]], remembered: Remembered) -> dict[str | 
     """Agents that lie with those of other sessions, by the session that their first line names."""
     owned: dict[str | None, list[os.DirEntry[str]]] = {}
     for entry in sorted(loose, key=lambda it: it.path):
-        if entry.is_file(follow_symlinks=False):
-            owner = remembered.told(entry.path, str(entry.inode()), partial(_owner, entry.path))
+        if entry.is_file(follow_symlinks=False) and (it := stat_of(entry.path)):
+            owner = remembered.told(entry.path, _beginning(it), partial(_owner, entry.path))
             owned.setdefault(owner, []).append(entry)
     return owned
+
+
+def _beginning(it: os.stat_result) -> str:
+    """What the first line of a file is known by: it may be cut, and another one written."""
+    return f"{it.st_ino}:{min(it.st_size, FIRST_BYTES)}"
 
 
 def _owner(path: str) -> str | None:
@@ -142,7 +147,7 @@ def _codex_sessions(remembered: Remembered) -> Iterator[Found]:
     stats = {path: it for path in map(str, agent_files(_CODEX)) if (it := stat_of(path))}
     threads: dict[str, Thread] = {}
     for path, it in stats.items():
-        if told := remembered.told(path, str(it.st_ino), partial(_codex_ids, path)):
+        if told := remembered.told(path, _beginning(it), partial(_codex_ids, path)):
             threads[path] = Thread(*told)
     for path, agents in families(threads).items():
         files = Files()

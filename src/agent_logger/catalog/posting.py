@@ -419,7 +419,8 @@ _UPSERT_SESSION = f"""
     VALUES ({", ".join("?" * 25)}, 0, 0, 0)
     ON CONFLICT (id) DO UPDATE SET family = excluded.family, agent = coalesce(excluded.agent, agent),
         told_project = excluded.told_project, models = excluded.models, first_at = excluded.first_at,
-        last_at = excluded.last_at, active = max(coalesce(ended, excluded.active), excluded.active),
+        last_at = excluded.last_at, active = CASE WHEN detailed IS excluded.stamp THEN coalesce(ended, excluded.active)
+            ELSE max(coalesce(ended, excluded.active), excluded.active) END,
         turns = excluded.turns, input_tokens = excluded.input_tokens,
         output_tokens = excluded.output_tokens, cache_read_tokens = excluded.cache_read_tokens,
         cache_write_tokens = excluded.cache_write_tokens, cache_write_1h_tokens = excluded.cache_write_1h_tokens,
