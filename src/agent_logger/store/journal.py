@@ -351,9 +351,8 @@ class Journal:
     # ------------------------------------------------------------ parts
 
     def _opened(self) -> OpenPart:
-        if (
-            self._part and not self._dirty and self._part.is_removed()
-        ):  # looked at when the upkeep was here since
+        # Once after each upkeep: to look at every record would take a quarter of its time.
+        if self._part and not self._dirty and self._part.is_removed():
             self._close_part()
         part = self._part or self._with_descriptors(lambda: self._start_part(self._beyond))
         UPKEEP.used(self)
