@@ -35,10 +35,12 @@ def attended(
 
 
 def _stop_with_the_other() -> None:
-    sys.stdin.read()
-    with suppress(OSError, NoLocksError):  # then it cannot be told who uses us
-        _alone.append(until_unused(config.home(), os.getpid()))
-    os.kill(os.getpid(), signal.SIGTERM)
+    try:
+        sys.stdin.read()
+        with suppress(OSError, NoLocksError):  # then it cannot be told who uses us
+            _alone.append(until_unused(config.home(), os.getpid()))
+    finally:  # whatever became of that: nobody else would end us
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def main() -> None:
