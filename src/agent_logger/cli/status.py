@@ -58,7 +58,8 @@ def _print(report: "ProxyReport") -> None:
 
 
 def _workers(report: "ProxyReport") -> str:
-    replaced = f", {report.workers_replaced:,} had died and were replaced" if report.workers_replaced else ""
+    count = report.workers_replaced
+    replaced = f", {count:,} died and {'was' if count == 1 else 'were'} replaced" if count else ""
     return f"{report.workers_listening} of {report.workers} listen{replaced}"
 
 
