@@ -6,6 +6,8 @@ reach beyond loopback goes to a proxy that is not there.
 
 import importlib.util
 import os
+import re
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,14 +43,18 @@ def find_opencode() -> Path | None:
     return _of_npm("opencode")
 
 
-def _of_npm(name: str) -> Path | None:
-    binary = ROOT / ".components" / "node_modules" / ".bin" / name
-    return binary if binary.exists() else None
-
-
 def find_ccusage() -> Path | None:
-    binary = ROOT / ".components" / "node_modules" / ".bin" / "ccusage"
-    return binary if binary.exists() else None
+    return _of_npm("ccusage")
+
+
+def _of_npm(name: str) -> Path | None:
+    """Return the program if it can run here: most of them are scripts for Node."""
+    program = ROOT / ".components" / "node_modules" / ".bin" / name
+    if not program.exists():
+        return None
+    with program.open("rb") as file:
+        for_node = re.match(rb"#!.*\bnode\b", file.readline(100))
+    return None if for_node and not shutil.which("node") else program
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,17 @@
 """What all tests share: homes of their own, and the components some of them need."""
 
 import gc
-import importlib.util
 import os
-import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-from tests.clients import ROOT, Sandbox, find_ccusage, find_claude, find_codex, find_gemini, find_opencode
+from tests.clients import Sandbox
+from tests.components import look_for
 
 # How long an example takes says more about the other tests beside it than about the product.
 settings.register_profile("side by side", settings(), deadline=None)
@@ -24,34 +22,6 @@ for ignored in (signal.SIGINT, signal.SIGHUP):
     if signal.getsignal(ignored) is signal.SIG_IGN:
         signal.signal(ignored, signal.default_int_handler if ignored is signal.SIGINT else signal.SIG_DFL)
 
-
-def _package(name: str) -> object:
-    return importlib.util.find_spec(name)
-
-
-def _program(name: str) -> object:
-    return shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin")
-
-
-COMPONENTS: Mapping[str, Callable[[], object]] = {
-    "anthropic": partial(_package, "anthropic"),
-    "ccusage": find_ccusage,
-    "claude": find_claude,
-    "claude_agent_sdk": partial(_package, "claude_agent_sdk"),
-    "codex": find_codex,
-    "gemini": find_gemini,
-    "jsonschema": partial(_package, "jsonschema"),
-    "openai": partial(_package, "openai"),
-    "opencode": find_opencode,
-    "axe": (ROOT / ".components/node_modules/axe-core/axe.min.js").exists,
-    "bash": partial(_program, "bash"),
-    "chromium": partial(_program, "chromium"),
-    "fish": partial(_program, "fish"),
-    "nginx": partial(_program, "nginx"),
-    "schemathesis": (ROOT / ".venv/bin/schemathesis").exists,
-    "strace": partial(_program, "strace"),
-    "zsh": partial(_program, "zsh"),
-}
 
 # What would lead a test to its caller's own sessions, keys, settings or proxies.
 FOREIGN = ("AGENT_LOGGER_", "ANTHROPIC_", "CLAUDE", "CODEX_", "GEMINI_", "OPENAI_", "OPENCODE_", "XDG_")
@@ -70,12 +40,12 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip a test whose component is absent. In CI, where all are installed, fail it."""
+    """Skip a test whose component is missing. In CI, fail it if the component could have been installed."""
     for marker in item.iter_markers("needs"):
         for component in marker.args:
-            if not COMPONENTS[component]():
-                reason = f"needs {component}: ./dev setup --full installs it"
-                if os.environ.get("CI") == "true":
+            if missing := look_for(component):
+                reason = f"needs {component}: {missing.reason}"
+                if missing.obtainable and os.environ.get("CI") == "true":
                     pytest.fail(reason, pytrace=False)
                 pytest.skip(reason)
 
