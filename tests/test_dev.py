@@ -170,6 +170,7 @@ case "$*" in
     for refused in ${REFUSED:-}; do case "$*" in *"$refused"*) echo "ERROR: no $refused" >&2; exit 1 ;; esac; done
     echo "$*" >> "$LOG/pip"
     echo "Obtaining file:///checkout"
+    echo "  Installing build dependencies: started"
     echo "Collecting click>=8.2 (from agent-logger==0.1.0)"
     echo "  Downloading click-8.5.1-py3-none-any.whl (126 kB)"
     echo "Requirement already satisfied: idna in x"
@@ -252,9 +253,10 @@ def test_start_and_demo_install_what_running_needs_and_nothing_else(machine: Mac
 def test_an_installation_names_its_size_and_each_package(machine: Machine) -> None:
     assert machine.dev("start").stderr.splitlines() == [
         "dev: installing into .venv with Python 3.12.3: what agent-logger needs, 80 MB",
+        "dev:   what builds the package",
         "dev:   click",
         "dev:   typing-extensions",
-        "dev:   unpacking them",
+        "dev:   unpacking all of them",
     ]
 
 
