@@ -4,7 +4,7 @@
 
 Seconds of processor time, so that a busy machine does not decide; a ratio is to the peer: under 1 is less than its.
 "The least" is what no index can do without: every line decoded once, every word of its message put into FTS5.
-ccusage is installed by `./dev setup --full`; agentsview is looked for in the path (`pip install agentsview`), and left
+ccusage is installed by `./dev setup`; agentsview is looked for in the path (`pip install agentsview`), and left
 out if it is not there. `COUNT` small sessions (10,000) are what `ls` and `search` are measured with.
 """
 
