@@ -14,6 +14,7 @@ from agent_logger.session import MAIN, SIDE, Usage
 from agent_logger.store.parts import PartFile, part_of
 from agent_logger.store.read import kind_of_log, lineage_of, read_log
 from agent_logger.wire.dialects import dialect_of
+from agent_logger.wire.ending import is_complete
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +38,8 @@ class WireCall:
     request_id: str | None = None
     model: str | None = None
     usage: Usage | None = None
-    complete: bool | None = None  # none: it is in flight
-    reason: str | None = None  # why it is not complete
+    complete: bool | None = None  # whether the answer has ended; none: it is in flight
+    reason: str | None = None  # why the call ended otherwise than it should, also if its answer has ended
     retry_of: int | None = None  # the number of the first attempt
     tokens_per_second: float | None = None
 
@@ -89,15 +90,18 @@ def call_detail(calls: Sequence[WireCall], wanted: str) -> CallDetail | None:
 
 
 def _calls(log: PartFile) -> Iterable[WireCall]:
-    provider, found = "", dict[int, WireCall]()
+    provider, found, messages = "", dict[int, WireCall](), set[int]()
     for item in read_log(log.folder, log.name):
         match item.found:
             case WireStart() as start:
                 provider = start.provider
             case Request() as request:
                 found[request.seq] = _asked(log, request)
+                if request.transport == "websocket":
+                    messages.add(request.seq)
             case Response() as response if response.seq in found:
-                found[response.seq] = _answered(found[response.seq], response, provider)
+                websocket = response.seq in messages
+                found[response.seq] = _answered(found[response.seq], response, provider, websocket=websocket)
     return found.values()
 
 
@@ -116,7 +120,7 @@ def _asked(log: PartFile, request: Request) -> WireCall:
     )
 
 
-def _answered(call: WireCall, response: Response, provider: str) -> WireCall:
+def _answered(call: WireCall, response: Response, provider: str, *, websocket: bool) -> WireCall:
     dialect = dialect_of(provider, call.path)
     reported = value_of(response.usage) if response.usage else None
     return replace(
@@ -129,7 +133,7 @@ def _answered(call: WireCall, response: Response, provider: str) -> WireCall:
         request_id=response.request_id,
         model=response.model,
         usage=usage_of(dialect, reported) if dialect else None,
-        complete=response.complete is not False,
+        complete=is_complete(response, dialect, websocket=websocket),
         reason=response.reason,
         tokens_per_second=response.tokens_per_second,
     )
