@@ -37,6 +37,11 @@ class Failure:
     type: str | None
     message: str | None
 
+    @property
+    def name(self) -> str:
+        """In few words."""
+        return self.type or self.message or "error"
+
 
 @dataclass(slots=True, kw_only=True)  # frozen it would take 3 us to make
 class Answer:

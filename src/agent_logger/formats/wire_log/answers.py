@@ -40,7 +40,9 @@ def answer_of(response: Response, dialect: Dialect, *, websocket: bool = False) 
         answer = read_again(response, dialect, websocket=websocket)
         if message is not None:
             ended = answer.complete and not answer.error
-            answer = replace(_told(response, dialect, message), complete=ended, error=answer.error)
+            answer = replace(
+                _told(response, dialect, message), complete=ended, error=answer.error, ended=answer.ended
+            )
     if answer.message is None:
         return None
     whole = answer.complete and response.reason != DROPPED and answer.stop_reason not in _NOT_ENDED_WELL
@@ -58,6 +60,7 @@ def _told(response: Response, dialect: Dialect, message: Any) -> Answer:
         raw_usage=reported,
         service_tier=_tier(reported) or _tier(message),
         complete=True,
+        ended=True,
     )
 
 
