@@ -329,6 +329,9 @@ class Request(Record, frozen=True, kw_only=True, tag="request"):
 
 
 class Response(Record, frozen=True, kw_only=True, tag="response"):
+    """`complete`: the answer has ended, with its last event or, if it is not streamed, with its body. `reason`: why the
+    call ended otherwise than HTTP says it should. Both may stand together: the client left after the last event."""
+
     ts: str
     seq: int
     status: int | None

@@ -145,6 +145,9 @@ class Turn(Model, frozen=True, kw_only=True, gc=False):
     ended: datetime | None = None
     witnesses: frozenset[Witness] = frozenset()
     complete: bool = True
+    error: str | None = (
+        None  # what the API told in place of the rest of the answer; unless it tells a usage, not billed
+    )
     is_sum: bool = False  # `usage` is that of the whole exchange: its client does not tell more
     joined_by: JoinedBy | None = None  # how several witnesses' copies were known; `order` is a guess
     differences: Sequence[Difference] = ()
@@ -156,9 +159,14 @@ class Turn(Model, frozen=True, kw_only=True, gc=False):
 
     @property
     def is_billed(self) -> bool:
-        """A response of a model that came to something; one without usage was billed too, nobody knows how much."""
-        told = self.usage is not None or bool(self.message_id and self.complete)
-        return told and self.model != SYNTHETIC
+        """A response of a model that came to something; one without usage was billed too, nobody knows how much. So
+        was one that the wire saw begin and that was cut, but not one that the API ended with an error."""
+        if self.model == SYNTHETIC:
+            return False
+        if self.usage is not None:
+            return True
+        answered = bool(self.message_id and self.complete) or "wire" in self.witnesses
+        return answered and self.error is None
 
     @property
     def is_final(self) -> bool:

@@ -242,7 +242,7 @@ def test_a_row_says_why_it_counts() -> None:
     unknown = row_of(response(model="mine", final=False)).why
     assert (
         unknown
-        == "told once (transcript); not to its end, counts as far as that; cost unknown: unknown model"
+        == "told once (transcript); was cut, counts as far as it was told; cost unknown: unknown model"
     )
 
 

@@ -51,6 +51,7 @@ def test_a_total_adds_what_was_billed() -> None:
         reported_cost_usd=0.75,
         responses=4,
         partial=1,
+        unknown_usage=1,
     )
     assert total(rows).unpriced == 2
 

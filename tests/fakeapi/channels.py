@@ -64,6 +64,8 @@ async def deliver(pieces: Sequence[bytes], turn: FakeTurn, channel: Channel, pau
     ):
         return
     if turn.disconnect_after is None:
+        if turn.end_ms:
+            await pause(turn.end_ms)
         await channel.end()
     else:
         await asyncio.sleep(READ_SECONDS)

@@ -26,6 +26,7 @@ class FakeTurn(Turn, frozen=True, kw_only=True, forbid_unknown_fields=True):
     disconnect: Literal["rst", "fin"] = "rst"
     stall_after: int | None = None
     stall_s: float = 3600
+    end_ms: float = 0
     drop: bool = False
     raw: str = ""
     split_bytes: int = 0

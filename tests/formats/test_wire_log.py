@@ -203,18 +203,48 @@ def test_geminis_tool_calls_have_no_id_and_get_their_results_once() -> None:
 # ---------------------------------------------------------------- attempts that came to nothing
 
 
-def test_a_retry_counts_once_and_the_attempt_that_was_cut_is_kept() -> None:
+def test_an_attempt_that_was_cut_and_made_again_counts_as_far_as_it_was_told() -> None:
+    """As the client counts it: its result says $0.002."""
     session = session_of(talk("disconnect_midstream").records())
     [exchange] = session.exchanges
-    assert [(it.complete, it.usage is None) for it in exchange.turns] == [(False, True), (True, False)]
-    assert session.usage.output_tokens == 25
+    assert [(it.complete, it.usage is None) for it in exchange.turns] == [(False, False), (True, False)]
+    assert session.usage == Usage(
+        input_tokens=20, output_tokens=26, cache_read_tokens=2000, cache_write_tokens=200
+    )
+    assert session.cost.usd == 0.002
     assert (exchange.complete, exchange.end_reason) == (True, "result")
 
 
-def test_an_error_within_a_stream_cuts_the_turn() -> None:
+def test_an_error_within_a_stream_cuts_the_turn_and_is_not_billed() -> None:
+    """As the client counts it: its result says $0.00124."""
     session = session_of(talk("sse_error_event").records())
-    assert [it.complete for it in session.turns] == [False, True]
+    assert [(it.complete, it.error, it.is_billed) for it in session.turns] == [
+        (False, "overloaded_error", False),
+        (True, None, True),
+    ]
     assert session.usage.output_tokens == 25
+    assert session.cost.usd == 0.00124
+
+
+def test_a_cut_that_told_no_usage_is_billed_and_nobody_knows_how_much() -> None:
+    talking = Conversation()
+    talking.ask(text("hello"))
+    talking.answer(text("h"), stop=None, usage=msgspec.UNSET, complete=False, reason="client_gone")
+    [turn] = talking.session.turns
+    assert (turn.complete, turn.usage, turn.is_billed) == (False, None, True)
+    assert turn.cost and (turn.cost.nano_usd, turn.cost.reason) == (None, "no usage")
+    talking.ask(retry_of=1)
+    talking.answer(text("hi"))
+    assert [it.is_billed for it in talking.session.turns] == [True, True]
+    assert talking.session.cost.unpriced == 2  # the second has a usage, and no price
+
+
+def test_a_cut_before_the_first_word_is_a_turn_too() -> None:
+    talking = Conversation()
+    talking.ask(text("hello"))
+    talking.answer(stop=None, usage=msgspec.UNSET, complete=False, reason="client_gone")
+    [turn] = talking.session.turns
+    assert (turn.complete, list(turn.blocks), turn.is_billed) == (False, [], True)
 
 
 def test_attempts_without_a_message_are_no_turns() -> None:

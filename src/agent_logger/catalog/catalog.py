@@ -27,7 +27,7 @@ from agent_logger.catalog.database import (
 from agent_logger.catalog.questions import NEED_DETAILS, Order
 from agent_logger.catalog.scan import Progress, Refreshed, changes, refresh
 from agent_logger.catalog.schema import STEPS, TEXT_STEPS
-from agent_logger.catalog.summary import Filter, Hit, SessionSummary
+from agent_logger.catalog.summary import Filter, Hit, SessionSummary, Uncounted
 from agent_logger.store.facts import session_labelled
 
 # A question imports what it needs: most need little, and are asked by commands that end at once.
@@ -261,6 +261,18 @@ class Catalog:
         from agent_logger.catalog.sums import counted_elsewhere
 
         return self._asked(lambda database: list(counted_elsewhere(database, session)))
+
+    def uncounted(self, session: str, wanted: Filter | None = None) -> list[Uncounted]:
+        """What a session holds that is in no sum, each with the reason. Of the filter, its times hold here."""
+        from agent_logger.catalog.sums import told_by_session
+        from agent_logger.catalog.uncounted import uncounted
+
+        asked, logs = wanted or Filter(), set(self._logs(session))
+        rows, elsewhere = list(self.ledger(session=session)), self.counted_elsewhere(session)
+        told = self._asked(lambda database: list(told_by_session(database, session)))
+        calls = [it for it in self.calls(session) if it.log in logs]
+        found = uncounted(rows, elsewhere, told, self.session(session), calls)
+        return [it for it in found if questions.is_within(it.at, asked)]
 
     def usage(
         self, by: "By" = "day", wanted: Filter | None = None, *, zone: tzinfo | None = None

@@ -31,7 +31,9 @@ def join(sessions: Sequence[Session]) -> Session:
 def _without_sums(told: Sequence[Session]) -> Sequence[Session]:
     """What an exchange took in sum says nothing more where somebody knows what each response did."""
     if not any(
-        turn.is_billed and turn.witnesses & {"wire", "transcript"} for it in told for turn in it.turns
+        turn.is_billed and turn.usage and turn.witnesses & {"wire", "transcript"}
+        for it in told
+        for turn in it.turns
     ):
         return told
     return [_with_responses_alone(it) if any(turn.is_sum for turn in it.turns) else it for it in told]

@@ -60,6 +60,7 @@ def turn_of(joined: Joined) -> Turn:
         ended=first(turn.ended for turn in timed) or first(turn.ended for turn in turns),
         witnesses=frozenset().union(*(turn.witnesses for turn in turns)),
         complete=billed.final,
+        error=None if billed.final else first(turn.error for turn in turns),
         joined_by=max(joined.joined, key=JOINED.index, default=None),
     )
     return priced(replace(turn, differences=_differences(turn, turns)))

@@ -178,7 +178,7 @@ class _Gathered:
     def counted(self) -> Iterator[Iterable[ModelResponse]]:
         """Of each source. What an exchange took in sum counts where nobody knows what each response did."""
         known = len(self.sources) > 1 and any(
-            it.witnesses & _KNOW_RESPONSES and it.responses for it in self.sources
+            it.witnesses & _KNOW_RESPONSES and any(row.usage for row in it.responses) for it in self.sources
         )
         for it in self.sources:
             yield [row for row in it.responses if not row.is_sum] if known else it.responses

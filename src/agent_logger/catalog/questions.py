@@ -41,6 +41,16 @@ def since(at: datetime) -> int:
     return micros_of(at if at.tzinfo else at.astimezone(UTC))
 
 
+def is_within(at: datetime | None, wanted: Filter) -> bool:
+    """Whether a time is one of those that are asked for. What has none is only where none are given."""
+    if at is None:
+        return wanted.since is None and wanted.until is None
+    micros = micros_of(at)
+    return (wanted.since is None or micros >= since(wanted.since)) and (
+        wanted.until is None or micros < since(wanted.until)
+    )
+
+
 # ---------------------------------------------------------------- sessions
 
 

@@ -201,6 +201,13 @@ CREATE TABLE tools (              -- which tools a response called, as a session
 UPDATE sessions SET detailed = NULL, mark = NULL;
 """
 
+_ENDINGS = """
+-- when an answer has ended, and what of a cut one was billed, are told by another rule: our logs are read again
+UPDATE sources SET stamp = '' WHERE agent IS NULL;
+DELETE FROM folders;
+UPDATE sessions SET detailed = NULL, mark = NULL;
+"""
+
 _TEXTS = """
 CREATE TABLE facts (              -- of the index itself
     name TEXT PRIMARY KEY,        -- whole: the state of the catalog that it has all texts of
@@ -237,6 +244,12 @@ CREATE TABLE texts (              -- where the text of a row of an index stands;
 CREATE INDEX texts_session ON texts (session, exchange);
 """
 
+_NUMBERED = """
+-- a turn behind one that was cut before its first word has another number: all is indexed again
+UPDATE indexed SET stamp = '', mark = NULL;
+DELETE FROM facts WHERE name = 'whole';
+"""
+
 STEPS = (
     Step("sessions and ledger", _SESSIONS_AND_LEDGER),
     Step("exchanges in flight", _IN_FLIGHT),
@@ -244,5 +257,6 @@ STEPS = (
     Step("folders that look as they did", _FOLDERS),
     Step("where sessions are read on", _MARKS),
     Step("tools by session", _TOOLS),
+    Step("answers that ended and cuts that were billed", _ENDINGS),
 )
-TEXT_STEPS = (Step("texts and shards", _TEXTS),)
+TEXT_STEPS = (Step("texts and shards", _TEXTS), Step("turns that were cut have a number", _NUMBERED))

@@ -5,10 +5,11 @@ Not dataclasses: every command imports these, and they take their time to be mad
 
 from datetime import datetime
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
-from agent_logger.session import Cost, Usage, Witness
+from agent_logger.session import MAIN, Cost, Usage, Witness
 
 
 class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,6 +51,24 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     min_cost_usd: float | None = None
     witness: Witness | None = None
     live: bool = False
+
+
+UncountedReason = Literal[
+    "copy", "synthetic", "error_status", "error_event", "no_answer", "in_flight", "exchange_total", "free"
+]
+
+
+class Uncounted(msgspec.Struct, frozen=True, kw_only=True):
+    """A response or a call of a session that is in no sum; of calls that nobody bills, all of a kind."""
+
+    at: datetime | None = None
+    thread: str = MAIN
+    model: str | None = None
+    message_id: str | None = None
+    status: int | None = None  # of the API's answer
+    count: int = 1
+    reason: UncountedReason
+    why: str
 
 
 class Hit(msgspec.Struct, frozen=True, kw_only=True):

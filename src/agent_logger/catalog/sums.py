@@ -13,6 +13,7 @@ from agent_logger.catalog.questions import moment, since
 from agent_logger.catalog.summary import Filter
 from agent_logger.catalog.totals import By, Sum, Total, in_order, time_key, totals
 from agent_logger.catalog.witness import unpacked
+from agent_logger.formats.responses import ModelResponse
 
 
 def _where(wanted: Filter, session: str | None) -> tuple[str, list[object]]:
@@ -39,12 +40,17 @@ def ledger_rows(
     return _ledger_rows(database, *_where(wanted, session))
 
 
-def counted_elsewhere(database: sqlite3.Connection, session: str) -> Iterator[LedgerRow]:
-    """What the session tells of too, but another had before it."""
+def told_by_session(database: sqlite3.Connection, session: str) -> Iterator[ModelResponse]:
+    """All that its sources tell of responses, whether it counts or not."""
     blobs = database.execute(
         "SELECT responses FROM told JOIN sources ON sources.id = source WHERE session = ?", (session,)
-    )
-    told = {it.message_id for (data,) in blobs for it in unpacked(data) if it.message_id}
+    ).fetchall()
+    return (it for (data,) in blobs for it in unpacked(data))
+
+
+def counted_elsewhere(database: sqlite3.Connection, session: str) -> Iterator[LedgerRow]:
+    """What the session tells of too, but another had before it."""
+    told = {it.message_id for it in told_by_session(database, session) if it.message_id}
     where = """
         session <> ? AND message_id IN (SELECT value FROM json_each(?)) AND session IN (
             SELECT id FROM sessions WHERE family = (SELECT family FROM sessions WHERE id = ?)
@@ -90,7 +96,8 @@ def _ledger_row(row: Sequence[Any]) -> LedgerRow:
 
 _SUMS = """
     count(*), sum(partial), sum(input_tokens), sum(output_tokens), sum(cache_read_tokens), sum(cache_write_tokens),
-    sum(cache_write_1h_tokens), sum(nano_usd), count(unpriced_reason), min(unpriced_reason), sum(reported_cost_usd)
+    sum(cache_write_1h_tokens), sum(nano_usd), count(unpriced_reason), min(unpriced_reason), sum(reported_cost_usd),
+    count(*) - count(input_tokens)
 """
 _QUARTER = 900_000_000  # microseconds; no zone changes its offset within one
 _KEYS: Mapping[By, str] = {

@@ -22,7 +22,8 @@ class Total:
     cost: Cost  # of the responses that have a price; `unpriced` counts the others
     reported_cost_usd: float | None  # what clients said, as far as they did
     responses: int
-    partial: int
+    partial: int  # of these, such as were cut: they count as far as they were told
+    unknown_usage: int = 0  # of these, such as told no usage: they are in no sum of tokens
 
     @property
     def unpriced(self) -> int:
@@ -37,7 +38,7 @@ class Sum:
         self._nano: int | None = None
         self._reported: float | None = None
         self._reason: str | None = None
-        self._responses = self._partial = self._unpriced = 0
+        self._responses = self._partial = self._unpriced = self._unknown = 0
 
     def add(self, row: LedgerRow) -> None:
         self.count(row.tokens, row.nano_usd, row.reported_cost_usd, row.partial)
@@ -54,6 +55,8 @@ class Sum:
             self._read += read
             self._write += write
             self._hour += hour
+        else:
+            self._unknown += 1
         if isinstance(nano_usd, str):
             self._unpriced += 1
             self._reason = min(self._reason or nano_usd, nano_usd)
@@ -64,8 +67,8 @@ class Sum:
 
     def add_sums(self, sums: Sequence[Any]) -> None:
         """What somebody else has summed: responses, partial ones, five kinds of tokens, cost, unpriced ones and the
-        reason, what was reported. `None` is nothing."""
-        count, partial, given, output, read, write, hour, nano, unpriced, reason, reported = sums
+        reason, what was reported, those without a usage. `None` is nothing."""
+        count, partial, given, output, read, write, hour, nano, unpriced, reason, reported, unknown = sums
         self._responses += count
         self._partial += partial or 0
         self._input += given or 0
@@ -74,6 +77,7 @@ class Sum:
         self._write += write or 0
         self._hour += hour or 0
         self._unpriced += unpriced
+        self._unknown += unknown
         if nano is not None:
             self._nano = (self._nano or 0) + nano
         if reason is not None:
@@ -101,6 +105,7 @@ class Sum:
             reported_cost_usd=self._reported,
             responses=self._responses,
             partial=self._partial,
+            unknown_usage=self._unknown,
         )
 
 

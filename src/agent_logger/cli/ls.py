@@ -149,7 +149,7 @@ def _cells(row: "SessionSummary", short_id: str, depth: int) -> list[str | int]:
         _model(row),
         row.exchanges,
         _duration(row.active_seconds),
-        _thousands(row.usage.context_tokens + row.usage.output_tokens),
+        _tokens(row),
         _money(row),
         "p" if row.prompts_only else "".join(it[0] for it in sorted(row.witnesses)),
     ]
@@ -161,6 +161,11 @@ def _model(row: "SessionSummary") -> str:
         return row.agent or "-"
     short = re.sub(r"^claude-|-\d{8}$", "", row.models[0])
     return short + (f" +{len(row.models) - 1}" if len(row.models) > 1 else "")
+
+
+def _tokens(row: "SessionSummary") -> str:
+    count = row.usage.context_tokens + row.usage.output_tokens
+    return "?" if row.cost.unpriced and not count else _thousands(count)
 
 
 def _duration(seconds: float | None) -> str:

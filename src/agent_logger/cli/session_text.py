@@ -80,7 +80,7 @@ class SessionText:
             (f"session {short_id(session.id)}", session.agent, session.project),
             ("" if any(it.user_input for it in session.exchanges) else session.title,),
             (*metrics.models, started, took, cost if cost != "unknown" else "cost unknown"),
-            (", ".join(counts), tokens(metrics.usage)),
+            (", ".join(counts), tokens(metrics.usage, metrics.cost)),
             (f"with {files}" if (files := context_of(session)) else "",),
             ("The agent's file is gone; its history has what was typed." if session.prompts_only else "",),
             (_hooked(session),),

@@ -6,13 +6,16 @@ import click
 import msgspec
 
 from agent_logger import config
+from agent_logger.catalog.summary import Uncounted
 from agent_logger.cli import output
 from agent_logger.cli.named import one_called, short_ids
+from agent_logger.cli.rows import folded
 from agent_logger.cli.scanning import NOTHING_YET, bar, opened
 from agent_logger.cli.settings import settings_options
 from agent_logger.cli.when import When
-from agent_logger.export.figures import dollars, money
+from agent_logger.export.figures import counted, dollars, money
 from agent_logger.export.listed import LedgerItem, UsageRow
+from agent_logger.session import MAIN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,6 +38,7 @@ class UsageReport(msgspec.Struct, frozen=True, kw_only=True):
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     rows: list[LedgerItem]  # that the totals are the sum of
     elsewhere: list[LedgerItem]  # that the session has too, and another had first
+    not_counted: list[Uncounted]  # these, and all else that is in no sum, each with the reason
     totals: UsageRow
     reported_cost_usd: float | None  # what the client says
     price_date: str | None
@@ -155,7 +159,9 @@ def _bar(value: int, most: int, room: int) -> str:
 def _cells(key: str, it: "Total") -> list[str]:
     usage = it.usage
     counts = (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
-    return [output.printable(key), *(f"{count:,}" for count in counts), money(it.cost)]
+    is_known = it.unknown_usage < it.responses or not it.responses
+    told = [f"{count:,}" if is_known else "unknown" for count in counts]
+    return [output.printable(key), *told, money(it.cost)]
 
 
 def _explain(catalog: "Catalog", session: str, wanted: "Filter", *, as_json: bool) -> None:
@@ -164,34 +170,51 @@ def _explain(catalog: "Catalog", session: str, wanted: "Filter", *, as_json: boo
     from agent_logger.prices import price_date
 
     rows, elsewhere = list(catalog.ledger(wanted, session=session)), catalog.counted_elsewhere(session)
+    not_counted = catalog.uncounted(session, wanted)
     whole, summary = total(rows), catalog.summary(session)
     reported = summary.reported_cost_usd if summary else None
     if as_json:
         told = Explanation(
             rows=[LedgerItem.of(row) for row in rows],
             elsewhere=[LedgerItem.of(row) for row in elsewhere],
+            not_counted=not_counted,
             totals=UsageRow.of(session, whole),
             reported_cost_usd=reported,
             price_date=price_date(),
         )
         output.json(told)
         return
-    _print_rows(rows, elsewhere)
-    output.echo(f"billed: {money(whole.cost)} for {whole.responses} responses, at prices of {price_date()}")
+    _print_rows(rows)
+    _print_uncounted(not_counted)
+    responses = counted(whole.responses, "response")
+    output.echo(f"billed: {money(whole.cost)} for {responses}, at prices of {price_date()}")
     output.echo(f"the client says: {'nothing' if reported is None else dollars(reported)}")
 
 
-def _print_rows(rows: "Sequence[LedgerRow]", elsewhere: "Sequence[LedgerRow]") -> None:
+def _print_rows(rows: "Sequence[LedgerRow]") -> None:
     for row in rows:
         _print_head(row, _exact(row.cost))
-        output.echo(f"    {_counts(row)}")
-        output.echo(f"    {row.why}")
-    for row in elsewhere:
-        _print_head(row, "-")
-        output.echo(f"    counts in {row.session}, which had it first")
+        _print_below(_counts(row))
+        _print_below(row.why)
 
 
-def _print_head(row: "LedgerRow", cost: str) -> None:
+def _print_uncounted(found: "Sequence[Uncounted]") -> None:
+    for it in found:
+        if it.at is None and it.message_id is None and it.model is None:
+            output.echo(it.why)
+        else:
+            _print_head(it, "-")
+            _print_below(f"{it.thread}: {it.why}" if it.thread != MAIN else it.why)
+
+
+def _print_below(text: str) -> None:
+    """Under its head; on a terminal in as many lines as it takes."""
+    room = output.columns() - 4 if output.is_terminal() else len(text) + 1
+    for line in folded(text, max(room, 20)):
+        output.echo(f"    {line}")
+
+
+def _print_head(row: "LedgerRow | Uncounted", cost: str) -> None:
     told, name = f"{_when(row)}  {cost}  {row.model or 'no model'}", row.message_id or "-"
     if output.is_terminal() and output.width(f"{told}  {name}") > output.columns():
         output.echo(told)
@@ -200,13 +223,13 @@ def _print_head(row: "LedgerRow", cost: str) -> None:
         output.echo(f"{told}  {name}")
 
 
-def _when(row: "LedgerRow") -> str:
+def _when(row: "LedgerRow | Uncounted") -> str:
     return f"{row.at.astimezone():%Y-%m-%d %H:%M:%S}" if row.at else "-"
 
 
 def _counts(row: "LedgerRow") -> str:
     if row.tokens is None:
-        return f"{row.thread}: no usage was told"
+        return f"{row.thread}: tokens unknown, no usage was told"
     given, output_tokens, read, write, hour = row.tokens
     long = f" ({hour:,} for an hour)" if hour else ""
     return (

@@ -27,7 +27,7 @@ class WireText:
             yield from self._text(_in_short(it.call), "strong" if it is shown else "")
         yield from self._request(shown)
         if shown.response:
-            yield from self._response(shown.response)
+            yield from self._response(shown.call, shown.response)
 
     def _request(self, it: CallDetail) -> Iterator[Row]:
         yield from self._section(f"{it.request.method} {it.request.path}")
@@ -56,11 +56,9 @@ class WireText:
             yield from self._text(f"{message.role}:", "strong")
             yield from self._text(message_text(message))
 
-    def _response(self, response: Response) -> Iterator[Row]:
+    def _response(self, call: WireCall, response: Response) -> Iterator[Row]:
         status = f"{response.status or 'no answer'} {response.status_text or ''}".strip()
-        yield from self._section(
-            status + ("" if response.complete is not False else f", cut: {response.reason}")
-        )
+        yield from self._section(status + ("" if call.complete is not False else f", cut: {response.reason}"))
         yield from self._headers(response.headers or {})
         yield Row()
         yield from self._text(answer_text(response))

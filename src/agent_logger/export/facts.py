@@ -27,7 +27,7 @@ def _facts(session: Session, metrics: Metrics) -> Iterator[tuple[str, str]]:
         counted(calls, "tool call"),
     )
     yield "size", ", ".join(counts)
-    yield "tokens", tokens(metrics.usage)
+    yield "tokens", tokens(metrics.usage, metrics.cost)
     yield "cost", money(metrics.cost)
     yield "compacted", "; ".join(_compactions(session))
     yield "took along", context_of(session)

@@ -50,7 +50,10 @@ def money(cost: Cost) -> str:
     return dollars(usd) + (f" + {cost.unpriced} unpriced" if cost.unpriced else "")
 
 
-def tokens(usage: Usage) -> str:
+def tokens(usage: Usage, cost: Cost | None = None) -> str:
+    """`cost`: what they cost together, which tells where none were told."""
+    if cost and cost.unpriced and not any(usage.counts):
+        return "unknown tokens"
     cached = usage.cache_read_tokens + usage.cache_write_tokens
     return f"{short(usage.input_tokens)} in, {short(usage.output_tokens)} out, {short(cached)} cached tokens"
 

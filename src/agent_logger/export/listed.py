@@ -68,6 +68,8 @@ class UsageRow(msgspec.Struct, frozen=True, kw_only=True):
     unpriced: int  # responses whose price is not known; they are not in the cost
     responses: int
     reported_cost_usd: float | None  # what clients said, as far as they did
+    partial: int  # responses that were cut; they count as far as they were told
+    unknown_usage: int  # responses that told no usage; they are in no sum of tokens
 
     @classmethod
     def of(cls, key: str | None, it: "Total") -> "UsageRow":
@@ -78,6 +80,8 @@ class UsageRow(msgspec.Struct, frozen=True, kw_only=True):
             unpriced=it.unpriced,
             responses=it.responses,
             reported_cost_usd=it.reported_cost_usd,
+            partial=it.partial,
+            unknown_usage=it.unknown_usage,
         )
 
 
@@ -99,6 +103,7 @@ class LedgerItem(msgspec.Struct, frozen=True, kw_only=True):
     reported_cost_usd: float | None
     witnesses: list[str]
     copies: int
+    partial: bool  # it was cut, and counts as far as it was told
     why: str
 
     @classmethod

@@ -75,7 +75,7 @@ def _session(session: Session) -> Iterator[str]:
 
 def _chapter(session: Session, chapter: Chapter) -> Iterator[str]:
     exchange, total = chapter.exchange, exchange_total(session, chapter.exchange)
-    told = [moment(exchange.started), money(total.cost), tokens(total.usage), chapter.origin]
+    told = [moment(exchange.started), money(total.cost), tokens(total.usage, total.cost), chapter.origin]
     yield f"## {exchange.number}. {_plain(' · '.join(filter(None, told)))}"
     if chapter.user_input is not None:
         yield ""

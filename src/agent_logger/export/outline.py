@@ -32,6 +32,7 @@ from agent_logger.session import (
 )
 
 LONGEST_REMARK = 200  # characters
+CUT = "cut: not complete"
 DEEPEST = 8  # agents that agents started; those further down stand beside the others
 
 
@@ -82,8 +83,10 @@ class NumberedTurn:
 
     def remarks(self) -> Iterator[str]:
         """What a reader should know beside what it says: that it was cut, and what a witness says otherwise."""
-        if not self.turn.complete:
-            yield "cut: not complete"
+        if self.turn.error:
+            yield f"failed: {shorten(hidden(self.turn.error), LONGEST_REMARK)}"
+        elif not self.turn.complete:
+            yield CUT
         for it in self.turn.differences:
             if self._is_told_early(it):
                 continue
@@ -146,10 +149,15 @@ class Chapter:
         return Output(hidden(self.exchange.printed)) if self.exchange.printed else None
 
     @property
+    def _is_said_below(self) -> bool:
+        """Its last turn was cut, and says so itself."""
+        return self.exchange.end_reason == "cut" and any(CUT in it.remarks() for it in self.turns[-1:])
+
+    @property
     def remarks(self) -> list[str]:
         """That it did not come to its end, if anybody knows, and that the conversation did not go on from it."""
         exchange = self.exchange
-        known = exchange.complete or exchange.end_reason == LOST
+        known = exchange.complete or exchange.end_reason == LOST or self._is_said_below
         cut = [] if known else [f"{hidden(exchange.end_reason or 'in flight')}: not complete"]
         return cut + (["taken back: the conversation went on from before it"] if exchange.left else [])
 

@@ -14,10 +14,13 @@ import msgspec
 
 from agent_logger.records import Fork, Record, Request, Response, WireStart, decode
 from agent_logger.tracking.body import value
-from agent_logger.tracking.fingerprint import Rolled, state_of
+from agent_logger.tracking.classify import api_of
+from agent_logger.tracking.fingerprint import Fingerprints, Rolled, state_of
 from agent_logger.tracking.index import MOST_ROWS, Branch, Index, Outcome, Row, outcome_of, root_of
 from agent_logger.tracking.table import Table, TableBusy, TableLost
 from agent_logger.tracking.uses import Uses
+from agent_logger.wire.dialects import dialect_of
+from agent_logger.wire.ending import is_complete
 
 WRITE_SECONDS = 0.25  # many calls at once: most of a commit's cost is its pages
 CHECK_SECONDS = 1.0  # how often it is looked whether the file is still the one that is open
@@ -39,8 +42,20 @@ Logs = Callable[[], Iterable[Log]]  # all there are, the newest first
 
 
 class Known:
-    def __init__(self, table: Table | None = None, logs: Logs = tuple, most_rows: int = MOST_ROWS) -> None:
+    """`fingerprints`: for answers that an older recorder wrote down without one, though they had ended."""
+
+    def __init__(
+        self,
+        table: Table | None = None,
+        logs: Logs = tuple,
+        most_rows: int = MOST_ROWS,
+        fingerprints: Fingerprints | None = None,
+    ) -> None:
         self.index = Index()
+        self._fingerprints = fingerprints
+        self._endpoints: dict[
+            tuple[str, int], _Endpoint
+        ] = {}  # of requests whose responses were not learned yet
         self.uses = Uses()
         self._table, self._logs, self._most_rows = table, logs, most_rows
         self._is_open = self._is_whole = self._is_lost = False
@@ -141,15 +156,30 @@ class Known:
             self.index.changed_branches[branch] = None
         elif isinstance(record, Request):
             if record.seq > branch.last_seq:
-                self.note_request(branch, record.seq, _row_of(branch, record), record.ts)
+                row = _row_of(branch, record)
+                self.note_request(branch, record.seq, row, record.ts)
+                if row:
+                    asked = _Endpoint(record.method, record.path, record.transport == "websocket")
+                    self._endpoints[session, record.seq] = asked
         elif isinstance(record, Response):
-            row = branch.rows.get(record.seq)
+            row, endpoint = branch.rows.get(record.seq), self._endpoints.pop((session, record.seq), None)
             if row.outcome is Outcome.OPEN if row else record.ts > branch.last_activity:
-                outcome = outcome_of(record.status, record.stop_reason, complete=bool(record.complete))
+                complete = bool(record.complete) or _has_ended(provider, endpoint, record)
+                outcome = outcome_of(record.status, record.stop_reason, complete=complete)
                 after = state_of(record.fingerprint)
+                if row and endpoint and after is None and outcome is Outcome.COMPLETE:
+                    after = self._state_after(row, endpoint, record)
                 if row and after and isinstance(message := _message(record), dict):
                     self.uses.note(session, record.seq, message)
                 self.note_answer(branch, row, outcome, after, record.message_id, record.ts)
+
+    def _state_after(self, row: Row, endpoint: "_Endpoint", record: Response) -> bytes | None:
+        """With an answer whose record has no fingerprint; none if something was taken out of it."""
+        message = _message(record)
+        api = api_of(endpoint.method, endpoint.path, message=endpoint.websocket)
+        if not self._fingerprints or not api or record.redactions or not isinstance(message, dict):
+            return None
+        return self._fingerprints.after(api, row.state, message)
 
     # ------------------------------------------------------------ the table
 
@@ -285,7 +315,7 @@ class Known:
         for provider, name, lines in self._logs():
             if name in self.index.branches:
                 continue
-            scratch = Known()
+            scratch = Known(fingerprints=self._fingerprints)
             for line in lines:
                 budget -= len(line)
                 if record := _record(line):
@@ -323,6 +353,18 @@ def _record(line: bytes) -> Record | None:
     except (msgspec.MsgspecError, RecursionError):  # damage; reading goes on
         return None
     return record if isinstance(record, Record) else None
+
+
+class _Endpoint(NamedTuple):
+    method: str
+    path: str
+    websocket: bool
+
+
+def _has_ended(provider: str, endpoint: _Endpoint | None, record: Response) -> bool:
+    """Whether an answer has, of which its record says that it has not."""
+    dialect = dialect_of(provider, endpoint.path) if endpoint else None
+    return is_complete(record, dialect, websocket=bool(endpoint and endpoint.websocket))
 
 
 def _message(record: Response) -> object:

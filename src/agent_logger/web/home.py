@@ -143,6 +143,7 @@ def _sum(totals: Iterable[Total]) -> Total:
         reported_cost_usd=sum(reported) if reported else None,
         responses=sum(it.responses for it in totals),
         partial=sum(it.partial for it in totals),
+        unknown_usage=sum(it.unknown_usage for it in totals),
     )
 
 

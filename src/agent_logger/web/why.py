@@ -1,6 +1,6 @@
 """Why this number: the rows of the ledger behind it, each with who saw it, its price and the client's own figure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from starlette.requests import Request
@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.ledger import LedgerRow
+from agent_logger.catalog.summary import Uncounted
 from agent_logger.catalog.totals import Total, total
 from agent_logger.prices import price_date
 from agent_logger.web.book import Book
@@ -21,6 +22,7 @@ class Reasons:
     total: Total
     rows: list[LedgerRow]  # of one page
     count: int
+    not_counted: Sequence[Uncounted] = ()  # of a session, on its first page
 
 
 async def why(request: Request) -> Response:
@@ -49,7 +51,10 @@ async def session_why(request: Request) -> Response:
 
     def ask(catalog: Catalog) -> Reasons:
         rows = catalog.ledger(session=book.summary.id)
-        return _reasons((row for row in rows if ids is None or row.message_id in ids), wanted)
+        found = _reasons((row for row in rows if ids is None or row.message_id in ids), wanted)
+        if ids is not None or wanted.offset:
+            return found
+        return replace(found, not_counted=catalog.uncounted(book.summary.id))
 
     url = session_url(book.summary.id)
     return site.render(

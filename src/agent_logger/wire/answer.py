@@ -10,8 +10,8 @@ import json
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
 
 import msgspec
@@ -19,11 +19,12 @@ import msgspec
 from agent_logger.session import Usage
 from agent_logger.wire.encodings import LIMIT_BYTES
 from agent_logger.wire.eventstream import FIRST, MessageSplitter
-from agent_logger.wire.sse import BOM, EventSplitter
+from agent_logger.wire.sse import BOM, Event, EventSplitter
 
 MOST_NESTED = 128  # levels of a message that is kept: every later reader of the log has to be able to read it
 
 _BLANK = BOM + b" \t\r\n"
+DONE = b"[DONE]"  # ends OpenAI's streams, and gateways end others with it too
 
 T = TypeVar("T")
 Json = dict[str, Any]
@@ -35,6 +36,11 @@ class Failure:
 
     type: str | None
     message: str | None
+
+    @property
+    def name(self) -> str:
+        """In few words."""
+        return self.type or self.message or "error"
 
 
 @dataclass(slots=True, kw_only=True)  # frozen it would take 3 us to make
@@ -51,6 +57,9 @@ class Answer:
     # It came to its own end, and all of it could be read; an error's body may do that too.
     complete: bool = False
     error: Failure | None = None
+    # The last event of its dialect came, or all of a body that is not streamed; whether it could be read or not.
+    ended: bool = field(default=False, compare=False)
+    streamed: bool = field(default=False, compare=False)  # it came in events
 
 
 def tokens_per_second(answer: Answer, first_ns: int, last_ns: int, chunks: int) -> float | None:
@@ -64,6 +73,8 @@ class Assembler(ABC):
     """Puts one answer together. Each `event` is one JSON text of a stream; `whole` is a body that is not streamed."""
 
     known: ClassVar[frozenset[str]] = frozenset()  # types of events that matter; others may be as they like
+    last: ClassVar[frozenset[str]] = frozenset()  # types of events that nothing comes after
+    framed = True  # the body ended where its transport says it does; set before `whole` and `answer`
 
     def __init__(self) -> None:
         self.ended = False
@@ -94,7 +105,13 @@ class Assembler(ABC):
                 told = with_whole_characters([error.type, error.message])
                 error = Failure(type=told[0], message=told[1])
         answer.complete, answer.error = self.ended and not self.damaged, error
+        answer.ended = self.ended
         return answer
+
+    def is_last(self, event: Event) -> bool:
+        return event.data == DONE or not self.last.isdisjoint(
+            (event.name.decode("latin-1"), _type_of(event.data))
+        )
 
     def read(self, decoder: msgspec.json.Decoder[T], data: bytes) -> T | None:
         """None, and the answer is damaged, if these bytes are not what is expected."""
@@ -149,6 +166,7 @@ class Reader:
         self._pieces: list[bytes] = []  # of a body that is not a stream, or may not be
         self._take: Callable[[bytes], None] = assembler.event if messages else self._begin
         self._left = LIMIT_BYTES
+        self._is_streamed = messages
 
     def feed(self, data: bytes) -> None:
         self._left -= len(data)
@@ -157,11 +175,19 @@ class Reader:
         elif data:
             self._take(data)
 
-    def finish(self) -> Answer:
+    def finish(self, *, framed: bool = True) -> Answer:
+        """The answer, of all that was fed. `framed`: the body ended where its transport says it does. Else it was cut
+        somewhere, perhaps behind all that matters: then only the last event of its dialect tells that it has ended."""
+        self._assembler.framed = framed
         if self._pieces:
             self._assembler.whole(b"".join(self._pieces).removeprefix(BOM))
             self._pieces = []
-        return self._assembler.answer()
+        elif framed and isinstance(self._events, EventSplitter):
+            # Some servers leave out the empty line behind the last event.
+            self._give(filter(self._assembler.is_last, self._events.feed(b"\n\n")))
+        answer = self._assembler.answer()
+        answer.streamed = self._is_streamed
+        return answer
 
     def _begin(self, data: bytes) -> None:
         self._pieces.append(data)
@@ -178,12 +204,18 @@ class Reader:
 
     def _stream(self, data: bytes) -> None:
         assert self._events
-        take = self._assembler.event
-        for event in self._events.feed(data):
-            if event.data == b"[DONE]":  # OpenAI's, and gateways end other streams with it too
-                self._assembler.done()
-            else:
-                take(event.data)
+        self._give(self._events.feed(data))
+
+    def _give(self, events: Iterable[Event]) -> None:
+        assembler = self._assembler
+        for event in events:
+            self._is_streamed = True
+            if event.data == DONE:
+                assembler.done()
+                continue
+            assembler.event(event.data)
+            if event.name and event.name.decode("latin-1") in assembler.last:
+                assembler.ended = True
 
 
 # ---------------------------------------------------------------- reading what others send

@@ -90,6 +90,7 @@ class Messages(Assembler):
             "error",
         )
     )
+    last = frozenset(("message_stop",))
 
     def __init__(self) -> None:
         super().__init__()

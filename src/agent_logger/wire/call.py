@@ -15,6 +15,7 @@ import msgspec
 
 from agent_logger import records
 from agent_logger.records import Chunk, Headers, Timing
+from agent_logger.wire.openai_responses import LAST
 
 
 class State(StrEnum):
@@ -149,7 +150,8 @@ class Call:
         )
 
     def outcome(self, *, stream_ended: bool | None) -> str | None:
-        """Why it is not complete; none if it is. `stream_ended` is none where there is no end to be looked for."""
+        """Why it ended otherwise than it should; none if it did not. An answer may have ended before its call was cut.
+        `stream_ended` is none where there is no end to be looked for."""
         if self.holes:
             return "dropped"
         return self.reason or ("no_stream_end" if stream_ended is False else None)
@@ -263,7 +265,8 @@ def is_stream(content_type: str) -> bool:
 
 
 def stream_end(path: bytes, content_type: str) -> re.Pattern[bytes] | None:
-    """What the end of an event stream of this endpoint looks like; none if it has none that we know."""
+    """What the end of an event stream of this endpoint looks like, for one that is too large to be read; none if it
+    has none that we know."""
     if not content_type.lower().startswith("text/event-stream"):
         return None
     return next((end for endpoint, end in _ENDS if endpoint.search(path)), None)
@@ -274,7 +277,7 @@ class _Typed(msgspec.Struct):
 
 
 _typed = msgspec.json.Decoder(_Typed)
-_LAST_TYPES = {"response.completed", "response.failed", "response.incomplete", "error"}
+_LAST_TYPES = frozenset((*LAST, "error"))
 
 
 def ends_answer(message: bytes) -> str | None:

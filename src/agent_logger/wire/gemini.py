@@ -105,7 +105,7 @@ class GenerateContent(Assembler):
                 self.event(chunk)
         else:
             self.event(data)
-            self.ended = True
+            self.ended = not self.damaged
         if not (self._candidates or self._blocked or self.error):
             self.damaged = True
 
@@ -113,8 +113,8 @@ class GenerateContent(Assembler):
         try:
             return [bytes(chunk) for chunk in _chunks.decode(data)]
         except (ValueError, RecursionError):
-            chunks, whole = _before_the_cut(data)
-            self.damaged = self.damaged or not whole
+            chunks, rest = _before_the_cut(data)
+            self.damaged = self.damaged or rest not in (("]",) if self.framed else ("]", ""))
             return chunks
 
     def rejoined(self) -> Answer:
@@ -142,17 +142,17 @@ class GenerateContent(Assembler):
         parts.finished = candidate.finish_reason or parts.finished
 
 
-def _before_the_cut(data: bytes) -> tuple[list[bytes], bool]:
-    """The whole objects of an array that goes on where the bytes end; and whether it does not, and is only odd."""
+def _before_the_cut(data: bytes) -> tuple[list[bytes], str]:
+    """The whole objects of an array that goes on where the bytes end, or is only odd; and what stands behind them."""
     text, end = data.decode("utf-8", "replace"), 0
     chunks: list[bytes] = []
     while (start := text.find("{", end)) >= 0:
         try:
             _, end = _value(text, start)
         except (ValueError, RecursionError):
-            return chunks, False
+            return chunks, text[start:]
         chunks.append(text[start:end].encode())
-    return chunks, text[end:].strip() == "]"
+    return chunks, text[end:].strip()
 
 
 def _usage(usage: Json) -> Usage:

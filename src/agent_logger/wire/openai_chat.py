@@ -48,7 +48,7 @@ class ChatCompletions(Assembler):
         self._body: Json | None = None  # of an answer that is not streamed
 
     def done(self) -> None:
-        self.ended = True
+        self.ended = not self.error
 
     def event(self, data: bytes) -> None:
         chunk = self.read(_chunk, data)
@@ -72,8 +72,9 @@ class ChatCompletions(Assembler):
     def rejoined(self) -> Answer:
         if self._body is not None:
             return _of_body(self._body)
-        if self._messages and self._finished.keys() >= self._messages.keys() and not self.error:
-            self.ended = True  # hosts without [DONE]
+        finished = bool(self._messages) and self._finished.keys() >= self._messages.keys()
+        if finished and self.framed and not self.error:
+            self.ended = True  # hosts without [DONE]; of others, the usage and [DONE] may have been cut off
         first = min(self._messages, default=0)
         message = self._messages.get(first)
         return Answer(

@@ -58,7 +58,7 @@ _PARTS = {
     "response.reasoning_summary_part.done": "summary",
 }
 _BEGUN = ("response.created", "response.in_progress", "response.queued")
-_LAST = tuple(f"response.{name}" for name in ("completed", "incomplete", "failed", "cancelled", "done"))
+LAST = tuple(f"response.{name}" for name in ("completed", "incomplete", "failed", "cancelled", "done"))
 
 
 class _Event(msgspec.Struct):
@@ -99,7 +99,8 @@ _object = msgspec.json.Decoder(Json)
 
 
 class Responses(Assembler):
-    known = frozenset((*_DELTAS, *_ITEMS, *_PARTS, *_BEGUN, *_LAST, "error"))
+    known = frozenset((*_DELTAS, *_ITEMS, *_PARTS, *_BEGUN, *LAST, "error"))
+    last = frozenset(LAST)
 
     def __init__(self) -> None:
         super().__init__()
@@ -119,7 +120,7 @@ class Responses(Assembler):
             self._items[event.output_index] = _Item(event.item or {})
         elif event.type in _BEGUN:
             self._take(event.response)
-        elif event.type in _LAST:
+        elif event.type in LAST:
             self._end(event.response)
         elif event.type == "error":
             self._fail(data)

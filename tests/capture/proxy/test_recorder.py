@@ -148,7 +148,12 @@ STREAMS = [
     ("/v1/chat/completions", b"data: {}\n\n", False),
     ("/v1/responses", b"event: response.completed\ndata: " + b"x" * 9000 + b"\n\n", True),
     ("/v1/responses", b"event: response.created\ndata: {}\n\n", False),
-    ("/v1beta/models/g:streamGenerateContent?alt=sse", b"data: {}\n\n", True),
+    ("/v1beta/models/g:streamGenerateContent?alt=sse", b"data: {}\n\n", False),
+    (
+        "/v1beta/models/g:streamGenerateContent?alt=sse",
+        b'data: {"candidates": [{"finishReason": "STOP"}]}\n\n',
+        True,
+    ),
 ]
 
 
@@ -404,7 +409,7 @@ def test_no_secret_is_anywhere_under_the_log_folder(world: World, kind: str, enc
     pieces = [
         b'data: {"text": "look: ' + secret[:9],
         secret[9:] + b' there"}\n\n',
-        b"event: message_stop\n\n",
+        b"event: message_stop\ndata: {}\n\n",
     ]
     packed = _compress(encoding, pieces)
     body = _compress(encoding, [b"".join(pieces)])

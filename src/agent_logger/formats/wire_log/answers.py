@@ -11,9 +11,8 @@ from typing import Any
 import msgspec
 
 from agent_logger.formats.blocks.parts import value_of
-from agent_logger.records import Headers, Request, Response, as_bytes
+from agent_logger.records import Response
 from agent_logger.session import Usage
-from agent_logger.wire import encodings
 from agent_logger.wire.answer import Answer, fields_of, text_of
 from agent_logger.wire.dialects import (
     ANTHROPIC,
@@ -25,6 +24,9 @@ from agent_logger.wire.dialects import (
     RESPONSES,
     Dialect,
 )
+from agent_logger.wire.ending import DROPPED, body_of, read_again
+
+__all__ = ["answer_of", "body_of", "usage_of"]
 
 _NOT_ENDED_WELL = ("failed", "cancelled")  # words of the responses API
 
@@ -32,16 +34,18 @@ _NOT_ENDED_WELL = ("failed", "cancelled")  # words of the responses API
 def answer_of(response: Response, dialect: Dialect, *, websocket: bool = False) -> Answer | None:
     """None if there is no message: an error, or no answer at all."""
     message = value_of(response.message) if response.message else None
-    if message is None:
-        answer = _read_again(response, dialect, websocket=websocket)
-    elif response.stop_reason is None and response.complete is not False:
-        again = _read_again(response, dialect, websocket=websocket)
-        answer = replace(_told(response, dialect, message), complete=again.complete and not again.error)
-    else:
+    if message is not None and response.stop_reason is not None and response.complete is not False:
         answer = _told(response, dialect, message)
+    else:
+        answer = read_again(response, dialect, websocket=websocket)
+        if message is not None:
+            ended = answer.complete and not answer.error
+            answer = replace(
+                _told(response, dialect, message), complete=ended, error=answer.error, ended=answer.ended
+            )
     if answer.message is None:
         return None
-    whole = answer.complete and response.complete is not False and answer.stop_reason not in _NOT_ENDED_WELL
+    whole = answer.complete and response.reason != DROPPED and answer.stop_reason not in _NOT_ENDED_WELL
     return replace(answer, complete=whole)
 
 
@@ -56,6 +60,7 @@ def _told(response: Response, dialect: Dialect, message: Any) -> Answer:
         raw_usage=reported,
         service_tier=_tier(reported) or _tier(message),
         complete=True,
+        ended=True,
     )
 
 
@@ -80,43 +85,3 @@ def usage_of(dialect: Dialect, reported: Any) -> Usage | None:
     if not isinstance(reported, dict):
         return None
     return dialect.read(msgspec.json.encode(_SMALLEST[dialect.name](reported))).usage
-
-
-def _read_again(response: Response, dialect: Dialect, *, websocket: bool) -> Answer:
-    reader = dialect.reader(messages=websocket)
-    if websocket:
-        for chunk in response.chunks or ():
-            reader.feed(_bytes(chunk.raw, chunk.raw_encoding))
-    else:
-        reader.feed(body_of(response))
-    return reader.finish()
-
-
-# ---------------------------------------------------------------- stored bodies
-
-
-def body_of(record: Request | Response) -> bytes:
-    """A body, its encodings undone as far as that goes."""
-    if isinstance(record, Response) and record.chunks:
-        data = b"".join(_bytes(chunk.raw, chunk.raw_encoding) for chunk in record.chunks)
-    else:
-        data = _bytes(record.body, record.body_encoding)
-    encoding = "" if record.recoded else _header(record.headers, "content-encoding")
-    try:
-        return encodings.decode(data, encoding) if encoding else data
-    except encodings.DecodeError as error:
-        return error.decoded
-
-
-def _bytes(text: str | None, encoding: Any) -> bytes:
-    try:
-        return as_bytes(text or "", encoding)
-    except ValueError:
-        return b""
-
-
-def _header(headers: Headers | None, wanted: str) -> str:
-    for name, value in (headers or {}).items():
-        if name.lower() == wanted:
-            return value if isinstance(value, str) else ", ".join(value)
-    return ""

@@ -25,12 +25,8 @@ class Call:
     results: list[Block] = field(default_factory=list)  # of the tools that the turn called
 
     def told(self) -> Turn | None:
-        """An attempt that came to nothing and was made again is there, but does not count."""
         turn = self.turn
-        if turn is None:
-            return None
-        usage = None if self.retried and not turn.complete else turn.usage
-        return priced(replace(turn, usage=usage, blocks=[*turn.blocks, *self.results]))
+        return turn and priced(replace(turn, blocks=[*turn.blocks, *self.results]))
 
 
 @dataclass(slots=True, eq=False)
@@ -64,7 +60,7 @@ class ExchangeCalls:
         if turn is None:
             return False, "failed"
         if not turn.complete:
-            return False, "cut"
+            return False, "failed" if turn.error else "cut"
         if _waits(turn):
             return False, None if last else "input"
         return True, "result"

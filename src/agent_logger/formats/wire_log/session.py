@@ -184,7 +184,8 @@ class Reading:
             _settled(block, at, answer.message_id, call.ended)
             for at, block in enumerate(answer_blocks(dialect, answer.message))
         ]
-        if not blocks and not answer.usage:
+        error = answer.error.name if answer.error else None
+        if not blocks and not answer.usage and (error or answer.complete or answer.stop_reason):
             return  # a failure, told in the form of an answer
         call.turn = Turn(
             message_id=message_id,
@@ -194,11 +195,12 @@ class Reading:
             service_tier=answer.service_tier,
             stop_reason=answer.stop_reason,
             blocks=blocks,
-            usage=answer.usage,
+            usage=None if error and not answer.ended else answer.usage,
             started=call.started,
             ended=call.ended,
             witnesses=WIRE,
             complete=answer.complete,
+            error=error,
         )
         self._threads.setdefault(call.thread, Thread()).answer(call, blocks)
 

@@ -11,6 +11,7 @@ from agent_logger.capture.proxy.recorder.logs import LogName, Logs, last_seq
 from agent_logger.capture.proxy.spool.frames import RequestHead
 from agent_logger.records import Record
 from agent_logger.store.layout import safe_name
+from agent_logger.tracking.fingerprint import Fingerprints
 from agent_logger.tracking.known import Known
 from agent_logger.tracking.table import Table
 from agent_logger.tracking.tracker import Answered, Asked, Decision, Tracker
@@ -32,7 +33,7 @@ class Filing:
         path = logs.log_dir / "sessions.db"
         if anew:
             path.unlink(missing_ok=True)
-        self._known = Known(Table(path), lambda: wire_logs(logs.log_dir))
+        self._known = Known(Table(path), lambda: wire_logs(logs.log_dir), fingerprints=Fingerprints(key))
         self._tracker = Tracker(key, self._begin, self._number, self._known)
         self.numbers: OrderedDict[LogName, int] = OrderedDict()  # of the last call
         self.seen: dict[str, str] = {}  # the agent of each session that had a call

@@ -37,6 +37,7 @@ from agent_logger.wire.call import (
 )
 from agent_logger.wire.dialects import Dialect, dialect_of
 from agent_logger.wire.encodings import DecodeError, decode
+from agent_logger.wire.ending import has_ended, is_answered
 
 TOGETHER_BYTES = 64 << 10  # a body up to this is searched together with its head
 _TOLD_BY = frozenset((b"{", b"[", b"e", b"d", b":"))  # how JSON and event streams begin
@@ -103,7 +104,8 @@ class Pair:
     log: LogName | None = None  # where its request is
     decision: Decision | None = None
     answer: Answer | None = None  # once the response has ended
-    reason: str | None = None
+    complete = False  # the answer has ended
+    reason: str | None = None  # why the call ended otherwise than it should, also if its answer is complete
     message = False  # of a WebSocket
     _status = b""
     _answered: bytes | None = None  # the lines of the response's head
@@ -200,8 +202,8 @@ class Pair:
         except DecodeError:
             return b""
 
-    def rejoin(self) -> str | None:
-        """Read the answer, now that it has ended. Returns why it is not complete."""
+    def rejoin(self) -> None:
+        """Read the answer, now that the call has ended."""
         call = self.call
         messages = call.response.pieces if self.message and not self._response.large else ()
         clean = call.response.size < TOGETHER_BYTES
@@ -209,17 +211,26 @@ class Pair:
             self._fields, clean = self.secrets.fields(self._answered or NO_FIELDS, call.response.whole())
         kept = self._kept(self._response, call.response, self._response_treatment, None, clean=clean)
         self._answer_kept = kept
-        ended = None if call.reason or call.holes else kept.stream_ended
-        self.reason = call.outcome(stream_ended=ended)
         if dialect := self._dialect():
             reader = dialect.reader(messages=self.message)
             for piece in messages or self._response.pieces or (kept.text,):
                 reader.feed(piece)
-            self.answer = self._without_keys(reader.finish())
+            self.answer = self._without_keys(reader.finish(framed=call.reason is None))
             if not self._clean:
                 hide_pieces(kept, self._response_treatment())
+        ended = self._has_ended(kept)
+        self.complete, self.reason = ended and not call.holes, call.outcome(stream_ended=ended)
         self._response.pieces, kept.text, kept.pieces = [], b"", ()
-        return self.reason
+
+    def _has_ended(self, kept: Kept) -> bool:
+        framed, answer = self.call.reason is None, self.answer
+        if self.message:
+            return framed or bool(answer and answer.ended)
+        how = self._response_treatment()
+        if kept.file and not self._response.pieces:  # it was not read
+            return framed if kept.stream_ended is None else kept.stream_ended
+        understood = answer if is_answered(self.status) and how.is_readable else None
+        return has_ended(understood, kept.text, framed=framed, in_pieces=how.stream)
 
     def _without_keys(self, answer: Answer) -> Answer:
         """Its names too come from outside: an upstream may answer with the key as the model, or as an id.
@@ -309,7 +320,7 @@ class Pair:
 
     def response_record(self, *, ts: str, seq: int, frame: str, fingerprint: str | None) -> Written:
         """After `rejoin`."""
-        call, kept, reason = self.call, self._answer_kept, self.reason
+        call, kept = self.call, self._answer_kept
         came = call.response
         answer = self.answer or Answer()
         redactions = list(kept.redactions)
@@ -329,8 +340,8 @@ class Pair:
             body_encoding=kept.encoding,
             chunks=kept.chunks,
             call=self.id,
-            complete=reason is None,
-            reason=reason,
+            complete=self.complete,
+            reason=self.reason,
             http=line.http,
             status_text=self.secrets.text(line.text) if line.text else line.text,
             trailers=trailers.headers if trailers else None,

@@ -71,7 +71,7 @@ class Kept:
     file_bytes: int = 0
     recoded: bool = False
     redactions: tuple[Redaction, ...] = ()
-    stream_ended: bool | None = None
+    stream_ended: bool | None = None  # of one in a file: whether its last event was seen, if that can be told
     pieces: Pieces = ()  # the text, chunk by chunk
     starts: Sequence[int] = ()  # when these began
 
@@ -88,10 +88,19 @@ class Treatment(NamedTuple):
     place: str
     encoding: str = ""  # its Content-Encoding
     stream: bool = False  # told chunk by chunk
-    end: re.Pattern[bytes] | None = None  # of the stream
+    end: re.Pattern[bytes] | None = None  # of the stream, if it is too large to be read
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether its encoding is none, or one that can be undone."""
+        return self._is_plain or self.decoder() is not None
+
+    @property
+    def _is_plain(self) -> bool:
+        return not self.encoding or self.encoding.strip().lower() in ("", "identity")
 
     def decoder(self, limit: int | None = None) -> Decoder | None:
-        if not self.encoding or self.encoding.strip().lower() in ("", "identity"):
+        if self._is_plain:
             return None
         return decoder(self.encoding, limit) if limit else decoder(self.encoding)
 
@@ -129,8 +138,6 @@ def keep(
         if known:
             known.remember(data, one.redactions)
     _tell(kept, chunks, how)
-    if how.stream:
-        kept.stream_ended = how.end.search(kept.text) is not None if how.end else None
     return kept
 
 

@@ -358,13 +358,13 @@ class Recording:
         decision = pair.decision or self.filing.found(
             pair.log, pair.seq, pair.asked.frame, message=pair.message
         )
-        reason = pair.rejoin()
+        pair.rejoin()
         fingerprint = self.filing.answered(
             decision,
             Answered(
                 ts=ts,
                 status=pair.status,
-                complete=reason is None,
+                complete=pair.complete,
                 message=pair.answer.message if pair.answer else None,
                 message_id=pair.answer.message_id if pair.answer else None,
                 stop_reason=pair.answer.stop_reason if pair.answer else None,
@@ -458,7 +458,7 @@ def _line(pair: Pair, decision: Decision, record: Response) -> CallLine:
         bytes=record.bytes or 0,
         ttfb_ms=record.timing.ttfb_ms,
         total_ms=record.timing.total_ms,
-        reason=record.reason,
+        reason=None if record.complete else record.reason,
         session=decision.session,
         thread=decision.thread,
         model=record.model,

@@ -1,0 +1,178 @@
+"""What was cut, failed or never answered: it is in the sums as far as it was billed, and its absence is explained."""
+
+import contextlib
+import json
+import shutil
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from tests.capture.proxy.conversing import World
+from tests.capture.proxy.spooling import request_head
+from tests.capture.proxy.streams import DIALECTS, anthropic, event
+from tests.cli.terminals import STYLE, on_a_terminal
+from tests.cli.test_usage import run
+
+from agent_logger.catalog.schema import STEPS
+
+STREAM = (b"content-type: text/event-stream",)
+STEP = "answers that ended and cuts that were billed"
+SESSION = "0b1c2d3e-0000-4000-8000-000000000001"
+
+
+class Client:
+    """Claude Code, as the wire sees it: it names its session."""
+
+    def __init__(self, folder: Path) -> None:
+        self.world = World(folder)
+        self.folder = folder
+        self.calls = 0
+
+    def ask(
+        self,
+        text: str,
+        events: Sequence[bytes] = (),
+        *,
+        status: bytes = b"HTTP/1.1 200 OK",
+        reason: str | None = None,
+        path: bytes = b"/v1/messages",
+        fields: Sequence[bytes] = STREAM,
+    ) -> None:
+        self.calls += 1
+        messages = [{"role": "user", "content": text}]
+        self.world.relay.call(
+            head=request_head(path, f"x-claude-code-session-id: {SESSION}".encode()),
+            path=path,
+            body=[json.dumps({"model": "m", "messages": messages, "tools": [{"name": "Bash"}]}).encode()],
+            status=status,
+            fields=fields,
+            answer=events,
+            reason=reason,
+            connection=self.calls,
+            secrets=(),
+        )
+
+    def record(self) -> None:
+        self.world.record()
+        shutil.move(self.world.home, self.folder / ".agent-logger")
+
+    def told(self, *arguments: str) -> Any:
+        done = run(self.folder, *arguments, "--json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+
+def said(number: int, **more: Any) -> list[bytes]:
+    name = f"msg_0123456789abcdef{number:04}"
+    return [event(it, it["type"]) for it in anthropic("Hello", " there", name=name, **more)]
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Client:
+    return Client(tmp_path)
+
+
+def test_a_cut_that_was_retried_counts_as_far_as_it_was_told(client: Client) -> None:
+    client.ask("hello", said(1)[:3], reason="upstream_reset")
+    client.ask("hello", said(2))
+    client.record()
+    explained = client.told("usage", "--explain", SESSION)
+    assert [(it["output_tokens"], it["partial"]) for it in explained["rows"]] == [(1, True), (7, False)]
+    totals = explained["totals"]
+    assert (totals["input_tokens"], totals["output_tokens"], totals["partial"]) == (20, 8, 1)
+    assert client.told("usage")["totals"]["input_tokens"] == 20
+    assert explained["not_counted"] == []
+    assert client.told("show", SESSION)["exchanges"][0]["turns"][0]["usage"]["input_tokens"] == 10
+
+
+@pytest.mark.parametrize("dialect", ["chat", "responses"])
+@pytest.mark.parametrize("retried", [False, True])
+def test_a_cut_without_usage_is_unknown_and_never_0(tmp_path: Path, dialect: str, retried: bool) -> None:
+    client, spoken = Client(tmp_path), DIALECTS[dialect]
+    body = spoken.asked("hello")
+    for events, reason in ((spoken.events[:3], "client_gone"), (spoken.events, None))[: 2 if retried else 1]:
+        client.calls += 1
+        client.world.relay.call(
+            head=request_head(spoken.path.encode(), b"x-session-id: s1"),
+            path=spoken.path.encode(),
+            body=[body],
+            fields=STREAM,
+            answer=events
+            if not reason
+            else [it.replace(b"0123456789abcdef", b"fedcba9876543210") for it in events],
+            reason=reason,
+            connection=client.calls,
+            secrets=(),
+        )
+    client.record()
+    [listed] = client.told("ls")
+    totals = client.told("usage")["totals"]
+    assert (listed["unpriced"], totals["unpriced"], totals["unknown_usage"]) == (1, 1, 1)
+    assert totals["responses"] == (2 if retried else 1)
+    rows = client.told("usage", "--explain", listed["id"])["rows"]
+    assert [it["input_tokens"] for it in rows] == [None, *([10] if retried else [])]
+    assert rows[0]["partial"] and rows[0]["cost_usd"] is None
+    if retried:
+        assert totals["output_tokens"] == 7
+        return
+    assert (listed["cost_usd"], totals["cost_usd"]) == (None, None)
+    assert run(tmp_path, "usage").stdout.splitlines()[-1].split() == ["total", *["unknown"] * 5]
+    assert run(tmp_path, "ls").stdout.split()[-3:-1] == ["?", "?"]
+    shown = run(tmp_path, "show", listed["id"]).stdout
+    assert "cost unknown" in shown and "unknown tokens" in shown
+    assert shown.count("(cut: not complete)") == 1
+
+
+def test_what_does_not_count_is_listed_with_the_reason(client: Client) -> None:
+    """An error's status, an error in the stream, no answer; what nobody bills in one line for each kind."""
+    client.ask("hello", [b'{"type":"error"}'], status=b"HTTP/1.1 529 Overloaded")
+    client.ask("hello", status=b"", reason="client_gone")
+    overloaded = {"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}
+    client.ask("hello", [*said(1)[:3], event(overloaded, "error")])
+    client.ask("hello", [], reason="client_gone")
+    client.ask("hello", said(2))
+    for _ in range(3):
+        client.ask("hello", [b'{"input_tokens": 9}'], path=b"/v1/messages/count_tokens", fields=())
+    client.record()
+    explained = client.told("usage", "--explain", SESSION)
+    assert [it["message_id"] for it in explained["rows"]] == ["msg_0123456789abcdef0002"]
+    assert [(it["reason"], it["status"], it["count"]) for it in explained["not_counted"]] == [
+        ("error_status", 529, 1),
+        ("no_answer", None, 1),
+        ("error_event", 200, 1),
+        ("no_answer", 200, 1),
+        ("free", None, 3),
+    ]
+    assert "overloaded_error" in explained["not_counted"][2]["why"]
+    printed = run(client.folder, "usage", "--explain", SESSION).stdout
+    assert "not billed: the API answered with status 529" in printed
+    assert "not billed: 3 token counts" in printed
+    assert "billed: $0.0001 for 1 response, at" in printed
+    narrow = STYLE.sub("", on_a_terminal(client.folder, "usage", "--explain", SESSION, COLUMNS="80"))
+    assert max(map(len, narrow.splitlines())) <= 80
+    shown = run(client.folder, "show", SESSION).stdout
+    assert shown.count("(failed: overloaded_error)") == 1
+
+
+def test_a_catalog_of_an_earlier_version_reads_the_logs_again(client: Client) -> None:
+    client.ask("hello", said(1)[:3], reason="upstream_reset")
+    client.ask("hello", said(2))
+    client.record()
+    before = client.told("usage")
+    with contextlib.closing(sqlite3.connect(client.folder / ".agent-logger" / "catalog.db")) as database:
+        database.execute("DELETE FROM ledger WHERE partial")
+        database.execute("UPDATE told SET responses = ?", (msgspec.msgpack.encode([]),))
+        database.execute(f"PRAGMA user_version = {[it.name for it in STEPS].index(STEP)}")
+        database.commit()
+    assert client.told("usage") == before
+
+
+def test_a_session_whose_answers_were_all_cut_before_they_began_has_no_cost(client: Client) -> None:
+    client.ask("hello", status=b"", reason="connect_refused")
+    client.record()
+    assert client.told("usage")["totals"]["responses"] == 0
+    [listed] = client.told("ls")
+    assert (listed["cost_usd"], listed["unpriced"]) == (None, 0)
