@@ -78,13 +78,13 @@ def read_details(database: sqlite3.Connection, batch: Iterable[Behind]) -> None:
 
 def _read_on(database: sqlite3.Connection, it: Behind) -> Details | None:
     row = database.execute(
-        "SELECT mark, title, project, started, ended, own_parent, own_reported_usd FROM sessions WHERE id = ?",
+        "SELECT mark, title, project, started, ended, own_reported_usd FROM sessions WHERE id = ?",
         (it.id,),
     ).fetchone()
     tail = tail_from(database, it.id, row[0]) if row and row[0] and row[1] else None
     if tail is None:
         return None
-    _, title, project, started, ended, parent, reported = row
+    _, title, project, started, ended, reported = row
     new = _values(tail.session, tail.counts)
     # A command of the client's is a title only as long as nothing else was typed.
     if (tail.titled and new["title"] != title) or title.startswith("/"):
@@ -96,7 +96,6 @@ def _read_on(database: sqlite3.Connection, it: Behind) -> Details | None:
         "started": started,
         "ended": max(filter(None, (ended, _micros(tail.session.ended))), default=None),
         "exchanges": tail.exchange - 1 + len(tail.session.exchanges),
-        "parent": parent or new["parent"],
         "reported": reported if tail.session.reported_cost_usd is None else tail.session.reported_cost_usd,
     }
     return Details(it, values, list(_tools(tail.session)), tail.mark, read_on=True)
@@ -127,7 +126,7 @@ def _keep_tools(database: sqlite3.Connection, details: Sequence[Details]) -> Non
 _DETAIL = """
     UPDATE sessions SET detailed = :stamp, title = :title, project = :project, started = :started, ended = :ended,
         active = coalesce(:ended, last_at, round(modified * 1e6)), exchanges = :exchanges, tool_calls = :tool_calls,
-        errors = :errors, active_seconds = :active_seconds, own_parent = :parent, in_flight = :in_flight,
+        errors = :errors, active_seconds = :active_seconds, in_flight = :in_flight,
         own_reported_usd = :reported, mark = :mark, agent = coalesce(agent, :agent)
     WHERE id = :id
 """
@@ -146,7 +145,6 @@ def _values(session: Session, counts: Counts) -> dict[str, object]:
         "errors": counts.errors,
         "active_seconds": counts.active_micros / 1e6 if session.started or counts.active_micros else None,
         "reported": session.reported_cost_usd,
-        "parent": session.parent and storable(session.parent),
         "in_flight": in_flight(session),
     }
 

@@ -90,14 +90,6 @@ def count_sessions(database: sqlite3.Connection, wanted: Filter) -> int:
     return int(count)
 
 
-# A branch of a wire log names the log, whose session may have another name.
-_PARENT = """
-    coalesce(
-        (SELECT min(log.session) FROM sources log
-            WHERE log.name = coalesce(own.own_parent, own.parent) AND log.agent IS NULL),
-        own.own_parent, own.parent
-    )
-"""
 _AS_IT_IS = (  # columns that a summary has under the same name
     *("id", "agent", "title", "exchanges", "turns", "tool_calls", "errors", "active_seconds"),
     *("context_tokens", "peak_context_tokens"),
@@ -105,9 +97,9 @@ _AS_IT_IS = (  # columns that a summary has under the same name
 _SUMMARY = f"""
     SELECT {", ".join(_AS_IT_IS)}, {", ".join(Usage.__struct_fields__)}, {PROJECT} AS project, models,
         {STARTED} AS started, {ENDED} AS ended, nano_usd, unpriced, unpriced_reason,
-        coalesce(own_reported_usd, reported_cost_usd) AS reported_cost_usd, witnesses, {_PARENT} AS parent, modified,
+        coalesce(own_reported_usd, reported_cost_usd) AS reported_cost_usd, witnesses, parent, modified,
         in_flight
-    FROM sessions own WHERE id IN (SELECT value FROM json_each(?))
+    FROM sessions WHERE id IN (SELECT value FROM json_each(?))
 """
 
 
@@ -140,7 +132,7 @@ class _Live:
 
 
 def _summary(row: sqlite3.Row, sources: Sequence[Found], live: _Live) -> SessionSummary:
-    name, nano, parent = row["id"], row["nano_usd"], row["parent"]
+    name, nano = row["id"], row["nano_usd"]
     return SessionSummary(
         **{it: row[it] for it in _AS_IT_IS},
         project=row["project"],
@@ -156,7 +148,7 @@ def _summary(row: sqlite3.Row, sources: Sequence[Found], live: _Live) -> Session
         ),
         reported_cost_usd=row["reported_cost_usd"],
         witnesses=WITNESS_SETS[row["witnesses"]],
-        parent=parent if parent != name else None,
+        parent=row["parent"],
         live=live.holds(name, row["modified"], in_flight=bool(row["in_flight"])),
         paths=tuple(dict.fromkeys(Path(it.path) for it in sources if not it.is_of_hooks)),
         prompts_only=bool(sources) and all(it.prompts_only for it in sources),
@@ -168,15 +160,8 @@ def moment(micros: int | None) -> datetime | None:
 
 
 def parents(database: sqlite3.Connection) -> dict[str, str | None]:
-    """Of every session the one that it was forked from."""
-    rows = database.execute(f"SELECT id, {_PARENT} FROM sessions own")
-    return {name: parent if parent != name else None for name, parent in rows}
-
-
-def tell_forks_inside(database: sqlite3.Connection) -> list[str]:
-    """Sessions that only their details tell the parent of: those of agents whose forks copy nothing that was billed."""
-    rows = database.execute("SELECT id FROM sessions WHERE agent IN ('codex', 'opencode')")
-    return [name for (name,) in rows]
+    """Of every session the one that it was forked from; of the forks of one, that which began first is first."""
+    return dict(database.execute("SELECT id, parent FROM sessions ORDER BY family, place"))
 
 
 def called(database: sqlite3.Connection, wanted: str) -> list[str]:
