@@ -495,6 +495,7 @@ _UPSERT_SESSION = f"""
         reported_cost_usd = excluded.reported_cost_usd, context_tokens = excluded.context_tokens,
         peak_context_tokens = excluded.peak_context_tokens, witnesses = excluded.witnesses,
         detailed = CASE WHEN inherited_turns = excluded.inherited_turns AND parent IS excluded.parent THEN detailed END,
+        mark = CASE WHEN inherited_turns = excluded.inherited_turns AND parent IS excluded.parent THEN mark END,
         parent = excluded.parent, place = excluded.place, inherited_turns = excluded.inherited_turns,
         modified = excluded.modified, size = excluded.size, stamp = excluded.stamp
 """

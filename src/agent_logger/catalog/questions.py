@@ -25,11 +25,11 @@ ORDERS: Mapping[Order, str] = {
     "started": "coalesce(started, first_at) DESC",
     "cost": "nano_usd DESC",
     "tokens": "input_tokens + output_tokens + cache_read_tokens + cache_write_tokens DESC",
-    "turns": "turns DESC",
+    "turns": "coalesce(own_turns, turns) DESC",
     "exchanges": "exchanges DESC",
     "duration": "active_seconds DESC",
 }
-NEED_DETAILS = ("exchanges", "duration")  # orders
+NEED_DETAILS = ("exchanges", "duration", "turns")  # orders
 
 
 def prepare(database: sqlite3.Connection) -> None:
@@ -47,6 +47,7 @@ def since(at: datetime) -> int:
 # What the session itself says, where that is known; else what its responses tell.
 PROJECT = "coalesce(project, told_project)"
 STARTED = "coalesce(started, first_at)"
+TURNS = "coalesce(own_turns, turns)"
 ENDED = "max(coalesce(ended, last_at), coalesce(CASE WHEN detailed IS NOT stamp THEN last_at END, ended))"
 _LIVE = f"""
     (? - modified < CASE in_flight WHEN 0 THEN {LIVE_SECONDS} ELSE {AT_WORK_SECONDS} END
@@ -91,11 +92,12 @@ def count_sessions(database: sqlite3.Connection, wanted: Filter) -> int:
 
 
 _AS_IT_IS = (  # columns that a summary has under the same name
-    *("id", "agent", "title", "exchanges", "turns", "tool_calls", "errors", "active_seconds"),
-    *("context_tokens", "peak_context_tokens"),
+    *("id", "agent", "title", "exchanges", "tool_calls", "errors", "active_seconds"),
+    *("context_tokens", "peak_context_tokens", "inherited_exchanges"),
 )
 _SUMMARY = f"""
     SELECT {", ".join(_AS_IT_IS)}, {", ".join(Usage.__struct_fields__)}, {PROJECT} AS project, models,
+        {TURNS} AS turns,
         {STARTED} AS started, {ENDED} AS ended, nano_usd, unpriced, unpriced_reason,
         coalesce(own_reported_usd, reported_cost_usd) AS reported_cost_usd, witnesses, parent, modified,
         in_flight
@@ -135,6 +137,7 @@ def _summary(row: sqlite3.Row, sources: Sequence[Found], live: _Live) -> Session
     name, nano = row["id"], row["nano_usd"]
     return SessionSummary(
         **{it: row[it] for it in _AS_IT_IS},
+        turns=row["turns"],
         project=row["project"],
         models=tuple(msgspec.json.decode(row["models"])),
         started=moment(row["started"]),

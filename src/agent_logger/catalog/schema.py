@@ -230,6 +230,8 @@ FROM sessions ORDER BY active DESC;
 -- exchanges and turns of a fork are those that came after it; these are the others. None: not known
 ALTER TABLE sessions ADD COLUMN inherited_exchanges INTEGER;
 ALTER TABLE sessions ADD COLUMN inherited_turns INTEGER NOT NULL DEFAULT 0;
+-- turns as they are shown: also those that came to nothing. None: not read yet
+ALTER TABLE sessions ADD COLUMN own_turns INTEGER;
 -- its place in its family: parents first, then what began first
 ALTER TABLE sessions ADD COLUMN place INTEGER NOT NULL DEFAULT 0;
 """
