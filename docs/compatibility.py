@@ -26,7 +26,9 @@ what is not known in a line is passed over, and no field is relied on to be ther
 TRAPS = {
     "claude-code": """\
 - A response is a line per block, all with the same message id, and in older versions with the same usage.
-- A fork begins with a copy of its parent's lines; messages of all files count once, by their id.
+- A fork begins with a copy of its parent's lines; messages of all files count once, by their id. The copy keeps all
+  times. Lines without an id (`queue-operation`, `last-prompt`, `api-request`) are not copied. `/branch` names the
+  session it copied in each line (`forkedFrom`); a fork of that copies the name too.
 - 1.0.3 gives every resume a new id; later versions keep it, and 2.1.4 leaves an empty file per resume.
 - 2.1.50 writes aside: a line may come before the one it follows. And it keeps the counts of a response's beginning,
   so that its output is told as 1 token; the proxy, and what it prints at the end, know better.

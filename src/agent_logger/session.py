@@ -151,6 +151,9 @@ class Turn(Model, frozen=True, kw_only=True, gc=False):
     is_sum: bool = False  # `usage` is that of the whole exchange: its client does not tell more
     joined_by: JoinedBy | None = None  # how several witnesses' copies were known; `order` is a guess
     differences: Sequence[Difference] = ()
+    counted_in: str | None = (
+        None  # the session that it counts in, if that is another: this one is a fork of it
+    )
 
     @property
     def is_synthetic(self) -> bool:
@@ -260,8 +263,18 @@ class ContextFile(Model, frozen=True, kw_only=True, gc=False):
     hmac: str | None = None
 
 
+class Inherited(Model, frozen=True, kw_only=True, gc=False):
+    """The part of a fork that came before it, which counts in the sessions that had it first."""
+
+    exchanges: int
+    turns: int
+    usage: Usage
+    cost: Cost
+    counted_in: Sequence[str]  # their ids
+
+
 class Session(Model, frozen=True, kw_only=True, gc=False):
-    """One conversation with an agent."""
+    """One conversation with an agent. A fork begins with turns of another one: `inherited`, where that is known."""
 
     id: str
     agent: str | None = None
@@ -279,10 +292,16 @@ class Session(Model, frozen=True, kw_only=True, gc=False):
     end_reason: str | None = None  # as they were told: `clear`, `logout`, `prompt_input_exit`, ...
     compactions: Sequence[Compaction] = ()
     context_files: Sequence[ContextFile] = ()  # which instructions and settings applied, where that was noted
+    inherited: Inherited | None = None  # what came before the fork; none: nothing, or it is not known
 
     @property
     def turns(self) -> list[Turn]:
         return [turn for exchange in self.exchanges for turn in exchange.turns] + list(self.side_turns)
+
+    @property
+    def own_turns(self) -> list[Turn]:
+        """Those that count in this session."""
+        return [turn for turn in self.turns if turn.counted_in is None] if self.inherited else self.turns
 
     @property
     def threads(self) -> list[str]:
@@ -305,12 +324,12 @@ class Session(Model, frozen=True, kw_only=True, gc=False):
 
     @property
     def usage(self) -> Usage:
-        """What was billed, sub-agents and side calls included, each response once."""
-        return _billed(self.turns)
+        """What was billed, sub-agents and side calls included, each response once; of a fork, what came after it."""
+        return _billed(self.own_turns)
 
     @property
     def cost(self) -> Cost:
-        return _cost(self.turns)
+        return _cost(self.own_turns)
 
     @property
     def context_tokens(self) -> int | None:

@@ -207,7 +207,7 @@ def test_tokens_cost_and_context() -> None:
         turn(number=4, usage=None, complete=False, model="claude-cut"),
         turn(number=5),
     )
-    assert (measure.exchanges, measure.turns, measure.output_tokens) == (1, 4, 30)
+    assert (measure.exchanges, measure.turns, measure.output_tokens) == (1, 7, 30)
     assert measure.usage == Usage(input_tokens=7205, cache_read_tokens=900, output_tokens=30)
     assert (measure.context_tokens, measure.peak_context_tokens) == (100, 905)
     assert measure.models == ["claude-haiku-4-5", "claude-opus-4-5"]

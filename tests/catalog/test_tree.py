@@ -1,18 +1,24 @@
 """Forks and sub-agents as a tree."""
 
 import shutil
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.summary import SessionSummary
 from agent_logger.catalog.tree import AgentNode, Details, SessionNode, agents_of, branches_of, tree
 from agent_logger.formats.claude_code.session import session_of
 from agent_logger.session import Cost, Exchange, Session, SubAgent, Turn, Usage
+from agent_logger.store.facts import know_folder
+from tests.catalog.catalogs import ID, assistant, claude_file, user
 from tests.formats.claude_files import fixture
 from tests.formats.foreign import DATA
+from tests.formats.wire_records import talks
 from tests.store.wire_logs import calls, fork, own, start, write
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -145,6 +151,101 @@ def test_forks_of_real_clients_are_under_their_session(home: Path, scenario: str
     assert below
     assert not roots & below
     assert roots | below == set(ids)
+
+
+# Of the fixture, in the order in which the sessions began.
+TRUNK, FORK, FORK_OF_FORK, SECOND_FORK = "64c46467", "59378c67", "c67b7cc2", "82dbfdb3"
+WENT_ON = (TRUNK, [(FORK, [(FORK_OF_FORK, [])]), (SECOND_FORK, [])])
+
+
+def trees_of(home: Path) -> list[Shape]:
+    """As each of the sessions that are there prints it."""
+
+    def short(node: SessionNode) -> Shape:
+        return node.id[:8], [short(it) for it in node.forks]
+
+    with Catalog.open(home / ".agent-logger") as catalog:
+        return [short(node) for it in catalog.sessions() if (node := catalog.tree(it.id))]
+
+
+def test_a_trunk_and_its_forks_are_told_apart_when_all_of_them_go_on(home: Path) -> None:
+    shutil.copytree(DATA / "claude-cli/2.1.325/forks_go_on/home/.claude", home / ".claude")
+    assert trees_of(home) == [WENT_ON] * 4
+
+
+def test_a_fork_that_was_never_answered_is_no_parent_of_its_trunk(home: Path) -> None:
+    shutil.copytree(DATA / "claude-cli/2.1.325/forks_go_on/home/.claude", home / ".claude")
+    for path in home.glob(".claude/projects/*/*.jsonl"):
+        lines = path.read_text().splitlines(keepends=True)
+        prompt = next((at for at, line in enumerate(lines) if '"role":"user","content":"Fork"' in line), None)
+        if path.name.startswith(FORK):
+            path.write_text("".join(lines[:prompt]))
+        elif not path.name.startswith(TRUNK):
+            path.unlink()
+    assert trees_of(home) == [(TRUNK, [(FORK, [])])] * 2
+
+
+def copied(lines: Sequence[dict[str, Any]], session: str, **more: Any) -> list[dict[str, Any]]:
+    return [{**it, "sessionId": session, **more} for it in lines]
+
+
+NOTE = {"type": "last-prompt", "lastPrompt": "x", "leafUuid": "u"}
+
+
+def test_a_fork_in_the_terminal_keeps_all_times_and_is_known_by_what_it_did_not_copy(home: Path) -> None:
+    trunk, fork = ID.format(2), ID.format(1)
+    shared = [user(1, "one", trunk), assistant(2, "a", trunk)]
+    claude_file(home, trunk, [*shared, NOTE, user(9, "trunk", trunk), assistant(10, "c", trunk), NOTE])
+    claude_file(home, fork, [*copied(shared, fork), user(5, "fork", fork), assistant(6, "d", fork), NOTE])
+    assert trees_of(home) == [(trunk[:8], [(fork[:8], [])])] * 2
+
+
+def test_a_fork_of_a_branch_is_the_branchs_though_its_lines_name_the_trunk(home: Path) -> None:
+    """`/branch` writes into each line where it was copied from, and `--fork-session` copies that too."""
+    trunk, branch, fork = ID.format(3), ID.format(2), ID.format(1)
+    named = {"forkedFrom": {"sessionId": trunk, "messageUuid": "u"}}
+    shared = [user(1, "one", trunk), assistant(2, "a", trunk)]
+    own = [user(5, "branch", branch), assistant(6, "b", branch)]
+    claude_file(home, trunk, [*shared, NOTE, user(3, "trunk", trunk), assistant(4, "c", trunk)])
+    claude_file(home, branch, [*copied(shared, branch, **named), NOTE, *own, NOTE])
+    queued = {"type": "queue-operation", "timestamp": user(50, "", "")["timestamp"], "sessionId": fork}
+    claude_file(home, fork, [queued, *copied(shared, fork, **named), *copied(own, fork), user(51, "x", fork)])
+    claude_file(home, fork, [assistant(52, "d", fork)])
+    claude_file(home, branch, [user(60, "on", branch), assistant(61, "e", branch)])
+    names = trunk[:8], branch[:8], fork[:8]
+    with Catalog.open(home / ".agent-logger") as catalog:
+        parents = {it.id[:8]: (it.parent or "")[:8] for it in catalog.sessions()}
+    assert parents == {names[0]: "", names[1]: names[0], names[2]: names[1]}
+
+
+def test_what_the_proxy_saw_decides_who_is_whose_fork(home: Path) -> None:
+    """The log of one names the other's; that is not a fork of the first, whatever its file looks like."""
+    shutil.copytree(DATA / "claude-cli/2.1.325/forks_go_on/home/.claude", home / ".claude")
+    kept = {TRUNK: "later", SECOND_FORK: "first"}  # against the files
+    spoken = {it.client_id[:8]: it for it in talks() if it.name.endswith("forks_go_on") and it.client_id}
+    for name, log in kept.items():
+        begins, *records = spoken[name].records()
+        fork_record = [fork("first", 1)] if log == "later" else []
+        renamed = replace(begins, session=log)  # type: ignore[type-var]
+        write(home / "logs/anthropic", log, [renamed, *fork_record, *records])
+    know_folder(home / ".agent-logger", home / "logs")
+    with Catalog.open(home / ".agent-logger") as catalog:
+        parents = {it.id[:8]: it.parent and it.parent[:8] for it in catalog.sessions()}
+        spent = catalog.usage("session")
+    assert (parents[SECOND_FORK], parents[TRUNK]) == (None, SECOND_FORK)
+    assert {tree[0] for tree in trees_of(home)} == {SECOND_FORK}
+    assert sum(it.responses for it in spent.values()) == 9
+
+
+def test_sessions_that_name_each_other_as_parents_are_one_tree_whoever_is_asked(home: Path) -> None:
+    one, two = ID.format(1), ID.format(2)
+    for name, other, at in ((one, two, 1), (two, one, 5)):
+        lines = [user(at, "x", name), assistant(at + 1, "y", name)]
+        named = {"forkedFrom": {"sessionId": other, "messageUuid": "u"}}
+        claude_file(home, name, copied(lines, name, **named))
+    with Catalog.open(home / ".agent-logger") as catalog:
+        parents = {it.id: it.parent for it in catalog.sessions()}
+    assert parents in ({one: None, two: one}, {one: two, two: None})
 
 
 def test_branches_of_a_session_are_named(tmp_path: Path) -> None:

@@ -232,7 +232,6 @@ class Catalog:
         """Its sub-agents and branches, and the sessions it was forked from or that were forked from it."""
         from agent_logger.catalog.tree import Details, branches_of, tree
 
-        self.read_details(self._asked(questions.tell_forks_inside))
         found = self.called(session_id)
         details = Details(self.summary, self.session, lambda name: branches_of(self._logs(name)))
         return tree(found[0], self._asked(questions.parents), details) if len(found) == 1 else None

@@ -1,6 +1,6 @@
 """The rows of the ledger while it is made, and what two copies of a response make together."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -23,6 +23,7 @@ NEVER = -1
 MOST_TOKENS = 1 << 60  # more is damage
 NO_TOKENS = (0, 0, 0, 0, 0)
 NOT_REPORTED = -1.0
+NO_PLACES: Mapping[str, int] = {}
 
 
 class Kind(NamedTuple):
@@ -53,11 +54,11 @@ class Entry(msgspec.Struct, gc=False):
     joined: int = 0  # by what its copies were known: the weakest
 
 
-def merged(one: Entry, two: Entry, joined: int) -> Entry:
+def merged(one: Entry, two: Entry, joined: int, places: Mapping[str, int] = NO_PLACES) -> Entry:
     """Two copies of a response: what the more final one counts, where the first one stands. Which is which goes by
-    what they say alone, so that it does not matter which came first."""
+    what they say alone, so that it does not matter which came first. `places`: of sessions in their families."""
     best = one if _finality(one) >= _finality(two) else two
-    first = one if _earliness(one) <= _earliness(two) else two
+    first = one if _earliness(one, places) <= _earliness(two, places) else two
     return Entry(
         min(filter(None, (one.message_id, two.message_id)), default=None),
         best.kind,
@@ -86,10 +87,11 @@ def _finality(entry: Entry) -> tuple[bool, bool, int, Tokens, str, str, str]:
     )
 
 
-def _earliness(entry: Entry) -> tuple[bool, int, bool, str, str, str, str]:
-    """A side thread may replay what the main one said, with its time."""
+def _earliness(entry: Entry, places: Mapping[str, int]) -> tuple[bool, int, bool, int, str, str, str, str]:
+    """A side thread may replay what the main one said, with its time. Names are the last resort."""
     session, project, agent, thread = entry.place
-    return entry.at == NEVER, entry.at, thread != MAIN, session, thread, project or "", agent
+    family = places.get(session, 0)
+    return entry.at == NEVER, entry.at, thread != MAIN, family, session, thread, project or "", agent
 
 
 def time_of(micros: int) -> datetime | None:

@@ -12,6 +12,7 @@ import msgspec
 from agent_logger.catalog import reading_on
 from agent_logger.catalog.columns import NEVER, micros_of
 from agent_logger.catalog.database import hashed, listed, storable, writing
+from agent_logger.catalog.inherited import with_inherited
 from agent_logger.catalog.live import in_flight
 from agent_logger.catalog.questions import Behind, sources_of
 from agent_logger.catalog.reading_on import Counts, Mark, Tail, counts_of, mark_of, tail_of
@@ -27,7 +28,8 @@ LONGEST_TITLE = 500  # characters; a first prompt may be a book
 
 def session_from(database: sqlite3.Connection, session: str) -> Session | None:
     """From the files of all its witnesses, as they are now."""
-    return joined(sources_of(database, session))
+    found = joined(sources_of(database, session))
+    return with_inherited(database, session, found) if found else None
 
 
 def tail_from(database: sqlite3.Connection, session: str, mark: bytes) -> Tail | None:
@@ -78,13 +80,15 @@ def read_details(database: sqlite3.Connection, batch: Iterable[Behind]) -> None:
 
 def _read_on(database: sqlite3.Connection, it: Behind) -> Details | None:
     row = database.execute(
-        "SELECT mark, title, project, started, ended, own_parent, own_reported_usd FROM sessions WHERE id = ?",
+        """
+        SELECT mark, title, project, started, ended, own_reported_usd, inherited_exchanges FROM sessions WHERE id = ?
+        """,
         (it.id,),
     ).fetchone()
     tail = tail_from(database, it.id, row[0]) if row and row[0] and row[1] else None
     if tail is None:
         return None
-    _, title, project, started, ended, parent, reported = row
+    _, title, project, started, ended, reported, inherited = row
     new = _values(tail.session, tail.counts)
     # A command of the client's is a title only as long as nothing else was typed.
     if (tail.titled and new["title"] != title) or title.startswith("/"):
@@ -95,8 +99,9 @@ def _read_on(database: sqlite3.Connection, it: Behind) -> Details | None:
         "project": project or new["project"],
         "started": started,
         "ended": max(filter(None, (ended, _micros(tail.session.ended))), default=None),
-        "exchanges": tail.exchange - 1 + len(tail.session.exchanges),
-        "parent": parent or new["parent"],
+        "exchanges": tail.exchange - 1 + len(tail.session.exchanges) - (inherited or 0),
+        "inherited_exchanges": inherited,
+        "own_turns": tail.turn + len(tail.session.turns) - tail.mark.inherited_turns,
         "reported": reported if tail.session.reported_cost_usd is None else tail.session.reported_cost_usd,
     }
     return Details(it, values, list(_tools(tail.session)), tail.mark, read_on=True)
@@ -127,7 +132,8 @@ def _keep_tools(database: sqlite3.Connection, details: Sequence[Details]) -> Non
 _DETAIL = """
     UPDATE sessions SET detailed = :stamp, title = :title, project = :project, started = :started, ended = :ended,
         active = coalesce(:ended, last_at, round(modified * 1e6)), exchanges = :exchanges, tool_calls = :tool_calls,
-        errors = :errors, active_seconds = :active_seconds, own_parent = :parent, in_flight = :in_flight,
+        inherited_exchanges = :inherited_exchanges, own_turns = :own_turns,
+        errors = :errors, active_seconds = :active_seconds, in_flight = :in_flight,
         own_reported_usd = :reported, mark = :mark, agent = coalesce(agent, :agent)
     WHERE id = :id
 """
@@ -141,14 +147,22 @@ def _values(session: Session, counts: Counts) -> dict[str, object]:
         "project": storable(project_of(session.project)) if session.project else None,
         "started": _micros(session.started),
         "ended": _micros(session.ended),
-        "exchanges": len(session.exchanges),
+        "exchanges": len(session.exchanges) - (session.inherited.exchanges if session.inherited else 0),
+        "inherited_exchanges": _inherited_exchanges(session),
+        "own_turns": len(session.own_turns),
         "tool_calls": counts.tool_calls,
         "errors": counts.errors,
         "active_seconds": counts.active_micros / 1e6 if session.started or counts.active_micros else None,
         "reported": session.reported_cost_usd,
-        "parent": session.parent and storable(session.parent),
         "in_flight": in_flight(session),
     }
+
+
+def _inherited_exchanges(session: Session) -> int | None:
+    """Of some agents' forks the files do not have what came before."""
+    if session.inherited:
+        return session.inherited.exchanges
+    return None if session.parent else 0
 
 
 def _micros(at: datetime | None) -> int | None:

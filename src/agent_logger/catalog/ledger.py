@@ -17,7 +17,7 @@ however many portions. So a choice between copies goes by what they say, never b
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Literal
 
@@ -25,6 +25,7 @@ import msgspec
 
 from agent_logger.catalog.columns import (
     NEVER,
+    NO_PLACES,
     NOT_REPORTED,
     WITNESS_SETS,
     Entry,
@@ -121,8 +122,11 @@ REASONS: dict[JoinedBy, str] = {
 
 
 class Ledger:
-    def __init__(self) -> None:
+    """`places`: of sessions that have responses in common, parents before forks."""
+
+    def __init__(self, places: Mapping[str, int] = NO_PLACES) -> None:
         self._rows = Rows()
+        self._family = places
         self._known: dict[str, int] = {}  # by what a response is known by
         self._by_time: dict[
             int, int
@@ -154,7 +158,7 @@ class Ledger:
         for number, entry in enumerate(self._rows.all):
             if number not in taken:
                 for other in others.get(number, ()):
-                    entry = merged(entry, self._rows.all[other], ORDER)
+                    entry = merged(entry, self._rows.all[other], ORDER, self._family)
                 yield entry
 
     def _in(self, sessions: set[str]) -> Iterator[tuple[int, Entry, bool]]:
@@ -184,7 +188,7 @@ class Ledger:
         if row is None:
             self._known[key] = self._rows.append(entry)
         else:
-            self._rows.all[row] = merged(self._rows.all[row], entry, joined)
+            self._rows.all[row] = merged(self._rows.all[row], entry, joined, self._family)
 
     def _put_by_time(self, entry: Entry) -> None:
         """What is the same in everything but the session is a copy; in the same session it is another call."""
@@ -200,7 +204,7 @@ class Ledger:
             self._by_time[key] = self._rows.append(entry)
         elif _said(known := self._rows.all[row]) == said:
             self._forks[row] = self._sessions(row) | {entry.place.session}
-            self._rows.all[row] = merged(known, entry, TIME)
+            self._rows.all[row] = merged(known, entry, TIME, self._family)
         else:
             self._rows.append(entry)  # two hashes met; not in this life
 

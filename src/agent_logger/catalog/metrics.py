@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from agent_logger.catalog.totals import Total, total_of
+from agent_logger.formats.responses import ModelResponse
 from agent_logger.formats.session_responses import responses_of_session
 from agent_logger.session import (
     PATH_KEYS,
@@ -43,8 +44,8 @@ class ToolUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metrics:
-    exchanges: int
-    turns: int  # responses, each once, of all threads
+    exchanges: int  # this and what is said of turns, tokens and cost: of a fork, what came after it
+    turns: int  # of all threads, also those that came to nothing
     models: Sequence[str]  # in the order of their first answer
     tools: Sequence[ToolUse]  # the most used first
     files_read: Sequence[str]
@@ -61,14 +62,15 @@ class Metrics:
 
 def metrics_of(session: Session) -> Metrics:
     turns = session.turns
-    billed = _billed(session)
+    inherited = session.inherited
+    billed = total_of(_own_responses(session)) if inherited else _billed(session)
     calls = _calls(turns)
     files = _files(calls)
     times = _times(session, turns)
     models = (turn.model for turn in turns if turn.model and turn.usage and turn.model != SYNTHETIC)
     return Metrics(
-        exchanges=len(session.exchanges),
-        turns=billed.responses,
+        exchanges=len(session.exchanges) - (inherited.exchanges if inherited else 0),
+        turns=len(session.own_turns),
         models=list(dict.fromkeys(models)),
         tools=_tools(calls),
         files_read=files["read"],
@@ -87,6 +89,10 @@ def metrics_of(session: Session) -> Metrics:
 def exchange_total(session: Session, exchange: Exchange) -> Total:
     """What one exchange of it came to."""
     return _billed(replace(session, exchanges=[exchange], side_turns=()))
+
+
+def _own_responses(session: Session) -> Iterator[ModelResponse]:
+    return responses_of_session(replace(session, exchanges=(), side_turns=session.own_turns))
 
 
 def _billed(session: Session) -> Total:

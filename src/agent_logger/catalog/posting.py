@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from agent_logger.catalog.columns import BIT, NEVER, NOT_REPORTED, Entry, Place, micros_of
+from agent_logger.catalog.columns import BIT, NEVER, NOT_REPORTED, Entry, Place, micros_of, time_of
 from agent_logger.catalog.database import hashed, listed, storable
 from agent_logger.catalog.found import Found
 from agent_logger.catalog.ledger import (
@@ -27,6 +27,7 @@ from agent_logger.catalog.ledger import (
 from agent_logger.catalog.scan import REMOVED
 from agent_logger.catalog.totals import Sum
 from agent_logger.catalog.witness import NO_SESSION, Told, packed, unpacked
+from agent_logger.formats.claude_code.beginning import Beginning
 from agent_logger.formats.claude_code.tree import Lineage, Relatives
 from agent_logger.formats.claude_code.turns import is_unique
 from agent_logger.formats.responses import ModelResponse
@@ -58,6 +59,7 @@ def post(database: sqlite3.Connection, read: Sequence[Read], gone: Sequence[str]
     )  # sorted, as they lie in the file
     dirty |= {it.told.session for it in read}
     dirty |= _touched(database, {key for it in fresh.values() for key in it.keys})
+    dirty |= _related(database, read)
     _derive(database, _families(database, dirty), fresh)
 
 
@@ -93,6 +95,7 @@ def _keep(database: sqlite3.Connection, it: Read) -> int:
         found.modified,
         found.stamp,
         it.damage,
+        *_times(told.beginning),
     )
     source: int = database.execute(_KEEP, values).fetchone()[0]
     position = msgspec.json.encode(told.position) if told.position else None
@@ -104,13 +107,27 @@ def _keep(database: sqlite3.Connection, it: Read) -> int:
 
 
 _KEEP = """
-    INSERT INTO sources (key, path, agent, name, others, session, parent, witnesses, size, modified, stamp, damage)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT (key) DO UPDATE SET others = excluded.others, session = excluded.session,
-        parent = coalesce(excluded.parent, parent), witnesses = excluded.witnesses, size = excluded.size,
-        modified = excluded.modified, stamp = excluded.stamp, damage = excluded.damage
+    INSERT INTO sources (key, path, agent, name, others, session, parent, witnesses, size, modified, stamp, damage,
+        first_written, own_line_after)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (key) DO UPDATE SET others = excluded.others, session = excluded.session, parent = excluded.parent,
+        witnesses = excluded.witnesses, size = excluded.size, modified = excluded.modified, stamp = excluded.stamp,
+        damage = excluded.damage, first_written = excluded.first_written, own_line_after = excluded.own_line_after
     RETURNING id
 """
+
+
+def _times(beginning: Beginning | None) -> tuple[int | None, int | None]:
+    if beginning is None:
+        return None, None
+    written = micros_of(beginning.first_written)
+    return None if written == NEVER else written, beginning.own_line_after
+
+
+def beginning_of(parent: str | None, first_written: int | None, own_line_after: int | None) -> Beginning:
+    """As the columns of a source have it."""
+    written = None if first_written is None else time_of(first_written)
+    return Beginning(forked_from=parent, first_written=written, own_line_after=own_line_after)
 
 
 def _touched(database: sqlite3.Connection, keys: Collection[int]) -> set[str]:
@@ -124,6 +141,29 @@ def _touched(database: sqlite3.Connection, keys: Collection[int]) -> set[str]:
         (listed(keys),),
     )
     return {name for (name,) in rows}
+
+
+def _related(database: sqlite3.Connection, read: Sequence[Read]) -> set[str]:
+    """Sessions that these say they were forked from, and those that say so of these."""
+    rows = database.execute(
+        f"SELECT {_PARENT} FROM sources own WHERE key IN (SELECT value FROM json_each(?)) AND parent IS NOT NULL",
+        (listed(it.found.key for it in read),),
+    )
+    names = listed({it.told.session for it in read} | {it.found.name for it in read})
+    forks = database.execute(
+        "SELECT session FROM sources WHERE parent IN (SELECT value FROM json_each(?))", (names,)
+    )
+    return {name for (name,) in (*rows, *forks)}
+
+
+# A branch of a wire log names the log beside it, whose session may have another name.
+_PARENT = """
+    coalesce(
+        (SELECT log.session FROM sources log
+            WHERE log.name = own.parent AND log.agent IS NULL AND log.folder = own.folder AND own.agent IS NULL),
+        own.parent
+    )
+"""
 
 
 def _families(database: sqlite3.Connection, sessions: set[str]) -> set[str]:
@@ -151,6 +191,7 @@ class _Source:
     modified: float
     stamp: str
     told: _Responses
+    beginning: Beginning
 
     @property
     def responses(self) -> list[ModelResponse]:
@@ -185,21 +226,25 @@ class _Gathered:
 
     @property
     def best(self) -> _Source:
-        """The agent's own file has all threads."""
-        return min(self.sources, key=lambda it: (it.agent is None, -len(it.responses)))
+        """The agent's own file has all threads. Of two copies of it, the one that was written first."""
+        return min(
+            self.sources,
+            key=lambda it: (it.agent is None, -len(it.responses), micros_of(it.beginning.first_written)),
+        )
 
 
 def _derive(database: sqlite3.Connection, names: set[str], fresh: Mapping[str, _Responses]) -> None:
     """The rows of whole families, anew. `fresh`: what is known of sources without asking the database."""
-    ledger = Ledger()
     gathered: dict[str, _Gathered] = {}
     for session, source in _sources(database, names, fresh):
         gathered.setdefault(session, _Gathered()).sources.append(source)
+    families = _parted(gathered)
+    descent = _Descent(gathered, families)
+    parents = descent.parents
+    ledger = Ledger(descent.places)
     for it in gathered.values():
         for responses in it.counted():
             ledger.add(responses)
-    families = _parted(gathered)
-    parents = _parents(gathered, families)
     first, places = _First(gathered, parents), ledger.places()
     for entry in ledger.entries():
         place = first.placed(entry, places[entry.place])
@@ -209,7 +254,7 @@ def _derive(database: sqlite3.Connection, names: set[str], fresh: Mapping[str, _
     for table, column in (("sessions", "id"), ("places", "session"), ("tools", "session")):
         database.execute(f"DELETE FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))", gone)
     sessions = (
-        _session_values(name, it, families[name], parents.get(name))
+        _session_values(name, it, families[name], parents.get(name), descent.places.get(name, 0))
         for name, it in gathered.items()
         if not name.startswith(NO_SESSION)
     )
@@ -220,16 +265,18 @@ def _sources(
     database: sqlite3.Connection, names: set[str], fresh: Mapping[str, _Responses]
 ) -> Iterable[tuple[str, _Source]]:
     rows = database.execute(
-        """
-        SELECT session, key, agent, parent, witnesses, size, modified, stamp, responses
-        FROM sources JOIN told ON told.source = sources.id
+        f"""
+        SELECT session, key, agent, {_PARENT}, witnesses, size, modified, stamp, responses, first_written,
+            own_line_after
+        FROM sources own JOIN told ON told.source = own.id
         WHERE session IN (SELECT value FROM json_each(?)) AND damage IS NOT ? ORDER BY key
         """,
         (listed(names), REMOVED),
     )
-    for session, key, agent, parent, witnesses, size, modified, stamp, data in rows:
+    for session, key, agent, parent, witnesses, size, modified, stamp, data, *times in rows:
         told = fresh.get(key) or _Responses(unpacked(data))
-        yield session, _Source(agent, parent, witnesses, size, modified, stamp, told)
+        beginning = beginning_of(None, *times)
+        yield session, _Source(agent, parent, witnesses, size, modified, stamp, told, beginning)
 
 
 def _replace_rows(database: sqlite3.Connection, sessions: set[str], rows: Sequence[_Row]) -> None:
@@ -268,7 +315,8 @@ COLUMNS = {"places": ("session", "project", "agent", "thread"), "kinds": ("famil
 
 
 def _parted(gathered: Mapping[str, _Gathered]) -> dict[str, str]:
-    """The family of each session: the least name of those that it is joined with, however far."""
+    """The family of each session: the least name of those that it is joined with, however far. They have a response in
+    common, or one names the other as its parent."""
     above = {name: name for name in gathered}
 
     def top(name: str) -> str:
@@ -276,35 +324,36 @@ def _parted(gathered: Mapping[str, _Gathered]) -> dict[str, str]:
             above[name] = name = above[above[name]]
         return name
 
+    def join(name: str, other: str) -> None:
+        one, two = top(name), top(other)
+        above[max(one, two)] = min(one, two)
+
     first: dict[int, str] = {}
     for name, it in gathered.items():
         for source in it.sources:
+            if source.parent in gathered:
+                join(name, source.parent)
             for key in source.told.keys:
                 if (other := first.setdefault(key, name)) != name:
-                    one, two = top(name), top(other)
-                    above[max(one, two)] = min(one, two)
+                    join(name, other)
     return {name: top(name) for name in gathered}
 
 
-def _parents(gathered: Mapping[str, _Gathered], families: Mapping[str, str]) -> dict[str, str]:
-    """As a witness says; else by the history that a session begins with a copy of."""
-    members: dict[str, list[str]] = {}
-    found: dict[str, str] = {}
-    for name, family in families.items():
-        members.setdefault(family, []).append(name)
-        if told := _told_parent(name, gathered[name]):
-            found[name] = told
-    for names in members.values():
-        lineages = [_lineage(name, gathered[name]) for name in names] if len(names) > 1 else []
-        relatives = Relatives(lineages)
-        for own in lineages:
-            if own.session not in found and (parent := relatives.parent_of(own)):
-                found[own.session] = parent.session
-    return found
+class _Descent:
+    """Which session was forked from which, and the place of each in its family, parents first."""
 
-
-def _told_parent(name: str, it: _Gathered) -> str | None:
-    return next((source.parent for source in it.sources if source.parent and source.parent != name), None)
+    def __init__(self, gathered: Mapping[str, _Gathered], families: Mapping[str, str]) -> None:
+        self.parents: dict[str, str] = {}
+        self.places: dict[str, int] = {}
+        members: dict[str, list[str]] = {}
+        for name, family in families.items():
+            members.setdefault(family, []).append(name)
+        for names in members.values():
+            if len(names) > 1 or any(source.parent for source in gathered[names[0]].sources):
+                relatives = Relatives(_lineage(name, gathered[name]) for name in names)
+                parents = relatives.parents()
+                self.parents |= parents
+                self.places |= {name: place for place, name in enumerate(relatives.in_order(parents))}
 
 
 class _First:
@@ -340,15 +389,29 @@ def _said(message_id: str | None, at: int) -> str | int:
 
 
 def _lineage(name: str, it: _Gathered) -> Lineage:
-    main = [row for row in it.best.responses if row.thread == MAIN]
+    best = it.best
+    main = [row for row in best.responses if row.thread == MAIN]
     return Lineage(
         session=name,
         message_ids=list(
             dict.fromkeys(row.message_id for row in main if row.message_id and is_unique(row.message_id))
         ),
         began=min((row.at for row in main if row.at), default=None),
-        forked_from=_told_parent(name, it),
+        forked_from=_named_parent(name, (source for source in it.sources if source.agent)),
+        recorded_parent=_named_parent(name, (source for source in it.sources if source.agent is None)),
+        first_written=best.beginning.first_written,
+        own_line_after=best.beginning.own_line_after,
     )
+
+
+def _named_parent(name: str, sources: Iterable[_Source]) -> str | None:
+    """As the source says that began first: logs of ours may be several."""
+    told = [source for source in sources if source.parent and source.parent != name]
+    return min(told, key=_first_response).parent if told else None
+
+
+def _first_response(source: _Source) -> tuple[int, str]:
+    return min((micros_of(it.at) for it in source.responses if it.at), default=micros_of(None)), source.stamp
 
 
 # ---------------------------------------------------------------- values
@@ -379,7 +442,9 @@ _INSERT_ROW = f"""
 """
 
 
-def _session_values(name: str, it: _Gathered, family: str, parent: str | None) -> tuple[object, ...]:
+def _session_values(
+    name: str, it: _Gathered, family: str, parent: str | None, place: int
+) -> tuple[object, ...]:
     summed = Sum()
     for _, entry, nano_usd in it.rows:
         summed.count(entry.tokens, nano_usd, reported_usd_of(entry), not entry.final)
@@ -405,6 +470,8 @@ def _session_values(name: str, it: _Gathered, family: str, parent: str | None) -
         *_context(it),
         _witnesses(it),
         parent,
+        place,
+        _inherited(it),
         modified,
         sum(source.size for source in it.sources),
         hashlib.sha256("\n".join(sorted(source.stamp for source in it.sources)).encode()).hexdigest()[:32],
@@ -414,9 +481,9 @@ def _session_values(name: str, it: _Gathered, family: str, parent: str | None) -
 _UPSERT_SESSION = f"""
     INSERT INTO sessions (id, family, agent, told_project, models, first_at, last_at, active, turns, input_tokens,
         output_tokens, cache_read_tokens, cache_write_tokens, cache_write_1h_tokens, nano_usd, unpriced,
-        unpriced_reason, reported_cost_usd, context_tokens, peak_context_tokens, witnesses, parent, modified, size,
-        stamp, exchanges, tool_calls, errors)
-    VALUES ({", ".join("?" * 25)}, 0, 0, 0)
+        unpriced_reason, reported_cost_usd, context_tokens, peak_context_tokens, witnesses, parent, place,
+        inherited_turns, modified, size, stamp, exchanges, tool_calls, errors)
+    VALUES ({", ".join("?" * 27)}, 0, 0, 0)
     ON CONFLICT (id) DO UPDATE SET family = excluded.family, agent = coalesce(excluded.agent, agent),
         told_project = excluded.told_project, models = excluded.models, first_at = excluded.first_at,
         last_at = excluded.last_at, active = CASE WHEN detailed IS excluded.stamp THEN coalesce(ended, excluded.active)
@@ -427,8 +494,22 @@ _UPSERT_SESSION = f"""
         nano_usd = excluded.nano_usd, unpriced = excluded.unpriced, unpriced_reason = excluded.unpriced_reason,
         reported_cost_usd = excluded.reported_cost_usd, context_tokens = excluded.context_tokens,
         peak_context_tokens = excluded.peak_context_tokens, witnesses = excluded.witnesses,
-        parent = excluded.parent, modified = excluded.modified, size = excluded.size, stamp = excluded.stamp
+        detailed = CASE WHEN inherited_turns = excluded.inherited_turns AND parent IS excluded.parent THEN detailed END,
+        mark = CASE WHEN inherited_turns = excluded.inherited_turns AND parent IS excluded.parent THEN mark END,
+        parent = excluded.parent, place = excluded.place, inherited_turns = excluded.inherited_turns,
+        modified = excluded.modified, size = excluded.size, stamp = excluded.stamp
 """
+
+
+def _inherited(it: _Gathered) -> int:
+    """Responses of the main thread that its best witness tells of, and that count in another session."""
+    counted = {_said(entry.message_id, entry.at) for _, entry, _ in it.rows}
+    main = {_said(row.message_id, micros_of(row.at)) for row in it.best.responses if _is_main(row)}
+    return len(main - counted)
+
+
+def _is_main(row: ModelResponse) -> bool:
+    return row.thread == MAIN and row.model != SYNTHETIC
 
 
 def _agent(it: _Gathered) -> str | None:

@@ -25,11 +25,11 @@ ORDERS: Mapping[Order, str] = {
     "started": "coalesce(started, first_at) DESC",
     "cost": "nano_usd DESC",
     "tokens": "input_tokens + output_tokens + cache_read_tokens + cache_write_tokens DESC",
-    "turns": "turns DESC",
+    "turns": "coalesce(own_turns, turns) DESC",
     "exchanges": "exchanges DESC",
     "duration": "active_seconds DESC",
 }
-NEED_DETAILS = ("exchanges", "duration")  # orders
+NEED_DETAILS = ("exchanges", "duration", "turns")  # orders
 
 
 def prepare(database: sqlite3.Connection) -> None:
@@ -57,6 +57,7 @@ def is_within(at: datetime | None, wanted: Filter) -> bool:
 # What the session itself says, where that is known; else what its responses tell.
 PROJECT = "coalesce(project, told_project)"
 STARTED = "coalesce(started, first_at)"
+TURNS = "coalesce(own_turns, turns)"
 ENDED = "max(coalesce(ended, last_at), coalesce(CASE WHEN detailed IS NOT stamp THEN last_at END, ended))"
 _LIVE = f"""
     (? - modified < CASE in_flight WHEN 0 THEN {LIVE_SECONDS} ELSE {AT_WORK_SECONDS} END
@@ -100,24 +101,17 @@ def count_sessions(database: sqlite3.Connection, wanted: Filter) -> int:
     return int(count)
 
 
-# A branch of a wire log names the log, whose session may have another name.
-_PARENT = """
-    coalesce(
-        (SELECT min(log.session) FROM sources log
-            WHERE log.name = coalesce(own.own_parent, own.parent) AND log.agent IS NULL),
-        own.own_parent, own.parent
-    )
-"""
 _AS_IT_IS = (  # columns that a summary has under the same name
-    *("id", "agent", "title", "exchanges", "turns", "tool_calls", "errors", "active_seconds"),
-    *("context_tokens", "peak_context_tokens"),
+    *("id", "agent", "title", "exchanges", "tool_calls", "errors", "active_seconds"),
+    *("context_tokens", "peak_context_tokens", "inherited_exchanges"),
 )
 _SUMMARY = f"""
     SELECT {", ".join(_AS_IT_IS)}, {", ".join(Usage.__struct_fields__)}, {PROJECT} AS project, models,
+        {TURNS} AS turns,
         {STARTED} AS started, {ENDED} AS ended, nano_usd, unpriced, unpriced_reason,
-        coalesce(own_reported_usd, reported_cost_usd) AS reported_cost_usd, witnesses, {_PARENT} AS parent, modified,
+        coalesce(own_reported_usd, reported_cost_usd) AS reported_cost_usd, witnesses, parent, modified,
         in_flight
-    FROM sessions own WHERE id IN (SELECT value FROM json_each(?))
+    FROM sessions WHERE id IN (SELECT value FROM json_each(?))
 """
 
 
@@ -150,9 +144,10 @@ class _Live:
 
 
 def _summary(row: sqlite3.Row, sources: Sequence[Found], live: _Live) -> SessionSummary:
-    name, nano, parent = row["id"], row["nano_usd"], row["parent"]
+    name, nano = row["id"], row["nano_usd"]
     return SessionSummary(
         **{it: row[it] for it in _AS_IT_IS},
+        turns=row["turns"],
         project=row["project"],
         models=tuple(msgspec.json.decode(row["models"])),
         started=moment(row["started"]),
@@ -166,7 +161,7 @@ def _summary(row: sqlite3.Row, sources: Sequence[Found], live: _Live) -> Session
         ),
         reported_cost_usd=row["reported_cost_usd"],
         witnesses=WITNESS_SETS[row["witnesses"]],
-        parent=parent if parent != name else None,
+        parent=row["parent"],
         live=live.holds(name, row["modified"], in_flight=bool(row["in_flight"])),
         paths=tuple(dict.fromkeys(Path(it.path) for it in sources if not it.is_of_hooks)),
         prompts_only=bool(sources) and all(it.prompts_only for it in sources),
@@ -178,15 +173,8 @@ def moment(micros: int | None) -> datetime | None:
 
 
 def parents(database: sqlite3.Connection) -> dict[str, str | None]:
-    """Of every session the one that it was forked from."""
-    rows = database.execute(f"SELECT id, {_PARENT} FROM sessions own")
-    return {name: parent if parent != name else None for name, parent in rows}
-
-
-def tell_forks_inside(database: sqlite3.Connection) -> list[str]:
-    """Sessions that only their details tell the parent of: those of agents whose forks copy nothing that was billed."""
-    rows = database.execute("SELECT id FROM sessions WHERE agent IN ('codex', 'opencode')")
-    return [name for (name,) in rows]
+    """Of every session the one that it was forked from; of the forks of one, that which began first is first."""
+    return dict(database.execute("SELECT id, parent FROM sessions ORDER BY family, place"))
 
 
 def called(database: sqlite3.Connection, wanted: str) -> list[str]:

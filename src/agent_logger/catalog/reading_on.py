@@ -61,6 +61,7 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True):
     at: int  # its time, in microseconds
     loose: frozenset[str]  # ids of lines before the mark that those behind it hang off
     counts: Counts
+    inherited_turns: int = 0  # that count in another session
 
 
 class Tail(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,7 +83,8 @@ def counts_of(session: Session) -> Counts:
 def mark_of(sources: Iterable[Found], session: Session) -> Mark | None:
     """For a session that was just read; none if it cannot be read on."""
     found = _only(sources)
-    return _marked(found, session, 1, 0, counts_of(session)) if found else None
+    inherited = session.inherited.turns if session.inherited else 0
+    return _marked(found, session, 1, 0, counts_of(session), inherited) if found else None
 
 
 def tail_of(sources: Iterable[Found], mark: Mark, known: Iterable[ModelResponse]) -> Tail | None:
@@ -102,7 +104,7 @@ def tail_of(sources: Iterable[Found], mark: Mark, known: Iterable[ModelResponse]
     counts = mark.counts + counts_of(told.session)
     moved = None
     if position.offset - mark.position.offset > TAIL_BYTES:
-        moved = _marked(found, told.session, mark.exchange, mark.turn, counts)
+        moved = _marked(found, told.session, mark.exchange, mark.turn, counts, mark.inherited_turns)
     return Tail(
         mark=moved or msgspec.structs.replace(mark, size=position.size),
         exchange=mark.exchange,
@@ -168,7 +170,9 @@ def _unanswered(turn: Turn) -> set[str | None] | None:
 # ---------------------------------------------------------------- making a mark
 
 
-def _marked(found: Found, session: Session, exchange: int, turn: int, counts: Counts) -> Mark | None:
+def _marked(
+    found: Found, session: Session, exchange: int, turn: int, counts: Counts, inherited_turns: int
+) -> Mark | None:
     """At the first turn that may still go on. The session's first exchange and turn have these numbers; the counts are
     of all there is."""
     at = _open_turn(session)
@@ -189,6 +193,7 @@ def _marked(found: Found, session: Session, exchange: int, turn: int, counts: Co
         at=micros_of(told.session.started),
         loose=told.loose,
         counts=counts - counts_of(told.session),
+        inherited_turns=inherited_turns,
     )
 
 

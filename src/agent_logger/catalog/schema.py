@@ -208,6 +208,41 @@ DELETE FROM folders;
 UPDATE sessions SET detailed = NULL, mark = NULL;
 """
 
+_DESCENT = """
+-- all is read again for what the next columns hold
+DELETE FROM sources;
+DELETE FROM told;
+DELETE FROM keys;
+DELETE FROM sessions;
+DELETE FROM places;
+DELETE FROM ledger;
+DELETE FROM tools;
+DELETE FROM folders;
+
+-- the next two: of an agent's main file, to tell a fork from its parent
+ALTER TABLE sources ADD COLUMN first_written INTEGER;   -- its first response was written to it then, or later
+ALTER TABLE sources ADD COLUMN own_line_after INTEGER;  -- responses before the first line that forks do not copy
+CREATE INDEX sources_parent ON sources (parent) WHERE parent IS NOT NULL;
+
+-- parent: the session it was forked from, as a witness says, else as its responses tell
+DROP VIEW session_list;
+ALTER TABLE sessions DROP COLUMN own_parent;
+CREATE VIEW session_list AS
+SELECT id, agent, coalesce(project, told_project) AS project, title,
+    datetime(coalesce(started, first_at) / 1000000, 'unixepoch') AS started,
+    datetime(coalesce(ended, last_at) / 1000000, 'unixepoch') AS ended, exchanges, turns, tool_calls, errors,
+    input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, nano_usd / 1e9 AS cost_usd, unpriced, parent
+FROM sessions ORDER BY active DESC;
+
+-- exchanges and turns of a fork are those that came after it; these are the others. None: not known
+ALTER TABLE sessions ADD COLUMN inherited_exchanges INTEGER;
+ALTER TABLE sessions ADD COLUMN inherited_turns INTEGER NOT NULL DEFAULT 0;
+-- turns as they are shown: also those that came to nothing. None: not read yet
+ALTER TABLE sessions ADD COLUMN own_turns INTEGER;
+-- its place in its family: parents first, then what began first
+ALTER TABLE sessions ADD COLUMN place INTEGER NOT NULL DEFAULT 0;
+"""
+
 _TEXTS = """
 CREATE TABLE facts (              -- of the index itself
     name TEXT PRIMARY KEY,        -- whole: the state of the catalog that it has all texts of
@@ -258,5 +293,6 @@ STEPS = (
     Step("where sessions are read on", _MARKS),
     Step("tools by session", _TOOLS),
     Step("answers that ended and cuts that were billed", _ENDINGS),
+    Step("descent and what forks inherit", _DESCENT),
 )
 TEXT_STEPS = (Step("texts and shards", _TEXTS), Step("turns that were cut have a number", _NUMBERED))

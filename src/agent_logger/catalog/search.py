@@ -222,14 +222,14 @@ def _hits(
 class _Session(NamedTuple):
     title: str | None
     family: str
-    parent: str | None
+    place: int  # in its family
 
 
 def _sessions(catalog: sqlite3.Connection, found: Sequence[Indexed]) -> dict[str, _Session]:
     names = listed({place.session for it in found for place in it.places})
     rows = catalog.execute(
         """
-        SELECT id, title, family, coalesce(own_parent, parent) FROM sessions
+        SELECT id, title, family, place FROM sessions
         WHERE id IN (SELECT value FROM json_each(?))
         """,
         (names,),
@@ -256,9 +256,8 @@ def _once(
 
 def _first(places: Sequence[Place], sessions: Mapping[str, _Session]) -> list[Place]:
     """The place in the session that the others were forked from, and then those."""
-    names = {it.session for it in places}
-    parents = {name: sessions[name].parent for name in names if name in sessions}
-    return sorted(places, key=lambda it: (parents.get(it.session) in names, it))
+    in_family = {name: it.place for name, it in sessions.items()}
+    return sorted(places, key=lambda it: (in_family.get(it.session, 0), it))
 
 
 def _snippet(

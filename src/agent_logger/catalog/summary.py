@@ -22,7 +22,7 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     models: tuple[str, ...]  # in the order of their first answer
     started: datetime | None
     ended: datetime | None
-    exchanges: int
+    exchanges: int  # this, turns, usage and cost: of a fork, what came after it
     turns: int
     tool_calls: int
     errors: int  # tool calls that failed
@@ -37,6 +37,7 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     live: bool
     paths: tuple[Path, ...]  # of the files it was derived from
     prompts_only: bool = False  # the agent's file is gone; its history has what was typed
+    inherited_exchanges: int | None = 0  # of a fork, what came before it; none: its files do not tell
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):

@@ -124,8 +124,9 @@ def branches_of(logs: Iterable[Path]) -> list[BranchNode]:
     return found
 
 
-def _age(it: SessionNode) -> tuple[bool, float, str]:
-    return it.started is None, it.started.timestamp() if it.started else 0.0, it.id
+def _age(it: SessionNode) -> tuple[bool, float]:
+    """Forks begin with a copy, so most of one session began at the same time: they stay in the order they came in."""
+    return it.started is None, it.started.timestamp() if it.started else 0.0
 
 
 # ---------------------------------------------------------------- sub-agents

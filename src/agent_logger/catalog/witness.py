@@ -15,8 +15,8 @@ from agent_logger.catalog.unnamed import own_name
 from agent_logger.errors import SourceError
 from agent_logger.formats import hook_session
 from agent_logger.formats.claude_code.agents import agent_of
-from agent_logger.formats.claude_code.responses import may_read_on
-from agent_logger.formats.claude_code.responses import responses_of as claude_responses_of
+from agent_logger.formats.claude_code.beginning import Beginning
+from agent_logger.formats.claude_code.responses import may_read_on, responses_and_beginning
 from agent_logger.formats.hook_session import HookEvent
 from agent_logger.formats.responses import ModelResponse
 from agent_logger.formats.session_responses import responses_of_session
@@ -41,11 +41,12 @@ class Told(NamedTuple):
     """What a witness tells for the ledger."""
 
     session: str
-    parent: str | None  # that it says it was forked from
+    parent: str | None  # that it says it was forked from: a session, or a log in the same folder
     witnesses: int  # bits
     responses: list[ModelResponse]
     position: Position | None = None  # where to read on
     data: bytes = b""  # the responses, packed
+    beginning: Beginning | None = None  # of the agent's own file
 
 
 def session_of(found: Found) -> Session:
@@ -138,7 +139,7 @@ def _told_by(found: Found, before: Told | None) -> Told:
     responses = list(form.responses_of(source_of(found)))
     # Without an answer too: the name of a file may not have the whole id, and a resumed session a second file.
     named = responses[0].session if responses else session_of(found).id or found.name
-    return Told(named, None, BIT["transcript"], responses)
+    return Told(named, form.parent_of(source_of(found)), BIT["transcript"], responses)
 
 
 def _told_by_log(path: Path) -> Told:
@@ -162,18 +163,28 @@ def _told_by_claude(found: Found, before: Told | None) -> Told:
     path = Path(found.path)
     source = source_of(found)
     if foreign.existing(path) != path:  # a sealed copy in the archive, which does not grow
-        responses = list(claude_responses_of(source))
-        return Told(_named(found, responses), None, BIT["transcript"], responses)
+        responses, beginning = responses_and_beginning(source)
+        return _told_by_file(found, responses, None, beginning)
     known = _of_main(before.responses, source) if before else None
     rest = Rest(Path(found.path), before.position if before and known is not None else None)
     if rest.restarted:
         known = None
     main = dataclasses.replace(source.main, chunks=rest.chunks)
     read = Source(main, source.others, source.text)
-    responses = list(claude_responses_of(read, known or ()))
+    goes_on = before is not None and known is not None and bool(rest.position.offset)
+    responses, beginning = responses_and_beginning(
+        read, known or (), before.beginning if before and goes_on else None
+    )
     if known is not None and rest.position.offset and not may_read_on(responses):
         return _told_by_claude(found, None)
-    return Told(_named(found, responses), None, BIT["transcript"], responses, rest.position)
+    return _told_by_file(found, responses, rest.position, beginning)
+
+
+def _told_by_file(
+    found: Found, responses: list[ModelResponse], position: Position | None, beginning: Beginning
+) -> Told:
+    named = _named(found, responses)
+    return Told(named, beginning.forked_from, BIT["transcript"], responses, position, beginning=beginning)
 
 
 def _of_main(responses: list[ModelResponse], source: Source) -> list[ModelResponse] | None:

@@ -1,6 +1,6 @@
 """What a view says of a session before the conversation: names and values, in the order they are read."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from agent_logger.catalog.metrics import Metrics
 from agent_logger.export.figures import compacted, counted, moment, money, seconds_text, tokens
@@ -32,7 +32,20 @@ def _facts(session: Session, metrics: Metrics) -> Iterator[tuple[str, str]]:
     yield "compacted", "; ".join(_compactions(session))
     yield "took along", context_of(session)
     yield "forked from", hidden(session.parent or "")
+    yield "before the fork", _before_the_fork(session)
     yield "resume", hidden(" ".join(session.resume_command() or ()))
+
+
+def inherited_text(session: Session, shorten: Callable[[str], str] = str) -> str:
+    """`2 turns before the fork, $0.0015, counted in 1f4ec513`; nothing for what is no fork."""
+    if (it := session.inherited) is None:
+        return ""
+    others = ", ".join(hidden(shorten(name)) for name in it.counted_in)
+    return f"{counted(it.turns, 'turn')} before the fork, {money(it.cost)}, counted in {others}"
+
+
+def _before_the_fork(session: Session) -> str:
+    return inherited_text(session).replace(" before the fork", "", 1)
 
 
 def _compactions(session: Session) -> Iterator[str]:

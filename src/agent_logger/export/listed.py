@@ -24,8 +24,9 @@ class ListedSession(msgspec.Struct, frozen=True, kw_only=True):
     started: datetime | None
     ended: datetime | None
     active_seconds: float | None
-    exchanges: int
-    turns: int
+    exchanges: int  # of a fork, those that came after it
+    inherited_exchanges: int | None  # of a fork, those that came before it; null: its files do not tell
+    turns: int  # of a fork, those that came after it
     tool_calls: int
     errors: int  # tool calls that failed
     witnesses: list[str]

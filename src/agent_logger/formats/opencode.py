@@ -163,9 +163,21 @@ def session_of(source: Source) -> Session:
         started=told.started,
         ended=told.ended,
         exchanges=told.told(),
-        parent=main.session.forked_from or main.session.parent_id,
+        parent=_parent(main.session),
         compactions=told.compactions,
     )
+
+
+def parent_of(source: Source) -> str | None:
+    """As its row says, which is the first."""
+    values = (it.value for it in source.main.entries if isinstance(it, Entry) and type(it.value) is dict)
+    rows = (fitting(_Row, it) for it in values)
+    session = next((it for it in rows if it.table == "session"), None)
+    return _parent(session) if session else None
+
+
+def _parent(session: _Row) -> str | None:
+    return session.forked_from or session.parent_id
 
 
 def responses_of(source: Source) -> Iterator[ModelResponse]:

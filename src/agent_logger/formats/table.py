@@ -29,6 +29,7 @@ class Format:
     agent: str
     module: str  # has `session_of`
     responses_module: str | None = None  # has `responses_of`, where that one does not
+    names_parents: bool = False  # the module has `parent_of`
     name: re.Pattern[str]  # of a main file: the end of its path
     begins: Callable[[bytes], bool]  # whether a main file begins with these bytes
 
@@ -40,6 +41,11 @@ class Format:
         module = _module(self.responses_module or self.module)
         responses: Iterator[ModelResponse] = module.responses_of(source)
         return responses
+
+    def parent_of(self, source: Source) -> str | None:
+        """The session that this one was forked from, as its file says, where files do. Reads its beginning alone."""
+        parent: str | None = _module(self.module).parent_of(source) if self.names_parents else None
+        return parent
 
 
 @cache
@@ -145,6 +151,7 @@ FORMATS = (
     Format(
         agent="codex",
         module="codex.session",
+        names_parents=True,
         name=re.compile(r"(?:^|/)rollout-[^/]+\.jsonl$"),
         begins=is_codex,
     ),
@@ -157,6 +164,7 @@ FORMATS = (
     Format(
         agent="opencode",
         module="opencode",
+        names_parents=True,
         name=re.compile(r"(?:^|/)(?:opencode[^/]*\.db|storage/session/[^/]+/ses_[^/]+\.json)$"),
         begins=is_opencode,
     ),

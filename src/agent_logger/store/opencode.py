@@ -120,7 +120,8 @@ def _session_rows(database: sqlite3.Connection, session: str) -> Iterator[Row]:
 
 
 def _parent_of_fork(database: sqlite3.Connection, row: Row) -> str | None:
-    """A fork is a copy under new ids, and nothing names its parent; but the messages keep their times."""
+    """A fork is a copy under new ids, and nothing names its parent; but the messages keep their times. Of several
+    sessions with the last message, it is that which did not copy it itself."""
     session, created = row.get("id"), row.get("time_created")
     if not isinstance(created, int):
         return None
@@ -131,7 +132,7 @@ def _parent_of_fork(database: sqlite3.Connection, row: Row) -> str | None:
     same = """
         SELECT session.id FROM message JOIN session ON session.id = message.session_id
         WHERE message.time_created = ? AND session.id <> ? AND session.time_created < ?
-        ORDER BY session.time_created DESC LIMIT 1
+        ORDER BY message.time_created < session.time_created, session.time_created DESC LIMIT 1
     """
     return next((it["id"] for it in _rows(database, same, last, session, created)), None)
 

@@ -11,8 +11,9 @@ from datetime import datetime
 import msgspec
 
 from agent_logger.formats.claude_code.agents import WARM_UP, agent_of
+from agent_logger.formats.claude_code.beginning import Beginning, BeginningReader
 from agent_logger.formats.claude_code.lines import Reader, WholeCopies, read, readable, type_of
-from agent_logger.formats.claude_code.records import MessageUsage
+from agent_logger.formats.claude_code.records import ForkedFrom, MessageUsage
 from agent_logger.formats.claude_code.session import AGENT, session_id_of
 from agent_logger.formats.claude_code.turns import Billed, is_unique, time_of
 from agent_logger.formats.responses import ModelResponse
@@ -48,6 +49,7 @@ class _Record(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     is_aborted_mid_stream: bool | None = None
     cost_usd: float | None = msgspec.field(name="costUSD", default=None)
     usage: MessageUsage | None = None
+    forked_from: ForkedFrom | str | None = None
 
 
 _reader = Reader(_Record)
@@ -59,12 +61,19 @@ def responses_of(source: Source, known: Iterable[ModelResponse] = ()) -> Iterato
     `known` is what was told of them before, and the source has what was written since, or more; this goes well if all
     ids are unique (`may_read_on`). Whatever is in the files, nothing is raised.
     """
-    rows = _Rows(source, known)
+    return iter(responses_and_beginning(source, known)[0])
+
+
+def responses_and_beginning(
+    source: Source, known: Iterable[ModelResponse] = (), before: Beginning | None = None
+) -> tuple[list[ModelResponse], Beginning]:
+    """The same, with what the main file shows of its beginning; `before` is what was known of that."""
+    rows = _Rows(source, known, before)
     rows.read(source.main)
     for file in source.others:
         if file.name.endswith(".jsonl"):
             rows.read(file)
-    return rows.told()
+    return list(rows.told()), rows.beginning.beginning()
 
 
 def may_read_on(responses: Iterable[ModelResponse]) -> bool:
@@ -114,9 +123,11 @@ def _row_of(it: ModelResponse) -> _Row:
 
 
 class _Rows:
-    def __init__(self, source: Source, known: Iterable[ModelResponse]) -> None:
+    def __init__(self, source: Source, known: Iterable[ModelResponse], before: Beginning | None) -> None:
         self._name = source.main.name
         self._rows = [_row_of(it) for it in known]
+        self.beginning = BeginningReader(before, sum(it.thread == MAIN for it in self._rows))
+        self._begins = True  # the main file is read, and may still tell of its beginning
         self._by_id = {row.message_id: row for row in self._rows if row.message_id}
         self._open: dict[str, _Row] = {}  # the latest by thread, as long as nothing else was said there
         self._last: _Record | None = None  # line of a response, if nothing else stood between
@@ -132,21 +143,31 @@ class _Rows:
         self._copies = WholeCopies(file)
         agent = agent_of(file.name)
         self._thread, self._is_asked = (f"agent:{agent}", False) if agent else (None, True)
+        self._begins = agent is None and self.beginning.is_open
         for portion in portions_of(file):
             records = _reader.all_exact(portion)
             if records is None or any(it.type == "assistant" and not _has_id(it) for it in records):
                 self._read_oddly(portion)
                 continue
             for number, record in enumerate(records):
+                if self._begins:
+                    self._begin(record)
                 if record.type == "assistant":
                     self._take(record)
                 elif record.type == "user":
                     self._ask(portion, number)
 
+    def _begin(self, record: _Record) -> None:
+        message = record.message if record.type == "assistant" and not record.is_sidechain else None
+        self.beginning.see(record, message.id if isinstance(message, _Message) else None)
+        self._begins = self.beginning.is_open
+
     def _read_oddly(self, portion: bytes) -> None:
         """One by one, for at least one of the lines is not as it should be."""
         for number, line in enumerate(lines_in(portion)):
             data = line[:-1]
+            if self._begins and is_utf8(data) and (record := _reader.exact(data)):
+                self._begin(record)
             kind = type_of(data)
             if kind == "user":
                 self._ask(portion, number)

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from agent_logger.formats.claude_code.agents import AgentLines, Joins, agent_of, meta_of
+from agent_logger.formats.claude_code.beginning import BeginningReader
 from agent_logger.formats.claude_code.exchanges import (
     ExchangeLines,
     command_of,
@@ -104,6 +105,7 @@ class _Reading:
         self._titles = Titles()
         self._damages = _Damages()
         self._forked_from: str | None = None
+        self._beginning = BeginningReader()
         self._exchanges: list[ExchangeLines] = []
         self._command: str | None = None  # that may turn out to be a prompt
         self._agents: dict[str, AgentLines] = {}
@@ -131,8 +133,11 @@ class _Reading:
             self._record(record)
 
     def _records(self, file: File) -> Iterator[SessionRecord]:
+        """As they stand in the file."""
         for found in records_of(file):
             if isinstance(found, SessionRecord):
+                if self._agent is None and self._beginning.is_open:
+                    self._beginning.see(found, _main_response(found))
                 yield found
             elif isinstance(found, Damage):
                 self._damages.add(file.name, found)
@@ -318,11 +323,14 @@ class _Reading:
     def transcript(self, summaries: Mapping[str, str]) -> Transcript:
         facts = self._facts
         session = self.session(summaries)
+        beginning = self._beginning.beginning()
         descent = Lineage(
             session=session.id,
             message_ids=self._message_ids,
             began=facts.began,
             forked_from=self._forked_from,
+            first_written=beginning.first_written,
+            own_line_after=beginning.own_line_after,
         )
         return Transcript(
             session=session,
@@ -364,6 +372,12 @@ class _Reading:
         inputs = [it for it in self._exchanges if it.user_input and it.user_input.strip()]
         first = next((it for it in inputs if not it.is_command), inputs[0] if inputs else None)
         return first.user_input.strip().split("\n")[0] if first and first.user_input else None
+
+
+def _main_response(record: SessionRecord) -> str | None:
+    if isinstance(record, AssistantRecord) and not record.is_sidechain:
+        return text_of_message(record.message).id
+    return None
 
 
 def _session_of(told: ForkedFrom | str) -> str | None:

@@ -4,9 +4,9 @@ Order is the file's. A walk from a leaf to the root would lose results of tools 
 different lines of one response; so the tree only tells where a conversation was taken up again at an earlier point.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Protocol, TypeVar
 
@@ -128,6 +128,9 @@ class Tree:
 
 # ---------------------------------------------------------------- forks
 
+JITTER = timedelta(seconds=1)  # lines may be written so much later than the time in them
+_MANY = 1 << 62
+
 
 @dataclass(frozen=True, kw_only=True)
 class Lineage:
@@ -136,54 +139,95 @@ class Lineage:
     session: str
     message_ids: Sequence[str] = ()  # of the main thread, in order, each once
     began: datetime | None = None  # the earliest time in its file
-    forked_from: str | None = None  # as the client says
+    forked_from: str | None = None  # as lines say that were copied: from there, or from a fork of it
+    recorded_parent: str | None = None  # as somebody says who saw it: the proxy
+    first_written: datetime | None = None  # the next two: see `Beginning`
+    own_line_after: int | None = None
 
     @cached_property
     def ids(self) -> frozenset[str]:
         """Made once: each session is compared with all that share anything with it."""
         return frozenset(self.message_ids)
 
+    @property
+    def first(self) -> datetime | None:
+        """When the first response was written to its file, as far as that is known."""
+        return self.first_written or self.began
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parent:
     session: str
     shared: Sequence[str]  # the message ids of the history that was copied
-    certain: bool  # the client says so; else it was concluded from what both have
+    certain: bool  # the client or the proxy says so; else it was concluded from what both have
 
 
 class Relatives:
     """Sessions that have messages in common, by their ids.
 
-    There may be thousands of them, for some servers give all their answers the same id.
+    There may be thousands of them, for some servers give all their answers the same id. Session ids decide nothing, but
+    between sessions that are the same in everything else.
     """
 
     def __init__(self, lineages: Iterable[Lineage]) -> None:
-        self._lineages = sorted(lineages, key=lambda it: (_age(it), len(it.message_ids), it.session))
+        self._lineages = sorted(lineages, key=_age)
+        self._by_name = {it.session: it for it in self._lineages}
         self._holding: dict[str, set[int]] = {}
         for number, it in enumerate(self._lineages):
             for name in it.ids:
                 self._holding.setdefault(name, set()).add(number)
 
-    def parent_of(self, own: Lineage) -> Parent | None:
-        """The session whose history this one begins with a copy of; none if it begins with its own.
+    def parents(self) -> dict[str, str]:
+        """Of each session that was forked its parent. No session descends from itself, whatever files say."""
+        found: dict[str, str] = {}
+        surest = sorted(self._lineages, key=lambda it: (not it.recorded_parent, not it.forked_from))
+        for own in surest:
+            fitting = (
+                it.session for it in self._candidates(own) if not _descends(it.session, own.session, found)
+            )
+            if parent := next(fitting, None):
+                found[own.session] = parent
+        return found
 
-        Copies keep the ids of messages, and in newer clients their times, but nothing says which file was first. It is
-        the one that stopped where the other goes on; else the one that began earlier; of several, the one that shares
-        most.
-        """
+    def in_order(self, parents: Mapping[str, str]) -> list[str]:
+        """All sessions, each behind its parent; else the one that began first is first."""
+        forks: dict[str | None, list[str]] = {}
+        for it in self._lineages:
+            parent = parents.get(it.session)
+            forks.setdefault(parent if parent in self._by_name else None, []).append(it.session)
+        ordered = list(forks.get(None, ()))
+        for name in ordered:  # grows meanwhile
+            ordered += forks.get(name, ())
+        return ordered
+
+    def parent_of(self, own: Lineage) -> Parent | None:
+        """The session whose history this one begins with a copy of; none if it begins with its own."""
+        return next(self._candidates(own), None)
+
+    def _candidates(self, own: Lineage) -> Iterator[Parent]:
+        """The best first. Copies keep the ids of messages, and in newer clients their times. The parent is the one that
+        is named, else the one that shares most and is older; of several, the oldest."""
         sharing = list(self._sharing(own))
-        if own.forked_from:
-            named = {number for number, it in enumerate(self._lineages) if it.session == own.forked_from}
-            count = sum(not named.isdisjoint(it) for it in sharing)
-            return Parent(session=own.forked_from, shared=own.message_ids[:count], certain=True)
+        named = own.recorded_parent or own.forked_from
+        numbers = {number for number, it in enumerate(self._lineages) if named and it.session == named}
+        with_named = sum(not numbers.isdisjoint(it) for it in sharing) if numbers else 0
+        if named is None:
+            yield from self._older(own, sharing, 0)
+        elif own.recorded_parent is None and named in self._by_name:
+            # Lines that were copied twice still name the first session; the nearer one shares more of them.
+            yield from self._older(own, sharing, with_named)
+        if named and named != own.session:
+            yield Parent(session=named, shared=own.message_ids[:with_named], certain=True)
+
+    def _older(self, own: Lineage, sharing: Sequence[set[int]], fewest: int) -> Iterator[Parent]:
+        """Those that share more than the fewest, and are older."""
         more: set[int] = set()
-        for count in range(len(sharing), 0, -1):
+        for count in range(len(sharing), fewest, -1):
             for number in sorted(sharing[count - 1] - more):
                 other = self._lineages[number]
-                if other.session != own.session and _is_older(other, own):
-                    return Parent(session=other.session, shared=own.message_ids[:count], certain=False)
+                if other.session != own.session and _is_older(other, own, count):
+                    yield Parent(session=other.session, shared=own.message_ids[:count], certain=False)
             more = sharing[count - 1]
-        return None
 
     def _sharing(self, own: Lineage) -> Iterator[set[int]]:
         """Who shares the first of its messages, the first two, and so on, as long as there is another."""
@@ -196,12 +240,38 @@ class Relatives:
             yield left
 
 
-def _is_older(other: Lineage, own: Lineage) -> bool:
-    theirs, ours = other.ids, own.ids
-    if theirs != ours and (theirs < ours or ours < theirs):
+def _descends(session: str, ancestor: str, parents: Mapping[str, str]) -> bool:
+    above: str | None = session
+    while above is not None and above != ancestor:
+        above = parents.get(above)
+    return above is not None
+
+
+def _is_older(other: Lineage, own: Lineage, shared: int) -> bool:
+    """Of two that begin with the same messages, so many. By what was written when; then the one with lines of its own
+    among the shared ones had them first; then the one that stopped where the other goes on."""
+    theirs, ours = other.first, own.first
+    if theirs and ours and abs(theirs - ours) > JITTER:
         return theirs < ours
-    return (_age(other), other.session) < (_age(own), own.session)
+    if (within := _has_own_line_within(other, shared)) != _has_own_line_within(own, shared):
+        return within
+    if None not in (lines := (other.own_line_after, own.own_line_after)) and lines[0] != lines[1]:
+        return _own_line(other) < _own_line(own)
+    if theirs and ours and theirs != ours:
+        return theirs < ours
+    if other.ids != own.ids and (other.ids < own.ids or own.ids < other.ids):
+        return other.ids < own.ids
+    return _age(other) < _age(own)
 
 
-def _age(lineage: Lineage) -> datetime:
-    return lineage.began or _LATE
+def _has_own_line_within(it: Lineage, shared: int) -> bool:
+    return it.own_line_after is not None and it.own_line_after < shared
+
+
+def _own_line(it: Lineage) -> int:
+    return _MANY if it.own_line_after is None else it.own_line_after
+
+
+def _age(it: Lineage) -> tuple[datetime, int, int, Sequence[str], str]:
+    """The id of the session is the last resort: between two that say the same in everything else."""
+    return it.first or _LATE, _own_line(it), len(it.message_ids), tuple(it.message_ids), it.session

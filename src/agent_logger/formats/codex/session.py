@@ -51,9 +51,19 @@ def session_of(source: Source) -> Session:
         started=told.started,
         ended=told.ended,
         exchanges=told.told(),
-        parent=meta.forked_from or meta.spawned_by,
+        parent=_parent(meta),
         compactions=told.compactions,
     )
+
+
+def parent_of(source: Source) -> str | None:
+    """As the first line says."""
+    meta = next((line for _, line in lines_of(source.main) if isinstance(line, Meta)), None)
+    return _parent(meta) if meta else None
+
+
+def _parent(meta: Meta) -> str | None:
+    return meta.forked_from or meta.spawned_by
 
 
 def responses_of(source: Source) -> Iterator[ModelResponse]:
@@ -146,9 +156,11 @@ class _Rollout:
             self._copied = True
 
     def _take_turn_id(self, turn: str | None) -> None:
-        """Ids are made of the time: a turn that began before its session is the parent's."""
-        if turn and self._known and _UUID7.fullmatch(turn) and _UUID7.fullmatch(self.meta.id):
-            self._copied, self._dated = turn < self.meta.id, True
+        """Ids of turns are made of the time: one that began before its session is the parent's."""
+        started = time_of(self.meta.started) if self._known else None
+        if turn and started and _UUID7.fullmatch(turn):
+            began = int(turn[:8] + turn[9:13], 16)  # milliseconds
+            self._copied, self._dated = began < int(started.timestamp() * 1000), True
 
     def _looks_for_a_pause(self) -> bool:
         """A copy is written in one go; only that tells where it ends, if turns have no ids."""

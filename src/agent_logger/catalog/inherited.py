@@ -1,0 +1,98 @@
+"""What a fork begins with, and counts in the sessions that had it first."""
+
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from agent_logger.catalog.columns import NEVER, micros_of
+from agent_logger.catalog.database import listed
+from agent_logger.catalog.totals import total_of
+from agent_logger.formats.session_responses import responses_of_session
+from agent_logger.session import Exchange, Inherited, Session, Turn
+
+Said = str | int  # what a response is known by: its id, else its time in microseconds
+
+
+def with_inherited(database: sqlite3.Connection, name: str, session: Session) -> Session:
+    """The session with its parent as the catalog knows it, and each turn that counts in another session marked so."""
+    row = database.execute("SELECT parent, family FROM sessions WHERE id = ?", (name,)).fetchone()
+    if row is None:
+        return session
+    parent, family = row
+    session = session if session.parent == parent else replace(session, parent=parent)
+    (relatives,) = database.execute(
+        "SELECT count(*) FROM sessions WHERE family = ? AND id <> ?", (family, name)
+    ).fetchone()
+    return _marked(session, _counted_in(database, name, family, session.turns)) if relatives else session
+
+
+def _counted_in(
+    database: sqlite3.Connection, name: str, family: str, turns: Sequence[Turn]
+) -> Mapping[Said, str]:
+    """Of responses that count in another session of the family, which one that is."""
+    said = {it for turn in turns if (it := _said(turn)) is not None}
+    rows = database.execute(
+        """
+        SELECT message_id, at, session FROM ledger JOIN places ON places.id = place
+        WHERE session IN (SELECT id FROM sessions WHERE family = ?)
+        AND coalesce(message_id, at) IN (SELECT value FROM json_each(?))
+        """,
+        (family, listed(said)),
+    )
+    counted: dict[Said, set[str]] = {}
+    for message_id, at, session in rows:
+        counted.setdefault(at if message_id is None else message_id, set()).add(session)
+    return {it: min(sessions) for it, sessions in counted.items() if name not in sessions}
+
+
+def _said(turn: Turn) -> Said | None:
+    if not turn.is_billed:
+        return None
+    if turn.message_id:
+        return turn.message_id
+    at = micros_of(turn.started or turn.ended)
+    return None if at == NEVER else at
+
+
+def _marked(session: Session, counted_in: Mapping[Said, str]) -> Session:
+    places = [counted_in.get(said) if (said := _said(turn)) is not None else None for turn in session.turns]
+    if not any(places):
+        return session
+    # What was not billed, as an attempt that failed, goes with the response behind it.
+    following: str | None = None
+    for at in range(len(places) - len(session.side_turns) - 1, -1, -1):
+        if session.turns[at].is_billed:
+            following = places[at]
+        places[at] = following
+    turns = [
+        turn if place is None else replace(turn, counted_in=place)
+        for turn, place in zip(session.turns, places, strict=True)
+    ]
+    exchanges = _exchanges(session.exchanges, turns)
+    whole = replace(session, exchanges=exchanges, side_turns=turns[len(turns) - len(session.side_turns) :])
+    return replace(whole, inherited=_inherited(whole, [turn for turn in turns if turn.counted_in]))
+
+
+def _exchanges(exchanges: Iterable[Exchange], turns: Sequence[Turn]) -> list[Exchange]:
+    found, first = [], 0
+    for exchange in exchanges:
+        last = first + len(exchange.turns)
+        found.append(replace(exchange, turns=turns[first:last]))
+        first = last
+    return found
+
+
+def _inherited(session: Session, turns: Sequence[Turn]) -> Inherited:
+    """An exchange without turns of its own, up to the last that has some of another session."""
+    copied = [bool(it.turns) and all(turn.counted_in for turn in it.turns) for it in session.exchanges]
+    last = max((at for at, is_copy in enumerate(copied) if is_copy), default=-1)
+    before = [it for it in session.exchanges[: last + 1] if all(turn.counted_in for turn in it.turns)]
+    billed = total_of(responses_of_session(replace(session, exchanges=(), side_turns=turns)))
+    return Inherited(
+        exchanges=len(before),
+        turns=len(turns),
+        usage=billed.usage,
+        cost=billed.cost,
+        counted_in=list(dict.fromkeys(it.counted_in for it in turns if it.counted_in)),
+    )
