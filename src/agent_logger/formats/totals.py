@@ -5,9 +5,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import msgspec
+from msgspec.structs import replace
 
 from agent_logger.formats import counters
-from agent_logger.formats.counters import COST_DIGITS, Counters
+from agent_logger.formats.counters import COST_DIGITS, Counters, Work
 from agent_logger.formats.sdk_messages import ReportedUsage
 from agent_logger.records import Exchange, ExchangeStats, Message, SessionEnd, Tokens
 
@@ -48,6 +49,7 @@ class Totals:
     duration_ms: int = 0
     duration_api_ms: int = 0
     cost_usd: float | None = None
+    unknown_costs: int = 0  # results whose cost is not known
     last_tokens: Tokens | None = None
     billed_tokens: Tokens | None = None
     context_tokens: int | None = None
@@ -56,9 +58,12 @@ class Totals:
     tools: dict[str, str] = field(default_factory=dict)  # exchange and tool use to tool
 
     @classmethod
-    def of(cls, exchanges: Iterable[Exchange]) -> "Totals":
+    def of(cls, exchanges: Iterable[Exchange], *, is_new: bool = False) -> "Totals":
         totals = cls()
         for exchange in exchanges:
+            if exchange.stats and totals.counters is None:
+                work = Work.of(exchange.messages, is_new=is_new)
+                exchange = replace(exchange, stats=counters.checked(exchange.stats, work))
             totals.add(exchange)
         return totals
 
@@ -80,6 +85,8 @@ class Totals:
         self.duration_api_ms += stats.duration_api_ms or 0
         if stats.cost_usd is not None:
             self.cost_usd = round((self.cost_usd or 0) + stats.cost_usd, COST_DIGITS)
+        else:
+            self.unknown_costs += 1
         self.last_tokens = counters.last(stats)
         if billed := counters.billed(stats):
             self.billed_tokens = counters.sum_of([*filter(None, [self.billed_tokens]), billed])
