@@ -51,6 +51,7 @@ class Entry(msgspec.Struct, gc=False):
     witnesses: int  # bits
     copies: int = 1
     joined: int = 0  # by what its copies were known: the weakest
+    last_at: int = NEVER  # as the copy with the latest time says
 
 
 def merged(one: Entry, two: Entry, joined: int) -> Entry:
@@ -69,6 +70,7 @@ def merged(one: Entry, two: Entry, joined: int) -> Entry:
         one.witnesses | two.witnesses,
         one.copies + two.copies,
         max(one.joined, two.joined, joined),
+        max(one.at, one.last_at, two.at, two.last_at),
     )
 
 
@@ -126,6 +128,9 @@ class Rows:
     def places(self) -> Iterable[Place]:
         """Of all that was ever taken in, also where another copy is the first."""
         return self._places.values()
+
+    def place(self, place: tuple[str, str | None, str, str]) -> Place:
+        return self._places.get(place) or self._places.setdefault(place, Place(*place))
 
     def entry(self, row: ModelResponse) -> Entry:
         kind = (row.family, row.model, row.tier)

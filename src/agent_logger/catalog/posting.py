@@ -26,10 +26,17 @@ from agent_logger.catalog.ledger import (
 )
 from agent_logger.catalog.scan import REMOVED
 from agent_logger.catalog.totals import Sum
-from agent_logger.catalog.witness import NO_SESSION, Told, packed, unpacked
+from agent_logger.catalog.witness import (
+    NO_SESSION,
+    Told,
+    packed,
+    packed_totals,
+    unpacked,
+    unpacked_totals,
+)
 from agent_logger.formats.claude_code.tree import Lineage, Relatives
 from agent_logger.formats.claude_code.turns import is_unique
-from agent_logger.formats.responses import ModelResponse
+from agent_logger.formats.responses import ModelResponse, ReportedTotal
 from agent_logger.session import MAIN, SYNTHETIC
 
 
@@ -50,7 +57,7 @@ def post(database: sqlite3.Connection, read: Sequence[Read], gone: Sequence[str]
     for table in ("keys", "told") if gone else ():
         database.execute(f"DELETE FROM {table} WHERE source IN (SELECT id {of_changed})", forgotten)
     database.execute("DELETE FROM sources WHERE key IN (SELECT value FROM json_each(?))", forgotten)
-    fresh = {it.found.key: _Responses(it.told.responses) for it in read}
+    fresh = {it.found.key: _Responses(it.told.responses, it.told.totals) for it in read}
     numbers = [(_keep(database, it), fresh[it.found.key].keys) for it in read]
     known_by = sorted((key, source) for source, keys in numbers for key in keys)
     database.executemany(
@@ -72,8 +79,8 @@ def post_again(database: sqlite3.Connection) -> None:
 class _Responses:
     """What a source told, with what it can be found by."""
 
-    def __init__(self, told: list[ModelResponse]) -> None:
-        self.told = told
+    def __init__(self, told: list[ModelResponse], totals: Sequence[ReportedTotal]) -> None:
+        self.told, self.totals = told, totals
         self.keys = [hashed(key) for it in told if (key := shared_key(it))]
 
 
@@ -97,8 +104,8 @@ def _keep(database: sqlite3.Connection, it: Read) -> int:
     source: int = database.execute(_KEEP, values).fetchone()[0]
     position = msgspec.json.encode(told.position) if told.position else None
     database.execute(
-        "INSERT OR REPLACE INTO told VALUES (?, ?, ?)",
-        (source, position, told.data or packed(told.responses)),
+        "INSERT OR REPLACE INTO told VALUES (?, ?, ?, ?)",
+        (source, position, told.data or packed(told.responses), packed_totals(told.totals)),
     )
     return source
 
@@ -165,23 +172,12 @@ class _Row(NamedTuple):
     nano_usd: int | str
 
 
-_KNOW_RESPONSES = BIT["wire"] | BIT["transcript"]
-
-
 @dataclass(slots=True)
 class _Gathered:
     """A session while its sources are gathered, and the ledger's rows that are its own."""
 
     sources: list[_Source] = field(default_factory=list)
     rows: list[_Row] = field(default_factory=list)
-
-    def counted(self) -> Iterator[Iterable[ModelResponse]]:
-        """Of each source. What an exchange took in sum counts where nobody knows what each response did."""
-        known = len(self.sources) > 1 and any(
-            it.witnesses & _KNOW_RESPONSES and it.responses for it in self.sources
-        )
-        for it in self.sources:
-            yield [row for row in it.responses if not row.is_sum] if known else it.responses
 
     @property
     def best(self) -> _Source:
@@ -195,9 +191,9 @@ def _derive(database: sqlite3.Connection, names: set[str], fresh: Mapping[str, _
     gathered: dict[str, _Gathered] = {}
     for session, source in _sources(database, names, fresh):
         gathered.setdefault(session, _Gathered()).sources.append(source)
-    for it in gathered.values():
-        for responses in it.counted():
-            ledger.add(responses)
+    for source in (source for it in gathered.values() for source in it.sources):
+        ledger.add(source.responses)
+        ledger.add_totals(source.told.totals)
     families = _parted(gathered)
     parents = _parents(gathered, families)
     first, places = _First(gathered, parents), ledger.places()
@@ -221,14 +217,14 @@ def _sources(
 ) -> Iterable[tuple[str, _Source]]:
     rows = database.execute(
         """
-        SELECT session, key, agent, parent, witnesses, size, modified, stamp, responses
+        SELECT session, key, agent, parent, witnesses, size, modified, stamp, responses, totals
         FROM sources JOIN told ON told.source = sources.id
         WHERE session IN (SELECT value FROM json_each(?)) AND damage IS NOT ? ORDER BY key
         """,
         (listed(names), REMOVED),
     )
-    for session, key, agent, parent, witnesses, size, modified, stamp, data in rows:
-        told = fresh.get(key) or _Responses(unpacked(data))
+    for session, key, agent, parent, witnesses, size, modified, stamp, data, totals in rows:
+        told = fresh.get(key) or _Responses(unpacked(data), unpacked_totals(totals))
         yield session, _Source(agent, parent, witnesses, size, modified, stamp, told)
 
 
@@ -382,7 +378,8 @@ _INSERT_ROW = f"""
 def _session_values(name: str, it: _Gathered, family: str, parent: str | None) -> tuple[object, ...]:
     summed = Sum()
     for _, entry, nano_usd in it.rows:
-        summed.count(entry.tokens, nano_usd, reported_usd_of(entry), not entry.final)
+        reported, is_response = reported_usd_of(entry), entry.copies > 0
+        summed.count(entry.tokens, nano_usd, reported, not entry.final, is_response=is_response)
     total = summed.total()
     times = [row.at for source in it.sources for row in source.responses if row.at]
     modified = max(source.modified for source in it.sources)

@@ -201,6 +201,15 @@ CREATE TABLE tools (              -- which tools a response called, as a session
 UPDATE sessions SET detailed = NULL, mark = NULL;
 """
 
+_TOTALS = """
+-- what clients say that stretches of a session took in all: MessagePack. All sources are read again for it.
+ALTER TABLE told ADD COLUMN totals BLOB;
+UPDATE sources SET stamp = '';
+UPDATE told SET position = NULL;
+UPDATE sessions SET detailed = NULL, mark = NULL;
+DELETE FROM folders;
+"""
+
 _TEXTS = """
 CREATE TABLE facts (              -- of the index itself
     name TEXT PRIMARY KEY,        -- whole: the state of the catalog that it has all texts of
@@ -244,5 +253,6 @@ STEPS = (
     Step("folders that look as they did", _FOLDERS),
     Step("where sessions are read on", _MARKS),
     Step("tools by session", _TOOLS),
+    Step("totals of clients", _TOTALS),
 )
 TEXT_STEPS = (Step("texts and shards", _TEXTS),)

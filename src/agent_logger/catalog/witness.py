@@ -18,8 +18,8 @@ from agent_logger.formats.claude_code.agents import agent_of
 from agent_logger.formats.claude_code.responses import may_read_on
 from agent_logger.formats.claude_code.responses import responses_of as claude_responses_of
 from agent_logger.formats.hook_session import HookEvent
-from agent_logger.formats.responses import ModelResponse
-from agent_logger.formats.session_responses import responses_of_session
+from agent_logger.formats.responses import ModelResponse, ReportedTotal
+from agent_logger.formats.session_responses import responses_of_session, totals_of_session
 from agent_logger.formats.source import Source
 from agent_logger.formats.table import format_of
 from agent_logger.prices import Tokens
@@ -46,6 +46,7 @@ class Told(NamedTuple):
     responses: list[ModelResponse]
     position: Position | None = None  # where to read on
     data: bytes = b""  # the responses, packed
+    totals: Sequence[ReportedTotal] = ()
 
 
 def session_of(found: Found) -> Session:
@@ -95,7 +96,9 @@ def told_by(found: Found, before: Told | None = None) -> Told:
     except UnicodeEncodeError:  # halves of characters
         responses = [_made_whole(it) for it in responses]
         data = packed(responses)
-    return told._replace(session=_nameable(told.session), responses=responses, data=data)
+    name = _nameable(told.session)
+    totals = [_storable_total(it, name) for it in told.totals]
+    return told._replace(session=name, responses=responses, data=data, totals=totals)
 
 
 def _in_their_projects(responses: list[ModelResponse]) -> list[ModelResponse]:
@@ -112,6 +115,21 @@ def _in_their_projects(responses: list[ModelResponse]) -> list[ModelResponse]:
 def _nameable(name: str) -> str:
     """NUL ends a text in SQL's JSON, and no argument of a command can hold it."""
     return name.replace("\0", "\ufffd")
+
+
+def _storable_total(it: ReportedTotal, session: str) -> ReportedTotal:
+    models = tuple(
+        msgspec.structs.replace(model, model=model.model and storable(model.model))
+        for model in it.total.models
+    )
+    ids = tuple(map(storable, it.total.message_ids))
+    return ReportedTotal(
+        session=storable(session),
+        project=project_of(it.project) if it.project else None,
+        agent=it.agent,
+        family=it.family,
+        total=msgspec.structs.replace(it.total, models=models, message_ids=ids),
+    )
 
 
 TEXTS = ("message_id", "request_id", "model", "tier", "session", "project", "agent", "thread")
@@ -148,7 +166,9 @@ def _told_by_log(path: Path) -> Told:
     seen: set[Witness] = {it.witness for it in responses} | session.witnesses
     if not seen and (wrote := witness_of(path)):
         seen = {wrote}
-    return Told(session.id, session.parent, sum(BIT[it] for it in seen), responses)
+    totals = list(totals_of_session(session))
+    seen |= {it.total.witness for it in totals}
+    return Told(session.id, session.parent, sum(BIT[it] for it in seen), responses, totals=totals)
 
 
 def _told_by_calls(path: Path) -> Told:
@@ -269,3 +289,14 @@ def unpacked(data: bytes) -> list[ModelResponse]:
         for thread in _decode(data)
         for it in thread.responses
     ]
+
+
+_decode_totals = msgspec.msgpack.Decoder(list[ReportedTotal]).decode
+
+
+def packed_totals(totals: Sequence[ReportedTotal]) -> bytes | None:
+    return _encode(totals) if totals else None
+
+
+def unpacked_totals(data: bytes | None) -> list[ReportedTotal]:
+    return _decode_totals(data) if data else []

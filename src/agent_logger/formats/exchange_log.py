@@ -15,13 +15,14 @@ from agent_logger.formats.claude_code.records import CompactionMessage, MessageU
 from agent_logger.formats.claude_code.turns import more_final
 from agent_logger.formats.cli_output.argv import starts_new
 from agent_logger.formats.cli_output.outcome import failure_of
-from agent_logger.formats.exchange_sums import NAME_SESSIONS, with_sums
+from agent_logger.formats.exchange_sums import NAME_SESSIONS, usage_by_model, with_sums
 from agent_logger.formats.noted_context import context_files
 from agent_logger.formats.objects import in_utc
+from agent_logger.formats.remainders import with_remainders
 from agent_logger.formats.result_usage import with_result
 from agent_logger.formats.sdk_entries import is_thinking_progress, whole_thought
 from agent_logger.formats.sdk_messages import STDERR, UNKNOWN
-from agent_logger.prices import priced
+from agent_logger.prices import canonical, priced
 from agent_logger.records import (
     AnyRecord,
     Exchange,
@@ -32,7 +33,21 @@ from agent_logger.records import (
     SessionStart,
     as_bytes,
 )
-from agent_logger.session import AGENT, MAIN, Block, BlockKind, Compaction, Session, SubAgent, Turn, Witness
+from agent_logger.session import (
+    AGENT,
+    MAIN,
+    SYNTHETIC,
+    Block,
+    BlockKind,
+    ClientTotal,
+    Compaction,
+    ModelTotal,
+    Session,
+    SubAgent,
+    Turn,
+    Usage,
+    Witness,
+)
 from agent_logger.wire.answer import fields_of, text_of
 
 # ---------------------------------------------------------------- live files
@@ -89,10 +104,12 @@ def session_of(records: Iterable[AnyRecord], exchanges: Sequence[Exchange], log:
     times = [time for it in found for time in (it.started, it.ended) if time]
     ids = [start.session_id, *(it.session_id for it in exchanges)]
     costs = [it.stats.cost_usd for it in exchanges if it.stats and it.stats.cost_usd is not None]
-    if any(ids) and agent in NAME_SESSIONS:
-        told = zip(found, exchanges, strict=True)
+    told = list(zip(found, exchanges, strict=True))
+    is_named = any(ids) and agent in NAME_SESSIONS
+    totals = [total for pair in told for total in _totals(*pair, start.model, witness, is_named=is_named)]
+    if is_named:
         found = [with_sums(it, record.stats, start.model, witness) for it, record in told]
-    return Session(
+    made = Session(
         id=next(filter(None, ids), log),
         agent=agent,
         title=next((it.user_input for it in found if it.user_input), None) or _command(start),
@@ -104,7 +121,53 @@ def session_of(records: Iterable[AnyRecord], exchanges: Sequence[Exchange], log:
         reported_cost_usd=sum(costs) if costs else None,
         compactions=[_compaction(it) for exchange in exchanges for it in exchange.messages if _compacts(it)],
         context_files=context_files(start.context),
+        totals=totals,
     )
+    return with_remainders(made) if totals else made
+
+
+def _totals(
+    exchange: session.Exchange,
+    record: Exchange,
+    model: str | None,
+    witness: Witness,
+    *,
+    is_named: bool,
+) -> Iterator[ClientTotal]:
+    """What the result says that the exchange took in all. One that tells of no response can be compared with what
+    others saw only if they know the session by its name."""
+    stats = record.stats
+    billed = [turn for turn in exchange.turns if turn.usage and turn.model != SYNTHETIC]
+    ids = tuple(dict.fromkeys(turn.message_id for turn in billed if turn.message_id))
+    if stats is None or not (ids or is_named) or (not ids and billed):
+        return
+    main = next((turn.model for turn in billed if turn.thread == MAIN and turn.model), model)
+    unnamed = [turn for turn in billed if not turn.message_id]
+    models = [
+        ModelTotal(model=name, usage=_less(usage, name, unnamed))
+        for name, usage in usage_by_model(stats, main)
+        if any(usage.counts)
+    ]
+    if stats.inherited and counters.Work.of(record.messages).has_agents:
+        models.append(ModelTotal(model=main, usage=None))
+    if models:
+        yield ClientTotal(
+            witness=witness,
+            models=tuple(models),
+            started=exchange.started,
+            ended=exchange.ended,
+            message_ids=ids,
+            is_whole=bool(stats.model_usage),
+            exchange=exchange.number,
+        )
+
+
+def _less(usage: Usage, model: str | None, turns: Iterable[Turn]) -> Usage:
+    """Without responses that nothing names: they count apart."""
+    for turn in turns:
+        if turn.usage and canonical(turn.model or "") == canonical(model or ""):
+            usage = usage - turn.usage
+    return Usage(**{name: max(0, getattr(usage, name)) for name in Usage.__struct_fields__})
 
 
 def _checked(exchanges: Sequence[Exchange], *, is_new: bool) -> Sequence[Exchange]:
