@@ -136,8 +136,14 @@ def printing(folder: Path, *lines: Line) -> str:
 
 def test_a_run_that_resumes_is_not_charged_with_the_history(tmp_path: Path) -> None:
     program = printing(tmp_path, init(), said(1), result(HISTORY))
-    for options in ({"resume": ID}, {"continue_": True}, {"extra_args": ["--resume", ID]}, {"record": False, "resume": ID}):  # fmt: skip
-        found = run("go on", executable=program, sessions_dir=tmp_path / str(options), **options).metadata  # type: ignore[arg-type]
+    ways: list[dict[str, Any]] = [
+        {"resume": ID},
+        {"continue_": True},
+        {"extra_args": ["--resume", ID]},
+        {"record": False, "resume": ID},
+    ]
+    for number, options in enumerate(ways):
+        found = run("go on", executable=program, sessions_dir=tmp_path / str(number), **options).metadata
         assert (found.cost, found.cost_from) == (None, None), options
         assert found.total_cost == 5.0, options
 

@@ -122,9 +122,7 @@ COUNTERS = [
     pytest.param(told(ONE), [(2, False)], id="nobody says more"),
     pytest.param(told(ONE, models={HAIKU: counted(90)}), [(90, True)], id="one alone is told exactly"),
     pytest.param(told(ONE, models={f"{HAIKU}-20251001": counted(90)}), [(90, True)], id="by another name"),
-    pytest.param(
-        told(ONE, models={HAIKU: counted(90, given=8)}), [(2, False)], id="others were counted too"
-    ),
+    pytest.param(told(ONE, models={HAIKU: counted(90, given=8)}), [(2, False)], id="others were counted too"),
     pytest.param(
         told(ONE, TWO, models={HAIKU: counted(90, 2, 6)}), [(2, False), (2, False)], id="the sum of two"
     ),

@@ -158,8 +158,8 @@ class Recording:
         }
 
     def _continued(self) -> str | None:
-        """The session that a run went on with that was told to take the last one: its log was here before, or its client
-        says that it counted before. One under a new id does not say."""
+        """The session that a run took up which was told to continue the last one: its log was here before, or its
+        client says that it counted before. One under a new id does not say."""
         if not self._start.goes_on or self._sessions.continues:
             return None
         known = self.outcome.session_id if self.outcome.has_history and not self._start.forks else None

@@ -20,7 +20,7 @@ however many portions. So a choice between copies goes by what they say, never b
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Literal
 
@@ -117,7 +117,6 @@ class LedgerRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         unpriced = f"; cost unknown: {self.nano_usd}" if isinstance(self.nano_usd, str) else ""
         return f"{seen} ({', '.join(sorted(self.witnesses))}); {whole}{unpriced}"
 
-
     @property
     def is_response(self) -> bool:
         """Or what a client counts beyond all responses that are known."""
@@ -174,30 +173,31 @@ class Ledger:
         facts = _Facts(self._rows.places)
         return {place: facts.completed(place) for place in self._rows.places}
 
-    def entries(self) -> Iterator[Entry]:
-        """The rows as they are kept. What `order` joins, and what is not itemised, is found now, for it needs all."""
+    def entries(self, session_of: Callable[[Entry], str] | None = None) -> Iterator[Entry]:
+        """The rows as they are kept. What `order` joins, and what is not itemised, is found now, for it needs all.
+        `session_of`: which session a response counts in, where that is known better than by its time."""
         if not self._totals:
             yield from self._responses()
             return
         told = list(self._responses())
         yield from told
-        yield from self._not_itemised(told)
+        yield from self._not_itemised(told, session_of or (lambda entry: entry.place.session))
 
-    def _not_itemised(self, told: Sequence[Entry]) -> Iterator[Entry]:
+    def _not_itemised(self, told: Sequence[Entry], session_of: Callable[[Entry], str]) -> Iterator[Entry]:
         by = {Stretch(it.session, it.total): it for it in self._totals}
-        for row in remainders(by, map(_seen, told)):
+        for row in remainders(by, (_seen(it, session_of(it)) for it in told)):
             it = by[row.stretch]
             yield Entry(
-                None,
-                Kind(it.family, row.model, None),
-                self._rows.place((it.session, it.project, it.agent, MAIN)),
-                tokens_of(row.usage),
-                micros_of(it.total.ended or it.total.started),
-                True,
-                NOT_REPORTED,
-                BIT[it.total.witness],
-                int(row.is_sum),
-                RESULT,
+                message_id=None,
+                kind=Kind(it.family, row.model, None),
+                place=self._rows.place((it.session, it.project, it.agent, MAIN)),
+                tokens=tokens_of(row.usage),
+                at=micros_of(it.total.ended or it.total.started),
+                final=True,
+                reported=NOT_REPORTED,
+                witnesses=BIT[it.total.witness],
+                copies=int(row.is_sum),
+                joined=RESULT,
             )
 
     def _responses(self) -> Iterator[Entry]:
@@ -328,11 +328,11 @@ class _Facts:
         return Place(session, project or self.projects.get(session), known, thread)
 
 
-def _seen(entry: Entry) -> SeenResponse:
+def _seen(entry: Entry, session: str) -> SeenResponse:
     first, last = entry.at, max(entry.at, entry.last_at)
     return SeenResponse(
         message_id=entry.message_id,
-        session=entry.place.session,
+        session=session,
         thread=entry.place.thread,
         model=entry.kind.model,
         tokens=entry.tokens,

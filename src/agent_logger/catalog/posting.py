@@ -7,17 +7,18 @@ that something new has joined become one.
 
 import hashlib
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import msgspec
 
-from agent_logger.catalog.columns import BIT, NEVER, NOT_REPORTED, Entry, Place, micros_of
+from agent_logger.catalog.columns import NEVER, NOT_REPORTED, Entry, Place, micros_of
 from agent_logger.catalog.database import hashed, listed, storable
 from agent_logger.catalog.found import Found
 from agent_logger.catalog.ledger import (
     NOBODY,
+    RESULT,
     Ledger,
     joined_by_of,
     nano_usd_of,
@@ -197,8 +198,8 @@ def _derive(database: sqlite3.Connection, names: set[str], fresh: Mapping[str, _
     families = _parted(gathered)
     parents = _parents(gathered, families)
     first, places = _First(gathered, parents), ledger.places()
-    for entry in ledger.entries():
-        place = first.placed(entry, places[entry.place])
+    for entry in ledger.entries(lambda it: first.placed(it, places[it.place]).session):
+        place = places[entry.place] if entry.joined == RESULT else first.placed(entry, places[entry.place])
         gathered[place.session].rows.append(_Row(place, entry, nano_usd_of(entry)))
     _replace_rows(database, names, [row for it in gathered.values() for row in it.rows])
     gone = (listed(names - gathered.keys()),)

@@ -15,15 +15,14 @@ from agent_logger.catalog.unnamed import own_name
 from agent_logger.errors import SourceError
 from agent_logger.formats import hook_session
 from agent_logger.formats.claude_code.agents import agent_of
-from agent_logger.formats.claude_code.responses import may_read_on
-from agent_logger.formats.claude_code.responses import responses_of as claude_responses_of
+from agent_logger.formats.claude_code.responses import may_read_on, responses_and_total
 from agent_logger.formats.hook_session import HookEvent
 from agent_logger.formats.responses import ModelResponse, ReportedTotal
 from agent_logger.formats.session_responses import responses_of_session, totals_of_session
 from agent_logger.formats.source import Source
 from agent_logger.formats.table import format_of
 from agent_logger.prices import Tokens
-from agent_logger.session import MAIN, SIDE, Session, Usage, Witness
+from agent_logger.session import MAIN, SIDE, ClientTotal, Session, Usage, Witness
 from agent_logger.store import foreign, opencode, opencode_files
 from agent_logger.store.agent_sources import sources_of
 from agent_logger.store.follow import Position, Rest
@@ -182,18 +181,34 @@ def _told_by_claude(found: Found, before: Told | None) -> Told:
     path = Path(found.path)
     source = source_of(found)
     if foreign.existing(path) != path:  # a sealed copy in the archive, which does not grow
-        responses = list(claude_responses_of(source))
-        return Told(_named(found, responses), None, BIT["transcript"], responses)
+        told, total = responses_and_total(source)
+        responses = list(told)
+        name = _named(found, responses)
+        return Told(name, None, BIT["transcript"], responses, totals=_totals(total, name, responses))
     known = _of_main(before.responses, source) if before else None
     rest = Rest(Path(found.path), before.position if before and known is not None else None)
     if rest.restarted:
         known = None
     main = dataclasses.replace(source.main, chunks=rest.chunks)
     read = Source(main, source.others, source.text)
-    responses = list(claude_responses_of(read, known or ()))
+    before_total = before.totals[0].total if before and before.totals and known is not None else None
+    told, total = responses_and_total(read, known or (), before_total)
+    responses = list(told)
     if known is not None and rest.position.offset and not may_read_on(responses):
         return _told_by_claude(found, None)
-    return Told(_named(found, responses), None, BIT["transcript"], responses, rest.position)
+    name = _named(found, responses)
+    totals = _totals(total, name, responses)
+    return Told(name, None, BIT["transcript"], responses, rest.position, totals=totals)
+
+
+def _totals(total: ClientTotal | None, name: str, responses: Sequence[ModelResponse]) -> list[ReportedTotal]:
+    if total is None or not responses:
+        return []
+    first = responses[0]
+    told = ReportedTotal(
+        session=name, project=first.project, agent=first.agent, family=first.family, total=total
+    )
+    return [told]
 
 
 def _of_main(responses: list[ModelResponse], source: Source) -> list[ModelResponse] | None:

@@ -99,7 +99,9 @@ class LedgerItem(msgspec.Struct, frozen=True, kw_only=True):
     reported_cost_usd: float | None
     witnesses: list[str]
     copies: int
-    joined_by: str | None  # how copies of it were known; `result`: it is what the client's total has beyond them
+    joined_by: (
+        str | None
+    )  # how copies of it were known; `result`: it is what the client's total has beyond them
     why: str
 
     @classmethod

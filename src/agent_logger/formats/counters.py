@@ -312,6 +312,10 @@ def billed(stats: ExchangeStats) -> Tokens | None:
     return Tokens(**dict(zip(_NAMES, Counters(models=models).tokens, strict=True)))
 
 
+def tokens_in(usage: ReportedUsage) -> Tokens:
+    return Tokens(**dict(zip(_NAMES, _of_usage(usage), strict=True)))
+
+
 def sum_of(tokens: Iterable[Tokens]) -> Tokens | None:
     found = list(tokens)
     return Tokens(**{name: sum(getattr(it, name) for it in found) for name in _NAMES}) if found else None

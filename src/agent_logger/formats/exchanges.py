@@ -122,6 +122,13 @@ class _Open:
         if not self.is_large:
             self.messages.append(message)
 
+    def finish_tally(self) -> None:
+        """With what streams told of the ends of responses."""
+        for message_id, (known, is_main) in list(self.tally.usage.items()):
+            end = self.ends.get(message_id)
+            if end and end.usage and isinstance(output := end.usage.get("output_tokens"), int):
+                self.tally.take(message_id, replace(known, output_tokens=output), is_main=is_main)
+
     def said(self) -> dict[str, Any]:
         """The fields that `LiveStart` and `Exchange` share."""
         texts, blocks = [it.text for it in self.inputs], [it.content for it in self.inputs if it.content]
@@ -349,6 +356,7 @@ class Exchanges:
         exited: Exit | None = None,
     ) -> Iterator[Written]:
         yield from self._started(ts)
+        exchange.finish_tally()
         stats, origin = exchange.result or (None, UNSET)
         record = Exchange(
             session_id=self.session_id,

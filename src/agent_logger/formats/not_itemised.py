@@ -1,14 +1,15 @@
 """What clients count beyond the responses that anybody was told of.
 
-A client's result says what its exchange took in all, by model. An SDK, or a run, is not told of every response: the last
-answer of a sub-agent, a title, a compaction, the end of an answer. What remains of such a total when all known responses
-of its stretch are taken off is not itemised, and counts too.
+A client's result says what its exchange took in all, by model. An SDK, or a run, is not told of every response: the
+last answer of a sub-agent, a title, a compaction, the end of an answer. What remains of such a total when all known
+responses of its stretch are taken off is not itemised, and counts too.
 
 Which responses are of a stretch is known by the ids that its witness was told. What only others saw is of the stretch
 it falls into by time; where the clocks of witnesses differ, as in a log that was replayed, of the first one that has
 room for it. A stretch whose responses all went through the proxy has no remainder: the proxy saw every call of it.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,7 +18,9 @@ from typing import NamedTuple
 from agent_logger.prices import Tokens, canonical
 from agent_logger.session import MAIN, ClientTotal, Usage, Witness
 
-SLACK_SECONDS = 2.0  # between a witness that notes when it hears something and one that notes when it happened
+SLACK_SECONDS = (
+    2.0  # between a witness that notes when it hears something and one that notes when it happened
+)
 INPUT, OUTPUT, READ, WRITE, HOUR = range(5)
 NOTHING: Tokens = (0, 0, 0, 0, 0)
 
@@ -91,6 +94,9 @@ class _Open:
     unknown: list[str | None] = field(init=False)  # models of which nobody knows how much
     seen: list[SeenResponse] = field(default_factory=list)
     claimed: list[SeenResponse] = field(default_factory=list)
+    named: set[str] = field(default_factory=set)  # models of responses that were taken off
+    strays: list[SeenResponse] = field(default_factory=list)
+    is_adrift: bool = False  # no clock tells what else happened in it
     rows: list[Remainder] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -127,23 +133,41 @@ class _Open:
         name = self._model_of(response)
         if name in self.left and response.tokens:
             self.left[name] = _minus(self.left[name], response.tokens)
+            self.named.add(name)
+        elif response.tokens:
+            self.strays.append(response)
+
+    def take_strays(self) -> None:
+        """Responses whose model the total does not name: gateways have names of their own for models. They are of a
+        model that no response names."""
+        for response in self.strays:
+            for name in self.left.keys() - self.named:
+                if _has_room(self.left[name], response):
+                    self.left[name] = _minus(self.left[name], response.tokens or NOTHING)
+                    break
 
     def claim(self, response: SeenResponse) -> None:
         self.claimed.append(response)
         self.take(response)
 
     def has_room_for(self, response: SeenResponse) -> bool:
-        left = self.left.get(self._model_of(response))
-        if not left or not response.tokens:
-            return False
-        kinds = (INPUT, OUTPUT, READ, WRITE) if response.is_final else (INPUT, READ, WRITE)
-        return any(response.tokens) and all(response.tokens[kind] <= left[kind] for kind in kinds)
+        name = self._model_of(response)
+        if name in self.left:
+            return _has_room(self.left[name], response)
+        return any(_has_room(self.left[it], response) for it in self.left.keys() - self.named)
+
+    def is_all(self, response: SeenResponse) -> bool:
+        return [it[:HOUR] for it in self.left.values() if any(it)] == [(response.tokens or ())[:HOUR]]
 
     def spans(self, seconds: float | None) -> bool:
+        return self.distance(seconds) <= SLACK_SECONDS
+
+    def distance(self, seconds: float | None) -> float:
+        """Seconds before or behind the stretch."""
         start, end = _seconds(self.total.started), _seconds(self.total.ended)
         if seconds is None or start is None or end is None:
-            return False
-        return start - SLACK_SECONDS <= seconds <= end + SLACK_SECONDS
+            return math.inf
+        return max(start - seconds, seconds - end, 0.0)
 
     def is_on_the_wire(self) -> bool:
         if self.total.message_ids:
@@ -153,6 +177,7 @@ class _Open:
 
     def take_told(self, before: Sequence["_Open"]) -> None:
         """What is left is not itemised. What another total of the same responses has left is the same."""
+        self.take_strays()
         ids = set(self.total.message_ids)
         for other in before:
             if self._is_of(other, ids):
@@ -173,24 +198,40 @@ class _Open:
         if ids and other.total.message_ids:
             return not ids.isdisjoint(other.total.message_ids)
         apart = self.session != other.session or self.total.witness == other.total.witness
-        return not apart and (self.spans(_seconds(other.total.ended)) or other.spans(_seconds(self.total.ended)))
+        if not apart and (self.is_adrift or other.is_adrift):
+            return True
+        return not apart and (
+            self.spans(_seconds(other.total.ended)) or other.spans(_seconds(self.total.ended))
+        )
 
     def _model_of(self, response: SeenResponse) -> str:
         only = next(iter(self.left)) if len(self.left) == 1 and response.model is None else None
         return only if only is not None else _name(response.model)
 
 
+def _has_room(left: Tokens, response: SeenResponse) -> bool:
+    told = response.tokens or NOTHING
+    kinds = (INPUT, OUTPUT, READ, WRITE) if response.is_final else (INPUT, READ, WRITE)
+    return any(told) and all(told[kind] <= left[kind] for kind in kinds)
+
+
 def _claim(group: Sequence[_Open], responses: Sequence[SeenResponse]) -> None:
     """For the stretches of one witness, in its own order: what only others saw."""
     group = sorted((it for it in group if it.total.is_whole or not it.total.message_ids), key=_began)
     told = {id(response) for it in group for response in it.seen}
-    others = [it for it in responses if id(it) not in told and it.witnesses - {group[0].total.witness}] if group else []
+    others = (
+        [it for it in responses if id(it) not in told and it.witnesses - {group[0].total.witness}]
+        if group
+        else []
+    )
     others.sort(key=lambda it: (it.first or 0.0, it.message_id or "", it.tokens or NOTHING))
     both = [(it, response) for it in group for response in it.seen if len(response.witnesses) > 1]
     agree = [it for it, response in both if it.spans(response.first) and it.spans(response.last)]
     if agree or not both:
         others = _claim_by_time(group, others)
     if not agree and not any(it.claimed for it in group):
+        for it in group:
+            it.is_adrift = True
         _claim_by_room(group, others)
 
 
@@ -200,14 +241,22 @@ def _claim_by_time(group: Sequence[_Open], others: Sequence[SeenResponse]) -> li
     for response in others:
         fitting = [it for it in group if it.spans(response.first)]
         if fitting:
-            max(fitting, key=lambda it: (it.has_room_for(response), -_began(it)[0])).claim(response)
+            nearest = min(it.distance(response.first) for it in fitting)
+            near = [it for it in fitting if it.distance(response.first) == nearest]
+            next((it for it in near if it.has_room_for(response)), near[0]).claim(response)
         else:
             rest.append(response)
     return rest
 
 
 def _claim_by_room(group: Sequence[_Open], others: Sequence[SeenResponse]) -> None:
-    for response in others:
+    """What is all that a stretch has left is of it; then each response is of the first that has room."""
+    rest = list(others)
+    for it in group:
+        if same := next((response for response in rest if it.is_all(response)), None):
+            it.claim(same)
+            rest.remove(same)
+    for response in rest:
         roomy = [it for it in group if it.has_room_for(response)]
         partial = [it for it in group if not it.total.is_whole]
         if roomy or partial:

@@ -48,5 +48,9 @@ def _not_itemised(it: Remainder) -> NotItemised:
     total = it.stretch.total
     at = total.ended or total.started
     nano = nano_usd(it.usage.counts, it.model, at, None, is_sum=True) if it.usage else NO_USAGE
-    cost = Cost(nano_usd=None, reason=nano) if isinstance(nano, str) else Cost(nano_usd=nano, price_date=price_date())
+    cost = (
+        Cost(nano_usd=None, reason=nano)
+        if isinstance(nano, str)
+        else Cost(nano_usd=nano, price_date=price_date())
+    )
     return NotItemised(model=it.model, usage=it.usage, cost=cost, at=at, exchange=total.exchange)

@@ -2,7 +2,8 @@
 
 Current clients tell an SDK, or who runs them, of a response when it begins, with the tokens that are known then: one
 or two of its output. What all of them came to is told only in sum, by model, with the result. Where that leaves one
-response of a model open, and nothing else of it is missing, the rest is that response's. Any other rest is not itemised.
+response of a model open, and nothing else of it is missing, the rest is that response's. Any other rest is not
+itemised.
 """
 
 from collections.abc import Sequence
@@ -34,6 +35,11 @@ class Counted(msgspec.Struct, rename="camel"):
             cache_write_tokens=write,
             cache_write_1h_tokens=min(write, max(0, self.cache_creation_ephemeral1h_input_tokens)),
         )
+
+
+def counted_of(usage: Usage) -> Counted:
+    given, output, read, write, hour = usage.counts
+    return Counted(given, output, read, write, hour)
 
 
 def with_result(turns: Sequence[Turn], stats: ExchangeStats | None) -> Sequence[Turn]:

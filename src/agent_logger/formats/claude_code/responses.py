@@ -11,19 +11,22 @@ from datetime import datetime
 import msgspec
 
 from agent_logger.formats.claude_code.agents import WARM_UP, agent_of
+from agent_logger.formats.claude_code.cost_state import Answer, covered_by, total_of
 from agent_logger.formats.claude_code.lines import Reader, WholeCopies, read, readable, type_of
 from agent_logger.formats.claude_code.records import MessageUsage
 from agent_logger.formats.claude_code.session import AGENT, session_id_of
 from agent_logger.formats.claude_code.turns import Billed, is_unique, time_of
 from agent_logger.formats.responses import ModelResponse
+from agent_logger.formats.result_usage import Counted, counted_of
 from agent_logger.formats.source import File, Source, portions_of
-from agent_logger.session import MAIN, SIDE, SYNTHETIC
+from agent_logger.session import MAIN, SIDE, SYNTHETIC, ClientTotal
 from agent_logger.wire import jsonl
 from agent_logger.wire.answer import text_of
 from agent_logger.wire.jsonl import Entry, is_utf8
 from agent_logger.wire.lines import Line, lines_in
 
 FAMILY = "anthropic"
+COST_STATE = "cost-state"
 
 
 class _Message(msgspec.Struct, frozen=True, gc=False):
@@ -48,6 +51,7 @@ class _Record(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     is_aborted_mid_stream: bool | None = None
     cost_usd: float | None = msgspec.field(name="costUSD", default=None)
     usage: MessageUsage | None = None
+    model_usage: dict[str, Counted] | None = None  # of all of the session, in a `cost-state`
 
 
 _reader = Reader(_Record)
@@ -59,12 +63,20 @@ def responses_of(source: Source, known: Iterable[ModelResponse] = ()) -> Iterato
     `known` is what was told of them before, and the source has what was written since, or more; this goes well if all
     ids are unique (`may_read_on`). Whatever is in the files, nothing is raised.
     """
+    return responses_and_total(source, known)[0]
+
+
+def responses_and_total(
+    source: Source, known: Iterable[ModelResponse] = (), total: ClientTotal | None = None
+) -> tuple[Iterator[ModelResponse], ClientTotal | None]:
+    """With what the client says that they took in all; `total` is what it was known to say before."""
     rows = _Rows(source, known)
     rows.read(source.main)
+    main = rows.count()
     for file in source.others:
         if file.name.endswith(".jsonl"):
             rows.read(file)
-    return rows.told()
+    return rows.told(), rows.total(main, total)
 
 
 def may_read_on(responses: Iterable[ModelResponse]) -> bool:
@@ -126,6 +138,25 @@ class _Rows:
         self._cwd: str | None = None
         self._thread: str | None = None  # of the file that is read; none: its lines say so
         self._is_asked = True  # a prompt was read in it
+        self._counted: dict[str, Counted] | None = None  # by the client, for all of the session
+        self._covered = 0  # rows before that
+
+    def count(self) -> int:
+        return len(self._rows)
+
+    def total(self, main: int, known: ClientTotal | None) -> ClientTotal | None:
+        """`main`: how many rows are of the session's own file."""
+        answers = [Answer(it.message_id, it.thread, it.model, it.at) for it in self._rows]
+        if self._counted is not None:
+            return total_of(self._counted, answers[: self._covered], answers[main:])
+        if known is None:
+            return None
+        models = {it.model or "": counted_of(it.usage) for it in known.models if it.usage}
+        return total_of(models, answers[: covered_by(known, answers[:main])], answers[main:])
+
+    def _count(self, record: _Record) -> None:
+        if self._thread is None and record.model_usage is not None:
+            self._counted, self._covered = record.model_usage, len(self._rows)
 
     def read(self, file: File) -> None:
         self._last = None
@@ -142,6 +173,8 @@ class _Rows:
                     self._take(record)
                 elif record.type == "user":
                     self._ask(portion, number)
+                elif record.model_usage is not None and record.type == COST_STATE:
+                    self._count(record)
 
     def _read_oddly(self, portion: bytes) -> None:
         """One by one, for at least one of the lines is not as it should be."""
@@ -150,6 +183,8 @@ class _Rows:
             kind = type_of(data)
             if kind == "user":
                 self._ask(portion, number)
+            elif kind == COST_STATE and (record := _reader.exact(data)):
+                self._count(record)
             # Quotes within texts are escaped, so this stands in lines of responses, in those that are glued to one, and
             # in few others.
             if kind == "assistant" or b'"assistant"' in data:

@@ -1,7 +1,7 @@
 """How a run ended and what it came to, from its results, its exit and what it said last.
 
-A result failed if it says `is_error`, or if its subtype begins with `error`: a failed request to the API has the subtype
-`success`, and older clients that reach a limit say `error_max_turns` with `is_error: false`.
+A result failed if it says `is_error`, or if its subtype begins with `error`: a failed request to the API has the
+subtype `success`, and older clients that reach a limit say `error_max_turns` with `is_error: false`.
 """
 
 import re
