@@ -18,6 +18,7 @@ from agent_logger import records
 from agent_logger.capture.session_writer import SessionWriter
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.ledger import LedgerRow
+from agent_logger.catalog.metrics import metrics_of
 from agent_logger.catalog.totals import total
 from agent_logger.formats import sdk_messages
 from agent_logger.formats.exchanges import Began
@@ -190,7 +191,16 @@ def rows_of(fixture: Fixture, subset: tuple[str, ...], home: Path, *, at_its_tim
     if "printed" in subset:
         write_printed(fixture, home, at_its_time=at_its_time)
     with Catalog.open(home / ".agent-logger") as catalog:
-        return list(catalog.ledger())
+        rows = list(catalog.ledger())
+        for it in catalog.sessions():
+            session = catalog.session(it.id)
+            if session and not catalog.counted_elsewhere(it.id):
+                own = total([row for row in rows if row.session == it.id])
+                shown = metrics_of(session)
+                assert session.usage == shown.usage == own.usage == it.usage
+                assert session.cost.nano_usd == shown.cost.nano_usd == own.cost.nano_usd
+                assert shown.turns == own.responses == it.turns
+    return rows
 
 
 # Its warm-ups have sessions of their own on the wire; the client counts them, and writes them down, with the others.
