@@ -48,7 +48,9 @@ def told(it: Response, witness: Witness) -> ModelResponse:
     )
 
 
-def client_total(exchange: Sequence[Response], seen: Sequence[Response], witness: Witness = "sdk") -> ReportedTotal:
+def client_total(
+    exchange: Sequence[Response], seen: Sequence[Response], witness: Witness = "sdk"
+) -> ReportedTotal:
     models = {it.model: Usage() for it in exchange}
     for it in exchange:
         models[it.model] += it.usage

@@ -5,12 +5,12 @@ import os
 from pathlib import Path
 
 import pytest
-
-from agent_logger import SessionLogger
-from agent_logger.store.facts import know_folder
 from tests.capture.sdk_fixtures import SDK, objects
 from tests.commands import run_command
 from tests.web.pages import showing
+
+from agent_logger import SessionLogger
+from agent_logger.store.facts import know_folder
 
 SESSION = "416b4d36"
 
