@@ -99,8 +99,8 @@ def rows(exchanges: list[list[Response]], witnesses: Sequence[str], order: Rando
         if witness in witnesses:
             for exchange in exchanges:
                 seen = [it for it in exchange if it.thread == MAIN or (it.thread != SIDE and it.number % 2)]
-                responses += [told(it, witness) for it in seen]  # type: ignore[arg-type]
-                totals.append(client_total(exchange, seen, witness))  # type: ignore[arg-type]
+                responses += [told(it, witness) for it in seen]
+                totals.append(client_total(exchange, seen, witness))
     order.shuffle(responses)
     order.shuffle(totals)
     ledger = Ledger()
