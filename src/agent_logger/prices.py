@@ -101,15 +101,18 @@ def priced(turn: Turn) -> Turn:
     return turn
 
 
-def nano_usd(tokens: Tokens, model: str | None, at: datetime | None, tier: str | None) -> int | str:
-    """Nanodollars, or the reason why they are unknown. As `price`, for those who ask a million times."""
+def nano_usd(
+    tokens: Tokens, model: str | None, at: datetime | None, tier: str | None, *, is_sum: bool = False
+) -> int | str:
+    """Nanodollars, or the reason why they are unknown. As `price`, for those who ask a million times. `is_sum`: the
+    tokens are of several requests, so how many there are to read tells nothing of any of them."""
     listed = _listed(model, tier)
     bands = listed if isinstance(listed, str) or isinstance(listed[0], _Band) else _bands(listed, at)
     if isinstance(bands, str):
         return bands
     given, output, read, write, hour = tokens
     rates = bands[0]
-    if len(bands) > 1:
+    if len(bands) > 1 and not is_sum:
         context = given + read + write
         for band in bands:
             if context > band.over:

@@ -145,7 +145,7 @@ class ExchangeStats(Struct, frozen=True, kw_only=True):
     inherited: bool = False
     model_usage: Json = UNSET  # by model, sub-agents and side requests included
     cache_creation_1h: int | None = None  # part of `cache_creation`
-    is_error: bool | None = None  # whether the exchange failed; `subtype` does not tell
+    is_error: bool | None = None  # whether the exchange failed; one that did may have the subtype `success`
     subtype: str | None = None
     terminal_reason: str | None = None
     api_error_status: int | None = None

@@ -209,6 +209,33 @@ class Turn(Model, frozen=True, kw_only=True, gc=False):
         )
 
 
+class ModelTotal(Model, frozen=True, kw_only=True, gc=False):
+    model: str | None
+    usage: Usage | None  # none: it took something, and nobody knows how much
+
+
+class ClientTotal(Model, frozen=True, kw_only=True, gc=False):
+    """What a client says that a stretch of a session took in all: an exchange, as a rule, by its result."""
+
+    witness: Witness
+    models: tuple[ModelTotal, ...]
+    started: datetime | None = None
+    ended: datetime | None = None
+    message_ids: tuple[str, ...] = ()  # of the responses that this witness was told of in it
+    is_whole: bool = True  # with sub-agents and side calls; else the main thread alone
+    exchange: int | None = None  # its number, if it is one
+
+
+class NotItemised(Model, frozen=True, kw_only=True, gc=False):
+    """What a client's total has of one model beyond the responses that anybody was told of."""
+
+    model: str | None
+    usage: Usage | None
+    cost: Cost | None
+    at: datetime | None = None
+    exchange: int | None = None
+
+
 class Exchange(Model, frozen=True, kw_only=True, gc=False):
     """One user input and all that follows until the agent yields."""
 
@@ -293,6 +320,8 @@ class Session(Model, frozen=True, kw_only=True, gc=False):
     compactions: Sequence[Compaction] = ()
     context_files: Sequence[ContextFile] = ()  # which instructions and settings applied, where that was noted
     inherited: Inherited | None = None  # what came before the fork; none: nothing, or it is not known
+    totals: Sequence[ClientTotal] = ()
+    not_itemised: Sequence[NotItemised] = ()
 
     @property
     def turns(self) -> list[Turn]:
@@ -325,11 +354,11 @@ class Session(Model, frozen=True, kw_only=True, gc=False):
     @property
     def usage(self) -> Usage:
         """What was billed, sub-agents and side calls included, each response once; of a fork, what came after it."""
-        return _billed(self.own_turns)
+        return sum((it.usage for it in self.not_itemised if it.usage), _billed(self.own_turns))
 
     @property
     def cost(self) -> Cost:
-        return _cost(self.own_turns)
+        return Cost.total([_cost(self.own_turns), *(it.cost for it in self.not_itemised if it.cost)])
 
     @property
     def context_tokens(self) -> int | None:

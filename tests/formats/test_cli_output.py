@@ -239,13 +239,15 @@ ERRORS = [
     ({"is_error": True, "terminal_reason": "aborted_tools"}, Failure.INTERRUPTED),
     ({"is_error": True, "errors": ["No conversation found with session ID: x"]}, Failure.SESSION_NOT_FOUND),
     ({"is_error": True, "errors": ["boom"]}, Failure.OTHER),
-    ({"is_error": False, "subtype": "error_max_turns"}, None),
+    ({"is_error": False, "subtype": "error_max_turns"}, Failure.MAX_TURNS),
+    ({"is_error": False, "subtype": "error_during_execution", "result": "x"}, Failure.OTHER),
+    ({"is_error": False, "subtype": "success"}, None),
     ({"is_error": None, "errors": ["boom"]}, Failure.OTHER),
 ]
 
 
 @pytest.mark.parametrize(("fields", "failure"), ERRORS, ids=[str(it[0]) for it in ERRORS])
-def test_failure_is_told_by_is_error_and_what_stands_beside_it(
+def test_a_result_that_says_error_in_any_field_is_a_failure(
     fields: dict[str, Any], failure: Failure | None
 ) -> None:
     found = outcome(dumped({**RESULT, **fields}))

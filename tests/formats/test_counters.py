@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agent_logger.formats.counters import Counters, Share, share
+from agent_logger.formats.counters import Counters, Share, Work, counters_of, share
 from agent_logger.formats.sdk_messages import ReportedUsage, Result
 
 
@@ -28,7 +28,8 @@ def before(counted: int, *, heard: bool) -> Counters:
 
 CASES = [
     pytest.param(result(10, 10), None, False, 10, id="the first result"),
-    pytest.param(result(15, 7), None, False, 15, id="with sub-agents, which usage does not know"),
+    pytest.param(result(15, 7), None, False, None, id="more than usage, and nothing explains it"),
+    pytest.param(result(15, 7, basis=False), None, False, None, id="the same, of an older client"),
     pytest.param(result(30, 20), before(10, heard=True), False, 20, id="the second"),
     pytest.param(result(30, 20), before(10, heard=False), False, 20, id="the second, in a new process"),
     pytest.param(result(20, 20), before(10, heard=True), False, 20, id="an older client, a process each"),
@@ -57,9 +58,22 @@ def test_the_share_of_an_exchange(
     assert not found.inherited
 
 
+def test_sub_agents_are_the_exchanges_own_though_usage_does_not_know_them() -> None:
+    found = share(result(15, 7), None, work=Work(has_agents=True))
+    assert (found.cost_usd, found.cost_from) == (1.5, "own")
+
+
 def test_a_client_that_does_not_count_by_model_counts_within_its_process() -> None:
     now, was = Result(total_cost_usd=3, duration_api_ms=30), Counters(1, 10)
     assert share(now, was) == Share(2, 20, None, "difference")
     assert share(now, Counters(1, 10, heard=False)) == Share(3, 30, None, "own")
     assert share(Result(total_cost_usd=1), was) == Share(0, None, None, "difference")
     assert share(Result(), None) == Share(None, None, None)
+
+
+def test_the_cost_of_a_run_that_stands_beside_the_sessions_is_its_own() -> None:
+    now = Result(cost_usd=0.05, total_cost=0.12)
+    assert share(now, None) == share(now, Counters(0.07)) == Share(0.05, None, None, "own")
+    assert counters_of(now).cost_usd == 0.12
+    one = Result(cost_usd=0.12, total_cost=0.12)
+    assert share(one, Counters(0.07)) == Share(0.05, None, None, "difference")

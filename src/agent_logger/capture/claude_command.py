@@ -10,6 +10,7 @@ from typing import TypedDict, Unpack
 from agent_logger import config
 from agent_logger.capture.install import hmac_of
 from agent_logger.capture.run_recording import Start
+from agent_logger.formats.cli_output.argv import resumed_by, starts_new
 from agent_logger.formats.exchanges import Began
 from agent_logger.records import SystemPrompt
 from agent_logger.store.facts import session_labelled
@@ -114,13 +115,17 @@ def command(prompt: str, **options: Unpack[RunOptions]) -> Command:
     _check(asked)
     folder, is_argument = os.path.abspath(os.path.expanduser(asked.cwd or ".")), _fits_an_argument(prompt)
     sessions_dir = Path(asked.sessions_dir or "./sessions").expanduser().absolute()
+    words = [asked.executable, "-p", *([prompt] if is_argument else []), *_arguments(asked)]
+    is_new = starts_new(["claude", *_arguments(asked)], AGENT)
+    began = Began("run", AGENT, cwd=folder, system_prompt=_noted(asked) or None, is_new=is_new)
     return Command(
         start=Start(
-            argv=[asked.executable, "-p", *([prompt] if is_argument else []), *_arguments(asked)],
-            began=Began("run", AGENT, cwd=folder, system_prompt=_noted(asked) or None),
+            argv=words,
+            began=began,
             prompt=prompt,
-            resumed_from=asked.resume,
-            goes_on=bool(asked.resume or asked.continue_),
+            resumed_from=asked.resume or resumed_by(["claude", *asked.extra_args]),
+            goes_on=not is_new,
+            forks=asked.fork or FLAGS["fork"] in asked.extra_args,
             label=asked.label,
         ),
         given=b"" if is_argument else prompt.encode("utf-8", "replace"),

@@ -36,6 +36,7 @@ class Start:
     prompt: str | None = None
     resumed_from: str | None = None
     goes_on: bool = False  # there was something before it
+    forks: bool = False  # under an id of its own
     label: str | None = None
     owes_result: bool = True  # else its exit alone tells whether it failed
 
@@ -53,6 +54,8 @@ class _Sessions(Protocol):
     def cost_usd(self) -> float | None: ...
     @property
     def continues(self) -> str | None: ...
+    @property
+    def resumed(self) -> str | None: ...
     def input(self, given: UserInput, redactions: tuple[Redaction, ...] = ()) -> None: ...
     def message(self, message: SdkMessage, redactions: tuple[Redaction, ...] = ()) -> None: ...
     def finish(self, reason: str | None = None, *, exited: Exit | None = None) -> None: ...
@@ -69,7 +72,9 @@ class Recording:
         if folder:
             know(folder)
             began = replace(start.began, argv=[_redacted(it) for it in start.argv])
-            self._sessions = SessionWriter(folder, resumed_from=start.resumed_from, began=began)
+            self._sessions = SessionWriter(
+                folder, resumed_from=start.resumed_from, goes_on=start.goes_on, began=began
+            )
         if start.prompt is None:
             self.note(STARTED)  # so that there is a log from now on, whatever comes
         else:
@@ -146,11 +151,19 @@ class Recording:
         return {
             "log_cost": self._sessions.cost_usd,
             "goes_on": self._start.goes_on,
-            "resumed_from": self._start.resumed_from,
+            "resumed_from": self._start.resumed_from or self._continued(),
             "continues": self._sessions.continues,
             "exit_status": exited.status if exited else None,
             "signal": exited.signal if exited else None,
         }
+
+    def _continued(self) -> str | None:
+        """The session that a run took up which was told to continue the last one: its log was here before, or its
+        client says that it counted before. One under a new id does not say."""
+        if not self._start.goes_on or self._sessions.continues:
+            return None
+        known = self.outcome.session_id if self.outcome.has_history and not self._start.forks else None
+        return self._sessions.resumed or known
 
     def _attempt(self, work: Callable[[], None]) -> None:
         """The top of what stands beside the child: whatever goes wrong here is not its problem."""
@@ -198,12 +211,11 @@ class _Unwritten:
 
     path = None
     lost = 0
+    resumed = None
 
     def __init__(self, start: Start) -> None:
         self.stats: ExchangeStats | None = None
-        self._exchanges = Exchanges(CLOCK.uuid7, began=start.began)
-        if start.goes_on:
-            self._exchanges.go_on_from(start.resumed_from or "", None)
+        self._exchanges = Exchanges(CLOCK.uuid7, goes_on=start.goes_on, began=start.began)
 
     @property
     def cost_usd(self) -> float | None:

@@ -12,7 +12,8 @@ from msgspec import UNSET
 
 from agent_logger.capture.context import noted_context
 from agent_logger.errors import AgentLoggerError
-from agent_logger.formats.counters import Counters
+from agent_logger.formats.cli_output.argv import starts_new
+from agent_logger.formats.counters import COST_DIGITS, Counters
 from agent_logger.formats.exchanges import Began, Exchanges, LargeExchange, UserInput, Written
 from agent_logger.formats.sdk_messages import SdkMessage
 from agent_logger.formats.totals import Totals
@@ -47,6 +48,7 @@ class SessionWriter:
         folder: Path,
         *,
         resumed_from: str | None = None,
+        goes_on: bool = False,
         began: Began = Began(),  # noqa: B008 (it is frozen)
         clock: Clock = CLOCK,
     ) -> None:
@@ -56,6 +58,7 @@ class SessionWriter:
         self.failed: str | None = None  # why the last call could not write all; `None` if it did
         self.stats: ExchangeStats | None = None  # of the last result
         self._clock, self._resumed_from, self._began = clock, resumed_from, began
+        self._goes_on = goes_on  # with a session, which `resumed_from` may not name
         self._lost = 0  # in logs that are closed
         self._log: _Log | None = None
 
@@ -94,8 +97,19 @@ class SessionWriter:
 
     @property
     def cost_usd(self) -> float | None:
-        """Of the whole session, as far as its log tells."""
-        return self._log.exchanges.cost_usd if self._log else None
+        """Of the whole conversation, with the sessions that this one goes on from; `None` if a log of them, or a cost
+        in one, is missing."""
+        exchanges = self._log.exchanges if self._log else None
+        if exchanges is None or exchanges.has_unknown_history or exchanges.totals.unknown_costs:
+            return None
+        own = exchanges.cost_usd
+        earlier = _cost_up_to(self.folder, self.continues, {self.session_id})
+        return None if own is None or earlier is None else round(own + earlier, COST_DIGITS)
+
+    @property
+    def resumed(self) -> str | None:
+        """The session that was known here before, and that this log goes on with."""
+        return self.session_id if self._log and self._log.is_resumed else None
 
     @property
     def continues(self) -> str | None:
@@ -155,12 +169,16 @@ class SessionWriter:
         name = found.name if found else free_name(self.folder, f"{log.stem}_{safe_name(session_id[:8])}")
         exchanges, resumed_from = log.exchanges, self._resumed_from
         if log.journal.rename(name) and found:
+            log.is_resumed = True
             totals, has_start = _past(found)
             exchanges.resume(totals, has_start=has_start, resumed_from=resumed_from)
         elif resumed_from and resumed_from != session_id and not exchanges.continues:
             parent = exchange_log_of(self.folder, resumed_from)
             exchanges.go_on_from(resumed_from, _past(parent)[0].counters if parent else None)
+        elif resumed_from or self._goes_on:
+            exchanges.go_on()
         self.session_id, self.path, self._resumed_from = session_id, _path(log.journal), None
+        self._goes_on = False
         self._write(log, exchanges.identified(session_id))
 
     # ------------------------------------------------------------ writing
@@ -176,6 +194,7 @@ class _Log:
 
     def __init__(self, journal: Journal, exchanges: Exchanges, stem: str) -> None:
         self.journal, self.exchanges, self.stem = journal, exchanges, stem
+        self.is_resumed = False  # it was there before
         self._in_flight = False
 
     def write(self, record: Written) -> bool:
@@ -200,11 +219,35 @@ def _path(journal: Journal) -> Path:
     return PartFile(journal.folder, journal.name).path
 
 
+def _cost_up_to(folder: Path, session_id: str | None, seen: set[str | None]) -> float | None:
+    """What this session cost, with those that it goes on from, by their logs."""
+    cost = 0.0
+    while session_id is not None:
+        log = exchange_log_of(folder, session_id) if session_id not in seen else None
+        if log is None:
+            return None
+        seen.add(session_id)
+        totals, _, session_id = _read(log)
+        if totals.cost_usd is None or totals.unknown_costs:
+            return None
+        cost += totals.cost_usd
+    return cost
+
+
 def _past(log: PartFile) -> tuple[Totals, bool]:
     """What a log holds: the totals of its exchanges, and whether it says how it began."""
+    totals, has_start, _ = _read(log)
+    return totals, has_start
+
+
+def _read(log: PartFile) -> tuple[Totals, bool, str | None]:
+    """With the session that this one goes on from."""
     try:
         exchanges = [it for it in read_exchanges(log.folder, log.name) if it.complete or it.end_reason]
-        begins = any(isinstance(item.found, SessionStart) for item in read_log(log.folder, log.name))
+        items = read_log(log.folder, log.name)
+        start = next((item.found for item in items if isinstance(item.found, SessionStart)), None)
     except (OSError, AgentLoggerError):
-        return Totals(), bool(parts_of(log.folder, log.name))
-    return Totals.of(sorted(exchanges, key=lambda it: it.exchange)), begins
+        return Totals(), bool(parts_of(log.folder, log.name)), None
+    is_new = start is not None and starts_new(start.argv or [], start.agent) and start.witness == "run"
+    totals = Totals.of(sorted(exchanges, key=lambda it: it.exchange), is_new=is_new)
+    return totals, start is not None, start.continues if start else None

@@ -263,14 +263,12 @@ class Catalog:
 
     def uncounted(self, session: str, wanted: Filter | None = None) -> list[Uncounted]:
         """What a session holds that is in no sum, each with the reason. Of the filter, its times hold here."""
-        from agent_logger.catalog.sums import told_by_session
         from agent_logger.catalog.uncounted import uncounted
 
         asked, logs = wanted or Filter(), set(self._logs(session))
         rows, elsewhere = list(self.ledger(session=session)), self.counted_elsewhere(session)
-        told = self._asked(lambda database: list(told_by_session(database, session)))
         calls = [it for it in self.calls(session) if it.log in logs]
-        found = uncounted(rows, elsewhere, told, self.session(session), calls)
+        found = uncounted(rows, elsewhere, self.session(session), calls)
         return [it for it in found if questions.is_within(it.at, asked)]
 
     def usage(

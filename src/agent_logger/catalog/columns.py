@@ -52,6 +52,7 @@ class Entry(msgspec.Struct, gc=False):
     witnesses: int  # bits
     copies: int = 1
     joined: int = 0  # by what its copies were known: the weakest
+    last_at: int = NEVER  # as the copy with the latest time says
 
 
 def merged(one: Entry, two: Entry, joined: int, places: Mapping[str, int] = NO_PLACES) -> Entry:
@@ -70,6 +71,7 @@ def merged(one: Entry, two: Entry, joined: int, places: Mapping[str, int] = NO_P
         one.witnesses | two.witnesses,
         one.copies + two.copies,
         max(one.joined, two.joined, joined),
+        max(one.at, one.last_at, two.at, two.last_at),
     )
 
 
@@ -128,6 +130,9 @@ class Rows:
     def places(self) -> Iterable[Place]:
         """Of all that was ever taken in, also where another copy is the first."""
         return self._places.values()
+
+    def place(self, place: tuple[str, str | None, str, str]) -> Place:
+        return self._places.get(place) or self._places.setdefault(place, Place(*place))
 
     def entry(self, row: ModelResponse) -> Entry:
         kind = (row.family, row.model, row.tier)

@@ -10,7 +10,7 @@ from agent_logger.catalog.database import storable, writing
 from agent_logger.catalog.found import Found
 from agent_logger.catalog.posting import Read, beginning_of, post
 from agent_logger.catalog.scan import REMOVED, Progress, count_change
-from agent_logger.catalog.witness import Told, told_by, unpacked
+from agent_logger.catalog.witness import Told, told_by, unpacked, unpacked_totals
 from agent_logger.errors import SourceError
 from agent_logger.store.follow import Position
 
@@ -60,16 +60,17 @@ def _without(removed: frozenset[str], it: Read) -> Read:
 def _before(database: sqlite3.Connection, it: Found) -> Told | None:
     row = database.execute(
         """
-        SELECT stamp, session, parent, witnesses, responses, position, first_written, own_line_after
+        SELECT stamp, session, parent, witnesses, responses, position, totals, first_written, own_line_after
         FROM sources JOIN told ON told.source = sources.id WHERE key = ? AND position IS NOT NULL
         """,
         (storable(it.key),),
     ).fetchone()
     if row is None or _is_written_over(it.stamp, row[0]):
         return None
-    _, session, parent, witnesses, responses, position, *times = row
+    _, session, parent, witnesses, responses, position, totals, *times = row
+    known, counted = unpacked(responses), unpacked_totals(totals)
     beginning = beginning_of(parent, *times)
-    return Told(session, parent, witnesses, unpacked(responses), _position(position), beginning=beginning)
+    return Told(session, parent, witnesses, known, _position(position), beginning=beginning, totals=counted)
 
 
 def _is_written_over(stamp: str, before: str) -> bool:

@@ -14,22 +14,25 @@ from msgspec.structs import replace
 
 from agent_logger.catalog.merge import KNOW_THE_END, agent_of, exchange_of, first, turn_of, utc
 from agent_logger.catalog.same import Copy, Joined, Same, rank_of
+from agent_logger.formats.remainders import with_remainders
 from agent_logger.session import AGENT, Compaction, Exchange, Session, SubAgent, Turn
 
 
 def join(sessions: Sequence[Session]) -> Session:
     """The one that all of these tell of. Raises `ValueError` if there is none."""
-    ranked = _ranked(_without_sums(sessions))
+    ranked = _ranked(sessions)
     if len(ranked) < 2:
         return ranked[0]
+    ranked = _without_sums(ranked)
     joining, responses = _Joining(), _times_of_responses(ranked)
     for source, session in enumerate(ranked):
         joining.take(source, _without_pieces(session, responses))
     return joining.session(ranked)
 
 
-def _without_sums(told: Sequence[Session]) -> Sequence[Session]:
-    """What an exchange took in sum says nothing more where somebody knows what each response did."""
+def _without_sums(told: list[Session]) -> list[Session]:
+    """Where somebody knows what responses took, the sum of an exchange is no turn's: what it has beyond them is not
+    itemised."""
     if not any(
         turn.is_billed and turn.usage and turn.witnesses & {"wire", "transcript"}
         for it in told
@@ -211,10 +214,20 @@ class _Joining:
 
     def session(self, ranked: Sequence[Session]) -> Session:
         threads = _threads(ranked, self._home)
+        numbers = {
+            (source, told.number): number
+            for number, exchange in enumerate(self._exchanges, 1)
+            for source, _, told in exchange.told
+        }
+        totals = [
+            replace(it, exchange=numbers.get((source, it.exchange or 0)))
+            for source, session in enumerate(ranked)
+            for it in session.totals
+        ]
         turns = {joined: _in_thread(turn_of(joined), threads) for joined in self._home}
         started = [utc(it.started) for it in ranked if it.started]
         ended = [utc(it.ended) for it in ranked if it.ended]
-        return Session(
+        joined = Session(
             id=ranked[0].id,
             agent=first(it.agent for it in ranked),
             title=first(it.title for it in ranked),
@@ -231,7 +244,17 @@ class _Joining:
             reported_cost_usd=first(it.reported_cost_usd for it in ranked),
             compactions=_compactions(ranked, threads),
             context_files=next((it.context_files for it in ranked if it.context_files), ()),
+            totals=totals,
         )
+        if not totals:
+            return joined
+        times = {id(turns[it]): _span(it) for it in self._home}
+        return with_remainders(joined, [times[id(turn)] for turn in joined.turns])
+
+
+def _span(joined: Joined) -> tuple[float | None, float | None]:
+    times = [copy.at for copy in joined.copies if copy.at is not None]
+    return (min(times), max(times)) if times else (None, None)
 
 
 def _copies(source: int, session: Session) -> Iterable[Copy]:

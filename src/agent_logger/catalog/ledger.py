@@ -10,6 +10,9 @@ session. How copies are known, from the surest to the least:
 `order`       seen by another witness in the same session, with the same model and tokens: the first there is the
               first here. This is a guess, and the row says so.
 
+Clients also say what an exchange took in all. What that has beyond all known responses is a row for each model, with
+`result` in the place of the above: it counts, and is no response (`copies` is 0), unless no response at all was told.
+
 Ids that servers use again and again (Ollama counts to 998 and begins anew) join nothing: such responses count per call.
 
 Nothing depends on the order in which rows come: a ledger is a function of what was added, in whatever order and in
@@ -17,34 +20,38 @@ however many portions. So a choice between copies goes by what they say, never b
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Literal
 
 import msgspec
 
 from agent_logger.catalog.columns import (
+    BIT,
     NEVER,
     NO_PLACES,
     NOT_REPORTED,
     WITNESS_SETS,
     Entry,
+    Kind,
     Place,
     Rows,
     merged,
     micros_of,
     time_of,
+    tokens_of,
 )
 from agent_logger.catalog.order import same_by_order
-from agent_logger.formats.responses import ModelResponse
+from agent_logger.formats.not_itemised import SeenResponse, Stretch, remainders
+from agent_logger.formats.responses import ModelResponse, ReportedTotal
 from agent_logger.prices import NO_USAGE, Tokens, nano_usd, price_date
-from agent_logger.session import SYNTHETIC, Cost, Usage, Witness
+from agent_logger.session import MAIN, SYNTHETIC, Cost, Usage, Witness
 
 NOBODY = ("", "unknown")
 
-JoinedBy = Literal["message id", "request id", "time", "order"]
-JOINED_BY: tuple[JoinedBy | None, ...] = (None, "message id", "request id", "time", "order")
-MESSAGE_ID, REQUEST_ID, TIME, ORDER = range(1, 5)
+JoinedBy = Literal["message id", "request id", "time", "order", "result"]
+JOINED_BY: tuple[JoinedBy | None, ...] = (None, "message id", "request id", "time", "order", "result")
+MESSAGE_ID, REQUEST_ID, TIME, ORDER, RESULT = range(1, 6)
 
 # With 16 and more characters behind the vendor's mark: local servers have shorter ones, and count.
 UNIQUE_ID = re.compile(
@@ -101,6 +108,8 @@ class LedgerRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def why(self) -> str:
         """Why this row counts, and counts once."""
+        if self.joined_by == "result":
+            return self._why_not_itemised
         if self.joined_by is None:
             seen = "told once"
         else:
@@ -112,12 +121,27 @@ class LedgerRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         unpriced = f"; cost unknown: {self.nano_usd}" if isinstance(self.nano_usd, str) else ""
         return f"{seen} ({', '.join(sorted(self.witnesses))}); {whole}{unpriced}"
 
+    @property
+    def is_response(self) -> bool:
+        """Or what a client counts beyond all responses that are known."""
+        return self.copies > 0
+
+    @property
+    def _why_not_itemised(self) -> str:
+        by = f"the client's own total ({', '.join(sorted(self.witnesses))})"
+        if self.tokens is None:
+            return f"not itemised: {by} holds an earlier history, so the amount is unknown"
+        what = "has more than all known responses" if not self.is_response else "is all there is"
+        unpriced = f"; cost unknown: {self.nano_usd}" if isinstance(self.nano_usd, str) else ""
+        return f"not itemised: {by} {what}; counted{unpriced}"
+
 
 REASONS: dict[JoinedBy, str] = {
     "message id": "the message id",
     "request id": "message and request id",
     "time": "being the same to the moment in another session",
     "order": "session, model, tokens and order",
+    "result": "the client's total",
 }
 
 
@@ -134,11 +158,17 @@ class Ledger:
         self._forks: dict[int, set[str]] = {}  # rows known by time that stand in several sessions
         self._again: dict[tuple[int, str], int] = {}  # how often one session has the same once more
         self._seen: dict[str, int] = {}  # by session: the bits of its witnesses
+        self._totals: list[ReportedTotal] = []
 
     def add(self, responses: Iterable[ModelResponse]) -> None:
         for response in responses:
             if response.model != SYNTHETIC:  # nothing was asked
                 self._add(response, self._rows.entry(response))
+
+    def add_totals(self, totals: Iterable[ReportedTotal]) -> None:
+        self._totals += totals
+        for it in self._totals:
+            self._rows.place((it.session, it.project, it.agent, MAIN))
 
     def rows(self) -> Iterator[LedgerRow]:
         """In no order."""
@@ -150,8 +180,34 @@ class Ledger:
         facts = _Facts(self._rows.places)
         return {place: facts.completed(place) for place in self._rows.places}
 
-    def entries(self) -> Iterator[Entry]:
-        """The rows as they are kept. What `order` joins is found now, for it needs all."""
+    def entries(self, session_of: Callable[[Entry], str] | None = None) -> Iterator[Entry]:
+        """The rows as they are kept. What `order` joins, and what is not itemised, is found now, for it needs all.
+        `session_of`: which session a response counts in, where that is known better than by its time."""
+        if not self._totals:
+            yield from self._responses()
+            return
+        told = list(self._responses())
+        yield from told
+        yield from self._not_itemised(told, session_of or (lambda entry: entry.place.session))
+
+    def _not_itemised(self, told: Sequence[Entry], session_of: Callable[[Entry], str]) -> Iterator[Entry]:
+        by = {Stretch(it.session, it.total): it for it in self._totals}
+        for row in remainders(by, (_seen(it, session_of(it)) for it in told)):
+            it = by[row.stretch]
+            yield Entry(
+                message_id=None,
+                kind=Kind(it.family, row.model, None),
+                place=self._rows.place((it.session, it.project, it.agent, MAIN)),
+                tokens=tokens_of(row.usage),
+                at=micros_of(it.total.ended or it.total.started),
+                final=True,
+                reported=NOT_REPORTED,
+                witnesses=BIT[it.total.witness],
+                copies=int(row.is_sum),
+                joined=RESULT,
+            )
+
+    def _responses(self) -> Iterator[Entry]:
         several = {session for session, bits in self._seen.items() if bits & (bits - 1)}
         others = same_by_order(self._in(several)) if several else {}
         taken = {other for rows in others.values() for other in rows}
@@ -279,10 +335,27 @@ class _Facts:
         return Place(session, project or self.projects.get(session), known, thread)
 
 
+def _seen(entry: Entry, session: str) -> SeenResponse:
+    first, last = entry.at, max(entry.at, entry.last_at)
+    return SeenResponse(
+        message_id=entry.message_id,
+        session=session,
+        thread=entry.place.thread,
+        model=entry.kind.model,
+        tokens=entry.tokens,
+        first=None if first == NEVER else first / 1e6,
+        last=None if last == NEVER else last / 1e6,
+        is_final=entry.final,
+        witnesses=WITNESS_SETS[entry.witnesses],
+    )
+
+
 def nano_usd_of(entry: Entry) -> int | str:
     """What it cost, or why that is not known."""
     _, model, tier = entry.kind
-    return nano_usd(entry.tokens, model, time_of(entry.at), tier) if entry.tokens else NO_USAGE
+    if entry.tokens is None:
+        return NO_USAGE
+    return nano_usd(entry.tokens, model, time_of(entry.at), tier, is_sum=entry.joined == RESULT)
 
 
 def reported_usd_of(entry: Entry) -> float | None:

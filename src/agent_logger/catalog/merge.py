@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from agent_logger.catalog.columns import NEVER, NOT_REPORTED, Entry, Kind, Place, merged, tokens_of
 from agent_logger.catalog.same import JOINED, RANK, Joined, said_in
+from agent_logger.formats.cli_output.outcome import Failure
 from agent_logger.prices import priced
 from agent_logger.session import (
     Block,
@@ -27,6 +28,7 @@ from agent_logger.session import (
 T = TypeVar("T")
 KNOW_THE_END = {"wire", "transcript"}  # the others are told of a response before it has come to its end
 NO_END = (None, "input")  # an exchange of which no end was seen
+LIMITS = (Failure.MAX_TURNS, Failure.BUDGET)
 
 
 def first(values: Iterable[T | None]) -> T | None:
@@ -172,8 +174,10 @@ def exchange_of(told: Sequence[tuple[int, Exchange]], turns: Sequence[Turn], num
 
 
 def _ending(told: Sequence[tuple[int, Exchange]]) -> tuple[bool, str | None]:
-    """The first that saw an end. An SDK tells of a failure as of any other result; the wire tells them apart."""
+    """The first that saw an end. Of a limit that was reached only the client's own result tells."""
     seen = [(rank, it) for rank, it in told if it.end_reason not in NO_END] or list(told)
+    if limited := next((it for _, it in seen if it.end_reason in LIMITS), None):
+        return limited.complete, limited.end_reason
     knowing = [it for rank, it in seen if RANK[rank:][:1] not in (("sdk",), ("run",))]
     best = next(iter(knowing or [it for _, it in seen]))
     return best.complete, best.end_reason

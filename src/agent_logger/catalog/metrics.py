@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from agent_logger.catalog.totals import Total, total_of
 from agent_logger.formats.responses import ModelResponse
-from agent_logger.formats.session_responses import responses_of_session
+from agent_logger.formats.session_responses import responses_of_session, totals_of_session
 from agent_logger.session import (
     PATH_KEYS,
     SYNTHETIC,
@@ -88,7 +88,8 @@ def metrics_of(session: Session) -> Metrics:
 
 def exchange_total(session: Session, exchange: Exchange) -> Total:
     """What one exchange of it came to."""
-    return _billed(replace(session, exchanges=[exchange], side_turns=()))
+    totals = [it for it in session.totals if it.exchange == exchange.number]
+    return _billed(replace(session, exchanges=[exchange], side_turns=(), totals=totals))
 
 
 def _own_responses(session: Session) -> Iterator[ModelResponse]:
@@ -96,7 +97,7 @@ def _own_responses(session: Session) -> Iterator[ModelResponse]:
 
 
 def _billed(session: Session) -> Total:
-    return total_of(responses_of_session(session))
+    return total_of(responses_of_session(session), list(totals_of_session(session)))
 
 
 # ---------------------------------------------------------------- tools

@@ -7,17 +7,18 @@ that something new has joined become one.
 
 import hashlib
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import msgspec
 
-from agent_logger.catalog.columns import BIT, NEVER, NOT_REPORTED, Entry, Place, micros_of, time_of
+from agent_logger.catalog.columns import NEVER, NOT_REPORTED, Entry, Place, micros_of, time_of
 from agent_logger.catalog.database import hashed, listed, storable
 from agent_logger.catalog.found import Found
 from agent_logger.catalog.ledger import (
     NOBODY,
+    RESULT,
     Ledger,
     joined_by_of,
     nano_usd_of,
@@ -26,11 +27,18 @@ from agent_logger.catalog.ledger import (
 )
 from agent_logger.catalog.scan import REMOVED
 from agent_logger.catalog.totals import Sum
-from agent_logger.catalog.witness import NO_SESSION, Told, packed, unpacked
+from agent_logger.catalog.witness import (
+    NO_SESSION,
+    Told,
+    packed,
+    packed_totals,
+    unpacked,
+    unpacked_totals,
+)
 from agent_logger.formats.claude_code.beginning import Beginning
 from agent_logger.formats.claude_code.tree import Lineage, Relatives
 from agent_logger.formats.claude_code.turns import is_unique
-from agent_logger.formats.responses import ModelResponse
+from agent_logger.formats.responses import ModelResponse, ReportedTotal
 from agent_logger.session import MAIN, SYNTHETIC
 
 
@@ -51,7 +59,7 @@ def post(database: sqlite3.Connection, read: Sequence[Read], gone: Sequence[str]
     for table in ("keys", "told") if gone else ():
         database.execute(f"DELETE FROM {table} WHERE source IN (SELECT id {of_changed})", forgotten)
     database.execute("DELETE FROM sources WHERE key IN (SELECT value FROM json_each(?))", forgotten)
-    fresh = {it.found.key: _Responses(it.told.responses) for it in read}
+    fresh = {it.found.key: _Responses(it.told.responses, it.told.totals) for it in read}
     numbers = [(_keep(database, it), fresh[it.found.key].keys) for it in read]
     known_by = sorted((key, source) for source, keys in numbers for key in keys)
     database.executemany(
@@ -74,8 +82,8 @@ def post_again(database: sqlite3.Connection) -> None:
 class _Responses:
     """What a source told, with what it can be found by."""
 
-    def __init__(self, told: list[ModelResponse]) -> None:
-        self.told = told
+    def __init__(self, told: list[ModelResponse], totals: Sequence[ReportedTotal]) -> None:
+        self.told, self.totals = told, totals
         self.keys = [hashed(key) for it in told if (key := shared_key(it))]
 
 
@@ -100,8 +108,8 @@ def _keep(database: sqlite3.Connection, it: Read) -> int:
     source: int = database.execute(_KEEP, values).fetchone()[0]
     position = msgspec.json.encode(told.position) if told.position else None
     database.execute(
-        "INSERT OR REPLACE INTO told VALUES (?, ?, ?)",
-        (source, position, told.data or packed(told.responses)),
+        "INSERT OR REPLACE INTO told VALUES (?, ?, ?, ?)",
+        (source, position, told.data or packed(told.responses), packed_totals(told.totals)),
     )
     return source
 
@@ -206,23 +214,12 @@ class _Row(NamedTuple):
     nano_usd: int | str
 
 
-_KNOW_RESPONSES = BIT["wire"] | BIT["transcript"]
-
-
 @dataclass(slots=True)
 class _Gathered:
     """A session while its sources are gathered, and the ledger's rows that are its own."""
 
     sources: list[_Source] = field(default_factory=list)
     rows: list[_Row] = field(default_factory=list)
-
-    def counted(self) -> Iterator[Iterable[ModelResponse]]:
-        """Of each source. What an exchange took in sum counts where nobody knows what each response did."""
-        known = len(self.sources) > 1 and any(
-            it.witnesses & _KNOW_RESPONSES and any(row.usage for row in it.responses) for it in self.sources
-        )
-        for it in self.sources:
-            yield [row for row in it.responses if not row.is_sum] if known else it.responses
 
     @property
     def best(self) -> _Source:
@@ -242,12 +239,12 @@ def _derive(database: sqlite3.Connection, names: set[str], fresh: Mapping[str, _
     descent = _Descent(gathered, families)
     parents = descent.parents
     ledger = Ledger(descent.places)
-    for it in gathered.values():
-        for responses in it.counted():
-            ledger.add(responses)
+    for source in (source for it in gathered.values() for source in it.sources):
+        ledger.add(source.responses)
+        ledger.add_totals(source.told.totals)
     first, places = _First(gathered, parents), ledger.places()
-    for entry in ledger.entries():
-        place = first.placed(entry, places[entry.place])
+    for entry in ledger.entries(lambda it: first.placed(it, places[it.place]).session):
+        place = places[entry.place] if entry.joined == RESULT else first.placed(entry, places[entry.place])
         gathered[place.session].rows.append(_Row(place, entry, nano_usd_of(entry)))
     _replace_rows(database, names, [row for it in gathered.values() for row in it.rows])
     gone = (listed(names - gathered.keys()),)
@@ -266,15 +263,15 @@ def _sources(
 ) -> Iterable[tuple[str, _Source]]:
     rows = database.execute(
         f"""
-        SELECT session, key, agent, {_PARENT}, witnesses, size, modified, stamp, responses, first_written,
+        SELECT session, key, agent, {_PARENT}, witnesses, size, modified, stamp, responses, totals, first_written,
             own_line_after
         FROM sources own JOIN told ON told.source = own.id
         WHERE session IN (SELECT value FROM json_each(?)) AND damage IS NOT ? ORDER BY key
         """,
         (listed(names), REMOVED),
     )
-    for session, key, agent, parent, witnesses, size, modified, stamp, data, *times in rows:
-        told = fresh.get(key) or _Responses(unpacked(data))
+    for session, key, agent, parent, witnesses, size, modified, stamp, data, totals, *times in rows:
+        told = fresh.get(key) or _Responses(unpacked(data), unpacked_totals(totals))
         beginning = beginning_of(None, *times)
         yield session, _Source(agent, parent, witnesses, size, modified, stamp, told, beginning)
 
@@ -331,7 +328,7 @@ def _parted(gathered: Mapping[str, _Gathered]) -> dict[str, str]:
     first: dict[int, str] = {}
     for name, it in gathered.items():
         for source in it.sources:
-            if source.parent in gathered:
+            if source.parent and source.parent in gathered:
                 join(name, source.parent)
             for key in source.told.keys:
                 if (other := first.setdefault(key, name)) != name:
@@ -447,7 +444,8 @@ def _session_values(
 ) -> tuple[object, ...]:
     summed = Sum()
     for _, entry, nano_usd in it.rows:
-        summed.count(entry.tokens, nano_usd, reported_usd_of(entry), not entry.final)
+        reported, is_response = reported_usd_of(entry), entry.copies > 0
+        summed.count(entry.tokens, nano_usd, reported, not entry.final, is_response=is_response)
     total = summed.total()
     times = [row.at for source in it.sources for row in source.responses if row.at]
     modified = max(source.modified for source in it.sources)

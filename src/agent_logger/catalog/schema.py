@@ -243,6 +243,15 @@ ALTER TABLE sessions ADD COLUMN own_turns INTEGER;
 ALTER TABLE sessions ADD COLUMN place INTEGER NOT NULL DEFAULT 0;
 """
 
+_TOTALS = """
+-- what clients say that stretches of a session took in all: MessagePack. All sources are read again for it.
+ALTER TABLE told ADD COLUMN totals BLOB;
+UPDATE sources SET stamp = '';
+UPDATE told SET position = NULL;
+UPDATE sessions SET detailed = NULL, mark = NULL;
+DELETE FROM folders;
+"""
+
 _TEXTS = """
 CREATE TABLE facts (              -- of the index itself
     name TEXT PRIMARY KEY,        -- whole: the state of the catalog that it has all texts of
@@ -294,5 +303,6 @@ STEPS = (
     Step("tools by session", _TOOLS),
     Step("answers that ended and cuts that were billed", _ENDINGS),
     Step("descent and what forks inherit", _DESCENT),
+    Step("totals of clients", _TOTALS),
 )
 TEXT_STEPS = (Step("texts and shards", _TEXTS), Step("turns that were cut have a number", _NUMBERED))

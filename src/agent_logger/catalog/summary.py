@@ -55,7 +55,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 UncountedReason = Literal[
-    "copy", "synthetic", "error_status", "error_event", "no_answer", "in_flight", "exchange_total", "free"
+    "copy", "synthetic", "error_status", "error_event", "no_answer", "in_flight", "free"
 ]
 
 

@@ -95,9 +95,9 @@ def _ledger_row(row: Sequence[Any]) -> LedgerRow:
 # ---------------------------------------------------------------- sums
 
 _SUMS = """
-    count(*), sum(partial), sum(input_tokens), sum(output_tokens), sum(cache_read_tokens), sum(cache_write_tokens),
-    sum(cache_write_1h_tokens), sum(nano_usd), count(unpriced_reason), min(unpriced_reason), sum(reported_cost_usd),
-    count(*) - count(input_tokens)
+    count(nullif(copies, 0)), sum(partial), sum(input_tokens), sum(output_tokens), sum(cache_read_tokens),
+    sum(cache_write_tokens), sum(cache_write_1h_tokens), sum(nano_usd), count(unpriced_reason), min(unpriced_reason),
+    sum(reported_cost_usd), count(*) - count(input_tokens)
 """
 _QUARTER = 900_000_000  # microseconds; no zone changes its offset within one
 _KEYS: Mapping[By, str] = {

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from agent_logger.catalog.columns import tokens_of
 from agent_logger.catalog.ledger import Ledger, LedgerRow, are_apart, nano_usd_of, reported_usd_of
-from agent_logger.formats.responses import ModelResponse
+from agent_logger.formats.responses import ModelResponse, ReportedTotal
 from agent_logger.prices import NO_USAGE, Tokens, nano_usd, price_date
 from agent_logger.session import SYNTHETIC, Cost, Usage
 
@@ -41,12 +41,19 @@ class Sum:
         self._responses = self._partial = self._unpriced = self._unknown = 0
 
     def add(self, row: LedgerRow) -> None:
-        self.count(row.tokens, row.nano_usd, row.reported_cost_usd, row.partial)
+        reported, is_response = row.reported_cost_usd, row.is_response
+        self.count(row.tokens, row.nano_usd, reported, row.partial, is_response=is_response)
 
     def count(
-        self, tokens: Tokens | None, nano_usd: int | str, reported_usd: float | None, partial: bool
+        self,
+        tokens: Tokens | None,
+        nano_usd: int | str,
+        reported_usd: float | None,
+        partial: bool,
+        *,
+        is_response: bool = True,
     ) -> None:
-        self._responses += 1
+        self._responses += is_response
         self._partial += partial
         if tokens:
             given, output, read, write, hour = tokens
@@ -116,11 +123,11 @@ def total(rows: Iterable[LedgerRow]) -> Total:
     return grown.total()
 
 
-def total_of(responses: Iterable[ModelResponse]) -> Total:
+def total_of(responses: Iterable[ModelResponse], totals: Sequence[ReportedTotal] = ()) -> Total:
     """What a ledger of these comes to. Its rows are not made, nor is the ledger where it would change nothing."""
     told = [it for it in responses if it.model != SYNTHETIC]
     grown = Sum()
-    if are_apart(told):
+    if not totals and are_apart(told):
         for it in told:
             tokens = tokens_of(it.usage)
             nano = nano_usd(tokens, it.model, it.at, it.tier) if tokens else NO_USAGE
@@ -128,8 +135,10 @@ def total_of(responses: Iterable[ModelResponse]) -> Total:
         return grown.total()
     ledger = Ledger()
     ledger.add(told)
+    ledger.add_totals(totals)
     for entry in ledger.entries():
-        grown.count(entry.tokens, nano_usd_of(entry), reported_usd_of(entry), not entry.final)
+        reported, is_response = reported_usd_of(entry), entry.copies > 0
+        grown.count(entry.tokens, nano_usd_of(entry), reported, not entry.final, is_response=is_response)
     return grown.total()
 
 

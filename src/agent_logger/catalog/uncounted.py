@@ -6,7 +6,6 @@ from datetime import UTC
 from agent_logger.catalog.calls import WireCall
 from agent_logger.catalog.ledger import LedgerRow
 from agent_logger.catalog.summary import Uncounted, UncountedReason
-from agent_logger.formats.responses import ModelResponse
 from agent_logger.session import Session
 
 # Kinds of calls that no provider bills.
@@ -21,19 +20,17 @@ FREE = {
 def uncounted(
     rows: Iterable[LedgerRow],
     elsewhere: Iterable[LedgerRow],
-    told: Iterable[ModelResponse],
     session: Session | None,
     calls: Iterable[WireCall],
 ) -> list[Uncounted]:
     """In the order of time, calls that nobody bills last. `rows` are those that count for the session; `elsewhere`
-    count for another; `told` is all that its sources tell; `calls` are those of its own wire logs."""
+    count for another; `calls` are those of its own wire logs."""
     rows, elsewhere = list(rows), list(elsewhere)
     counted = {it.message_id for it in (*rows, *elsewhere) if it.message_id}
     calls = list(calls)
     found = [
         *map(_copy, elsewhere),
         *_synthetic(session),
-        *_exchange_totals(rows, told),
         *(it for call in calls if (it := _call(call, counted))),
     ]
     return [*sorted(found, key=_moment), *_free(calls)]
@@ -66,21 +63,6 @@ def _synthetic(session: Session | None) -> Iterator[Uncounted]:
                 model=turn.model,
                 message_id=turn.message_id,
             )
-
-
-def _exchange_totals(rows: Collection[LedgerRow], told: Iterable[ModelResponse]) -> Iterator[Uncounted]:
-    """What a client says of a whole exchange counts only where nobody knows its responses."""
-    totals = {it.at: it for it in told if it.is_sum}
-    if any(row.message_id is None and row.witnesses & {"sdk", "run"} for row in rows):
-        return
-    for it in totals.values():
-        yield Uncounted(
-            reason="exchange_total",
-            why="not counted: the total of an exchange whose responses count one by one",
-            at=it.at,
-            thread=it.thread,
-            model=it.model,
-        )
 
 
 def _call(call: WireCall, counted: Collection[str]) -> Uncounted | None:

@@ -16,14 +16,14 @@ from agent_logger.errors import SourceError
 from agent_logger.formats import hook_session
 from agent_logger.formats.claude_code.agents import agent_of
 from agent_logger.formats.claude_code.beginning import Beginning
-from agent_logger.formats.claude_code.responses import may_read_on, responses_and_beginning
+from agent_logger.formats.claude_code.responses import FileResponses, may_read_on, read_files
 from agent_logger.formats.hook_session import HookEvent
-from agent_logger.formats.responses import ModelResponse
-from agent_logger.formats.session_responses import responses_of_session
+from agent_logger.formats.responses import ModelResponse, ReportedTotal
+from agent_logger.formats.session_responses import responses_of_session, totals_of_session
 from agent_logger.formats.source import Source
 from agent_logger.formats.table import format_of
 from agent_logger.prices import Tokens
-from agent_logger.session import MAIN, SIDE, Session, Usage, Witness
+from agent_logger.session import MAIN, SIDE, ClientTotal, Session, Usage, Witness
 from agent_logger.store import foreign, opencode, opencode_files
 from agent_logger.store.agent_sources import sources_of
 from agent_logger.store.follow import Position, Rest
@@ -47,6 +47,7 @@ class Told(NamedTuple):
     position: Position | None = None  # where to read on
     data: bytes = b""  # the responses, packed
     beginning: Beginning | None = None  # of the agent's own file
+    totals: Sequence[ReportedTotal] = ()
 
 
 def session_of(found: Found) -> Session:
@@ -96,7 +97,9 @@ def told_by(found: Found, before: Told | None = None) -> Told:
     except UnicodeEncodeError:  # halves of characters
         responses = [_made_whole(it) for it in responses]
         data = packed(responses)
-    return told._replace(session=_nameable(told.session), responses=responses, data=data)
+    name = _nameable(told.session)
+    totals = [_storable_total(it, name) for it in told.totals]
+    return told._replace(session=name, responses=responses, data=data, totals=totals)
 
 
 def _in_their_projects(responses: list[ModelResponse]) -> list[ModelResponse]:
@@ -113,6 +116,21 @@ def _in_their_projects(responses: list[ModelResponse]) -> list[ModelResponse]:
 def _nameable(name: str) -> str:
     """NUL ends a text in SQL's JSON, and no argument of a command can hold it."""
     return name.replace("\0", "\ufffd")
+
+
+def _storable_total(it: ReportedTotal, session: str) -> ReportedTotal:
+    models = tuple(
+        msgspec.structs.replace(model, model=model.model and storable(model.model))
+        for model in it.total.models
+    )
+    ids = tuple(map(storable, it.total.message_ids))
+    return ReportedTotal(
+        session=storable(session),
+        project=project_of(it.project) if it.project else None,
+        agent=it.agent,
+        family=it.family,
+        total=msgspec.structs.replace(it.total, models=models, message_ids=ids),
+    )
 
 
 TEXTS = ("message_id", "request_id", "model", "tier", "session", "project", "agent", "thread")
@@ -149,7 +167,9 @@ def _told_by_log(path: Path) -> Told:
     seen: set[Witness] = {it.witness for it in responses} | session.witnesses
     if not seen and (wrote := witness_of(path)):
         seen = {wrote}
-    return Told(session.id, session.parent, sum(BIT[it] for it in seen), responses)
+    totals = list(totals_of_session(session))
+    seen |= {it.total.witness for it in totals}
+    return Told(session.id, session.parent, sum(BIT[it] for it in seen), responses, totals=totals)
 
 
 def _told_by_calls(path: Path) -> Told:
@@ -163,28 +183,38 @@ def _told_by_claude(found: Found, before: Told | None) -> Told:
     path = Path(found.path)
     source = source_of(found)
     if foreign.existing(path) != path:  # a sealed copy in the archive, which does not grow
-        responses, beginning = responses_and_beginning(source)
-        return _told_by_file(found, responses, None, beginning)
+        return _told_by_file(found, read_files(source), None)
     known = _of_main(before.responses, source) if before else None
     rest = Rest(Path(found.path), before.position if before and known is not None else None)
     if rest.restarted:
         known = None
     main = dataclasses.replace(source.main, chunks=rest.chunks)
     read = Source(main, source.others, source.text)
-    goes_on = before is not None and known is not None and bool(rest.position.offset)
-    responses, beginning = responses_and_beginning(
-        read, known or (), before.beginning if before and goes_on else None
-    )
-    if known is not None and rest.position.offset and not may_read_on(responses):
+    goes_on = known is not None and bool(rest.position.offset)
+    beginning = before.beginning if before and goes_on else None
+    total = before.totals[0].total if before and before.totals and known is not None else None
+    files = read_files(read, known or (), beginning, total)
+    if goes_on and not may_read_on(files.responses):
         return _told_by_claude(found, None)
-    return _told_by_file(found, responses, rest.position, beginning)
+    return _told_by_file(found, files, rest.position)
 
 
-def _told_by_file(
-    found: Found, responses: list[ModelResponse], position: Position | None, beginning: Beginning
-) -> Told:
-    named = _named(found, responses)
-    return Told(named, beginning.forked_from, BIT["transcript"], responses, position, beginning=beginning)
+def _told_by_file(found: Found, files: FileResponses, position: Position | None) -> Told:
+    responses, beginning, total = files
+    name = _named(found, responses)
+    totals = _totals(total, name, responses)
+    parent = beginning.forked_from
+    return Told(name, parent, BIT["transcript"], responses, position, beginning=beginning, totals=totals)
+
+
+def _totals(total: ClientTotal | None, name: str, responses: Sequence[ModelResponse]) -> list[ReportedTotal]:
+    if total is None or not responses:
+        return []
+    first = responses[0]
+    told = ReportedTotal(
+        session=name, project=first.project, agent=first.agent, family=first.family, total=total
+    )
+    return [told]
 
 
 def _of_main(responses: list[ModelResponse], source: Source) -> list[ModelResponse] | None:
@@ -280,3 +310,14 @@ def unpacked(data: bytes) -> list[ModelResponse]:
         for thread in _decode(data)
         for it in thread.responses
     ]
+
+
+_decode_totals = msgspec.msgpack.Decoder(list[ReportedTotal]).decode
+
+
+def packed_totals(totals: Sequence[ReportedTotal]) -> bytes | None:
+    return _encode(totals) if totals else None
+
+
+def unpacked_totals(data: bytes | None) -> list[ReportedTotal]:
+    return _decode_totals(data) if data else []

@@ -211,10 +211,16 @@ def _start(words: list[str], prompt: str | None) -> "Start":
     agent = argv.agent_of(words)
     return Start(
         argv=words,
-        began=Began("run", agent.name if agent else None, cwd=os.getcwd()),
+        began=Began(
+            "run",
+            agent.name if agent else None,
+            cwd=os.getcwd(),
+            is_new=agent is not None and not argv.goes_on(words),
+        ),
         prompt=prompt,
         resumed_from=argv.resumed_by(words),
         goes_on=argv.goes_on(words),
+        forks="--fork-session" in words,
         owes_result=argv.is_headless(words),
     )
 

@@ -3,7 +3,15 @@
 from collections.abc import Callable, Iterator
 
 from agent_logger.catalog.metrics import Metrics
-from agent_logger.export.figures import compacted, counted, moment, money, seconds_text, tokens
+from agent_logger.export.figures import (
+    compacted,
+    counted,
+    moment,
+    money,
+    not_itemised_text,
+    seconds_text,
+    tokens,
+)
 from agent_logger.redact import hidden
 from agent_logger.session import MAIN, Session
 
@@ -29,6 +37,8 @@ def _facts(session: Session, metrics: Metrics) -> Iterator[tuple[str, str]]:
     yield "size", ", ".join(counts)
     yield "tokens", tokens(metrics.usage, metrics.cost)
     yield "cost", money(metrics.cost)
+    beyond = [it for it in session.not_itemised if it.exchange is None]
+    yield "beside", "; ".join(not_itemised_text(it) for it in beyond)
     yield "compacted", "; ".join(_compactions(session))
     yield "took along", context_of(session)
     yield "forked from", hidden(session.parent or "")

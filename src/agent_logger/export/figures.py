@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from agent_logger.redact import hidden
-from agent_logger.session import Compaction, Cost, ToolCall, Turn, Usage
+from agent_logger.session import Compaction, Cost, NotItemised, ToolCall, Turn, Usage
 
 
 def counted(number: int, noun: str) -> str:
@@ -56,6 +56,13 @@ def tokens(usage: Usage, cost: Cost | None = None) -> str:
         return "unknown tokens"
     cached = usage.cache_read_tokens + usage.cache_write_tokens
     return f"{short(usage.input_tokens)} in, {short(usage.output_tokens)} out, {short(cached)} cached tokens"
+
+
+def not_itemised_text(it: NotItemised) -> str:
+    """`not itemised: claude-opus-5-5, 4 in, 93 out, 1,210 cached tokens, $0.0013`"""
+    said = tokens(it.usage) if it.usage else "an unknown number of tokens"
+    cost = "cost unknown" if it.cost is None or it.cost.usd is None else money(it.cost)
+    return f"not itemised: {', '.join(filter(None, (hidden(it.model or ''), said, cost)))}"
 
 
 def turn_seconds(turn: Turn) -> float | None:

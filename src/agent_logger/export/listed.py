@@ -105,6 +105,9 @@ class LedgerItem(msgspec.Struct, frozen=True, kw_only=True):
     witnesses: list[str]
     copies: int
     partial: bool  # it was cut, and counts as far as it was told
+    joined_by: (
+        str | None
+    )  # how copies of it were known; `result`: it is what the client's total has beyond them
     why: str
 
     @classmethod

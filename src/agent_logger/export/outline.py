@@ -9,7 +9,7 @@ from textwrap import shorten
 
 from msgspec.structs import replace
 
-from agent_logger.export.figures import compacted, tokens, utc
+from agent_logger.export.figures import compacted, not_itemised_text, tokens, utc
 from agent_logger.export.hide import hidden_value
 from agent_logger.export.pictures import pictures_in
 from agent_logger.export.pieces import Json, Output, Piece, Prose, Shown
@@ -24,6 +24,7 @@ from agent_logger.session import (
     Compaction,
     Difference,
     Exchange,
+    NotItemised,
     Session,
     SubAgent,
     ToolCall,
@@ -133,6 +134,7 @@ class Chapter:
     exchange: Exchange
     turns: tuple[NumberedTurn, ...]  # of the main thread
     agents: tuple[AgentAtWork, ...]  # whose call is in another exchange, or not known
+    not_itemised: tuple[NotItemised, ...] = ()
 
     @property
     def user_input(self) -> str | None:
@@ -159,14 +161,16 @@ class Chapter:
         exchange = self.exchange
         known = exchange.complete or exchange.end_reason == LOST or self._is_said_below
         cut = [] if known else [f"{hidden(exchange.end_reason or 'in flight')}: not complete"]
-        return cut + (["taken back: the conversation went on from before it"] if exchange.left else [])
+        left = ["taken back: the conversation went on from before it"] if exchange.left else []
+        return cut + left + [not_itemised_text(it) for it in self.not_itemised]
 
 
 def chapters(session: Session) -> Iterator[Chapter]:
     known = {agent.thread: agent for agent in session.agents}
     compactions, first = compactions_of(session), 0
     for exchange in session.exchanges:
-        yield _Layout(known, exchange, first, compactions).chapter()
+        beyond = tuple(it for it in session.not_itemised if it.exchange == exchange.number)
+        yield _Layout(known, exchange, first, compactions).chapter(beyond)
         first += len(exchange.turns)
 
 
@@ -214,12 +218,12 @@ class _Layout:
         # Where nothing tells of the agent, some clients name its thread by the call.
         return (agent and agent.tool_use_id) or thread.removeprefix("agent:")
 
-    def chapter(self) -> Chapter:
+    def chapter(self, not_itemised: tuple[NotItemised, ...]) -> Chapter:
         main = self._numbered(self._threads.pop(MAIN, []), 0)
         agents = []
         while self._threads:  # also those that began each other, in a circle
             agents.append(self._at_work(next(iter(self._threads)), 0))
-        return Chapter(self._exchange, main, tuple(agents))
+        return Chapter(self._exchange, main, tuple(agents), not_itemised)
 
     def _numbered(self, turns: Sequence[tuple[int, Turn]], depth: int) -> tuple[NumberedTurn, ...]:
         return tuple(

@@ -9,21 +9,25 @@ nothing of sub-agents. So a result is compared with the one before it and with i
 3. they grew by at least that much: the difference, unless a new process of an older client began them anew;
 4. they did not, but fell nowhere and the last result was heard in this run (a response counted twice in `usage` after
    a retry, say): the difference;
-5. nothing is known from before: all is its own, unless the session goes on with an earlier one, whose share is not
-   known. Then nothing is said, and `inherited` says why.
+5. nothing is known from before: all is its own if the exchange explains what the counters have beyond its `usage`: a
+   sub-agent, a compaction, another model. Otherwise, and always where the session is known to go on with an earlier
+   one, they hold a history whose share is not known: nothing is said, and `inherited` says why.
 6. else they began anew: all is its own.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
 from msgspec import UNSET
+from msgspec.structs import replace as replace_fields
 
 from agent_logger.formats.json_text import raw
 from agent_logger.formats.sdk_messages import ReportedUsage, Result, SdkMessage
-from agent_logger.records import CostFrom, ExchangeStats, Tokens
+from agent_logger.prices import canonical
+from agent_logger.records import CostFrom, ExchangeStats, Message, Tokens
+from agent_logger.session import SYNTHETIC, tool_kind
 
 ModelUsage = dict[str, dict[str, Any]]
 COST_DIGITS = 9  # nano-dollars: what floats add up to beyond is noise
@@ -33,6 +37,7 @@ _CONSTANT = {
     "maxOutputTokens",
 }  # of a model's usage: says what the model can, not what it did
 _COUNTED = ("inputTokens", "outputTokens", "cacheCreationInputTokens", "cacheReadInputTokens")
+OUTPUT = 1  # its place among these
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,74 @@ class Counters:
     @property
     def tokens(self) -> tuple[int, ...]:
         return tuple(sum(_number(it.get(key)) for it in self.models.values()) for key in _COUNTED)
+
+
+@dataclass(slots=True)
+class Work:
+    """What an exchange did, as far as it explains why counters by model exceed the main thread's `usage`."""
+
+    is_new: bool = False  # the agent was started without a session to go on with
+    has_agents: bool = False  # a sub-agent worked, or was started
+    has_compaction: bool = False  # behind a response; a history that came from elsewhere explains nothing
+    is_seen: bool = False  # responses were told; else the result is all there is
+    models: set[str] = field(default_factory=set)  # of the main thread
+    context: dict[str, tuple[int, ...]] = field(default_factory=dict)  # by response: what was read
+
+    @classmethod
+    def of(cls, messages: Iterable[Message], *, is_new: bool = False) -> "Work":
+        work = cls(is_new)
+        for message in messages:
+            work.note(message)
+        return work
+
+    def note(self, message: Message) -> None:
+        if message.parent_tool_use_id or message.type in TASKS:
+            self.has_agents = True
+        elif message.source == "system":
+            self.has_compaction |= message.type == COMPACTION and self.is_seen
+        elif message.source == "assistant" and message.model != SYNTHETIC:
+            self._note_response(message)
+
+    def _note_response(self, message: Message) -> None:
+        self.has_agents |= bool(message.name) and tool_kind(message.name or "") == "agent"
+        if not message.usage:
+            return
+        self.is_seen = True
+        self.models |= {canonical(message.model) or message.model} if message.model else set()
+        try:
+            usage = msgspec.json.decode(message.usage, type=ReportedUsage)
+        except msgspec.MsgspecError:
+            return
+        self.context[message.message_id or str(len(self.context))] = _of_usage(usage)
+
+    def explains(self, now: Counters, own: tuple[int, ...]) -> bool:
+        """Whether the counters hold nothing but this exchange; `own` is its `usage`, which may lack the last response
+        and holds attempts that failed. Every response reads something, so output need not be compared."""
+        if self.has_agents or self.has_compaction or (self.is_new and not self.is_seen):
+            return True
+        told = [sum(column) for column in zip(*self.context.values(), strict=True)] or [0] * len(own)
+        known = [max(pair) for pair in zip(told, own, strict=True)]
+        main = self._main(now, known)
+        if _reads_at_most(Counters(models=main).tokens, known):
+            return True
+        # Before they counted over processes, clients asked the main model, too, to warm up.
+        return not now.outlive_process and len(main) < len(now.models)
+
+    def _main(self, now: Counters, known: Sequence[int]) -> ModelUsage:
+        """The counters of the main thread's models; if nothing names them, of the one that read what it did."""
+        named = {name: it for name, it in now.models.items() if (canonical(name) or name) in self.models}
+        if named:
+            return named
+        alike = ({name: it} for name, it in now.models.items())
+        return next((it for it in alike if _reads_at_most(Counters(models=it).tokens, known)), now.models)
+
+
+COMPACTION = "compact_boundary"
+TASKS = ("task_started", "task_progress", "task_updated", "task_notification")
+
+
+def _reads_at_most(tokens: Sequence[int], known: Sequence[int]) -> bool:
+    return all(it <= most for at, (it, most) in enumerate(zip(tokens, known, strict=True)) if at != OUTPUT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +152,13 @@ def counters_in(stats: ExchangeStats) -> Counters:
     return Counters(stats.reported_total_cost_usd, stats.reported_duration_api_ms, models, heard=False)
 
 
-def share(result: Result, before: Counters | None, *, goes_on: bool = False) -> Share:
-    """`before` is where the counters stood; `goes_on`: there was something before, known or not."""
+def share(
+    result: Result, before: Counters | None, *, goes_on: bool = False, work: "Work | None" = None
+) -> Share:
+    """`before` is where the counters stood; `goes_on`: there was something before, known or not; `work`: what the
+    exchange did."""
+    if is_apart(result):
+        return Share(result.cost_usd, result.duration_api_ms, result.model_usage, "own")
     now = counters_of(result)
     if result.model_usage_since_last_result is not None:
         return _said(result.model_usage_since_last_result, now, before)
@@ -90,13 +168,21 @@ def share(result: Result, before: Counters | None, *, goes_on: bool = False) -> 
     if now.tokens == own and any(own):
         return _own(now)
     if before is None:
-        return Share(None, None, None, inherited=True) if goes_on and any(now.tokens) else _own(now)
+        explained = result.usage is None or (work or Work()).explains(now, own)
+        is_own = explained and not goes_on
+        return _own(now) if is_own or not any(now.tokens) else Share(None, None, None, inherited=True)
     if not before.heard and any(own) and not now.outlive_process:
         return _own(now)
     grown = _minus(now.tokens, before.tokens)
     if min(_minus(grown, own)) >= 0 or (before.heard and min(grown) >= 0):
         return _difference(now, before)
     return _own(now)
+
+
+def is_apart(result: Result) -> bool:
+    """Whether it tells the run's own cost beside the session's. Claude Code 1.0 gives one value under both names."""
+    names = (result.cost_usd, result.total_cost)
+    return result.total_cost_usd is None and None not in names and names[0] != names[1]
 
 
 def later(now: Counters, before: Counters | None) -> Counters:
@@ -172,11 +258,13 @@ def _of_usage(usage: ReportedUsage | None) -> tuple[int, ...]:
 # ---------------------------------------------------------------- in the log
 
 
-def stats(message: SdkMessage, before: Counters | None, *, goes_on: bool = False) -> ExchangeStats:
+def stats(
+    message: SdkMessage, before: Counters | None, *, goes_on: bool = False, work: Work | None = None
+) -> ExchangeStats:
     """Of the exchange that this result ends."""
     result = message.result or Result()
     usage, now = result.usage or ReportedUsage(), counters_of(result)
-    added = share(result, before, goes_on=goes_on)
+    added = share(result, before, goes_on=goes_on, work=work)
     return ExchangeStats(
         num_turns=result.num_turns,
         duration_ms=result.duration_ms,
@@ -193,7 +281,7 @@ def stats(message: SdkMessage, before: Counters | None, *, goes_on: bool = False
         inherited=added.inherited,
         model_usage=UNSET if added.models is None else raw(added.models),
         cache_creation_1h=usage.cache_creation.ephemeral_1h_input_tokens if usage.cache_creation else None,
-        is_error=result.is_error,
+        is_error=True if (message.subtype or "").startswith("error") else result.is_error,
         subtype=message.subtype,
         terminal_reason=result.terminal_reason,
         api_error_status=result.api_error_status,
@@ -203,12 +291,29 @@ def stats(message: SdkMessage, before: Counters | None, *, goes_on: bool = False
     )
 
 
+def checked(stats: ExchangeStats, work: Work) -> ExchangeStats:
+    """Of a log's first result. Older versions took the whole counter for the exchange's own."""
+    now, usage = counters_in(stats), last(stats)
+    if usage is None or stats.cost_from != "own" or not any(now.tokens):
+        return stats
+    own = (usage.input, usage.output, usage.cache_creation, usage.cache_read)
+    if now.tokens == own or work.explains(now, own):
+        return stats
+    return replace_fields(
+        stats, cost_usd=None, cost_from=None, duration_api_ms=None, model_usage=UNSET, inherited=True
+    )
+
+
 def billed(stats: ExchangeStats) -> Tokens | None:
     """Each response once, sub-agents included where the client counts by model; else the main thread's alone."""
     if not stats.model_usage:
         return last(stats)
     models: ModelUsage = msgspec.json.decode(stats.model_usage)
     return Tokens(**dict(zip(_NAMES, Counters(models=models).tokens, strict=True)))
+
+
+def tokens_in(usage: ReportedUsage) -> Tokens:
+    return Tokens(**dict(zip(_NAMES, _of_usage(usage), strict=True)))
 
 
 def sum_of(tokens: Iterable[Tokens]) -> Tokens | None:

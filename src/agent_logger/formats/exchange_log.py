@@ -9,15 +9,20 @@ import msgspec
 from msgspec.structs import replace
 
 from agent_logger import session
+from agent_logger.formats import counters
 from agent_logger.formats.claude_code.facts import compaction_of
 from agent_logger.formats.claude_code.records import CompactionMessage, MessageUsage
 from agent_logger.formats.claude_code.turns import more_final
-from agent_logger.formats.exchange_sums import NAME_SESSIONS, with_sums
+from agent_logger.formats.cli_output.argv import starts_new
+from agent_logger.formats.cli_output.outcome import failure_of
+from agent_logger.formats.exchange_sums import NAME_SESSIONS, usage_by_model, with_sums
 from agent_logger.formats.noted_context import context_files
 from agent_logger.formats.objects import in_utc
+from agent_logger.formats.remainders import with_remainders
 from agent_logger.formats.result_usage import with_result
+from agent_logger.formats.sdk_entries import is_thinking_progress, whole_thought
 from agent_logger.formats.sdk_messages import STDERR, UNKNOWN
-from agent_logger.prices import priced
+from agent_logger.prices import canonical, priced
 from agent_logger.records import (
     AnyRecord,
     Exchange,
@@ -28,14 +33,28 @@ from agent_logger.records import (
     SessionStart,
     as_bytes,
 )
-from agent_logger.session import AGENT, MAIN, Block, BlockKind, Compaction, Session, SubAgent, Turn, Witness
+from agent_logger.session import (
+    AGENT,
+    MAIN,
+    SYNTHETIC,
+    Block,
+    BlockKind,
+    ClientTotal,
+    Compaction,
+    ModelTotal,
+    Session,
+    SubAgent,
+    Turn,
+    Usage,
+    Witness,
+)
 from agent_logger.wire.answer import fields_of, text_of
 
 # ---------------------------------------------------------------- live files
 
 
 def from_live(records: Iterable[AnyRecord]) -> list[Exchange]:
-    """The exchanges of a live file, as far as they came."""
+    """The exchanges of a live file, as far as they came; without the progress of thoughts, which no log keeps."""
     starts: dict[str, LiveStart] = {}
     messages: dict[str, list[Message]] = {}
     for record in records:
@@ -43,8 +62,10 @@ def from_live(records: Iterable[AnyRecord]) -> list[Exchange]:
             starts[record.id] = record
             messages.setdefault(record.id, [])
         elif isinstance(record, LiveMessage):
-            messages.setdefault(record.id, []).append(record.message)
+            told = messages.setdefault(record.id, [])
             starts.setdefault(record.id, _unknown_start(record))
+            if not is_thinking_progress(record.message):
+                told.append(record.message)
     return [_in_flight(start, messages[start.id]) for start in starts.values()]
 
 
@@ -78,14 +99,17 @@ def session_of(records: Iterable[AnyRecord], exchanges: Sequence[Exchange], log:
     start = next((it for it in records if isinstance(it, SessionStart)), _UNSAID)
     witness = start.witness or witness_of(exchanges)
     agent = start.agent or ("claude-code" if witness == "sdk" else None)
+    exchanges = _checked(exchanges, is_new=witness == "run" and starts_new(start.argv or [], agent))
     found = [_exchange(it, start.model, witness) for it in exchanges]
     times = [time for it in found for time in (it.started, it.ended) if time]
     ids = [start.session_id, *(it.session_id for it in exchanges)]
     costs = [it.stats.cost_usd for it in exchanges if it.stats and it.stats.cost_usd is not None]
-    if any(ids) and agent in NAME_SESSIONS:
-        told = zip(found, exchanges, strict=True)
+    told = list(zip(found, exchanges, strict=True))
+    is_named = any(ids) and agent in NAME_SESSIONS
+    totals = [total for pair in told for total in _totals(*pair, start.model, witness, is_named=is_named)]
+    if is_named:
         found = [with_sums(it, record.stats, start.model, witness) for it, record in told]
-    return Session(
+    made = Session(
         id=next(filter(None, ids), log),
         agent=agent,
         title=next((it.user_input for it in found if it.user_input), None) or _command(start),
@@ -97,7 +121,62 @@ def session_of(records: Iterable[AnyRecord], exchanges: Sequence[Exchange], log:
         reported_cost_usd=sum(costs) if costs else None,
         compactions=[_compaction(it) for exchange in exchanges for it in exchange.messages if _compacts(it)],
         context_files=context_files(start.context),
+        totals=totals,
     )
+    return with_remainders(made) if totals else made
+
+
+def _totals(
+    exchange: session.Exchange,
+    record: Exchange,
+    model: str | None,
+    witness: Witness,
+    *,
+    is_named: bool,
+) -> Iterator[ClientTotal]:
+    """What the result says that the exchange took in all. One that tells of no response can be compared with what
+    others saw only if they know the session by its name."""
+    stats = record.stats
+    billed = [turn for turn in exchange.turns if turn.usage and turn.model != SYNTHETIC]
+    ids = tuple(dict.fromkeys(turn.message_id for turn in billed if turn.message_id))
+    if stats is None or not (ids or is_named) or (not ids and billed):
+        return
+    main = next((turn.model for turn in billed if turn.thread == MAIN and turn.model), model)
+    unnamed = [turn for turn in billed if not turn.message_id]
+    models = [
+        ModelTotal(model=name, usage=_less(usage, name, unnamed))
+        for name, usage in usage_by_model(stats, main)
+        if any(usage.counts)
+    ]
+    if stats.inherited and counters.Work.of(record.messages).has_agents:
+        models.append(ModelTotal(model=main, usage=None))
+    if models:
+        yield ClientTotal(
+            witness=witness,
+            models=tuple(models),
+            started=exchange.started,
+            ended=exchange.ended,
+            message_ids=ids,
+            is_whole=bool(stats.model_usage),
+            exchange=exchange.number,
+        )
+
+
+def _less(usage: Usage, model: str | None, turns: Iterable[Turn]) -> Usage:
+    """Without responses that nothing names: they count apart."""
+    for turn in turns:
+        if turn.usage and canonical(turn.model or "") == canonical(model or ""):
+            usage = usage - turn.usage
+    return Usage(**{name: max(0, getattr(usage, name)) for name in Usage.__struct_fields__})
+
+
+def _checked(exchanges: Sequence[Exchange], *, is_new: bool) -> Sequence[Exchange]:
+    """With the first result's share of the client's counters as it is told today."""
+    for at, it in enumerate(exchanges):
+        if it.stats and it.stats.reported_model_usage:
+            stats = counters.checked(it.stats, counters.Work.of(it.messages, is_new=is_new))
+            return [*exchanges[:at], replace(it, stats=stats), *exchanges[at + 1 :]]
+    return exchanges
 
 
 # How a log began whose first line is lost.
@@ -162,14 +241,15 @@ def _exchange(record: Exchange, model: str | None, witness: Witness) -> session.
     turns = [priced(it) for it in with_result(_turns(record.messages, model, witness), record.stats)]
     printed = "\n".join(_printed(record.messages)) if not turns else ""
     exited = _exited(record.exit) if record.exit and not turns and record.end_reason != "result" else None
+    failure = failure_of(record.stats) if record.stats else None
     return session.Exchange(
         number=record.exchange,
         started=started,
         ended=_not_before(started, time_of(record.ts_end)),
         user_input=record.user_input,
         turns=turns,
-        complete=exited == WELL if exited else record.complete,
-        end_reason=exited or record.end_reason,
+        complete=exited == WELL if exited else record.complete and not failure,
+        end_reason=exited or (failure.value if failure else record.end_reason),
         printed=printed or None,
     )
 
@@ -253,6 +333,9 @@ KINDS: Mapping[str, BlockKind] = {
 
 
 def _block(message: Message) -> Block:
+    whole = _value(message.content) if message.content else message.raw
+    if message.type == "thinking":
+        whole = whole_thought(whole, message.text or "")
     return Block(
         kind=KINDS.get(message.type, "other") if message.source in ("assistant", "tool") else "other",
         text=message.text or message.output or "",
@@ -261,7 +344,7 @@ def _block(message: Message) -> Block:
         input=_value(message.input),
         is_error=bool(message.is_error),
         at=time_of(message.ts),
-        raw=_value(message.content) if message.content else message.raw,
+        raw=whole,
     )
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from agent_logger.formats.result_usage import by_model
-from agent_logger.prices import priced
+from agent_logger.formats.result_usage import by_model, of_main_thread
+from agent_logger.prices import canonical, priced
 from agent_logger.records import ExchangeStats
 from agent_logger.session import SIDE, Exchange, Turn, Usage, Witness
 
@@ -24,7 +24,7 @@ def with_sums(
     turns = exchange.turns
     if stats is None or any(turn.usage or turn.message_id for turn in turns):
         return exchange
-    told = [(name, usage) for name, usage in _by_model(stats, model) if any(usage.counts)]
+    told = [(name, usage) for name, usage in usage_by_model(stats, model) if any(usage.counts)]
     if not told:
         return exchange
     *others, main = sorted(told, key=lambda it: it[1].output_tokens)
@@ -33,16 +33,19 @@ def with_sums(
     return replace(exchange, turns=[*turns[:-1], _counted(last, *main), *aside])
 
 
-def _by_model(stats: ExchangeStats, model: str | None) -> Iterator[tuple[str | None, Usage]]:
+def usage_by_model(stats: ExchangeStats, model: str | None) -> Iterator[tuple[str | None, Usage]]:
+    """`model` is that of the main thread."""
     for name, counted in by_model(stats).items():
-        yield (model if name == UNKNOWN else name), counted.usage
+        yield (model if name == UNKNOWN else name), _with_hour(counted.usage, stats, name, model)
     if not stats.model_usage:
-        yield model, _of_main_thread(stats)
+        yield model, of_main_thread(stats)
 
 
-def _of_main_thread(stats: ExchangeStats) -> Usage:
-    told = (stats.tokens_in, stats.tokens_out, stats.cache_read, stats.cache_creation)
-    return Usage(**{name: max(0, it or 0) for name, it in zip(Usage.__struct_fields__, told, strict=False)})
+def _with_hour(usage: Usage, stats: ExchangeStats, name: str, model: str | None) -> Usage:
+    """Counters by model do not all say for how long a cache was written; of the main thread the result does."""
+    if usage.cache_write_1h_tokens or not model or canonical(name) != canonical(model):
+        return usage
+    return replace(usage, cache_write_1h_tokens=min(usage.cache_write_tokens, stats.cache_creation_1h or 0))
 
 
 def _turn(exchange: Exchange, witness: Witness) -> Turn:

@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from agent_logger.formats import counters
 from agent_logger.formats.json_text import raw as raw_json
-from agent_logger.formats.sdk_entries import entries, text_of
+from agent_logger.formats.sdk_entries import entries, is_thinking_progress, text_of
 from agent_logger.formats.sdk_messages import STREAM_EVENT, Init, SdkMessage, StreamEvent
 from agent_logger.formats.totals import Tally, Totals
 from agent_logger.records import (
@@ -56,6 +56,7 @@ class Began:
     argv: list[str] | None = None
     cwd: str | None = None
     system_prompt: list[SystemPrompt] | None = None
+    is_new: bool = False  # the agent was started without a session to go on with
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,7 @@ class _Open:
     inputs: list[UserInput] = field(default_factory=list)
     messages: list[Message] = field(default_factory=list)
     tally: Tally = field(default_factory=Tally)
+    work: counters.Work = field(default_factory=counters.Work)
     bytes: int = 0
     result: tuple[ExchangeStats, Json] | None = None  # with its origin; waits for the exit
     redactions: list[Redaction] = field(default_factory=list)
@@ -116,8 +118,16 @@ class _Open:
 
     def note(self, message: Message) -> None:
         self.tally.note(message)
+        self.work.note(message)
         if not self.is_large:
             self.messages.append(message)
+
+    def finish_tally(self) -> None:
+        """With what streams told of the ends of responses."""
+        for message_id, (known, is_main) in list(self.tally.usage.items()):
+            end = self.ends.get(message_id)
+            if end and end.usage and isinstance(output := end.usage.get("output_tokens"), int):
+                self.tally.take(message_id, replace(known, output_tokens=output), is_main=is_main)
 
     def said(self) -> dict[str, Any]:
         """The fields that `LiveStart` and `Exchange` share."""
@@ -140,7 +150,8 @@ def _content(given: UserInput) -> Any:
 
 
 class Exchanges:
-    """The exchanges of one log. `past` is what the log holds already; `continues` the session this one goes on from."""
+    """The exchanges of one log. `continues` is the session this one goes on from; `goes_on`: there is one, named or
+    not."""
 
     def __init__(
         self,
@@ -148,6 +159,7 @@ class Exchanges:
         *,
         continues: str | None = None,
         inherited: counters.Counters | None = None,
+        goes_on: bool = False,
         began: Began = Began(),  # noqa: B008 (it is frozen)
         context: Callable[[str | None], Json] = lambda _: UNSET,
     ) -> None:
@@ -161,6 +173,7 @@ class Exchanges:
         self._before = inherited
         self._has_start = self._resumes = False
         self._resumed_from: str | None = None
+        self.has_unknown_history = goes_on
         self._init: tuple[Init, Raw] | None = None
         self._model: str | None = None
         self._open: _Open | None = None
@@ -184,6 +197,10 @@ class Exchanges:
         self.totals, self._has_start, self._resumes = past, has_start, has_start
         self._resumed_from = resumed_from
         self._before = past.counters
+
+    def go_on(self) -> None:
+        """The session has a history that no log here holds."""
+        self.has_unknown_history = True
 
     def go_on_from(self, session_id: str, before: counters.Counters | None) -> None:
         """This session is new, but holds what an earlier one said: a fork, or a client that changes ids."""
@@ -277,9 +294,9 @@ class Exchanges:
             exchange.announced = True
             if self._init and _same(message.raw, self._init[1]):
                 return  # said in `session_start`
-        exchange.grow(0 if message.event else len(message.raw))
+        exchange.grow(0 if message.is_progress else len(message.raw))
         for entry in entries(message, ts):
-            if message.event:
+            if message.is_progress:
                 _note_usage(exchange, message)
             else:
                 exchange.note(entry)
@@ -287,8 +304,8 @@ class Exchanges:
                 yield LiveMessage(id=exchange.id, message=entry)  # else its exchange is written in a moment
 
     def _result(self, exchange: _Open, message: SdkMessage, ts: str) -> Iterator[Written]:
-        goes_on = bool(self.continues or self._resumed_from)
-        stats = self.last_stats = counters.stats(message, self._before, goes_on=goes_on)
+        goes_on = bool(self.continues or self._resumed_from or self.has_unknown_history)
+        stats = self.last_stats = counters.stats(message, self._before, goes_on=goes_on, work=exchange.work)
         if message.result:
             self._before = counters.later(counters.counters_of(message.result), self._before)
         unanswered: list[UserInput] = []
@@ -326,7 +343,7 @@ class Exchanges:
 
     def _begun(self, ts: str, *, after: int | None = None) -> _Open:
         number = self.totals.last_number if after is None else after
-        return _Open(self._new_id(), number + 1, ts)
+        return _Open(self._new_id(), number + 1, ts, work=counters.Work(self._began.is_new))
 
     def _live(self, exchange: _Open) -> LiveStart:
         return LiveStart(session_id=self.session_id, **exchange.said())
@@ -339,6 +356,7 @@ class Exchanges:
         exited: Exit | None = None,
     ) -> Iterator[Written]:
         yield from self._started(ts)
+        exchange.finish_tally()
         stats, origin = exchange.result or (None, UNSET)
         record = Exchange(
             session_id=self.session_id,
@@ -408,7 +426,11 @@ def _with_end(entry: Message, ends: dict[str, StreamEvent]) -> Message:
 
 
 def _finisher(ends: dict[str, StreamEvent]) -> Callable[[Message], Message | None]:
-    return lambda entry: None if entry.type == STREAM_EVENT else _with_end(entry, ends)
+    def finished(entry: Message) -> Message | None:
+        is_progress = entry.type == STREAM_EVENT or is_thinking_progress(entry)
+        return None if is_progress else _with_end(entry, ends)
+
+    return finished
 
 
 _VARYING = {"uuid"}

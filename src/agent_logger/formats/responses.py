@@ -4,7 +4,7 @@ from datetime import datetime
 
 import msgspec
 
-from agent_logger.session import MAIN, SYNTHETIC, Usage, Witness
+from agent_logger.session import MAIN, SYNTHETIC, ClientTotal, Usage, Witness
 
 
 class ModelResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):  # quicker to make than a dataclass
@@ -34,10 +34,15 @@ class ModelResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):  # qui
         return self.model == SYNTHETIC
 
     @property
-    def is_sum(self) -> bool:
-        """What a whole exchange took, as told by a client that does not tell more."""
-        return self.witness in ("sdk", "run") and not (self.message_id or self.request_id)
-
-    @property
     def is_sidechain(self) -> bool:
         return self.thread != MAIN
+
+
+class ReportedTotal(msgspec.Struct, frozen=True, kw_only=True):
+    """What a client says that a stretch of a session took in all, once per source."""
+
+    session: str
+    project: str | None
+    agent: str
+    family: str
+    total: ClientTotal

@@ -1,8 +1,9 @@
 """What a result tells of the responses before it.
 
 Current clients tell an SDK, or who runs them, of a response when it begins, with the tokens that are known then: one
-or two of its output. What it came to is told only in sum, by model, with the result. So what is missing of that sum
-goes to the last response of the model that was not told to its end. The sums are then right, and so is a single one.
+or two of its output. What all of them came to is told only in sum, by model, with the result. Where that leaves one
+response of a model open, and nothing else of it is missing, the rest is that response's. Any other rest is not
+itemised.
 """
 
 from collections.abc import Sequence
@@ -20,20 +21,25 @@ class Counted(msgspec.Struct, rename="camel"):
     output_tokens: int = 0
     cache_read_input_tokens: int = 0
     cache_creation_input_tokens: int = 0
+    cache_creation_ephemeral1h_input_tokens: int = msgspec.field(
+        default=0, name="cacheCreationEphemeral1hInputTokens"
+    )
 
     @property
     def usage(self) -> Usage:
+        write = max(0, self.cache_creation_input_tokens)
         return Usage(
             input_tokens=max(0, self.input_tokens),
             output_tokens=max(0, self.output_tokens),
             cache_read_tokens=max(0, self.cache_read_input_tokens),
-            cache_write_tokens=max(0, self.cache_creation_input_tokens),
+            cache_write_tokens=write,
+            cache_write_1h_tokens=min(write, max(0, self.cache_creation_ephemeral1h_input_tokens)),
         )
 
-    def is_all_of(self, usage: Usage) -> bool:
-        """Whether nothing but this response was counted, as far as that was known when it began."""
-        known = (usage.input_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
-        return known == (self.input_tokens, self.cache_read_input_tokens, self.cache_creation_input_tokens)
+
+def counted_of(usage: Usage) -> Counted:
+    given, output, read, write, hour = usage.counts
+    return Counted(given, output, read, write, hour)
 
 
 def with_result(turns: Sequence[Turn], stats: ExchangeStats | None) -> Sequence[Turn]:
@@ -43,32 +49,49 @@ def with_result(turns: Sequence[Turn], stats: ExchangeStats | None) -> Sequence[
     completed: dict[int, Turn] = {}
     for model, counted in _counted(stats).items():
         places = [at for at, turn in enumerate(turns) if turn.usage and _is_of(turn, model)]
-        if open_ones := [at for at in places if not turns[at].is_final]:
-            others = [turns[at] for at in places if at != open_ones[-1]]
-            completed[open_ones[-1]] = _completed(turns[open_ones[-1]], others, counted, stats.stop_reason)
+        open_ones = [at for at in places if not turns[at].is_final]
+        usage = sum((turns[at].usage or Usage() for at in places), Usage())
+        is_all = _read(usage) == _read(counted) or (stats.tokens_in is None and model is None)
+        if len(open_ones) == 1 and is_all:
+            rest = counted.output_tokens - usage.output_tokens
+            at = open_ones[0]
+            completed[at] = _completed(turns[at], rest, stats.stop_reason if at == places[-1] else None)
     return [completed.get(at, turn) for at, turn in enumerate(turns)]
 
 
-def _completed(turn: Turn, others: Sequence[Turn], counted: Counted, stop_reason: str | None) -> Turn:
+def _completed(turn: Turn, rest: int, stop_reason: str | None) -> Turn:
     usage = turn.usage or Usage()
-    rest = counted.output_tokens - sum(it.usage.output_tokens for it in others if it.usage)
-    is_all = not others and counted.is_all_of(usage)
-    return replace(
-        turn,
-        usage=replace(usage, output_tokens=max(usage.output_tokens, rest)),
-        stop_reason=stop_reason if is_all else turn.stop_reason,
-    )
+    output = usage.output_tokens + max(0, rest)
+    return replace(turn, usage=replace(usage, output_tokens=output), stop_reason=stop_reason)
+
+
+def _read(usage: Usage) -> tuple[int, int, int]:
+    return usage.input_tokens, usage.cache_read_tokens, usage.cache_write_tokens
 
 
 def _is_of(turn: Turn, model: str | None) -> bool:
     return turn.thread == MAIN if model is None else _name(turn.model) == model
 
 
-def _counted(stats: ExchangeStats) -> dict[str | None, Counted]:
+def _counted(stats: ExchangeStats) -> dict[str | None, Usage]:
     """By model, sub-agents included; of a client that does not say so, of the main thread."""
     if stats.model_usage:
-        return {_name(model): counted for model, counted in by_model(stats).items()}
-    return {None: Counted(output_tokens=stats.tokens_out)} if stats.tokens_out is not None else {}
+        counted: dict[str | None, Usage] = {}
+        for model, it in by_model(stats).items():
+            counted[_name(model)] = counted.get(_name(model), Usage()) + it.usage
+        return counted
+    return {None: of_main_thread(stats)} if stats.tokens_out is not None else {}
+
+
+def of_main_thread(stats: ExchangeStats) -> Usage:
+    write = max(0, stats.cache_creation or 0)
+    return Usage(
+        input_tokens=max(0, stats.tokens_in or 0),
+        output_tokens=max(0, stats.tokens_out or 0),
+        cache_read_tokens=max(0, stats.cache_read or 0),
+        cache_write_tokens=write,
+        cache_write_1h_tokens=min(write, max(0, stats.cache_creation_1h or 0)),
+    )
 
 
 def by_model(stats: ExchangeStats) -> dict[str, Counted]:

@@ -6,13 +6,14 @@ Agents wait for this, too: of a text the JSON it came as is written, which was n
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 from msgspec import UNSET, Raw, UnsetType
 from msgspec.structs import replace
 
 from agent_logger.formats import json_text
 from agent_logger.formats.json_text import begins, is_null
 from agent_logger.formats.json_text import raw as raw_json
-from agent_logger.formats.sdk_messages import Block, Inner, SdkMessage, text_block
+from agent_logger.formats.sdk_messages import THINKING_PROGRESS, Block, Inner, SdkMessage, text_block
 from agent_logger.records import Json, Message, as_text
 
 RESULT_MESSAGE = "result_message"  # the entry of a result; `result` alone is a tool's
@@ -57,8 +58,35 @@ def entries(message: SdkMessage, ts: str) -> Iterator[Entry]:
             entry = replace(entry, content=Raw(message.raw))
         elif entry.type not in TOLD_WHOLLY:
             whole = whole or message.content
-            entry = replace(entry, content=whole[number]) if isinstance(whole, list) else entry
+            if isinstance(whole, list):
+                is_thought = entry.type == "thinking" and entry.text is not None
+                entry = replace(
+                    entry, content=_beside_thought(whole[number]) if is_thought else whole[number]
+                )
         yield entry
+
+
+def is_thinking_progress(entry: Message) -> bool:
+    """Logs of older versions have an entry for each."""
+    return entry.source == "system" and entry.type == THINKING_PROGRESS
+
+
+def _beside_thought(block: Raw) -> Json:
+    """What a thought has besides its text, which stands in the entry already: its signature."""
+    try:
+        fields = msgspec.json.decode(block, type=dict[str, Raw])
+    except (ValueError, RecursionError):
+        return block
+    rest = {name: value for name, value in fields.items() if name != "thinking"}
+    return raw_json(rest) if rest.keys() - {"type"} else UNSET
+
+
+def whole_thought(content: Any, text: str) -> Any:
+    """The block of a thought as it came. Older logs hold its text in the block, too."""
+    if not isinstance(content, dict) or "thinking" in content:
+        return content
+    kind, rest = content.get("type", "thinking"), {k: v for k, v in content.items() if k != "type"}
+    return {"type": kind, "thinking": text, **rest}
 
 
 def _whole(message: SdkMessage, ts: str) -> Entry:

@@ -21,6 +21,7 @@ from agent_logger.records import Json
 
 T = TypeVar("T")
 UNKNOWN, STDERR, STREAM_EVENT = "unknown", "stderr", "stream_event"
+THINKING_PROGRESS = "thinking_tokens"  # an estimate after each piece of a thought; the thought itself follows
 
 
 class Block(msgspec.Struct, frozen=True):
@@ -177,6 +178,11 @@ class SdkMessage:
     def is_text(self) -> bool:
         """No message at all: a line of text, on either output."""
         return self.type in (UNKNOWN, STDERR)
+
+    @property
+    def is_progress(self) -> bool:
+        """A step of something that is told whole later: it is in the live file alone."""
+        return self.event is not None or (self.type == "system" and self.subtype == THINKING_PROGRESS)
 
     @property
     def is_human(self) -> bool:

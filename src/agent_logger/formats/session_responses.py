@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-from agent_logger.formats.responses import ModelResponse
+from agent_logger.formats.responses import ModelResponse, ReportedTotal
 from agent_logger.prices import canonical
 from agent_logger.session import Session, Turn, Witness
 
@@ -26,8 +26,20 @@ def responses_of_session(session: Session) -> Iterator[ModelResponse]:
     """The responses that were billed. Attempts that came to nothing are turns too, but without usage: they are left
     out. So is what is not a model's, as a tool's result that nobody asked for."""
     for turn in session.turns:
-        if turn.is_billed:
+        if turn.is_billed and not (turn.is_sum and session.totals):
             yield _response(session, turn)
+
+
+def totals_of_session(session: Session) -> Iterator[ReportedTotal]:
+    """What its clients say that stretches of it took in all."""
+    for total in session.totals:
+        yield ReportedTotal(
+            session=session.id,
+            project=session.project,
+            agent=session.agent or UNKNOWN,
+            family=FAMILY_OF_AGENT.get(session.agent or "", UNKNOWN),
+            total=total,
+        )
 
 
 def _response(session: Session, turn: Turn) -> ModelResponse:

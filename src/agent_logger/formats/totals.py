@@ -5,11 +5,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import msgspec
+from msgspec.structs import replace
 
 from agent_logger.formats import counters
-from agent_logger.formats.counters import COST_DIGITS, Counters
+from agent_logger.formats.counters import COST_DIGITS, Counters, Work
 from agent_logger.formats.sdk_messages import ReportedUsage
 from agent_logger.records import Exchange, ExchangeStats, Message, SessionEnd, Tokens
+from agent_logger.session import SYNTHETIC
 
 
 @dataclass(slots=True)
@@ -20,6 +22,9 @@ class Tally:
     tools: dict[str, str] = field(default_factory=dict)  # tool use to tool
     context_tokens: int | None = None
     peak_context_tokens: int = 0
+    usage: dict[str, tuple[ReportedUsage, bool]] = field(
+        default_factory=dict
+    )  # by response; whether it is of the main thread
 
     @classmethod
     def of(cls, messages: Iterable[Message]) -> "Tally":
@@ -34,9 +39,24 @@ class Tally:
             return
         if message.name:
             self.tools[message.tool_use_id or str(self.count)] = message.name
-        if context := _context(message):
-            self.context_tokens = context
-            self.peak_context_tokens = max(context, self.peak_context_tokens)
+        usage, is_main = _reported(message), message.parent_tool_use_id is None
+        if usage is None or message.model == SYNTHETIC:
+            return
+        self.take(message.message_id or f"message {self.count}", usage, is_main=is_main)
+        if is_main and usage.context:
+            self.context_tokens = usage.context
+            self.peak_context_tokens = max(usage.context, self.peak_context_tokens)
+
+    def take(self, response: str, usage: ReportedUsage, *, is_main: bool) -> None:
+        """The lines of a response say the same, but for the one it ended with, which has most output."""
+        known = self.usage.get(response)
+        if known is None or (known[0].output_tokens or 0) <= (usage.output_tokens or 0):
+            self.usage[response] = (usage, is_main)
+
+    def billed(self, *, agents_alone: bool = False) -> Tokens | None:
+        """All responses that were told, or those of sub-agents."""
+        told = [it for it, is_main in self.usage.values() if not (agents_alone and is_main)]
+        return counters.sum_of(map(counters.tokens_in, told))
 
 
 @dataclass(slots=True)
@@ -48,6 +68,7 @@ class Totals:
     duration_ms: int = 0
     duration_api_ms: int = 0
     cost_usd: float | None = None
+    unknown_costs: int = 0  # results whose cost is not known
     last_tokens: Tokens | None = None
     billed_tokens: Tokens | None = None
     context_tokens: int | None = None
@@ -56,9 +77,12 @@ class Totals:
     tools: dict[str, str] = field(default_factory=dict)  # exchange and tool use to tool
 
     @classmethod
-    def of(cls, exchanges: Iterable[Exchange]) -> "Totals":
+    def of(cls, exchanges: Iterable[Exchange], *, is_new: bool = False) -> "Totals":
         totals = cls()
         for exchange in exchanges:
+            if exchange.stats and totals.counters is None:
+                work = Work.of(exchange.messages, is_new=is_new)
+                exchange = replace(exchange, stats=counters.checked(exchange.stats, work))
             totals.add(exchange)
         return totals
 
@@ -74,15 +98,23 @@ class Totals:
             self.peak_context_tokens = max(tally.peak_context_tokens, self.peak_context_tokens or 0)
         if exchange.stats:
             self._add_stats(exchange.stats)
+        self._add_billed(exchange.stats, tally)
+
+    def _add_billed(self, stats: ExchangeStats | None, tally: Tally) -> None:
+        """What the result counts; without one, or where it counts the main thread alone, what was told."""
+        counted = counters.billed(stats) if stats else None
+        told = tally.billed(agents_alone=counted is not None)
+        beside = None if stats and stats.model_usage else told
+        self.billed_tokens = counters.sum_of(filter(None, (self.billed_tokens, counted, beside)))
 
     def _add_stats(self, stats: ExchangeStats) -> None:
         self.duration_ms += stats.duration_ms or 0
         self.duration_api_ms += stats.duration_api_ms or 0
         if stats.cost_usd is not None:
             self.cost_usd = round((self.cost_usd or 0) + stats.cost_usd, COST_DIGITS)
+        else:
+            self.unknown_costs += 1
         self.last_tokens = counters.last(stats)
-        if billed := counters.billed(stats):
-            self.billed_tokens = counters.sum_of([*filter(None, [self.billed_tokens]), billed])
         self.counters = counters.later(counters.counters_in(stats), self.counters)
 
     def end(self, session_id: str | None, ts: str, reason: str | None) -> SessionEnd:
@@ -102,11 +134,10 @@ class Totals:
         )
 
 
-def _context(message: Message) -> int:
-    """How much the model read for this; 0 if none answered. Sub-agents have a context of their own."""
-    if not message.usage or message.parent_tool_use_id:
-        return 0
+def _reported(message: Message) -> ReportedUsage | None:
+    if not message.usage:
+        return None
     try:
-        return msgspec.json.decode(message.usage, type=ReportedUsage).context
+        return msgspec.json.decode(message.usage, type=ReportedUsage)
     except msgspec.MsgspecError:
-        return 0
+        return None

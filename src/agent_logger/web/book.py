@@ -76,7 +76,7 @@ class Book:
         return self._costs[number]
 
     def cost_of(self, exchange: Exchange) -> Cost:
-        """Of all its responses, each once."""
+        """Of all its responses, each once, and of what its client counts beyond them."""
         return self._exchange_costs[exchange.number]
 
     def segment(self, key: str) -> Segment | None:
@@ -109,7 +109,8 @@ class Book:
                 for turn, cost in zip(exchange.turns, costs, strict=True)
                 if cost
             }
-            yield exchange.number, Cost.total(once.values())
+            beyond = [it.cost for it in self.session.not_itemised if it.exchange == exchange.number]
+            yield exchange.number, Cost.total([*once.values(), *filter(None, beyond)])
 
     @cached_property
     def context(self) -> list[tuple[int, int]]:

@@ -14,6 +14,7 @@ from starlette.responses import HTMLResponse, Response
 from agent_logger import __version__
 from agent_logger.capture.proxy.status import ProxyReport, proxy_reports
 from agent_logger.catalog.summary import SessionSummary
+from agent_logger.export.figures import not_itemised_text
 from agent_logger.session import Session
 from agent_logger.web import charts, shown
 from agent_logger.web.archive import Archive
@@ -95,6 +96,7 @@ def _environment() -> Environment:
         auto_reload=False,
         finalize=shown.shown,
     )
+    environment.filters["not_itemised"] = not_itemised_text
     environment.filters |= {
         name: getattr(shown, name)
         for name in ("money", "count", "counted", "size", "duration", "when", "exactly", "folder", "model")

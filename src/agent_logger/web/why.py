@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -23,6 +24,10 @@ class Reasons:
     rows: list[LedgerRow]  # of one page
     count: int
     not_counted: Sequence[Uncounted] = ()  # of a session, on its first page
+
+    @property
+    def not_itemised(self) -> int:
+        return self.count - self.total.responses
 
 
 async def why(request: Request) -> Response:
@@ -48,10 +53,11 @@ async def session_why(request: Request) -> Response:
     site, book, wanted = site_of(request), await book_of(request), Wanted.of(request.query_params)
     number = request.query_params.get("exchange", "")
     ids = _ids(book, number)
+    beyond = {it.at for it in book.session.not_itemised if str(it.exchange) == number}
 
     def ask(catalog: Catalog) -> Reasons:
         rows = catalog.ledger(session=book.summary.id)
-        found = _reasons((row for row in rows if ids is None or row.message_id in ids), wanted)
+        found = _reasons((row for row in rows if ids is None or _is_of(row, ids, beyond)), wanted)
         if ids is not None or wanted.offset:
             return found
         return replace(found, not_counted=catalog.uncounted(book.summary.id))
@@ -75,6 +81,11 @@ async def session_why(request: Request) -> Response:
 def _reasons(rows: Iterable[LedgerRow], wanted: Wanted) -> Reasons:
     every = list(rows)[::-1]  # they come in the order of time
     return Reasons(total=total(every), rows=every[wanted.offset :][: wanted.limit], count=len(every))
+
+
+def _is_of(row: LedgerRow, ids: set[str | None], beyond: set[datetime | None]) -> bool:
+    """`beyond`: when the exchange ended, if its client counts more than its responses."""
+    return row.at in beyond if row.joined_by == "result" else row.message_id in ids
 
 
 def _ids(book: Book, number: str) -> set[str | None] | None:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from agent_logger.formats.result_usage import Counted
 from agent_logger.session import Session, Usage
 
 MOST_TOKENS = 1 << 62  # a higher number is a mistake, and no database could hold it
@@ -38,6 +39,7 @@ _NAMES = {
     "ai_title": "aiTitle",
     "custom_title": "customTitle",
     "total_cost_usd": "totalCostUSD",
+    "model_usage": "modelUsage",
     "tracked_file_backups": "trackedFileBackups",
     "backup_file_name": "backupFileName",
     "backup_time": "backupTime",
@@ -309,6 +311,7 @@ class CostRecord(SessionRecord, frozen=True, kw_only=True):
     TYPE = "cost-state"
 
     total_cost_usd: float | None = None
+    model_usage: dict[str, Counted] | None = None  # of all of the session
 
 
 class OtherRecord(SessionRecord, frozen=True, kw_only=True):

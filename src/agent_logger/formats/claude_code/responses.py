@@ -7,24 +7,28 @@ same numbers.
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from typing import NamedTuple
 
 import msgspec
 
 from agent_logger.formats.claude_code.agents import WARM_UP, agent_of
 from agent_logger.formats.claude_code.beginning import Beginning, BeginningReader
+from agent_logger.formats.claude_code.cost_state import Answer, covered_by, total_of
 from agent_logger.formats.claude_code.lines import Reader, WholeCopies, read, readable, type_of
 from agent_logger.formats.claude_code.records import ForkedFrom, MessageUsage
 from agent_logger.formats.claude_code.session import AGENT, session_id_of
 from agent_logger.formats.claude_code.turns import Billed, is_unique, time_of
 from agent_logger.formats.responses import ModelResponse
+from agent_logger.formats.result_usage import Counted, counted_of
 from agent_logger.formats.source import File, Source, portions_of
-from agent_logger.session import MAIN, SIDE, SYNTHETIC
+from agent_logger.session import MAIN, SIDE, SYNTHETIC, ClientTotal
 from agent_logger.wire import jsonl
 from agent_logger.wire.answer import text_of
 from agent_logger.wire.jsonl import Entry, is_utf8
 from agent_logger.wire.lines import Line, lines_in
 
 FAMILY = "anthropic"
+COST_STATE = "cost-state"
 
 
 class _Message(msgspec.Struct, frozen=True, gc=False):
@@ -50,6 +54,7 @@ class _Record(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     cost_usd: float | None = msgspec.field(name="costUSD", default=None)
     usage: MessageUsage | None = None
     forked_from: ForkedFrom | str | None = None
+    model_usage: dict[str, Counted] | None = None  # of all of the session, in a `cost-state`
 
 
 _reader = Reader(_Record)
@@ -61,19 +66,31 @@ def responses_of(source: Source, known: Iterable[ModelResponse] = ()) -> Iterato
     `known` is what was told of them before, and the source has what was written since, or more; this goes well if all
     ids are unique (`may_read_on`). Whatever is in the files, nothing is raised.
     """
-    return iter(responses_and_beginning(source, known)[0])
+    return iter(read_files(source, known).responses)
 
 
-def responses_and_beginning(
-    source: Source, known: Iterable[ModelResponse] = (), before: Beginning | None = None
-) -> tuple[list[ModelResponse], Beginning]:
-    """The same, with what the main file shows of its beginning; `before` is what was known of that."""
-    rows = _Rows(source, known, before)
+class FileResponses(NamedTuple):
+    """The responses in the files of a session, and what the main file says beside them."""
+
+    responses: list[ModelResponse]
+    beginning: Beginning
+    total: ClientTotal | None  # what the client says that they took in all
+
+
+def read_files(
+    source: Source,
+    known: Iterable[ModelResponse] = (),
+    beginning: Beginning | None = None,
+    total: ClientTotal | None = None,
+) -> FileResponses:
+    """The same; `beginning` and `total` are what was known of them before, as `known` of the responses."""
+    rows = _Rows(source, known, beginning)
     rows.read(source.main)
+    main = rows.count()
     for file in source.others:
         if file.name.endswith(".jsonl"):
             rows.read(file)
-    return list(rows.told()), rows.beginning.beginning()
+    return FileResponses(list(rows.told()), rows.beginning.beginning(), rows.total(main, total))
 
 
 def may_read_on(responses: Iterable[ModelResponse]) -> bool:
@@ -137,6 +154,25 @@ class _Rows:
         self._cwd: str | None = None
         self._thread: str | None = None  # of the file that is read; none: its lines say so
         self._is_asked = True  # a prompt was read in it
+        self._counted: dict[str, Counted] | None = None  # by the client, for all of the session
+        self._covered = 0  # rows before that
+
+    def count(self) -> int:
+        return len(self._rows)
+
+    def total(self, main: int, known: ClientTotal | None) -> ClientTotal | None:
+        """`main`: how many rows are of the session's own file."""
+        answers = [Answer(it.message_id, it.thread, it.model, it.at) for it in self._rows]
+        if self._counted is not None:
+            return total_of(self._counted, answers[: self._covered], answers[main:])
+        if known is None:
+            return None
+        models = {it.model or "": counted_of(it.usage) for it in known.models if it.usage}
+        return total_of(models, answers[: covered_by(known, answers[:main])], answers[main:])
+
+    def _count(self, record: _Record) -> None:
+        if self._thread is None and record.model_usage is not None:
+            self._counted, self._covered = record.model_usage, len(self._rows)
 
     def read(self, file: File) -> None:
         self._last = None
@@ -156,6 +192,8 @@ class _Rows:
                     self._take(record)
                 elif record.type == "user":
                     self._ask(portion, number)
+                elif record.model_usage is not None and record.type == COST_STATE:
+                    self._count(record)
 
     def _begin(self, record: _Record) -> None:
         message = record.message if record.type == "assistant" and not record.is_sidechain else None
@@ -171,6 +209,8 @@ class _Rows:
             kind = type_of(data)
             if kind == "user":
                 self._ask(portion, number)
+            elif kind == COST_STATE and (record := _reader.exact(data)):
+                self._count(record)
             # Quotes within texts are escaped, so this stands in lines of responses, in those that are glued to one, and
             # in few others.
             if kind == "assistant" or b'"assistant"' in data:

@@ -12,6 +12,7 @@ from typing import Any
 
 from agent_logger.formats.claude_code.agents import AgentLines, Joins, agent_of, meta_of
 from agent_logger.formats.claude_code.beginning import BeginningReader
+from agent_logger.formats.claude_code.cost_state import Answer, total_of
 from agent_logger.formats.claude_code.exchanges import (
     ExchangeLines,
     command_of,
@@ -25,6 +26,7 @@ from agent_logger.formats.claude_code.lines import records_of
 from agent_logger.formats.claude_code.records import (
     AssistantRecord,
     AttachmentRecord,
+    CostRecord,
     ForkedFrom,
     Message,
     SessionRecord,
@@ -44,8 +46,10 @@ from agent_logger.formats.claude_code.turns import (
 )
 from agent_logger.formats.human_input import is_interruption
 from agent_logger.formats.ids import UUID
+from agent_logger.formats.remainders import with_remainders
+from agent_logger.formats.result_usage import Counted
 from agent_logger.formats.source import File, Source
-from agent_logger.session import MAIN, SIDE, Block, Session, Turn
+from agent_logger.session import MAIN, SIDE, Block, ClientTotal, Session, Turn
 from agent_logger.wire.jsonl import Damage
 
 AGENT = "claude-code"
@@ -117,9 +121,14 @@ class _Reading:
         self._open: dict[str, TurnLines] = {}  # the same, as long as nothing else was said there
         self._message_ids: list[str] = []  # of the main thread, each once
         self._now: datetime | None = None  # the time of the line that is being read
+        self._all: list[TurnLines] = []  # in the order of their first lines
+        self._counted: dict[str, Counted] | None = None  # by the client, for all of the session
+        self._covered = 0  # turns before that
+        self._main = 0  # turns of the session's own file
 
     def read_all(self) -> None:
         self._read(self._source.main)
+        self._main = len(self._all)
         for file in self._source.others:
             if file.name.endswith(".jsonl"):
                 self._read(file)
@@ -150,6 +159,8 @@ class _Reading:
         now = self._now = time_of(record.timestamp)
         self._facts.see(record, now)
         agent = self._agent_of(record) if self._agent or record.is_sidechain else None
+        if isinstance(record, CostRecord) and not agent and record.model_usage is not None:
+            self._counted, self._covered = record.model_usage, len(self._all)
         if kind not in CONVERSATION:
             self._facts.take(record, now, agent.thread if agent else MAIN)
             self._titles.take(record)
@@ -280,6 +291,7 @@ class _Reading:
         # A turn is known by its id, so one whose id was used before has none.
         thread = agent.thread if agent else MAIN
         turn = TurnLines(None if known else message_id, thread, is_unique=is_unique(message_id))
+        self._all.append(turn)
         if message_id:
             self._turns[message_id] = turn
         if agent:
@@ -350,7 +362,7 @@ class _Reading:
         turns = placed(self._exchanges, ordinary, joins)
         aside = agents if not self._exchanges else [agent for agent in agents if agent.thread == SIDE]
         count, left = len(self._exchanges), self._tree.left()
-        return Session(
+        session = Session(
             id=session_id_of(self._source.main.name, self._facts.session_id),
             agent=AGENT,
             title=self._titles.title(self._tree, summaries) or self._first_prompt(),
@@ -366,7 +378,16 @@ class _Reading:
             agents=joins.told(),
             reported_cost_usd=self._facts.reported_cost_usd,
             compactions=self._facts.compactions,
+            totals=self._totals(),
         )
+        return with_remainders(session) if session.totals else session
+
+    def _totals(self) -> tuple[ClientTotal, ...]:
+        if self._counted is None:
+            return ()
+        answers = [Answer(it.message_id, it.thread, it.model, it.started) for it in self._all]
+        total = total_of(self._counted, answers[: self._covered], answers[self._main :])
+        return (total,) if total else ()
 
     def _first_prompt(self) -> str | None:
         inputs = [it for it in self._exchanges if it.user_input and it.user_input.strip()]

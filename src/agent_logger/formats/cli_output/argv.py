@@ -118,6 +118,12 @@ def goes_on(argv: Sequence[str]) -> bool:
     return agent is not None and any(word.partition("=")[0] in (*agent.resume, *agent.go_on) for word in argv)
 
 
+def starts_new(argv: Sequence[str], agent: str | None) -> bool:
+    """Whether the agent of this name, under whatever command, was not told to go on with a session."""
+    command = next((command for command, it in AGENTS.items() if it.name == agent), None)
+    return command is not None and not goes_on([command, *argv[1:]])
+
+
 def takes_messages(argv: Sequence[str]) -> bool:
     """On its standard input, a line each."""
     return _value(argv, ("--input-format",)) == "stream-json"

@@ -1,7 +1,7 @@
 """How a run ended and what it came to, from its results, its exit and what it said last.
 
-Whether it failed is decided by `is_error` and what stands beside it: a failed request to the API has the subtype
-`success`.
+A result failed if it says `is_error`, or if its subtype begins with `error`: a failed request to the API has the
+subtype `success`, and older clients that reach a limit say `error_max_turns` with `is_error: false`.
 """
 
 import re
@@ -87,33 +87,24 @@ class Outcome:
     # ------------------------------------------------------------ how it ended
 
     @property
+    def has_history(self) -> bool:
+        """Whether the client itself says that the session it reports on is older than this run."""
+        new, counted = self.last.model_usage_since_last_result, self.last.model_usage
+        return len(self.results) == 1 and new is not None and bool(counted) and new != counted
+
+    @property
     def _is_error(self) -> bool:
-        stats = self.results[-1]
-        if stats.is_error is not None:
-            return stats.is_error
-        return bool(stats.errors) or (self.last.result is None and (stats.subtype or "").startswith("error"))
+        return is_failed(self.results[-1])
 
     def failure(self, exited: Exit | None, said: str, *, timed_out: bool = False) -> Failure | None:
         """`said` is the end of the standard error."""
         if timed_out:
             return Failure.TIMED_OUT
         if self.results:
-            return self._of_result(self.results[-1]) if self._is_error else None
+            return failure_of(self.results[-1], self.error or "")
         if _NOT_FOUND.search(said):
             return Failure.SESSION_NOT_FOUND
         return Failure.INTERRUPTED if exited and _interrupted(exited) else Failure.NO_RESULT
-
-    def _of_result(self, stats: ExchangeStats) -> Failure:
-        reason, kind = stats.terminal_reason or "", stats.subtype or ""
-        if "max_turns" in (reason, kind.removeprefix("error_")):
-            return Failure.MAX_TURNS
-        if reason == "budget_exhausted" or kind.startswith("error_max_budget"):
-            return Failure.BUDGET
-        if reason == "api_error" or stats.api_error_status is not None:
-            return Failure.API_ERROR
-        if reason.startswith("aborted"):
-            return Failure.INTERRUPTED
-        return Failure.SESSION_NOT_FOUND if _NOT_FOUND.search(self.error or "") else Failure.OTHER
 
     @property
     def data(self) -> Any:
@@ -135,7 +126,7 @@ class Outcome:
     # ------------------------------------------------------------ what it came to
 
     def metadata(self, *, log_cost: float | None = None, goes_on: bool = False, **known: Any) -> RunMetadata:
-        """`log_cost`: what the session's log adds up to; `goes_on`: there was something before this run."""
+        """`log_cost`: what the logs of the conversation add up to; `goes_on`: there was something before this run."""
         numbers = self._numbers(log_cost, goes_on=goes_on) if self.results else {}
         return RunMetadata(session_id=self.session_id, **numbers, **known)
 
@@ -167,12 +158,35 @@ class Outcome:
     def _total(
         self, reported: counters.Counters, cost: float | None, log_cost: float | None, *, goes_on: bool
     ) -> tuple[float | None, str | None]:
-        """Current clients count over the session; of older ones the log knows, or there was nothing before."""
-        if reported.outlive_process and reported.cost_usd is not None:
+        """Current clients count over the session; of older ones the logs know, or there was nothing before."""
+        if reported.cost_usd is not None and (reported.outlive_process or counters.is_apart(self.last)):
             return round(reported.cost_usd, counters.COST_DIGITS), "reported"
         if cost is not None and not goes_on:
             return cost, "own"
         return (log_cost, "log") if log_cost is not None else (None, None)
+
+
+def is_failed(stats: ExchangeStats) -> bool:
+    """Whether the exchange that ended with these failed."""
+    if stats.is_error or (stats.subtype or "").startswith("error"):
+        return True
+    return stats.is_error is None and bool(stats.errors)
+
+
+def failure_of(stats: ExchangeStats, said: str = "") -> Failure | None:
+    """Why the exchange that ended with these failed; `said` is what its result says of that."""
+    reason, kind = stats.terminal_reason or "", stats.subtype or ""
+    if not is_failed(stats):
+        return None
+    if "max_turns" in (reason, kind.removeprefix("error_")):
+        return Failure.MAX_TURNS
+    if reason == "budget_exhausted" or kind.startswith("error_max_budget"):
+        return Failure.BUDGET
+    if reason == "api_error" or stats.api_error_status is not None:
+        return Failure.API_ERROR
+    if reason.startswith("aborted"):
+        return Failure.INTERRUPTED
+    return Failure.SESSION_NOT_FOUND if _NOT_FOUND.search(said) else Failure.OTHER
 
 
 def _sum(values: list[Any]) -> Any:

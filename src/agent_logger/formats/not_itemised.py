@@ -1,0 +1,296 @@
+"""What clients count beyond the responses that anybody was told of.
+
+A client's result says what its exchange took in all, by model. An SDK, or a run, is not told of every response: the
+last answer of a sub-agent, a title, a compaction, the end of an answer. What remains of such a total when all known
+responses of its stretch are taken off is not itemised, and counts too.
+
+Which responses are of a stretch is known by the ids that its witness was told. What only others saw is of the stretch
+it falls into by time; where the clocks of witnesses differ, as in a log that was replayed, of the first one that has
+room for it. A stretch whose responses all went through the proxy has no remainder: the proxy saw every call of it.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from agent_logger.prices import Tokens, canonical
+from agent_logger.session import MAIN, ClientTotal, Usage, Witness
+
+SLACK_SECONDS = (
+    2.0  # between a witness that notes when it hears something and one that notes when it happened
+)
+INPUT, OUTPUT, READ, WRITE, HOUR = range(5)
+NOTHING: Tokens = (0, 0, 0, 0, 0)
+
+
+class SeenResponse(NamedTuple):
+    """A response, from all who saw it."""
+
+    message_id: str | None
+    session: str
+    thread: str
+    model: str | None
+    tokens: Tokens | None
+    first: float | None  # seconds since 1970: when it was, by the witness that says the earliest
+    last: float | None  # and the latest
+    is_final: bool
+    witnesses: frozenset[Witness]
+
+
+class Stretch(NamedTuple):
+    session: str
+    total: ClientTotal
+
+
+class Remainder(NamedTuple):
+    stretch: Stretch
+    model: str | None
+    usage: Usage | None
+    is_sum: bool  # of an exchange that no response was told of: there was one at least
+
+
+def remainders(stretches: Iterable[Stretch], responses: Iterable[SeenResponse]) -> list[Remainder]:
+    """The order in which anything comes does not matter."""
+    found = sorted(map(_Open, dict.fromkeys(stretches)), key=_Open.order)
+    if not found:
+        return []
+    known = _Known(responses, {it.session for it in found})
+    groups: dict[tuple[str, Witness], list[_Open]] = {}
+    for it in found:
+        it.take_seen(known)
+        groups.setdefault((it.session, it.total.witness), []).append(it)
+    for (session, _), group in groups.items():
+        _claim(group, known.responses[session])
+    for at, it in enumerate(found):
+        it.take_told(found[:at])
+    return [row for it in found for row in it.rows]
+
+
+class _Known:
+    def __init__(self, responses: Iterable[SeenResponse], sessions: set[str]) -> None:
+        self.responses: dict[str, list[SeenResponse]] = {it: [] for it in sessions}
+        self._by_id: dict[str, list[SeenResponse]] = {}
+        for it in responses:
+            if it.session in sessions:
+                self.responses[it.session].append(it)
+            if it.message_id:
+                self._by_id.setdefault(it.message_id, []).append(it)
+
+    def of(self, message_id: str, session: str) -> SeenResponse | None:
+        """A fork's responses may stand in the session it came from."""
+        found = self._by_id.get(message_id, ())
+        return next((it for it in found if it.session == session), found[0] if len(found) == 1 else None)
+
+
+@dataclass(slots=True, eq=False)
+class _Open:
+    """A stretch while responses are taken off its total."""
+
+    stretch: Stretch
+    left: dict[str, Tokens] = field(init=False)  # by model
+    names: dict[str, str | None] = field(init=False)
+    unknown: list[str | None] = field(init=False)  # models of which nobody knows how much
+    seen: list[SeenResponse] = field(default_factory=list)
+    claimed: list[SeenResponse] = field(default_factory=list)
+    named: set[str] = field(default_factory=set)  # models of responses that were taken off
+    strays: list[SeenResponse] = field(default_factory=list)
+    is_adrift: bool = False  # no clock tells what else happened in it
+    rows: list[Remainder] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.left, self.names = {}, {}
+        self.unknown = [it.model for it in self.total.models if it.usage is None]
+        for it in self.total.models:
+            if it.usage is not None:
+                name = _name(it.model)
+                self.names.setdefault(name, it.model)
+                self.left[name] = _plus(self.left.get(name, NOTHING), it.usage.counts)
+
+    @property
+    def session(self) -> str:
+        return self.stretch.session
+
+    @property
+    def total(self) -> ClientTotal:
+        return self.stretch.total
+
+    def order(self) -> tuple[object, ...]:
+        """The shortest first; a fork's history has all that its parent's has, and more."""
+        it = self.total
+        ids = it.message_ids
+        return len(ids), _seconds(it.started) or 0.0, self.session, it.witness, ids, str(it.models)
+
+    def take_seen(self, known: _Known) -> None:
+        told = (known.of(message_id, self.session) for message_id in dict.fromkeys(self.total.message_ids))
+        self.seen = [it for it in told if it]
+        for it in self.seen:
+            if self.total.is_whole or it.thread == MAIN:
+                self.take(it)
+
+    def take(self, response: SeenResponse) -> None:
+        name = self._model_of(response)
+        if name in self.left and response.tokens:
+            self.left[name] = _minus(self.left[name], response.tokens)
+            self.named.add(name)
+        elif response.tokens:
+            self.strays.append(response)
+
+    def take_strays(self) -> None:
+        """Responses whose model the total does not name: gateways have names of their own for models. They are of a
+        model that no response names."""
+        for response in self.strays:
+            for name in self.left.keys() - self.named:
+                if _has_room(self.left[name], response):
+                    self.left[name] = _minus(self.left[name], response.tokens or NOTHING)
+                    break
+
+    def claim(self, response: SeenResponse) -> None:
+        self.claimed.append(response)
+        self.take(response)
+
+    def has_room_for(self, response: SeenResponse) -> bool:
+        name = self._model_of(response)
+        if name in self.left:
+            return _has_room(self.left[name], response)
+        return any(_has_room(self.left[it], response) for it in self.left.keys() - self.named)
+
+    def is_all(self, response: SeenResponse) -> bool:
+        return [it[:HOUR] for it in self.left.values() if any(it)] == [(response.tokens or ())[:HOUR]]
+
+    def spans(self, seconds: float | None) -> bool:
+        return self.distance(seconds) <= SLACK_SECONDS
+
+    def distance(self, seconds: float | None) -> float:
+        """Seconds before or behind the stretch."""
+        start, end = _seconds(self.total.started), _seconds(self.total.ended)
+        if seconds is None or start is None or end is None:
+            return math.inf
+        return max(start - seconds, seconds - end, 0.0)
+
+    def is_on_the_wire(self) -> bool:
+        if self.total.message_ids:
+            whole = len(self.seen) == len(set(self.total.message_ids))
+            return whole and all("wire" in it.witnesses for it in self.seen)
+        return any("wire" in it.witnesses for it in self.claimed)
+
+    def take_told(self, before: Sequence["_Open"]) -> None:
+        """What is left is not itemised. What another total of the same responses has left is the same."""
+        self.take_strays()
+        ids = set(self.total.message_ids)
+        for other in before:
+            if self._is_of(other, ids):
+                for row in other.rows:
+                    name = _name(row.model)
+                    if name in self.left and row.usage:
+                        self.left[name] = _minus(self.left[name], row.usage.counts)
+        if self.is_on_the_wire() or (not self.total.is_whole and self.claimed):
+            return
+        is_sum = not (self.seen or self.claimed or ids)
+        for name, tokens in self.left.items():
+            usage = _usage(tokens)
+            if any(usage.counts):
+                self.rows.append(Remainder(self.stretch, self.names[name], usage, is_sum))
+        self.rows += [Remainder(self.stretch, model, None, is_sum) for model in self.unknown]
+
+    def _is_of(self, other: "_Open", ids: set[str]) -> bool:
+        if ids and other.total.message_ids:
+            return not ids.isdisjoint(other.total.message_ids)
+        apart = self.session != other.session or self.total.witness == other.total.witness
+        if not apart and (self.is_adrift or other.is_adrift):
+            return True
+        return not apart and (
+            self.spans(_seconds(other.total.ended)) or other.spans(_seconds(self.total.ended))
+        )
+
+    def _model_of(self, response: SeenResponse) -> str:
+        only = next(iter(self.left)) if len(self.left) == 1 and response.model is None else None
+        return only if only is not None else _name(response.model)
+
+
+def _has_room(left: Tokens, response: SeenResponse) -> bool:
+    told = response.tokens or NOTHING
+    kinds = (INPUT, OUTPUT, READ, WRITE) if response.is_final else (INPUT, READ, WRITE)
+    return any(told) and all(told[kind] <= left[kind] for kind in kinds)
+
+
+def _claim(group: Sequence[_Open], responses: Sequence[SeenResponse]) -> None:
+    """For the stretches of one witness, in its own order: what only others saw."""
+    group = sorted((it for it in group if it.total.is_whole or not it.total.message_ids), key=_began)
+    told = {id(response) for it in group for response in it.seen}
+    others = (
+        [it for it in responses if id(it) not in told and it.witnesses - {group[0].total.witness}]
+        if group
+        else []
+    )
+    others.sort(key=lambda it: (it.first or 0.0, it.message_id or "", it.tokens or NOTHING))
+    both = [(it, response) for it in group for response in it.seen if len(response.witnesses) > 1]
+    agree = [it for it, response in both if it.spans(response.first) and it.spans(response.last)]
+    if agree or not both:
+        others = _claim_by_time(group, others)
+    if not agree and not any(it.claimed for it in group):
+        for it in group:
+            it.is_adrift = True
+        _claim_by_room(group, others)
+
+
+def _claim_by_time(group: Sequence[_Open], others: Sequence[SeenResponse]) -> list[SeenResponse]:
+    """The rest is of no stretch."""
+    rest = []
+    for response in others:
+        fitting = [it for it in group if it.spans(response.first)]
+        if fitting:
+            nearest = min(it.distance(response.first) for it in fitting)
+            near = [it for it in fitting if it.distance(response.first) == nearest]
+            next((it for it in near if it.has_room_for(response)), near[0]).claim(response)
+        else:
+            rest.append(response)
+    return rest
+
+
+def _claim_by_room(group: Sequence[_Open], others: Sequence[SeenResponse]) -> None:
+    """What is all that a stretch has left is of it; then each response is of the first that has room."""
+    rest = list(others)
+    for it in group:
+        if same := next((response for response in rest if it.is_all(response)), None):
+            it.claim(same)
+            rest.remove(same)
+    for response in rest:
+        roomy = [it for it in group if it.has_room_for(response)]
+        partial = [it for it in group if not it.total.is_whole]
+        if roomy or partial:
+            (roomy or partial)[0].claim(response)
+
+
+def _began(it: _Open) -> tuple[float, tuple[object, ...]]:
+    return _seconds(it.total.started) or 0.0, it.order()
+
+
+def _name(model: str | None) -> str:
+    return canonical(model or "") or model or ""
+
+
+def _seconds(time: datetime | None) -> float | None:
+    if time is None:
+        return None
+    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+
+
+def _plus(one: Tokens, two: Tokens) -> Tokens:
+    return (one[0] + two[0], one[1] + two[1], one[2] + two[2], one[3] + two[3], one[4] + two[4])
+
+
+def _minus(one: Tokens, two: Tokens) -> Tokens:
+    return (one[0] - two[0], one[1] - two[1], one[2] - two[2], one[3] - two[3], one[4] - two[4])
+
+
+def _usage(left: Tokens) -> Usage:
+    given, output, read, write, hour = (max(0, it) for it in left)
+    return Usage(
+        input_tokens=given,
+        output_tokens=output,
+        cache_read_tokens=read,
+        cache_write_tokens=write,
+        cache_write_1h_tokens=min(hour, write),
+    )

@@ -1,0 +1,56 @@
+"""A session with what its clients count beyond its turns."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from msgspec.structs import replace
+
+from agent_logger.formats.not_itemised import Remainder, SeenResponse, Stretch, remainders
+from agent_logger.prices import NO_USAGE, nano_usd, price_date
+from agent_logger.session import Cost, NotItemised, Session, Turn
+
+
+def with_remainders(session: Session, times: Iterable[tuple[float | None, float | None]] = ()) -> Session:
+    """`times`: of each turn, when it was by the first and by the last of its witnesses, where these are several."""
+    has_sums = any(turn.is_sum for turn in session.turns)  # such a turn has all of its exchange already
+    stretches = [Stretch(session.id, it) for it in session.totals if it.message_ids or not has_sums]
+    turns = session.turns
+    spans = list(times) or [(_seconds(turn),) * 2 for turn in turns]
+    seen = [_seen(turn, session.id, *span) for turn, span in zip(turns, spans, strict=True)]
+    found = [_not_itemised(it) for it in remainders(stretches, seen)]
+    return replace(session, not_itemised=found)
+
+
+def _seen(turn: Turn, session: str, first: float | None, last: float | None) -> SeenResponse:
+    return SeenResponse(
+        message_id=turn.message_id,
+        session=session,
+        thread=turn.thread,
+        model=turn.model,
+        tokens=turn.usage.counts if turn.usage else None,
+        first=first,
+        last=last,
+        is_final=turn.is_final,
+        witnesses=turn.witnesses,
+    )
+
+
+def _seconds(turn: Turn) -> float | None:
+    time = turn.started or turn.ended
+    return seconds_of(time) if time else None
+
+
+def seconds_of(time: datetime) -> float:
+    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+
+
+def _not_itemised(it: Remainder) -> NotItemised:
+    total = it.stretch.total
+    at = total.ended or total.started
+    nano = nano_usd(it.usage.counts, it.model, at, None, is_sum=True) if it.usage else NO_USAGE
+    cost = (
+        Cost(nano_usd=None, reason=nano)
+        if isinstance(nano, str)
+        else Cost(nano_usd=nano, price_date=price_date())
+    )
+    return NotItemised(model=it.model, usage=it.usage, cost=cost, at=at, exchange=total.exchange)

@@ -1,0 +1,236 @@
+"""Each witness of a session removed: the numbers of the others are right, or marked, never smaller in silence."""
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import combinations, product
+from operator import ge
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from msgspec.structs import replace
+
+from agent_logger import records
+from agent_logger.capture.session_writer import SessionWriter
+from agent_logger.catalog.catalog import Catalog
+from agent_logger.catalog.ledger import LedgerRow
+from agent_logger.catalog.metrics import metrics_of
+from agent_logger.catalog.totals import total
+from agent_logger.formats import sdk_messages
+from agent_logger.formats.exchanges import Began
+from agent_logger.formats.sdk_objects import json_of
+from agent_logger.session import Usage
+from agent_logger.store.clock import Clock
+from agent_logger.store.facts import know_folder
+from tests.capture.sdk_fixtures import lines, objects
+from tests.catalog.witnesses import timed
+from tests.formats.claude_files import Fixture, fixtures
+from tests.formats.wire_records import talks
+
+KINDS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+WITNESSES = ("wire", "transcript", "printed")
+SUBSETS = [it for size in (3, 2, 1) for it in combinations(WITNESSES, size)]
+
+
+# ---------------------------------------------------------------- what was recorded
+
+
+def write_wire(fixture: Fixture, home: Path) -> None:
+    folder = home / "logs" / "anthropic"
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, spoken in enumerate(it for it in talks() if it.name == fixture.name):
+        path = folder / f"20261115-08{number // 60:02}{number % 60:02}-{number:04x}.jsonl"
+        path.write_bytes(b"".join(records.encode(it) + b"\n" for it in timed(spoken)))
+    know_folder(home / ".agent-logger", home / "logs")
+
+
+def write_transcripts(fixture: Fixture, home: Path) -> None:
+    for path in fixture.folder.joinpath("home").glob("**/projects"):
+        shutil.copytree(path, home / ".claude" / "projects", dirs_exist_ok=True)
+
+
+def write_printed(fixture: Fixture, home: Path, *, at_its_time: bool) -> None:
+    """What an SDK, or who ran the client, was told: when it was, or all of it now."""
+    folder, spans = home / "sessions", bursts(fixture)
+    witness: Literal["sdk", "run"] = "sdk" if fixture.name.startswith("claude-agent-sdk") else "run"
+    times = call_times(fixture)
+    order = sorted(times.values())
+    at = min(order, default=0.0)
+
+    def now() -> float:
+        return at
+
+    for number, path in enumerate(printed_files(fixture)):
+        messages = [sdk_messages.read(it) for it in printed_by(path)]
+        sessions = {it.session_id for it in messages}
+        burst = next((it for it in spans if it.sessions & sessions or not messages), None)
+        has_ids = any(it.inner and it.inner.id in times for it in messages)
+        if burst:
+            spans.remove(burst)
+            at = at if has_ids else burst.started
+        clock = Clock(now) if at_its_time else Clock()
+        told = sorted({times[it.inner.id] for it in messages if it.inner and it.inner.id in times})
+        resumed = resumed_from(fixture, number)
+        writer = SessionWriter(folder, resumed_from=resumed, began=Began(witness, "claude-code"), clock=clock)
+        for message in messages:
+            if message.inner and message.inner.id in times:
+                at = max(at, times[message.inner.id])
+                told.remove(times[message.inner.id]) if times[message.inner.id] in told else None
+            if message.result:
+                at = _end(at, told, order) if has_ids or not burst else burst.ended
+            writer.message(message)
+        writer.finish()
+    know_folder(home / ".agent-logger", folder)
+
+
+def _end(at: float, told: list[float], order: list[float]) -> float:
+    """Of an exchange: behind all calls before the next response that is told."""
+    following = min(told, default=float("inf"))
+    return max([it for it in order if it < following] + [at]) + 0.002
+
+
+@dataclass
+class Burst:
+    """Calls that follow each other closely: those of one process."""
+
+    started: float
+    ended: float
+    sessions: set[str | None]
+
+
+def bursts(fixture: Fixture) -> list[Burst]:
+    manifest = json.loads((fixture.folder / "manifest.json").read_text())
+    asked = {it["seq"]: it for it in manifest["requests"] if it["kind"] != "probe"}
+    found: list[Burst] = []
+    for call in (json.loads(it) for it in (fixture.folder / "wire.jsonl").read_text().split("\n") if it):
+        if call["seq"] in asked:
+            at = datetime.fromisoformat(call["ts"]).timestamp()
+            if not found or at - found[-1].ended > 0.3:
+                found.append(Burst(at - 0.01, at, set()))
+            found[-1].ended = at + 0.01
+            found[-1].sessions.add(asked[call["seq"]]["session_id"])
+    return found
+
+
+def printed_files(fixture: Fixture) -> list[Path]:
+    kind = "*.jsonl" if fixture.name.startswith("claude-agent-sdk") else "*.stdout"
+    return sorted(it for it in fixture.folder.glob(kind) if it.name != "wire.jsonl")
+
+
+def printed_by(path: Path) -> Iterator[bytes]:
+    found = [it for _, it in objects(path)] if path.suffix == ".jsonl" else lines(path)
+    yield from filter(None, map(json_of, found))
+
+
+def resumed_from(fixture: Fixture, number: int) -> str | None:
+    commands = json.loads((fixture.folder / "manifest.json").read_text()).get("commands", ())
+    if fixture.name.startswith("claude-agent-sdk") or number >= len(commands):
+        return None
+    words = commands[number]["args"]
+    return words[words.index("--resume") + 1] if "--resume" in words else None
+
+
+def call_times(fixture: Fixture) -> dict[str, float]:
+    """By message id: when its call was made."""
+    calls = [json.loads(it) for it in (fixture.folder / "wire.jsonl").read_text().split("\n") if it]
+    return {
+        message_id: datetime.fromisoformat(call["ts"]).timestamp()
+        for call in calls
+        for message_id in MESSAGE.findall(
+            json.dumps(call.get("response", {}).get("body", "")).replace("\\", "")
+        )
+    }
+
+
+MESSAGE = re.compile(r'"id": ?"(msg_\w+)"')
+
+
+# ---------------------------------------------------------------- what is true
+
+
+@dataclass(frozen=True)
+class Truth:
+    whole: Usage  # of the responses that came to their end
+    begun: Usage  # with what was told of those that were cut
+
+
+def truths(fixture: Fixture) -> dict[str | None, Truth]:
+    manifest = json.loads((fixture.folder / "manifest.json").read_text())
+    found: dict[str | None, Truth] = {}
+    for call in manifest["requests"]:
+        if call["usage"] and call["kind"] not in ("probe", "models", "count_tokens"):
+            usage = usage_of(call["usage"])
+            known = found.get(call["session_id"], Truth(Usage(), Usage()))
+            whole = known.whole + usage if call["complete"] and call["status"] == 200 else known.whole
+            found[call["session_id"]] = Truth(whole, known.begun + usage)
+    return found
+
+
+def usage_of(told: dict[str, int]) -> Usage:
+    given, output, read, write = (told.get(kind) or 0 for kind in KINDS)
+    return Usage(input_tokens=given, output_tokens=output, cache_read_tokens=read, cache_write_tokens=write)
+
+
+def without_hours(usage: Usage) -> Usage:
+    return replace(usage, cache_write_1h_tokens=0)
+
+
+def is_marked(rows: list[LedgerRow]) -> bool:
+    return any(row.partial or row.tokens is None for row in rows)
+
+
+def rows_of(fixture: Fixture, subset: tuple[str, ...], home: Path, *, at_its_time: bool) -> list[LedgerRow]:
+    if "wire" in subset:
+        write_wire(fixture, home)
+    if "transcript" in subset:
+        write_transcripts(fixture, home)
+    if "printed" in subset:
+        write_printed(fixture, home, at_its_time=at_its_time)
+    with Catalog.open(home / ".agent-logger") as catalog:
+        rows = list(catalog.ledger())
+        for it in catalog.sessions():
+            session = catalog.session(it.id)
+            if session and not catalog.counted_elsewhere(it.id):
+                own = total([row for row in rows if row.session == it.id])
+                shown = metrics_of(session)
+                assert session.usage == shown.usage == own.usage == it.usage
+                assert session.cost.nano_usd == shown.cost.nano_usd == own.cost.nano_usd
+                assert shown.turns == own.responses == it.turns
+    return rows
+
+
+# Its warm-ups have sessions of their own on the wire; the client counts them, and writes them down, with the others.
+WARMED_UP_ELSEWHERE = {"claude-cli/2.1.4/resume_chain"}
+
+NOT_WRITTEN_DOWN = pytest.mark.xfail(reason="2.1.4 writes nothing of its title calls", strict=True)
+
+
+def cases() -> Iterator[Any]:
+    for fixture, subset, at_its_time in product(fixtures(), SUBSETS, (True, False)):
+        if at_its_time or "printed" in subset:
+            is_silent = fixture.name == "claude-cli/2.1.4/tools_stream" and subset == ("transcript",)
+            when = "at its time" if at_its_time else "replayed"
+            name = f"{fixture.name} {'+'.join(subset)} {when}"
+            marks = [NOT_WRITTEN_DOWN] if is_silent else []
+            yield pytest.param(fixture, subset, at_its_time, id=name, marks=marks)
+
+
+@pytest.mark.parametrize(("fixture", "subset", "at_its_time"), list(cases()))
+def test_the_witnesses_that_are_left_tell_the_truth_or_say_that_they_do_not(
+    fixture: Fixture, subset: tuple[str, ...], at_its_time: bool, home: Path
+) -> None:
+    rows = rows_of(fixture, subset, home, at_its_time=at_its_time)
+    known = {row.session for row in rows}
+    for session, true in truths(fixture).items():
+        own = [row for row in rows if row.session == session]
+        found = without_hours(total(own).usage)
+        if session not in known or is_marked(own):
+            continue
+        if fixture.name in WARMED_UP_ELSEWHERE and "wire" not in subset:
+            assert all(map(ge, found.counts, true.whole.counts)), session
+        else:
+            assert found in (true.whole, true.begun), session
