@@ -1,6 +1,7 @@
 """Exchanges of which only the sum is known count by it, and never beside what knows the responses."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,7 @@ def test_a_sum_does_not_count_beside_the_agents_own_file(home: Path) -> None:
         assert (alone.id, alone.turns, alone.usage) == (ID, 1, SUM)
         path = home / ".claude" / "projects" / "-p" / f"{ID}.jsonl"
         path.parent.mkdir(parents=True)
-        head = {"sessionId": ID, "cwd": "/p", "timestamp": "2026-11-15T10:00:00.000Z", "uuid": "u"}
+        head = {"sessionId": ID, "cwd": "/p", "timestamp": datetime.now(UTC).isoformat(), "uuid": "u"}
         message: dict[str, Any] = {
             "id": MESSAGE,
             "model": "claude-haiku-4-5",
