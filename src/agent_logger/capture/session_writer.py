@@ -32,6 +32,7 @@ from agent_logger.store.find import exchange_log_of, free_name
 from agent_logger.store.journal import Journal
 from agent_logger.store.layout import safe_name
 from agent_logger.store.parts import PartFile, parts_of
+from agent_logger.store.platform import tell_of_forks
 from agent_logger.store.read import read_exchanges, read_log
 
 RESET = "conversation_reset"
@@ -58,6 +59,12 @@ class SessionWriter:
         self._clock, self._resumed_from, self._began = clock, resumed_from, began
         self._lost = 0  # in logs that are closed
         self._log: _Log | None = None
+        tell_of_forks(self)
+
+    def after_fork(self) -> None:
+        """What is in flight is the parent's, which writes it: the child's next message begins an exchange of its own."""
+        if self._log:
+            self._log.after_fork()
 
     @property
     def lost(self) -> int:
@@ -176,6 +183,10 @@ class _Log:
 
     def __init__(self, journal: Journal, exchanges: Exchanges, stem: str) -> None:
         self.journal, self.exchanges, self.stem = journal, exchanges, stem
+        self._in_flight = False
+
+    def after_fork(self) -> None:
+        self.exchanges.withdraw()
         self._in_flight = False
 
     def write(self, record: Written) -> bool:
