@@ -134,6 +134,13 @@ def ids_of(part: PartFile) -> Ids:
     return next((_ids(value) for value in values if "log" in value), Ids())
 
 
+def began_by(part: PartFile) -> str | None:
+    """Why a later part of a log was begun, as its head says; `None` if it does not say."""
+    values = (line.value for line in head_of(part) if isinstance(line.value, dict))
+    reason = next((it.get("reason") for it in values if it.get("type") == "part"), None)
+    return reason if isinstance(reason, str) else None
+
+
 def _ids(value: dict[str, object]) -> Ids:
     log, own, after = (value.get(key) for key in ("log", "part", "after"))
     return Ids(*(it if isinstance(it, str) else None for it in (log, own, after)))

@@ -33,6 +33,7 @@ _OPTIONS: Mapping[int, int] = {
     zstd.CompressionParameter.checksum_flag: 1,
 }
 
+FRAME_MAGIC = b"\x28\xb5\x2f\xfd"  # every frame begins with it, and so does a sealed file
 _SKIPPABLE = struct.Struct("<II")  # magic, length of what follows
 _SKIPPABLE_MAGIC = 0x184D2A5E
 _ENTRY = struct.Struct("<II")  # a frame's compressed and plain length
