@@ -28,7 +28,8 @@ def said(who, number):
     logger.log({{"type": "assistant", **names, "message": {{"id": f"msg_{{who}}{{number}}", "content": text}}}})
 
 def init():
-    logger.log({{"type": "system", "subtype": "init", "session_id": {SESSION!r}, "model": "m", "cwd": "/", "tools": []}})
+    began = {{"session_id": {SESSION!r}, "model": "m", "cwd": "/", "tools": []}}
+    logger.log({{"type": "system", "subtype": "init", **began}})
 
 def result():
     usage = {{"input_tokens": 1, "output_tokens": 1}}

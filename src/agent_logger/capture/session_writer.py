@@ -62,7 +62,7 @@ class SessionWriter:
         tell_of_forks(self)
 
     def after_fork(self) -> None:
-        """What is in flight is the parent's, which writes it: the child's next message begins an exchange of its own."""
+        """What is in flight is the parent's to write. The child's next message begins an exchange of its own."""
         if self._log:
             self._log.after_fork()
 
