@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-
-from agent_logger import SessionLogger
 from tests.commands import run_command
 from tests.store.wire_logs import calls, start
 from tests.store.wire_logs import write as write_log
+
+from agent_logger import SessionLogger
 
 SESSION = "7b320356-a178-418e-a692-69ce6e1e657c"
 WIRE = "20261115-080000-abcd"
