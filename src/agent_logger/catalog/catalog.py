@@ -28,6 +28,7 @@ from agent_logger.catalog.questions import NEED_DETAILS, Order
 from agent_logger.catalog.scan import Progress, Refreshed, changes, refresh
 from agent_logger.catalog.schema import STEPS, TEXT_STEPS
 from agent_logger.catalog.summary import Filter, Hit, SessionSummary
+from agent_logger.errors import StoreError
 from agent_logger.store.facts import session_labelled
 
 # A question imports what it needs: most need little, and are asked by commands that end at once.
@@ -310,12 +311,27 @@ class Catalog:
         }
         return own_files(self.home, sources)
 
+    def branches(self, *session_ids: str) -> dict[str, str]:
+        """The other sessions whose beginning stands in a log of these, or of such a branch, each with the session it
+        goes on from: without it they would lose what they show."""
+        from agent_logger.catalog.removal import WireLog, branches_of
+
+        rows = self._asked(questions.logs_and_forks)
+        logs = [(WireLog(session, Path(path)), forked) for session, path, forked in rows]
+        return branches_of(session_ids, (log for log, _ in logs), (log for log, forked in logs if forked))
+
     def remove(self, *session_ids: str) -> "Sequence[OwnFiles]":
         """Delete what we have written of sessions, and do not show them any more, also if their agent still has them.
-        What was deleted. Raises `StoreError` if one of them is being recorded, and `OSError`."""
+        What was deleted. Raises `StoreError` if one of them is being recorded, or has a `branches` that is to stay;
+        and `OSError`."""
         from agent_logger.catalog.removal import remove_files
         from agent_logger.catalog.text_index import erase
 
+        if branches := self.branches(*session_ids):
+            parents, names = ", ".join(dict.fromkeys(branches.values())), ", ".join(branches)
+            raise StoreError(
+                f"{names} would lose what {parents} recorded before the fork; remove them together"
+            )
         ours = self.files_of_ours(*session_ids)
         remove_files(self.home, session_ids, ours)
         self._with_texts(lambda _, texts: erase(texts, session_ids))

@@ -256,6 +256,14 @@ def sources_of(database: sqlite3.Connection, session: str) -> list[Found]:
     return [_found(*told) for told in rows]
 
 
+def logs_and_forks(database: sqlite3.Connection) -> list[tuple[str, str, bool]]:
+    """Of every log of ours its session and path, and whether it says that it was forked."""
+    rows = database.execute(
+        "SELECT session, path, parent IS NOT NULL FROM sources WHERE agent IS NULL AND key = path"
+    )
+    return [(session, restored(path), bool(forked)) for session, path, forked in rows]
+
+
 def _found(
     key: str,
     agent: str | None,
