@@ -3,6 +3,8 @@
 import json
 import os
 import stat
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -231,6 +233,36 @@ def test_what_is_not_known_to_be_ours_is_named_and_its_folder_stays(tmp_path: Pa
     world.run("rm", WIRE, KEPT, "--yes")
     assert [it.name for it in (world.folders[WIRE] / f"{WIRE}.bodies").iterdir()] == ["x"]
     assert [it.name for it in (world.folders[KEPT] / KEPT).iterdir()] == ["important.md"]
+
+
+def test_a_log_without_ids_as_the_first_versions_wrote_it_goes(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    old = tmp_path / "sessions" / "old.jsonl"
+    began = {"session_id": "older", "ts": "2026-01-01T00:00:00.000Z", "model": "m", "cwd": "/"}
+    line = {"type": "session_start", **began, "tools_available": [], "permission_mode": "default"}
+    old.write_text(f"{json.dumps(line)}\n")
+    strangers = [old.with_name("old.p2.jsonl"), old.with_name("old")]
+    strangers[0].write_text(f"{json.dumps(line | {'session_id': 'another'})}\n")
+    strangers[1].mkdir()
+    world.run("rm", "older", "--yes")
+    assert not old.exists()
+    assert all(path.exists() for path in strangers)
+
+
+def test_a_session_that_was_killed_before_its_first_record_goes(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    program = """
+import os, sys
+from agent_logger import SessionLogger
+SessionLogger(sys.argv[1]).log_user_input("find the okapi")
+os.kill(os.getpid(), 9)
+"""
+    subprocess.run([sys.executable, "-c", program, str(tmp_path / "sessions")], check=False, timeout=60)
+    begun = [path for path in (tmp_path / "sessions").iterdir() if "unnamed" in path.name]
+    assert {path.suffix for path in begun} == {".jsonl", ".live"}
+    [session] = [it["id"] for it in json.loads(world.run("ls", "--json")) if "unnamed" in it["id"]]
+    world.run("rm", session, "--yes")
+    assert not any(path.exists() for path in begun)
 
 
 @pytest.mark.parametrize("suffix", [".jsonl.zst", ".p2.jsonl.zst", ".p2.jsonl", ".jsonl.live"])
