@@ -271,6 +271,7 @@ class Session(Model, frozen=True, kw_only=True, gc=False):
     end_reason: str | None = None  # as they were told: `clear`, `logout`, `prompt_input_exit`, ...
     compactions: Sequence[Compaction] = ()
     context_files: Sequence[ContextFile] = ()  # which instructions and settings applied, where that was noted
+    damaged_lines: int = 0  # of its files, as the catalog counts them: they are left out
 
     @property
     def turns(self) -> list[Turn]:

@@ -13,6 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
+from msgspec.structs import replace
+
 from agent_logger.catalog import questions
 from agent_logger.catalog.database import (
     DAMAGED,
@@ -180,6 +182,7 @@ class Catalog:
             ids = self._asked(lambda database: questions.session_ids(database, asked, order, limit, offset))
             if not self.read_details(ids):
                 break
+        self._count_damaged_lines(ids)
         return self._asked(lambda database: questions.summaries(database, ids))
 
     def count(self, wanted: Filter | None = None) -> int:
@@ -191,6 +194,7 @@ class Catalog:
 
     def summary(self, session_id: str) -> SessionSummary | None:
         self.read_details([session_id])
+        self._count_damaged_lines([session_id])
         return next(iter(self._asked(lambda database: questions.summaries(database, [session_id]))), None)
 
     def called(self, wanted: str) -> list[str]:
@@ -208,7 +212,23 @@ class Catalog:
         from agent_logger.catalog.details import session_from
 
         found = self.called(session_id)
-        return self._asked(lambda database: session_from(database, found[0])) if len(found) == 1 else None
+        session = self._asked(lambda database: session_from(database, found[0])) if len(found) == 1 else None
+        if session and (files := self.damaged_files(found[0]).get(found[0])):
+            return replace(session, damaged_lines=sum(files.values()))
+        return session
+
+    def damaged_files(self, *session_ids: str) -> dict[str, dict[Path, int]]:
+        """Of each of these sessions that has damaged lines, how many there are in which file; `verify` shows them."""
+        from agent_logger.catalog.damage import damaged_files
+
+        self._count_damaged_lines(session_ids)
+        return self._safely(lambda database: damaged_files(database, session_ids))
+
+    def _count_damaged_lines(self, session_ids: Sequence[str]) -> None:
+        if self._asked(lambda database: questions.source_rows(database, session_ids)):
+            from agent_logger.catalog.damage import count_damaged_lines
+
+            self._safely(lambda database: count_damaged_lines(database, session_ids))
 
     def calls(self, session_id: str) -> "list[WireCall]":
         """Of the session, as the wire saw them, in the order of time; none if it did not."""

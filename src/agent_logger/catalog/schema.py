@@ -201,6 +201,21 @@ CREATE TABLE tools (              -- which tools a response called, as a session
 UPDATE sessions SET detailed = NULL, mark = NULL;
 """
 
+_DAMAGE = """
+-- lines of its files that cannot be read, and the stamp that the count is of; none: not counted yet
+ALTER TABLE sources ADD COLUMN damaged_lines INTEGER;
+ALTER TABLE sources ADD COLUMN damage_stamp TEXT;
+
+CREATE TABLE damage (             -- files of sources, with how far their lines were looked at
+    path TEXT PRIMARY KEY,
+    source INTEGER NOT NULL,      -- sources.id
+    places INTEGER NOT NULL,      -- lines that cannot be read
+    count BLOB NOT NULL           -- where to go on: JSON
+) WITHOUT ROWID;
+CREATE INDEX damage_source ON damage (source);
+CREATE TRIGGER damage_gone AFTER DELETE ON sources BEGIN DELETE FROM damage WHERE source = old.id; END;
+"""
+
 _TEXTS = """
 CREATE TABLE facts (              -- of the index itself
     name TEXT PRIMARY KEY,        -- whole: the state of the catalog that it has all texts of
@@ -244,5 +259,6 @@ STEPS = (
     Step("folders that look as they did", _FOLDERS),
     Step("where sessions are read on", _MARKS),
     Step("tools by session", _TOOLS),
+    Step("damaged lines", _DAMAGE),
 )
 TEXT_STEPS = (Step("texts and shards", _TEXTS),)

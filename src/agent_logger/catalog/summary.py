@@ -36,6 +36,7 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     live: bool
     paths: tuple[Path, ...]  # of the files it was derived from
     prompts_only: bool = False  # the agent's file is gone; its history has what was typed
+    damaged_lines: int = 0  # of its files: they cannot be read, and are left out
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
