@@ -60,7 +60,8 @@ of a weaker source; the two are not joined.
 
 Commands that read know every folder that was ever recorded to on this machine. Logs that were written
 elsewhere are read once a setting names their folder: `AGENT_LOGGER_LOG_DIR=~/from-the-server agent-logger ls`;
-from then on it is known too.
+from then on it is known too. A home that cannot be written to, read-only or full, changes nothing of that: the
+folder is read for this command, the catalog is made in memory, and one line says so and why.
 
 ## The settings
 """

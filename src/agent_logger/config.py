@@ -234,7 +234,12 @@ SETTINGS: Mapping[str, Setting] = {
             "all",
             'What is redacted: known key patterns too, or only the "credentials" of a request.',
         ),
-        Setting("seal_after", Duration(), "1d", "Compress a part of a log that was untouched for so long."),
+        Setting(
+            "seal_after",
+            Duration(),
+            "1d",
+            "Compress a part of a log that was not written to for this long; a full one at once.",
+        ),
         Setting("workers", Number(1, 64), 1, "Relay processes that share the port."),
         Setting("summary_command", Command(), "", "Command that sums up a session; empty: none."),
     )

@@ -512,6 +512,11 @@ def _without_half_characters(line: bytes, error: msgspec.DecodeError) -> bytes:
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 
 
+_KIND_OF_TYPE: Mapping[str, Kind] = {
+    tag(record): kind for kind, types in KINDS.items() for record in types if record not in _EVERYWHERE
+}
+
+
 def kind_of(line: bytes) -> Kind | None:
     """Which log a line stands in; `None` if it says nothing of that, or is somebody else's."""
     try:
@@ -522,9 +527,7 @@ def kind_of(line: bytes) -> Kind | None:
         return next((kind for kind in KINDS if kind == head.kind), None)
     if head.type == "session_start":
         return "wire" if head.provider else "exchange"
-    if head.type in map(tag, _EVERYWHERE):
-        return None
-    return next((kind for kind, types in KINDS.items() if head.type in map(tag, types)), None)
+    return _KIND_OF_TYPE.get(head.type)
 
 
 # ---------------------------------------------------------------- older forms

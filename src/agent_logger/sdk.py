@@ -21,7 +21,7 @@ from agent_logger.store.layout import is_hashed, project_folder, session_name
 from agent_logger.store.parts import PartFile
 from agent_logger.store.platform import tell_of_forks
 from agent_logger.store.read import read_header, read_lines
-from agent_logger.store.remove import remove_log, remove_session
+from agent_logger.store.remove import removal_of_log, removal_of_session
 from agent_logger.store.transcript_log import Stamp, TranscriptLog, logs_in
 from agent_logger.store.transcripts import Transcripts
 
@@ -77,7 +77,7 @@ class AgentLoggerSessionStore:
             for known in [it for it in self._open if it == log or below in (it.folder, *it.folder.parents)]:
                 self._open.pop(known).journal.close()
             if not self._is_linked(log):
-                (remove_log if key.get("subpath") else remove_session)(log)
+                (removal_of_log if key.get("subpath") else removal_of_session)(log).carry_out()
 
     async def list_subkeys(self, key: Key) -> list[str]:
         log = self._log({**key, "subpath": None})

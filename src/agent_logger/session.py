@@ -322,6 +322,7 @@ class Session(Model, frozen=True, kw_only=True, gc=False):
     inherited: Inherited | None = None  # what came before the fork; none: nothing, or it is not known
     totals: Sequence[ClientTotal] = ()
     not_itemised: Sequence[NotItemised] = ()
+    damaged_lines: int = 0  # of its files, as the catalog counts them: they are left out
 
     @property
     def turns(self) -> list[Turn]:

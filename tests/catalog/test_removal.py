@@ -25,8 +25,6 @@ def catalog(home: Path) -> Catalog:
     write_log(folder, "log", CHAIN.records())
     assert seal(PartFile(folder, "log"))
     write_log(folder, "log", [CHAIN.records()[-1]])
-    (folder / "log.bodies").mkdir()
-    (folder / "log.bodies" / "x").write_text("large")
     write_log(folder, "other", [start("other"), *calls(2)])
     kept = home / ".agent-logger"
     know_folder(kept, home / "logs")
@@ -122,12 +120,15 @@ def test_others_that_shared_its_shard_are_found_again(catalog: Catalog) -> None:
     assert after.hits == before.hits
 
 
-def test_what_a_removed_parent_had_counts_for_its_branch_alone(home: Path, catalog: Catalog) -> None:
+def test_a_parent_is_not_removed_without_its_branches(home: Path, catalog: Catalog) -> None:
     write_log(home / "logs" / "anthropic", "other_b1", own("other_b1", "other", 1, 3))
-    assert {it.id: it.turns for it in catalog.sessions()}["other_b1"] == 1
-    catalog.remove("other")
-    branch = catalog.summary("other_b1")
-    assert branch and branch.turns == 1
+    assert catalog.branches("other") == {"other_b1": "other"}
+    before = all_of(catalog)
+    with pytest.raises(StoreError, match="other_b1 would lose what other recorded"):
+        catalog.remove("other")
+    assert all_of(catalog) == before
+    catalog.remove("other", "other_b1")
+    assert {it.id for it in catalog.sessions()} == {CHAIN.client_id, ONE}
 
 
 def test_facts_are_lines_of_json(catalog: Catalog) -> None:

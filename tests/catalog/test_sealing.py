@@ -17,6 +17,7 @@ from agent_logger.sdk import AgentLoggerSessionStore
 from agent_logger.store.facts import know_folder
 from agent_logger.store.parts import PartFile
 from agent_logger.store.seal import seal
+from agent_logger.store.sealed import FRAME_MAGIC
 from agent_logger.store.upkeep import UPKEEP
 from tests.catalog.catalogs import ID, all_of, assistant, claude_file, made_anew, user
 from tests.store.wire_logs import calls, start
@@ -138,7 +139,7 @@ def test_one_that_was_half_written_by_a_sealer_that_was_killed_is_sealed_again(
 ) -> None:
     before = all_of(catalog)
     log = PartFile(home / "logs" / "anthropic", WIRE)
-    log.sealed_path.with_name(log.sealed_path.name + ".tmp").write_bytes(b"half")
+    log.sealed_path.with_name(log.sealed_path.name + ".tmp").write_bytes(FRAME_MAGIC + b"half")
     data = log.path.read_bytes()
     catalog.seal(DAY)
     log.path.write_bytes(data)  # killed before the plain one went

@@ -276,7 +276,7 @@ def test_a_home_that_cannot_be_written_to_is_said_and_answered_all_the_same(worl
     for arguments in (["ls", "--json"], ["usage", "--json"], ["search", "zebra", "--json"]):
         done = run_command(arguments, environment)
         assert done.returncode == 0
-        assert "answering from the files" in done.stderr
+        assert "the catalog is kept in memory" in done.stderr
         assert ONE[:8] in done.stdout or "totals" in done.stdout
 
 

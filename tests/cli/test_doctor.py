@@ -102,7 +102,7 @@ def test_damage_is_wrong_and_missing_records_are_noted(home: Path, tmp_path: Pat
     log.write_text(start + gap)
     assert [mark for mark, _ in findings("damage")] == ["ok", "note"]
     log.write_text(start + "no JSON\n" + start)
-    assert findings("damage") == [("wrong", "1 damaged places in logs")]
+    assert findings("damage") == [("wrong", "1 damaged line in logs")]
 
 
 def test_sessions_that_the_client_will_delete_are_told_until_they_are_kept(home: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent_logger.store.parts import PartFile, live_files_of, parts_in, parts_of
-from agent_logger.store.remove import remove_folder
+from agent_logger.store.remove import removal_of_session
 
 
 @pytest.fixture
@@ -69,6 +69,6 @@ def test_nothing_but_a_folder_of_its_own_is_removed_with_a_log(tmp_path: Path, n
     folder, outside = tmp_path / "logs" / "anthropic", tmp_path / "outside"
     (folder / "a").mkdir(parents=True)
     outside.mkdir()
-    with pytest.raises(ValueError, match="not the name of a folder"):
-        remove_folder(folder, name.format(outside=outside))
+    with pytest.raises(ValueError, match="not the name of a log"):
+        removal_of_session(PartFile(folder, name.format(outside=outside)))
     assert outside.is_dir() and folder.is_dir()

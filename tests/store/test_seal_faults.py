@@ -251,6 +251,41 @@ def test_a_live_owner_s_part_is_not_sealed(tmp_path: Path) -> None:
     assert [it.part.number for it in seal_due(tmp_path, 0)] == [1]
 
 
+def test_a_full_part_is_sealed_at_once_and_one_that_is_not_full_waits(tmp_path: Path) -> None:
+    """Part 1 is full; part 2 was left behind by a process that came second, and is not."""
+    first = Journal(tmp_path, "log", "exchange", part_bytes=2_000)
+    for number in range(4):
+        assert first.append(resume(f"r{number}", "x" * 600))
+    assert [it.number for it in parts_in(tmp_path)] == [1, 2]
+    second = Journal(tmp_path, "log", "exchange", part_bytes=2_000)
+    assert second.append(resume("second"))
+    first.close()
+    second.close()
+    UPKEEP.finish()
+    assert [it.number for it in parts_in(tmp_path)] == [1, 2, 3]
+    assert [it.part.number for it in seal_due(tmp_path, 3600)] == [1]
+    assert list(seal_due(tmp_path, None)) == []
+    os.utime(PartFile(tmp_path, "log", 2).path, (time.time() - 3601,) * 2)
+    assert [it.part.number for it in seal_due(tmp_path, 3600)] == [2]
+
+
+@pytest.mark.parametrize("name", ["log.jsonl.zst", "log.jsonl.zst.tmp"])
+@pytest.mark.parametrize("is_link", [False, True])
+def test_sealing_leaves_files_of_others_that_are_in_its_way(name: str, is_link: bool, tmp_path: Path) -> None:
+    journal = Journal(tmp_path, "log", "exchange")
+    assert journal.append(resume("1"))
+    journal.close()
+    UPKEEP.finish()
+    if is_link:
+        (tmp_path / name).symlink_to(tmp_path / "nowhere")
+    else:
+        (tmp_path / name).write_bytes(b"the notes of somebody else")
+    before = os.lstat(tmp_path / name)
+    assert list(seal_due(tmp_path, 0)) == []
+    assert os.lstat(tmp_path / name) == before
+    assert journal._where().exists()
+
+
 # ---------------------------------------------------------------- damage
 
 

@@ -33,6 +33,7 @@ from agent_logger.store.find import exchange_log_of, free_name
 from agent_logger.store.journal import Journal
 from agent_logger.store.layout import safe_name
 from agent_logger.store.parts import PartFile, parts_of
+from agent_logger.store.platform import tell_of_forks
 from agent_logger.store.read import read_exchanges, read_log
 
 RESET = "conversation_reset"
@@ -61,6 +62,12 @@ class SessionWriter:
         self._goes_on = goes_on  # with a session, which `resumed_from` may not name
         self._lost = 0  # in logs that are closed
         self._log: _Log | None = None
+        tell_of_forks(self)
+
+    def after_fork(self) -> None:
+        """What is in flight is the parent's to write. The child's next message begins an exchange of its own."""
+        if self._log:
+            self._log.after_fork()
 
     @property
     def lost(self) -> int:
@@ -195,6 +202,10 @@ class _Log:
     def __init__(self, journal: Journal, exchanges: Exchanges, stem: str) -> None:
         self.journal, self.exchanges, self.stem = journal, exchanges, stem
         self.is_resumed = False  # it was there before
+        self._in_flight = False
+
+    def after_fork(self) -> None:
+        self.exchanges.withdraw()
         self._in_flight = False
 
     def write(self, record: Written) -> bool:

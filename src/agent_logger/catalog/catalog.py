@@ -13,6 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
+from msgspec.structs import replace
+
 from agent_logger.catalog import questions
 from agent_logger.catalog.database import (
     DAMAGED,
@@ -28,6 +30,7 @@ from agent_logger.catalog.questions import NEED_DETAILS, Order
 from agent_logger.catalog.scan import Progress, Refreshed, changes, refresh
 from agent_logger.catalog.schema import STEPS, TEXT_STEPS
 from agent_logger.catalog.summary import Filter, Hit, SessionSummary, Uncounted
+from agent_logger.errors import StoreError
 from agent_logger.store.facts import session_labelled
 
 # A question imports what it needs: most need little, and are asked by commands that end at once.
@@ -179,6 +182,7 @@ class Catalog:
             ids = self._asked(lambda database: questions.session_ids(database, asked, order, limit, offset))
             if not self.read_details(ids):
                 break
+        self._count_damaged_lines(ids)
         return self._asked(lambda database: questions.summaries(database, ids))
 
     def count(self, wanted: Filter | None = None) -> int:
@@ -190,6 +194,7 @@ class Catalog:
 
     def summary(self, session_id: str) -> SessionSummary | None:
         self.read_details([session_id])
+        self._count_damaged_lines([session_id])
         return next(iter(self._asked(lambda database: questions.summaries(database, [session_id]))), None)
 
     def called(self, wanted: str) -> list[str]:
@@ -207,7 +212,23 @@ class Catalog:
         from agent_logger.catalog.details import session_from
 
         found = self.called(session_id)
-        return self._asked(lambda database: session_from(database, found[0])) if len(found) == 1 else None
+        session = self._asked(lambda database: session_from(database, found[0])) if len(found) == 1 else None
+        if session and (files := self.damaged_files(found[0]).get(found[0])):
+            return replace(session, damaged_lines=sum(files.values()))
+        return session
+
+    def damaged_files(self, *session_ids: str) -> dict[str, dict[Path, int]]:
+        """Of each of these sessions that has damaged lines, how many there are in which file; `verify` shows them."""
+        from agent_logger.catalog.damage import damaged_files
+
+        self._count_damaged_lines(session_ids)
+        return self._safely(lambda database: damaged_files(database, session_ids))
+
+    def _count_damaged_lines(self, session_ids: Sequence[str]) -> None:
+        if self._asked(lambda database: questions.source_rows(database, session_ids)):
+            from agent_logger.catalog.damage import count_damaged_lines
+
+            self._safely(lambda database: count_damaged_lines(database, session_ids))
 
     def calls(self, session_id: str) -> "list[WireCall]":
         """Of the session, as the wire saw them, in the order of time; none if it did not."""
@@ -319,12 +340,27 @@ class Catalog:
         }
         return own_files(self.home, sources)
 
+    def branches(self, *session_ids: str) -> dict[str, str]:
+        """The other sessions whose beginning stands in a log of these, or of such a branch, each with the session it
+        goes on from: without it they would lose what they show."""
+        from agent_logger.catalog.removal import WireLog, branches_of
+
+        rows = self._asked(questions.logs_and_forks)
+        logs = [(WireLog(session, Path(path)), forked) for session, path, forked in rows]
+        return branches_of(session_ids, (log for log, _ in logs), (log for log, forked in logs if forked))
+
     def remove(self, *session_ids: str) -> "Sequence[OwnFiles]":
         """Delete what we have written of sessions, and do not show them any more, also if their agent still has them.
-        What was deleted. Raises `StoreError` if one of them is being recorded, and `OSError`."""
+        What was deleted. Raises `StoreError` if one of them is being recorded, or has a `branches` that is to stay;
+        and `OSError`."""
         from agent_logger.catalog.removal import remove_files
         from agent_logger.catalog.text_index import erase
 
+        if branches := self.branches(*session_ids):
+            parents, names = ", ".join(dict.fromkeys(branches.values())), ", ".join(branches)
+            raise StoreError(
+                f"{names} would lose what {parents} recorded before the fork; remove them together"
+            )
         ours = self.files_of_ours(*session_ids)
         remove_files(self.home, session_ids, ours)
         self._with_texts(lambda _, texts: erase(texts, session_ids))

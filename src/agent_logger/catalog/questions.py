@@ -119,16 +119,20 @@ def summaries(database: sqlite3.Connection, ids: Sequence[str]) -> list[SessionS
     """In this order; those that are not there are left out."""
     given = (listed(ids),)
     sources: dict[str, list[Found]] = {}
+    damaged: dict[str, int] = {}
     query = """
-        SELECT session, key, agent, path, name, modified, size, stamp FROM sources
+        SELECT session, damaged_lines, key, agent, path, name, modified, size, stamp FROM sources
         WHERE session IN (SELECT value FROM json_each(?)) ORDER BY agent IS NULL, key
     """
-    for session, *source in database.execute(query, given):
+    for session, lines, *source in database.execute(query, given):
         sources.setdefault(session, []).append(_found(*source))
+        damaged[session] = damaged.get(session, 0) + (lines or 0)
     live = _Live()
     rows = database.execute(_SUMMARY, given)
     rows.row_factory = sqlite3.Row
-    found = {row["id"]: _summary(row, sources.get(row["id"], []), live) for row in rows}
+    found = {
+        row["id"]: _summary(row, sources.get(row["id"], []), live, damaged.get(row["id"], 0)) for row in rows
+    }
     return [found[name] for name in ids if name in found]
 
 
@@ -143,7 +147,7 @@ class _Live:
         return name in self.running or is_live(modified, self.now, in_flight=in_flight)
 
 
-def _summary(row: sqlite3.Row, sources: Sequence[Found], live: _Live) -> SessionSummary:
+def _summary(row: sqlite3.Row, sources: Sequence[Found], live: _Live, damaged: int) -> SessionSummary:
     name, nano = row["id"], row["nano_usd"]
     return SessionSummary(
         **{it: row[it] for it in _AS_IT_IS},
@@ -165,6 +169,7 @@ def _summary(row: sqlite3.Row, sources: Sequence[Found], live: _Live) -> Session
         live=live.holds(name, row["modified"], in_flight=bool(row["in_flight"])),
         paths=tuple(dict.fromkeys(Path(it.path) for it in sources if not it.is_of_hooks)),
         prompts_only=bool(sources) and all(it.prompts_only for it in sources),
+        damaged_lines=damaged,
     )
 
 
@@ -252,6 +257,26 @@ def sources_of(database: sqlite3.Connection, session: str) -> list[Found]:
         (session,),
     )
     return [_found(*told) for told in rows]
+
+
+def source_rows(database: sqlite3.Connection, sessions: Iterable[str]) -> list[tuple[int, Found]]:
+    """With their numbers, those of sessions whose damaged lines are not counted as they are now."""
+    rows = database.execute(
+        """
+        SELECT id, key, agent, path, name, modified, size, stamp, others FROM sources
+        WHERE damage_stamp IS NOT stamp AND session IN (SELECT value FROM json_each(?))
+        """,
+        (listed(sessions),),
+    )
+    return [(source, _found(*told)) for source, *told in rows]
+
+
+def logs_and_forks(database: sqlite3.Connection) -> list[tuple[str, str, bool]]:
+    """Of every log of ours its session and path, and whether it says that it was forked."""
+    rows = database.execute(
+        "SELECT session, path, parent IS NOT NULL FROM sources WHERE agent IS NULL AND key = path"
+    )
+    return [(session, restored(path), bool(forked)) for session, path, forked in rows]
 
 
 def _found(

@@ -3,7 +3,7 @@
 Files of agents are only ever read. They stay, and are not shown.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,8 @@ from agent_logger.store.archived import copies_by_name
 from agent_logger.store.facts import Tombstone, bury, tombstones
 from agent_logger.store.hook_files import hooks_path
 from agent_logger.store.parts import PartFile, part_of, parts_of
-from agent_logger.store.remove import remove_folder, remove_hooks, remove_session
+from agent_logger.store.read import lineage_of
+from agent_logger.store.remove import Removal, removal_of_copy, removal_of_hooks, removal_of_session
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +25,12 @@ class OwnFiles:
 
     session: str
     path: Path  # the first of a log; of hooks it stands for their files
-    size: int
     log: PartFile | None  # none for anything else
+    removal: Removal  # every file of it, and what only looks like one
+
+    @property
+    def size(self) -> int:
+        return self.removal.size
 
     @property
     def is_in_use(self) -> bool:
@@ -33,19 +38,17 @@ class OwnFiles:
 
 
 def own_files(home: Path, sources: Mapping[str, Sequence[Found]]) -> list[OwnFiles]:
-    """`sources`: by session."""
+    """`sources`: by session. A log without a file that is known to be ours is not among them."""
     agents = any(it.agent for told in sources.values() for it in told)
     copies = copies_by_name(home) if agents else {}
     found: dict[Path, OwnFiles] = {}
     for session, told in sources.items():
         for it in told:
-            path = Path(it.path)
-            if it.agent is None:
-                log = None if it.is_of_hooks else PartFile(path.parent, it.name)
-                found[path] = OwnFiles(session, path, it.size, log)
-            for copy in copies.get(it.name, ()) if it.agent else ():
-                found[copy] = OwnFiles(session, copy, platform.size_of(copy), None)
-    return list(found.values())
+            paths = copies.get(it.name, ()) if it.agent else (Path(it.path),)
+            for path in paths:
+                log = None if it.agent or it.is_of_hooks else PartFile(path.parent, it.name)
+                found[path] = OwnFiles(session, path, log, _removal(home, path))
+    return [own for own in found.values() if own.removal.files]
 
 
 def remove_files(home: Path, sessions: Sequence[str], ours: Sequence[OwnFiles]) -> None:
@@ -68,7 +71,7 @@ def _dig(home: Path, stone: Tombstone) -> None:
     if not paths or any(_is_owned(log) for path in paths if (log := _log_of(home, path))):
         return
     for path in paths:
-        _remove(home, path)
+        _removal(home, path).carry_out()
     bury(home, stone.session, [])
 
 
@@ -77,14 +80,12 @@ def _log_of(home: Path, path: Path) -> PartFile | None:
     return None if any(it in path.parents for it in ours_alone) else part_of(path)
 
 
-def _remove(home: Path, path: Path) -> None:
+def _removal(home: Path, path: Path) -> Removal:
     if log := _log_of(home, path):
-        remove_session(log)
-    elif hooks_path(home) in path.parents:
-        remove_hooks(path.parent, path.name)
-    else:
-        path.unlink(missing_ok=True)
-        remove_folder(path.parent, path.name.partition(".jsonl")[0])  # of sub-agents
+        return removal_of_session(log)
+    if hooks_path(home) in path.parents:
+        return removal_of_hooks(path.parent, path.name)
+    return removal_of_copy(path)
 
 
 def _is_owned(log: PartFile) -> bool:
@@ -98,3 +99,46 @@ def _is_owned(log: PartFile) -> bool:
             finally:
                 held.close()
     return False
+
+
+# ---------------------------------------------------------------- branches
+
+
+@dataclass(frozen=True, slots=True)
+class WireLog:
+    """A log of the proxy, and the session it is of."""
+
+    session: str
+    path: Path
+
+
+def branches_of(
+    sessions: Iterable[str], logs: Iterable[WireLog], forked: Iterable[WireLog]
+) -> dict[str, str]:
+    """The sessions that are read with calls of these, each with the one of them it goes on from; and so on with what
+    was forked from those. A branch holds nothing of its parent's: without the parent's log it has lost its beginning.
+
+    `logs` are those of all sessions, `forked` those of them that say that they were forked.
+    """
+    own: dict[str, set[Path]] = {}
+    for log in logs:
+        own.setdefault(log.session, set()).add(log.path)
+    lineages = [(log.session, _lineage(log.path)) for log in forked]
+    found: dict[str, str] = {}
+    waiting = list(dict.fromkeys(sessions))
+    known = set(waiting)
+    while waiting:
+        parent = waiting.pop()
+        for session, lineage in lineages:
+            if session not in known and not lineage.isdisjoint(own.get(parent, ())):
+                found[session] = parent
+                known.add(session)
+                waiting.append(session)
+    return found
+
+
+def _lineage(path: Path) -> set[Path]:
+    try:
+        return {path.with_name(f"{name}.jsonl") for name, _ in lineage_of(path.parent, path.stem)} - {path}
+    except OSError:
+        return set()

@@ -252,6 +252,21 @@ UPDATE sessions SET detailed = NULL, mark = NULL;
 DELETE FROM folders;
 """
 
+_DAMAGE = """
+-- lines of its files that cannot be read, and the stamp that the count is of; none: not counted yet
+ALTER TABLE sources ADD COLUMN damaged_lines INTEGER;
+ALTER TABLE sources ADD COLUMN damage_stamp TEXT;
+
+CREATE TABLE damage (             -- files of sources, with how far their lines were looked at
+    path TEXT PRIMARY KEY,
+    source INTEGER NOT NULL,      -- sources.id
+    places INTEGER NOT NULL,      -- lines that cannot be read
+    count BLOB NOT NULL           -- where to go on: JSON
+) WITHOUT ROWID;
+CREATE INDEX damage_source ON damage (source);
+CREATE TRIGGER damage_gone AFTER DELETE ON sources BEGIN DELETE FROM damage WHERE source = old.id; END;
+"""
+
 _TEXTS = """
 CREATE TABLE facts (              -- of the index itself
     name TEXT PRIMARY KEY,        -- whole: the state of the catalog that it has all texts of
@@ -304,5 +319,6 @@ STEPS = (
     Step("answers that ended and cuts that were billed", _ENDINGS),
     Step("descent and what forks inherit", _DESCENT),
     Step("totals of clients", _TOTALS),
+    Step("damaged lines", _DAMAGE),
 )
 TEXT_STEPS = (Step("texts and shards", _TEXTS), Step("turns that were cut have a number", _NUMBERED))

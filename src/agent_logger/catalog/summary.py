@@ -38,6 +38,7 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     paths: tuple[Path, ...]  # of the files it was derived from
     prompts_only: bool = False  # the agent's file is gone; its history has what was typed
     inherited_exchanges: int | None = 0  # of a fork, what came before it; none: its files do not tell
+    damaged_lines: int = 0  # of its files: they cannot be read, and are left out
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):

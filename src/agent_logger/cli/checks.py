@@ -4,9 +4,11 @@ import os
 import shlex
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
 import msgspec
 
@@ -14,11 +16,18 @@ from agent_logger import config
 from agent_logger.capture.base_urls import base_urls
 from agent_logger.capture.hook_settings import commands_in
 from agent_logger.capture.proxy.status import ProxyReport
+from agent_logger.catalog.damage import files_of
+from agent_logger.catalog.found import Remembered
+from agent_logger.catalog.found_agents import agent_sessions
+from agent_logger.cli.damaged import damage_text, verify_command
+from agent_logger.errors import SourceError
+from agent_logger.export.figures import counted
 from agent_logger.store import platform
 from agent_logger.store.archive import folder_of
 from agent_logger.store.claude_files import session_files
 from agent_logger.store.clock import timestamp
 from agent_logger.store.context import cleanup_days
+from agent_logger.store.damage import count_damage
 from agent_logger.store.facts import known_folders
 from agent_logger.store.find import client_id
 from agent_logger.store.keep import has_caught_up
@@ -55,22 +64,25 @@ class Doomed(msgspec.Struct, frozen=True, kw_only=True):
 class Examined(msgspec.Struct, frozen=True, kw_only=True):
     findings: list[Finding]
     doomed: list[Doomed]  # all of them, the first to go first
+    damaged_lines: int  # in logs of ours and in files of agents, as far as they were read
 
 
 def examine(home: Path, proxies: list[ProxyReport]) -> Examined:
     doomed = sorted(_doomed(home), key=lambda it: it.deleted_after)
+    ours, theirs = _read_logs(home), _read_agents_files()
     findings = [
         *_home(home),
         *_recording(proxies),
         *_log_folders(home),
-        *_damage(home),
+        *_damage(ours, theirs),
         *_clients(proxies),
         *_unseen(home, proxies),
         *_hooks(),
         *_cleanup(doomed),
         *_variables(),
     ]
-    return Examined(findings=findings, doomed=doomed)
+    damaged_lines = sum([*ours.damaged.values(), *theirs.damaged.values()])
+    return Examined(findings=findings, doomed=doomed, damaged_lines=damaged_lines)
 
 
 # ---------------------------------------------------------------- our own
@@ -138,28 +150,70 @@ def _all_there(count: int) -> str:
     return f"{count}, all there" if count else "none yet"
 
 
-def _damage(home: Path) -> Iterator[Finding]:
-    files = [file for folder in known_folders(home) if folder.is_dir() for file in log_files(folder)]
-    files.sort(key=lambda it: -platform.modified_at(it))
-    every = read = damaged = lost = 0
-    for file in files:
-        size = platform.size_of(file)
-        every += size
-        if read + size > MOST_VERIFIED_BYTES:
-            continue
-        read += size
+@dataclass(slots=True)
+class _FilesRead:
+    """Files of lines, the newest first, as many as there is time for."""
+
+    files: int = 0
+    every_bytes: int = 0
+    read_bytes: int = 0
+    lost: int = 0  # records that a log says could not be written
+    damaged: dict[Path, int] = field(default_factory=dict)
+
+    def read(self, files: Iterable[Path], look: Callable[[Path], tuple[int, int]]) -> Self:
+        """`look`: how many damaged lines a file has, and how many records it says are lost."""
+        for file in sorted(files, key=lambda it: -platform.modified_at(it)):
+            size = platform.size_of(file)
+            self.files += 1
+            self.every_bytes += size
+            if self.read_bytes + size > MOST_VERIFIED_BYTES:
+                continue
+            self.read_bytes += size
+            damaged, lost = look(file)
+            self.lost += lost
+            if damaged:
+                self.damaged[file] = damaged
+        return self
+
+    @property
+    def share(self) -> str:
+        if self.read_bytes == self.every_bytes:
+            return "all"
+        return f"the newest {self.read_bytes / 1e6:,.0f} of {self.every_bytes / 1e6:,.0f} MB"
+
+
+def _read_logs(home: Path) -> _FilesRead:
+    def look(file: Path) -> tuple[int, int]:
         report = verify_file(file)
-        damaged += len(report.damage)
-        lost += report.lost
-    share = "all" if read == every else f"the newest {read / 1e6:,.0f} of {every / 1e6:,.0f} MB"
-    if damaged:
-        found = f"{damaged:,} damaged places in logs"
-        yield Finding(check="damage", mark="wrong", found=found, next="agent-logger verify names them")
+        return len(report.damage), report.lost
+
+    folders = (folder for folder in known_folders(home) if folder.is_dir())
+    return _FilesRead().read([file for folder in folders for file in log_files(folder)], look)
+
+
+def _read_agents_files() -> _FilesRead:
+    def look(file: Path) -> tuple[int, int]:
+        with suppress(OSError, SourceError):
+            return count_damage(file).places, 0
+        return 0, 0
+
+    found = (file for it in agent_sessions(Remembered()) for file in files_of(it))
+    return _FilesRead().read(dict.fromkeys(found), look)
+
+
+def _damage(ours: _FilesRead, theirs: _FilesRead) -> Iterator[Finding]:
+    if ours.damaged:
+        found = f"{damage_text(ours.damaged)} in logs"
+        yield Finding(check="damage", mark="wrong", found=found, next=verify_command(ours.damaged))
     else:
-        yield Finding(check="damage", mark="ok", found=f"none in {len(files):,} files of logs ({share} read)")
-    if lost:
-        found = f"{lost:,} records are missing in logs, which say so: the disk did not take them"
+        found = f"none in {counted(ours.files, 'file')} of logs ({ours.share} read)"
+        yield Finding(check="damage", mark="ok", found=found)
+    if ours.lost:
+        found = f"{counted(ours.lost, 'record')} missing in logs, which say so: the disk did not take them"
         yield Finding(check="damage", mark="note", found=found, next="agent-logger verify names the logs")
+    if theirs.damaged:
+        found = f"{damage_text(theirs.damaged)} in files of agents ({theirs.share} read)"
+        yield Finding(check="damage", mark="note", found=found, next=verify_command(theirs.damaged))
 
 
 # ---------------------------------------------------------------- agents

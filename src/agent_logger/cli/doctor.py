@@ -5,6 +5,7 @@ import click
 from agent_logger import config
 from agent_logger.cli import output
 from agent_logger.cli.rows import SMALLEST, folded
+from agent_logger.cli.scanning import know_chosen_folders
 from agent_logger.cli.settings import settings_options
 
 MARKS = {"ok": "ok", "note": "-", "wrong": "WRONG"}
@@ -17,9 +18,9 @@ MARGIN = 18  # columns before what was found
 def command(settings: config.Settings, as_json: bool) -> int:
     """Is all well? If not, what to do.
 
-    Looks at the proxy, at known log folders and damage in them, at which agents are set up and which run unseen,
-    at hooks, and at what agents will delete and when; --json lists those sessions. Changes nothing. Exit code: 0
-    nothing is wrong, 1 something is.
+    Looks at the proxy, at known log folders, at damage in logs and in agents' files, at which agents are set up and
+    which run unseen, at hooks, and at what agents will delete and when; --json lists those sessions. Changes nothing.
+    Exit code: 0 nothing is wrong, 1 something is.
 
     \b
     Examples:
@@ -29,6 +30,7 @@ def command(settings: config.Settings, as_json: bool) -> int:
     from agent_logger.capture.proxy.status import proxy_reports
     from agent_logger.cli.checks import examine
 
+    know_chosen_folders(settings)
     examined = examine(settings.home, proxy_reports(settings.home))
     if as_json:
         output.json(examined)

@@ -16,6 +16,7 @@ from agent_logger.cli.when import When
 from agent_logger.export.listed import ListedSession, listed
 
 if TYPE_CHECKING:
+    from agent_logger.catalog.catalog import Catalog
     from agent_logger.catalog.summary import SessionSummary
 
 WITNESSES = ("wire", "sdk", "run", "transcript", "hook")
@@ -75,8 +76,19 @@ def command(
             _print(rows, short_ids(catalog, [it.id for it in rows]))
             if (there := catalog.count(wanted)) > len(rows):
                 output.note(f"{len(rows)} of {there} sessions; --all shows them all")
+            _note_damage(catalog, rows)
         else:
             output.note("No session is like that." if catalog.count() else NOTHING_YET, lines=True)
+
+
+def _note_damage(catalog: "Catalog", rows: "Sequence[SessionSummary]") -> None:
+    if damaged := [row.id for row in rows if row.damaged_lines]:
+        from agent_logger.cli.damaged import note_damage
+        from agent_logger.export.figures import counted
+
+        by_session = catalog.damaged_files(*damaged)
+        files = {path: lines for them in by_session.values() for path, lines in them.items()}
+        note_damage(files, f" in {counted(len(damaged), 'session')}")
 
 
 def _told(it: "SessionSummary") -> SessionRow:

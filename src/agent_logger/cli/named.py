@@ -1,11 +1,13 @@
 """The session that is meant by an ID, and what there is of it. A path stands for the one file; else all are joined
 that tell of the same session."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
 from agent_logger import config
 from agent_logger.cli import output
@@ -22,15 +24,35 @@ MOST_CANDIDATES = 10
 
 
 def session_called(settings: config.Settings, wanted: str) -> "Session":
+    return session_with_damage(settings, wanted)[0]
+
+
+def session_with_damage(settings: config.Settings, wanted: str) -> "tuple[Session, Mapping[Path, int]]":
+    """With the files of it that have damaged lines, and how many."""
     from agent_logger.store.read import read_session
 
     if _is_there(wanted):
-        return read_session(Path(wanted))
+        session = read_session(Path(wanted))
+        files = _damaged_files(Path(wanted))
+        return replace(session, damaged_lines=sum(files.values())) if files else session, files
     with opened(settings) as catalog:
-        session = catalog.session(one_called(catalog, wanted))
-    if session is None:
+        name = one_called(catalog, wanted)
+        found = catalog.session(name)
+        damaged = catalog.damaged_files(name).get(name, {})
+    if found is None:
         raise SourceError(f"the files of session {wanted!r} cannot be read any more")
-    return session
+    return found, damaged
+
+
+def _damaged_files(path: Path) -> "Mapping[Path, int]":
+    from agent_logger.store.damage import count_damage
+
+    found = {}
+    for file in _parts(path):
+        if file.suffix in (".jsonl", ".zst"):
+            with suppress(OSError, SourceError):
+                found[file] = count_damage(file).places
+    return {file: places for file, places in found.items() if places}
 
 
 def files_called(settings: config.Settings, wanted: str) -> list[Path]:

@@ -2,13 +2,18 @@
 
 import re
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 import click
 
 from agent_logger import config
-from agent_logger.cli.rm import remove, told_of
+from agent_logger.cli import output
+from agent_logger.cli.rm import Removed, remove, told_of
 from agent_logger.cli.scanning import opened
 from agent_logger.cli.settings import settings_options
+
+if TYPE_CHECKING:
+    from agent_logger.catalog.catalog import Catalog
 
 _SIZE = re.compile(r"(\d{1,18}(?:\.\d+)?)\s*([kMGT]?)B?", re.IGNORECASE)
 _UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
@@ -55,7 +60,8 @@ def command(
     """Delete what was recorded of sessions that are old or large, as `rm` does.
 
     With both options, only what is old and large. Sessions of which nothing was recorded here, which only an
-    agent's own files tell of, are left alone; so are those that are being written to.
+    agent's own files tell of, are left alone; so are those that are being written to, and those that a branch
+    begins in which is left.
 
     \b
     Examples:
@@ -77,7 +83,19 @@ def command(
         in_use = {it.session for it in catalog.files_of_ours(*(it.id for it in old)) if it.is_in_use}
         told = [
             it
-            for it in told_of(catalog, [it.id for it in old if it.id not in in_use])
+            for it in told_of(catalog, [it.id for it in old if it.id not in in_use], {})
             if it.paths and it.bytes > (larger_than or 0)
         ]
-        return remove(catalog, told, dry_run=dry_run, yes=yes, as_json=as_json)
+        doomed = _without_parents_of_others(catalog, told)
+        return remove(catalog, doomed, dry_run=dry_run, yes=yes, as_json=as_json)
+
+
+def _without_parents_of_others(catalog: "Catalog", told: list[Removed]) -> list[Removed]:
+    """A session stays as long as a branch of it does, which begins in its log."""
+    while branches := catalog.branches(*(it.session for it in told)):
+        needed = set(branches.values())
+        for branch, parent in branches.items():
+            if parent in {it.session for it in told}:
+                output.note(f"{output.short_id(parent)} stays: its branch {output.short_id(branch)} does")
+        told = [it for it in told if it.session not in needed]
+    return told

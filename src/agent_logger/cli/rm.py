@@ -15,17 +15,30 @@ from agent_logger.errors import StoreError
 from agent_logger.export.figures import bytes_text, counted
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from agent_logger.catalog.catalog import Catalog
     from agent_logger.catalog.removal import OwnFiles
     from agent_logger.catalog.summary import SessionSummary
+
+
+MOST_STRANGERS = 10  # files that are not ours, in a list for people
+
+
+class RemovedFile(msgspec.Struct, frozen=True):
+    path: str
+    bytes: int
 
 
 class Removed(msgspec.Struct, frozen=True, kw_only=True):
     session: str
     title: str | None
     bytes: int  # of files of ours
-    paths: list[str]
+    paths: list[str]  # every file that is deleted
+    files: list[RemovedFile]  # the same with their sizes
     stays: list[str]  # files of agents
+    not_ours: list[str]  # have a name like those that are deleted, and stay
+    branch_of: str | None  # goes with this session, whose log it begins in
 
 
 @click.command()
@@ -40,7 +53,9 @@ def command(
     """Delete what was recorded of sessions, for good: shows it and asks.
 
     Logs and copies of ours are deleted, and the sessions are not listed, counted or found any more, also if the
-    catalog is made anew. The files of the agents themselves are not ours: they stay, and are named.
+    catalog is made anew. Every file is shown first. The files of the agents themselves are not ours: they stay, and
+    are named. So do files that only have a name like ours. A branch begins in the log of the session that it was
+    forked from, and is deleted with it.
 
     \b
     Examples:
@@ -50,24 +65,36 @@ def command(
     """
     with opened(settings) as catalog:
         ids = dict.fromkeys(one_called(catalog, it) for it in sessions)
-        return remove(catalog, told_of(catalog, [*ids]), dry_run=dry_run, yes=yes, as_json=as_json)
+        branches = catalog.branches(*ids)
+        doomed = told_of(catalog, [*ids, *branches], branches)
+        return remove(catalog, doomed, dry_run=dry_run, yes=yes, as_json=as_json)
 
 
-def told_of(catalog: "Catalog", sessions: list[str]) -> list[Removed]:
+def told_of(catalog: "Catalog", sessions: list[str], branches: "Mapping[str, str]") -> list[Removed]:
+    """`branches`: of those that are not asked for, the session they were forked from."""
     ours: dict[str, list[OwnFiles]] = {it: [] for it in sessions}
     for file in catalog.files_of_ours(*sessions):
         ours[file.session].append(file)
-    return [_removed(session, files, catalog.summary(session)) for session, files in ours.items()]
+    return [
+        _removed(session, files, catalog.summary(session), branches.get(session))
+        for session, files in ours.items()
+    ]
 
 
-def _removed(session: str, files: "list[OwnFiles]", summary: "SessionSummary | None") -> Removed:
-    mine = [str(it.path) for it in files]
+def _removed(
+    session: str, files: "list[OwnFiles]", summary: "SessionSummary | None", branch_of: str | None
+) -> Removed:
+    mine = {str(it.path) for it in files}
+    deleted = [RemovedFile(str(it.path), it.size) for own in files for it in own.removal.files]
     return Removed(
         session=session,
         title=summary.title if summary else None,
-        bytes=sum(it.size for it in files),
-        paths=mine,
+        bytes=sum(it.bytes for it in deleted),
+        paths=[it.path for it in deleted],
+        files=deleted,
         stays=[str(path) for path in (summary.paths if summary else ()) if str(path) not in mine],
+        not_ours=[str(path) for own in files for path in own.removal.strangers],
+        branch_of=branch_of,
     )
 
 
@@ -100,11 +127,18 @@ def _delete(catalog: "Catalog", doomed: list[Removed]) -> None:
 def _show(doomed: list[Removed]) -> None:
     for it in doomed:
         title = output.cut(output.printable(" ".join((it.title or "").split())), 40)
-        output.echo(f"delete {output.short_id(it.session)}  {title}  {bytes_text(it.bytes)}")
-        for path in it.paths:
-            output.echo(f"  {path}")
+        branch = f"  branch of {output.short_id(it.branch_of)}" if it.branch_of else ""
+        output.echo(f"delete {output.short_id(it.session)}  {title}  {bytes_text(it.bytes)}{branch}")
+        for file in it.files:
+            output.echo(f"  {output.printable(file.path)}  {bytes_text(file.bytes)}")
         for path in it.stays:
-            output.note(f"  {path} stays")
+            output.note(f"  {output.printable(path)} stays")
+        for path in it.not_ours[:MOST_STRANGERS]:
+            output.note(f"  {output.printable(path)} stays: it is not known to be ours")
+        if len(it.not_ours) > MOST_STRANGERS:
+            output.note(
+                f"  {len(it.not_ours) - MOST_STRANGERS:,} more files stay: they are not known to be ours"
+            )
     if any(it.stays for it in doomed):
         output.note("What stays is the agents' own; it is not shown any more.")
 

@@ -36,7 +36,7 @@ def opened(settings: config.Settings) -> "Iterator[Catalog]":
         with bar("reading sessions") as progress:
             catalog.refresh(progress)
         if catalog.problem:
-            output.note(f"the catalog cannot be kept ({catalog.problem}); answering from the files")
+            output.note(f"the catalog is kept in memory for this command: {catalog.problem}")
         yield catalog
         if not catalog.problem and (
             catalog.backlog > WORTH_A_PROCESS or catalog.is_sealing_due(settings.seal_after)
@@ -61,7 +61,7 @@ def know_chosen_folders(settings: config.Settings) -> None:
 
     for name, folder in (("log_dir", settings.log_dir), ("sessions_dir", settings.sessions_dir)):
         if not settings.is_default(name) and folder.is_dir():
-            know_folder(settings.home, folder)
+            know_folder(settings.home, folder, warns=False)  # of the home, the catalog says the same
 
 
 @contextmanager

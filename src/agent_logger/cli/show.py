@@ -7,7 +7,8 @@ import msgspec
 
 from agent_logger import config
 from agent_logger.cli import output
-from agent_logger.cli.named import calls_called, files_called, session_called
+from agent_logger.cli.damaged import note_damage
+from agent_logger.cli.named import calls_called, files_called, session_called, session_with_damage
 from agent_logger.cli.settings import settings_options
 from agent_logger.errors import SourceError
 
@@ -74,7 +75,9 @@ def command(
     elif tools or files:
         _print_counts(session_called(settings, session), tools=tools, as_json=as_json)
     else:
-        _print_session(session_called(settings, session), thinking=thinking, as_json=as_json)
+        found, damaged = session_with_damage(settings, session)
+        _print_session(found, thinking=thinking, as_json=as_json)
+        note_damage(damaged)
 
 
 def _print_session(session: "Session", *, thinking: bool, as_json: bool) -> None:

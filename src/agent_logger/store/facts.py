@@ -10,15 +10,21 @@ from agent_logger.store.append import append_shared
 from agent_logger.store.clock import CLOCK
 from agent_logger.store.layout import facts_path
 
+_unwritten: dict[Path, dict[Path, None]] = {}  # by home: folders that it could not be told of
 
-def know_folder(home: Path, folder: Path) -> None:
-    """So that other commands find the logs in it. A home that cannot be written to is no reason to stop."""
+
+def know_folder(home: Path, folder: Path, *, warns: bool = True) -> None:
+    """So that other commands find the logs in it. A home that cannot be written to is no reason to stop: then this
+    process alone knows it."""
     path, fact = facts_path(home), {"type": "log_folder", "path": str(folder.resolve())}
     try:
         known = path.read_bytes() if path.exists() else b""
         if msgspec.json.encode(fact)[:-1] not in known:
             append_shared(path, msgspec.json.encode({**fact, "ts": CLOCK.now()}))
     except OSError as error:
+        _unwritten.setdefault(home, {})[folder.resolve()] = None
+        if not warns:
+            return
         import logging  # every command reads facts, and hardly any has this to say
 
         logging.getLogger("agent_logger.store").warning("%s: %s", path, error)
@@ -34,9 +40,10 @@ def known_folders(home: Path) -> list[Path]:
     try:
         lines = facts_path(home).read_bytes().split(b"\n")
     except OSError:
-        return []
+        lines = []
     facts = [_decoded(line) for line in lines]
-    return [Path(it) for it in dict.fromkeys(it.path for it in facts if it.type == "log_folder" and it.path)]
+    written = (Path(it.path) for it in facts if it.type == "log_folder" and it.path)
+    return list(dict.fromkeys([*written, *_unwritten.get(home, ())]))
 
 
 def _decoded(line: bytes) -> _Fact:

@@ -5,7 +5,11 @@ the lock begins a new part, so nobody waits and no two writers share a file: a l
 left torn would take the other's next line with it.
 """
 
+import errno
 import itertools
+import os
+import stat
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -72,6 +76,7 @@ def _create(part: PartFile) -> platform.Held | None:
     try:
         held = platform.open_file(part.path, create=True)
     except FileExistsError:
+        _refuse_what_is_no_file(part.path)
         return None
     try:
         owned = platform.lock(held)
@@ -84,6 +89,16 @@ def _create(part: PartFile) -> platform.Held | None:
         held.close()
         return None
     return held
+
+
+def _refuse_what_is_no_file(path: Path) -> None:
+    """A folder, a FIFO or a link in the place of a part does not go away by trying again."""
+    with suppress(FileNotFoundError):
+        mode = os.lstat(path).st_mode
+        if stat.S_ISLNK(mode):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+        if not stat.S_ISREG(mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
 
 
 def _take_over(part: PartFile, full_at: int) -> platform.Held | Reason | None:
@@ -132,6 +147,13 @@ def ids_of(part: PartFile) -> Ids:
     """What the head of a part says; nothing if it cannot be read."""
     values = (line.value for line in head_of(part) if isinstance(line.value, dict))
     return next((_ids(value) for value in values if "log" in value), Ids())
+
+
+def began_by(part: PartFile) -> str | None:
+    """Why a later part of a log was begun, as its head says; `None` if it does not say."""
+    values = (line.value for line in head_of(part) if isinstance(line.value, dict))
+    reason = next((it.get("reason") for it in values if it.get("type") == "part"), None)
+    return reason if isinstance(reason, str) else None
 
 
 def _ids(value: dict[str, object]) -> Ids:

@@ -50,8 +50,9 @@ class PartFile(NamedTuple):
         return part
 
     def is_sealed(self) -> bool:
-        """The sealed file appears only when it is whole, so it counts even while the plain one is there."""
-        return self.sealed_path.exists()
+        """The sealed file appears only when it is whole, so it counts even while the plain one is there. What is not
+        a file is somebody else's."""
+        return self.sealed_path.is_file()
 
     def existing_path(self) -> Path:
         return self.sealed_path if self.is_sealed() else self.path
@@ -118,7 +119,8 @@ def _by_name(folder: Path) -> dict[str, Files]:
     found: dict[str, Files] = {}
     with os.scandir(folder) as entries:
         for entry in entries:
-            if part := part_of(Path(entry.path)):
+            part = part_of(Path(entry.path))
+            if part and entry.is_file():  # else it is somebody else's, and would hide the log
                 found.setdefault(part.name, []).append((part, Path(entry.path)))
     return found
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent_logger.errors import SourceError
-from agent_logger.store import platform
+from agent_logger.store import foreign, platform
 from agent_logger.store.append import torn_bytes
 from agent_logger.store.clock import CLOCK
 from agent_logger.store.journal import Journal
-from agent_logger.store.ownership import ids_of, kind_of
+from agent_logger.store.ownership import began_by, ids_of, kind_of
 from agent_logger.store.parts import PartFile, live_files_of, parts_in
-from agent_logger.store.sealed import SealedFile, write_sealed
+from agent_logger.store.sealed import FRAME_MAGIC, SealedFile, write_sealed
 from agent_logger.store.upkeep import UPKEEP
 
 log = logging.getLogger("agent_logger.store")
@@ -32,7 +32,7 @@ class Sealed:
 
 
 def seal_due(folder: Path, after_seconds: float | None) -> Iterator[Sealed]:
-    """Seal the parts of a folder that were superseded, or not touched for so long. `None`: never.
+    """Seal the parts of a folder that are full, or were not touched for so long. `None`: never.
 
     A part that cannot be sealed now stays as it is, and the log says why. What is not ours stays as it is, too: a
     folder that logs are written to may hold others' files.
@@ -56,13 +56,18 @@ def seal_due(folder: Path, after_seconds: float | None) -> Iterator[Sealed]:
 
 
 def _seal_if_due(part: PartFile, is_newest: bool, after_seconds: float) -> Sealed | None:
-    if is_newest and _untouched_seconds(part) < after_seconds:
+    if _untouched_seconds(part) < after_seconds and (is_newest or not _is_full(part)):
         return None
     if not part.path.exists() or ids_of(part).log is None:
         return None
     if is_newest:
         _mend(part)
     return seal(part)
+
+
+def _is_full(part: PartFile) -> bool:
+    """Whether the part after it was begun because this one was full: nobody appends to it any more."""
+    return began_by(part.next()) == "full"
 
 
 def _untouched_seconds(part: PartFile) -> float:
@@ -104,7 +109,9 @@ def _is_free(held: platform.Held) -> bool:
 
 def _pack(held: platform.Held, part: PartFile) -> None:
     temporary = part.sealed_path.with_name(part.sealed_path.name + ".tmp")
-    temporary.unlink(missing_ok=True)  # of somebody who was killed here: we hold the lock
+    _remove_leftover(temporary)
+    if os.path.lexists(part.sealed_path):  # a link that leads nowhere: not ours to replace
+        raise SourceError(f"{part.sealed_path}: is not a sealed part")
     platform.sync(held.fd)
     out = platform.open_file(temporary, create=True)
     try:
@@ -121,6 +128,18 @@ def _pack(held: platform.Held, part: PartFile) -> None:
     finally:
         out.close()
     platform.sync_folder(part.folder)
+
+
+def _remove_leftover(temporary: Path) -> None:
+    """What a sealer left that was killed: we hold the lock, so nobody is writing it. A file of somebody else stays."""
+    try:
+        with foreign.opened(temporary) as fd:
+            is_ours = os.pread(fd, len(FRAME_MAGIC), 0) in (b"", FRAME_MAGIC)
+    except FileNotFoundError:
+        return
+    if not is_ours:
+        raise SourceError(f"{temporary}: is in the way and not ours")
+    temporary.unlink(missing_ok=True)
 
 
 def _compare(held: platform.Held, sealed_path: Path) -> None:

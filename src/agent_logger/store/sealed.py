@@ -9,6 +9,7 @@ import contextlib
 import errno
 import mmap
 import os
+import stat
 import struct
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -33,6 +34,7 @@ _OPTIONS: Mapping[int, int] = {
     zstd.CompressionParameter.checksum_flag: 1,
 }
 
+FRAME_MAGIC = b"\x28\xb5\x2f\xfd"  # every frame begins with it, and so does a sealed file
 _SKIPPABLE = struct.Struct("<II")  # magic, length of what follows
 _SKIPPABLE_MAGIC = 0x184D2A5E
 _ENTRY = struct.Struct("<II")  # a frame's compressed and plain length
@@ -85,7 +87,7 @@ class SealedFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._file = path.open("rb")
+        self._file = _opened(path)
         table = self._read_table()
         self.cut = table is None
         self.frames = table if table is not None else self._find_frames()
@@ -179,6 +181,15 @@ class SealedFile:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _opened(path: Path) -> BinaryIO:
+    """Raises `SourceError` for what is no regular file: a FIFO must not block us."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise SourceError(f"{path}: not a regular file")
+    return os.fdopen(fd, "rb")
 
 
 def _placed(sizes: Iterable[tuple[int, ...]]) -> Iterator[Frame]:

@@ -72,6 +72,11 @@ def whole(message: Message, folder: Path) -> Message:
     return {name: it for name, it in message.items() if name != MARK} if marks else message
 
 
+def persisted_files(message: Message) -> list[str]:
+    """The files that a line of a transcript names, below the session's folder."""
+    return [mark.file for mark in _marks_of(message) if _FILE.fullmatch(mark.file)]
+
+
 def _marks_of(message: Message) -> list[Persisted]:
     try:
         return _marks.decode(encode(message[MARK])) if MARK in message else []

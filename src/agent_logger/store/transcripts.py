@@ -30,7 +30,7 @@ from agent_logger.store.layout import session_name
 from agent_logger.store.parts import PartFile
 from agent_logger.store.platform import tell_of_forks
 from agent_logger.store.read import read_header, read_messages, read_transcript
-from agent_logger.store.remove import remove_session
+from agent_logger.store.remove import removal_of_session
 from agent_logger.store.transcript_index import sessions_in
 from agent_logger.store.transcript_log import TranscriptLog, folders_in, is_there, latest_in
 
@@ -119,12 +119,12 @@ class Transcripts:
         return sorted(found, key=lambda it: (it.modified, it.id), reverse=True)
 
     def delete(self, session_id: str) -> None:
-        """Remove a session and all that lies beside it. Raises `OSError`; that there is none is no error."""
+        """Remove a session and all of ours that lies beside it. Raises `OSError`; that there is none is no error."""
         with self._lock:
             if session := self._open.pop(session_id, None):
                 self._leave(session)
             if found := self._find(session_id):
-                remove_session(found)
+                removal_of_session(found).carry_out()
                 sessions_in(found.folder, _described)
 
     # ------------------------------------------------------------ the end of a session

@@ -70,7 +70,7 @@ def log_files(path: Path) -> Iterator[Path]:
 
 def verify_file(path: Path) -> FileReport:
     """Never raises for what is in the file, nor for a file that cannot be read: that is damage."""
-    check = _Check(path)
+    check = FileCheck(path)
     try:
         for item in entries(path):
             check.see(item)
@@ -81,7 +81,7 @@ def verify_file(path: Path) -> FileReport:
     return check.report()
 
 
-class _Check:
+class FileCheck:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._kind: Kind | None = None
@@ -120,6 +120,11 @@ class _Check:
         if self._damage and self._damage[-1].line == entry.line - 1:
             self._damage.pop()
             self._mended += 1
+
+    @property
+    def last_damaged(self) -> int:
+        """The number of the line; 0 for none."""
+        return self._damage[-1].line if self._damage else 0
 
     def report(self) -> FileReport:
         return FileReport(

@@ -1,0 +1,27 @@
+"""What commands say of lines that cannot be read: how many, and the command that shows them."""
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
+from agent_logger.cli import output
+from agent_logger.export.figures import counted
+
+MOST_PATHS = 3  # in one line
+
+
+def note_damage(files: Mapping[Path, int], where: str = "") -> None:
+    """`files`: with how many lines each."""
+    if files:
+        output.note(f"{damage_text(files)}{where}, left out here: {verify_command(files)}")
+
+
+def damage_text(files: Mapping[Path, int]) -> str:
+    return counted(sum(files.values()), "damaged line")
+
+
+def verify_command(files: Mapping[Path, int]) -> str:
+    """For the files with the most."""
+    worst = sorted(files, key=lambda path: (-files[path], str(path)))
+    more = f" (and {counted(len(worst) - MOST_PATHS, 'more file')})" if len(worst) > MOST_PATHS else ""
+    return f"agent-logger verify {shlex.join(map(str, worst[:MOST_PATHS]))}{more}"

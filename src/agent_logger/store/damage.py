@@ -1,0 +1,135 @@
+"""How many damaged places a file has, as `verify` counts them. Of one that has grown, only what is new is read.
+
+A line that is not good at a glance is looked at as `verify` does it.
+"""
+
+import os
+from pathlib import Path
+from zlib import crc32
+
+import msgspec
+
+from agent_logger import records
+from agent_logger.errors import SourceError
+from agent_logger.records import Gap, Kind, Recovered, Unknown
+from agent_logger.store import bodies, foreign
+from agent_logger.store.verify import FileCheck, verify_file
+from agent_logger.wire import jsonl
+from agent_logger.wire.jsonl import Damage, Entry, is_utf8
+from agent_logger.wire.lines import Line, LineSplitter
+
+TAIL_BYTES = 64
+MOST_DIGITS = 4300  # of a number that Python reads
+_AS_DIGITS = bytes(ord("0") if chr(byte) in "0123456789" else ord(" ") for byte in range(256))
+_skim = msgspec.json.Decoder(msgspec.Raw).decode  # reads all of it, and makes nothing
+
+
+class DamageCount(msgspec.Struct, frozen=True, kw_only=True):
+    """What was counted, and where to go on."""
+
+    stamp: str  # inode, size and time
+    places: int
+    offset: int = 0  # behind the last whole line
+    line: int = 1  # the number of the next one
+    kind: Kind | None = None  # of the log, once a line has said so
+    last: int = 0  # the line of the last damage, which the next one may account for
+    tail: int = 0  # a checksum of the last bytes before the offset: another file may have the inode by now
+
+
+def count_damage(path: Path, before: DamageCount | None = None) -> DamageCount:
+    """Raises `SourceError` for what is no regular file, and `OSError`."""
+    if path.suffix == foreign.SEALED:
+        stamp = _stamp(os.stat(path))
+        return before if before and before.stamp == stamp else DamageCount(stamp=stamp, places=_places(path))
+    with foreign.opened(path) as fd:
+        status = os.fstat(fd)
+        if before and before.stamp == _stamp(status):
+            return before
+        if not (before and _has_only_grown(before, status) and before.tail == _tail(fd, before.offset)):
+            before = None
+        counter = _Counter(path, before)
+        os.lseek(fd, counter.offset, os.SEEK_SET)
+        while chunk := os.read(fd, foreign.READ_BYTES):
+            foreign.work.bytes += len(chunk)
+            counter.feed(chunk)
+        return counter.count(_stamp(status), _tail(fd, counter.offset))
+
+
+def _stamp(status: os.stat_result) -> str:
+    return f"{status.st_ino}:{status.st_size}:{status.st_mtime_ns}"
+
+
+def _has_only_grown(before: DamageCount, status: os.stat_result) -> bool:
+    inode, size, _ = map(int, before.stamp.split(":"))
+    return inode == status.st_ino and size < status.st_size
+
+
+def _has_long_number(data: bytes) -> bool:
+    """Or a text that looks like one."""
+    return len(data) > MOST_DIGITS and b"0" * MOST_DIGITS in data.translate(_AS_DIGITS)
+
+
+def _tail(fd: int, offset: int) -> int:
+    start = max(0, offset - TAIL_BYTES)
+    return crc32(os.pread(fd, offset - start, start))
+
+
+def _places(path: Path) -> int:
+    return len(verify_file(path).damage)
+
+
+class _Counter(FileCheck):
+    def __init__(self, path: Path, before: DamageCount | None) -> None:
+        super().__init__(path)
+        self._places = before.places if before else 0
+        self._kind = before.kind if before else None
+        self.offset = before.offset if before else 0
+        self._splitter = LineSplitter(number=before.line if before else 1, offset=self.offset)
+        if before and before.last:
+            self._damage = [Damage(before.last, 0, 0, "")]
+
+    def feed(self, chunk: bytes) -> None:
+        for line in self._splitter.feed(chunk):
+            self.offset = line.offset + line.length + 1
+            if not self._is_good(line):
+                for item in jsonl.decode(line):
+                    self.see(item)
+
+    def count(self, stamp: str, tail: int) -> DamageCount:
+        return DamageCount(
+            stamp=stamp,
+            places=self._places,
+            offset=self.offset,
+            line=self._splitter.number,
+            kind=self._kind,
+            last=self.last_damaged,
+            tail=tail,
+        )
+
+    def bad(self, damage: Damage) -> None:
+        self._places += 1
+        self._damage = [damage]
+
+    def _account_for(self, entry: Entry) -> None:
+        before = len(self._damage)
+        super()._account_for(entry)
+        self._places -= before - len(self._damage)
+
+    def _is_good(self, line: Line) -> bool:
+        """`False` also if that is not seen at a glance."""
+        data = line.data
+        if not data or data[0] != ord("{") or (b'"v"' in data and self._kind is None) or not is_utf8(data):
+            return False
+        try:
+            if self._kind is None:
+                _skim(data)
+                return not _has_long_number(data) and records.kind_of(data) is None
+            record = self._decoded(data, self._kind)
+        except (msgspec.MsgspecError, RecursionError, ValueError, SourceError, OSError):
+            return False
+        return not isinstance(record, Gap | Recovered | Unknown)
+
+    def _decoded(self, data: bytes, kind: Kind) -> object:
+        if b".bodies/" in data:
+            return bodies.decode(data, kind, self._path.parent)
+        return records.decode(data, kind)

@@ -1,0 +1,84 @@
+"""Damaged lines are counted as `verify` counts them, however the file came to be what it is."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent_logger.store.damage import DamageCount, count_damage
+from agent_logger.store.journal import Journal
+from agent_logger.store.upkeep import UPKEEP
+from agent_logger.store.verify import verify_file
+from tests.store.logs import exchange, resume
+
+OURS = [
+    b'{"type":"session_start","v":1,"log":"l","session_id":"s","ts":"t","model":"m","cwd":"/","tools_available":[],'
+    b'"permission_mode":null}',
+    b'{"type":"resume","v":1,"session_id":"s","ts":"t"}',
+    b'{"type":"recovered","v":1,"ts":"t","torn_bytes":7}',
+    b'{"type":"gap","v":1,"ts":"t","lost":3,"since":"t","seconds":1.0,"reason":"full"}',
+    b'{"type":"resume","v":1,"session_id":7,"ts":"t"}',
+    b'{"type":"large","v":1,"file":"log.bodies/gone","bytes":7}',
+    b'{"type":"session_header","v":1,"id":5}',
+]
+FOREIGN = [
+    b'{"type":"user","message":{"role":"user","content":"hello"}}', b"", b"   ", b"no JSON", b"[1]", b'"x"', b"{",
+    b'{"a":1}{"b":2}', b'{"a":1', b'"a":1}', b"\0\0\0\0", b'{"a":"\xff"}', b'{"a":"\\ud800"}', b'{"a":NaN}',
+    b'{"a":1e999}', b"[" * 3000, b'{"a":' * 3000, b'{"v":1}', b'{"a":' + b"9" * 5000 + b"}", b"\xef\xbb\xbf{}",
+    b'{"type":"exchange","v":1}', b'{"a":"\x01"}', b"{}\r",
+]  # fmt: skip
+lines = st.lists(
+    st.sampled_from([*OURS, *FOREIGN]) | st.binary(max_size=12).map(lambda it: it.replace(b"\n", b""))
+)
+
+
+@settings(max_examples=300)
+@given(portions=st.lists(lines, min_size=1, max_size=4), torn=st.binary(max_size=5))
+def test_the_count_is_that_of_verify_however_the_file_grew(
+    tmp_path_factory: pytest.TempPathFactory, portions: list[list[bytes]], torn: bytes
+) -> None:
+    path = tmp_path_factory.mktemp("damage") / "log.jsonl"
+    before: DamageCount | None = None
+    for portion in portions:
+        with path.open("ab") as file:
+            file.write(b"".join(line + b"\n" for line in portion))
+        before = count_damage(path, before)
+        assert before.places == len(verify_file(path).damage)
+    with path.open("ab") as file:
+        file.write(torn.replace(b"\n", b""))
+    assert count_damage(path, before).places == len(verify_file(path).damage)
+
+
+def test_what_has_grown_is_not_read_again(tmp_path: Path) -> None:
+    from agent_logger.store import foreign
+
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(FOREIGN[0] + b"\n" + b"x\n" * 3 + (FOREIGN[0] + b"\n") * 10_000)
+    first = count_damage(path)
+    with path.open("ab") as file:
+        file.write(b"y\n")
+    before = foreign.work.bytes
+    assert count_damage(path, first).places == 4
+    assert foreign.work.bytes - before == 2
+
+
+def test_a_file_that_was_written_anew_is_counted_anew(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"x\nx\n")
+    first = count_damage(path)
+    path.unlink()
+    path.write_bytes(FOREIGN[0] + b"\nx\n" * 2)
+    os.utime(path, ns=(1, 1))
+    assert (first.places, count_damage(path, first).places) == (2, len(verify_file(path).damage))
+
+
+def test_a_log_of_ours_without_damage_has_none(tmp_path: Path) -> None:
+    journal = Journal(tmp_path, "log", "exchange")
+    for number in range(50):
+        assert journal.append(resume(f"r{number}"))
+        assert journal.append(exchange(f"e{number}", "one", "two", number=number))
+    journal.close()
+    UPKEEP.finish()
+    assert count_damage(tmp_path / "log.jsonl").places == 0
