@@ -78,7 +78,7 @@ class Call:
     """
 
     __slots__ = (
-        "_credentials", "_framed", "_id", "_masker", "_number", "_tap", "_untold", "body", "head", "response", "route", "sent",
+        "_framed", "_id", "_masker", "_number", "_tap", "_untold", "body", "head", "response", "route", "sent",
     )  # fmt: skip
 
     def __init__(self, reporter: Reporter, head: http1.RequestHead, route: Route) -> None:
@@ -87,7 +87,6 @@ class Call:
         self.response = http1.ResponseReader(head.method, websocket=head.websocket)
         self.sent = False  # something was sent to the client
         self._tap = reporter.tap
-        self._credentials = reporter.credentials
         self._masker = Masker(reporter.credentials)
         self._number, self._id = reporter.number(), reporter.ids.new()
         self._framed = not route.has_tokens
@@ -113,7 +112,7 @@ class Call:
             raw,
             masks,
             head.websocket,
-            self._credentials.sought,
+            self._masker.sought,
         )
         self._untold.append(frame)
         self.request_read()

@@ -100,6 +100,11 @@ class Masker:
         self._credentials = credentials
         self._parts = credentials.earlier
 
+    @property
+    def sought(self) -> tuple[int, ...]:
+        """The indexes of credentials of earlier calls, which it looks for, too."""
+        return self._credentials.sought
+
     def head(self, head: bytes, target: bytes = b"") -> Masked:
         """Mask a head. In their own places credentials go however short they are."""
         masks: list[Mask] = []
