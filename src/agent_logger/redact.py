@@ -629,10 +629,25 @@ def _pattern_spans(data: bytes, low: int, high: int) -> list[Span]:
         spans += _bounded((Span(*it.span(group), str(it.lastgroup)) for it in matches), data, expression)
     first = data.find(b"-----BEGIN", max(low - _PRIVATE_KEY_REACH, 0), high) if may_be_private_key else -1
     if first >= 0:
+        first = _before_base64(data, first, high + _PRIVATE_KEY_REACH)
+    if first >= 0:
         expression = _compiled(_PEM, re.VERBOSE)
         matches = expression.finditer(data, first, high + _PRIVATE_KEY_REACH)
         spans += _bounded((Span(*it.span(1), str(it.lastgroup)) for it in matches), data, expression)
     return spans
+
+
+_IN_BASE64 = (
+    bytes([*range(48, 58), *range(65, 91), *range(97, 123)]) + b"_+/=%\\"
+)  # as it may be escaped, too
+_ALL_ALIKE = bytes.maketrans(_IN_BASE64, b"A" * len(_IN_BASE64))
+_HEAD_BYTES = 2048  # that a private key may have before its first line
+
+
+def _before_base64(data: bytes, start: int, end: int) -> int:
+    """From where on a private key may begin, by the first line of one; -1: nowhere. For texts of nothing but heads."""
+    line = data[start:end].translate(_ALL_ALIKE).find(b"A" * 20)
+    return max(start, start + line - _HEAD_BYTES) if line >= 0 else -1
 
 
 class _Hits(NamedTuple):

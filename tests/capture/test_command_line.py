@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from agent_logger.capture.command_line import credentials_in, hidden_arguments
+from agent_logger.capture.command_line import argument_credentials, hidden_arguments
+from agent_logger.capture.environment import environment_credentials
 
 SECRET = "jD4bQ9xW2kV7"
 HIDING = {
@@ -44,7 +45,7 @@ def test_a_credential_in_the_command_line_is_hidden_and_known(place: str) -> Non
     words, shown = HIDING[place]
     given = ["agent", *(word.format(SECRET) for word in words)]
     assert hidden_arguments(given) == ["agent", *shown]
-    assert any(SECRET.encode() in value for value in credentials_in(given, {}))
+    assert any(SECRET.encode() in value for value in argument_credentials(given))
 
 
 READABLE = [
@@ -61,11 +62,11 @@ READABLE = [
 @pytest.mark.parametrize("words", READABLE, ids=range(len(READABLE)))
 def test_what_names_no_credential_stays_readable(words: list[str]) -> None:
     assert hidden_arguments(words) == words
-    assert credentials_in(words, {}) == []
+    assert argument_credentials(words) == []
 
 
 def test_a_prompt_behind_an_option_that_seems_to_take_a_secret_is_not_looked_for_elsewhere() -> None:
-    assert credentials_in(["agent", "--auth", "Fix the login page"], {}) == []
+    assert argument_credentials(["agent", "--auth", "Fix the login page"]) == []
 
 
 def test_credentials_of_the_environment_are_known_and_paths_counts_and_folders_are_none() -> None:
@@ -82,4 +83,4 @@ def test_credentials_of_the_environment_are_known_and_paths_counts_and_folders_a
         "PWD": "/home/somebody",
         "PATH": "/usr/bin:/bin",
     }
-    assert credentials_in([], environment) == [SECRET.encode(), b"correct horse", b"a1B2c3D4e5F6g7H8i9"]
+    assert environment_credentials(environment) == [SECRET.encode(), b"correct horse", b"a1B2c3D4e5F6g7H8i9"]

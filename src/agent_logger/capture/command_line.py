@@ -1,8 +1,8 @@
-"""Which parts of a command line and its environment are credentials: they are hidden in the record of a run."""
+"""Which parts of a command line are credentials: they are hidden in the record of a run, and known by their value."""
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from agent_logger.credential_names import is_credential_name
@@ -30,7 +30,6 @@ _INSIDE = (
     re.compile(r'"([^"\\]{1,100})"\s*[:=]\s*"' + _SCHEME + r'((?:[^"\\]|\\.)*)"'),
     re.compile(r"(?:^|\s)--?([A-Za-z][\w-]+)(?:\s+(?!-)|=)" + _TEXT),
 )
-_SHORTEST_STRUCTURED = 16  # characters of a piece of a value that has quotes in it, as JSON has
 
 
 class _Secret(NamedTuple):
@@ -58,16 +57,14 @@ def hidden_arguments(words: Sequence[str]) -> list[str]:
     return shown
 
 
-def credentials_in(words: Sequence[str], environment: Mapping[str, str]) -> list[bytes]:
-    """The values of the credentials that a command is given, by its words and by its environment."""
+def argument_credentials(words: Sequence[str]) -> list[bytes]:
+    """The values of the credentials that a command is given by its words."""
     values = [
         word[secret.start : secret.end]
         for word, secrets in zip(words, _secrets(words), strict=True)
         for secret in secrets
         if secret.sure or _looks_random(word[secret.start : secret.end])
     ]
-    named = (value for name, value in environment.items() if is_credential_name(os.fsencode(name)))
-    values += [part for value in named if not _is_path(value) for part in _parts(value)]
     return [os.fsencode(value) for value in dict.fromkeys(values)]
 
 
@@ -105,17 +102,3 @@ def _named(word: str, *, is_script: bool) -> Iterator[_Secret]:
             group = found.lastindex or 1
             if group > 1 and found[group] and is_credential_name(os.fsencode(found[1])):
                 yield _Secret(*found.span(group), sure=word.startswith(("{", "[")))
-
-
-def _is_path(value: str) -> bool:
-    return os.sep in value and os.path.exists(value)
-
-
-def _parts(value: str) -> list[str]:
-    """A value as it is; of one that is JSON, what may be a secret in it."""
-    if '"' not in value:
-        return [value]
-    texts = re.findall(r'"((?:[^"\\]|\\.)*)"', value)
-    return [
-        it for it in texts if len(it) >= _SHORTEST_STRUCTURED and not re.fullmatch(r"[a-z_]+|https?://.*", it)
-    ]

@@ -10,7 +10,8 @@ from typing import Any, Protocol
 from msgspec import Raw, structs
 
 from agent_logger import config
-from agent_logger.capture.command_line import credentials_in, hidden_arguments
+from agent_logger.capture.command_line import argument_credentials, hidden_arguments
+from agent_logger.capture.environment import environment_credentials
 from agent_logger.capture.install import key, know
 from agent_logger.capture.session_writer import SessionWriter
 from agent_logger.formats import sdk_messages
@@ -67,7 +68,8 @@ class Recording:
         self.outcome, self.output, self.errors = Outcome(), Output(start.began.agent), ErrorOutput()
         self._start, self._events = start, Events()
         self._lost = 0  # what we could not even look at
-        self._redactor = Redactor(key(), credentials_in(start.argv, config.child_environment()))
+        own = [*argument_credentials(start.argv), *environment_credentials(config.child_environment())]
+        self._redactor = Redactor(key(), own)
         self._sessions: _Sessions = _Unwritten(start)
         if folder:
             know(folder)
