@@ -9,13 +9,14 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "agent_logger"
 BASE = {"records", "session", "errors"}
-PURE = BASE | {"prices", "redact"}
+PURE = BASE | {"prices", "redact", "credential_names"}
 WIRE = BASE | {"prices"}
 
 MAY_IMPORT = {
     **dict.fromkeys(BASE, BASE),
     "prices": BASE,
-    "redact": BASE,
+    "credential_names": set(),
+    "redact": BASE | {"credential_names"},
     "config": BASE,
     "wire": WIRE,
     "tracking": WIRE | {"wire"},

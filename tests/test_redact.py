@@ -469,31 +469,86 @@ def test_the_start_of_a_long_credential_is_removed_where_the_rest_is_cut_off() -
 
 
 @pytest.mark.parametrize(
-    "value",
-    [
-        "a",
-        "en",
-        "dark",
-        "true",
-        "ollama",
-        "lm-studio",
-        "disabled",
-        "2026-01-05",
-        "1736121600",
-        "12345678901234567890",
-        "[redacted]",
-        "redacted",
-    ],
+    "value", ["a", "en", "dark", "true", "12345", "[redacted]", "redacted", "system", "messages"]
 )
-def test_a_credential_that_is_a_word_or_a_number_does_not_shred_the_text(value: str) -> None:
+def test_a_credential_that_stands_everywhere_does_not_shred_the_text(value: str) -> None:
     text = json.dumps({"a": f"say {value} and {value}s", "n": 12345678901234567890}).encode()
     redactor = Redactor(INSTALL_KEY, [value.encode()])
     assert redactor.redact(text, "x").data == text
 
 
-def test_a_short_credential_of_letters_and_digits_is_removed_everywhere() -> None:
-    redactor = Redactor(INSTALL_KEY, [b"a1b2c3d4"])
-    assert redactor.redact(b"id a1b2c3d4!", "x").data == b"id [redacted]!"
+SHORT = [
+    "ollama",
+    "lm-studio",
+    "hunter2",
+    "secret",
+    "123456",
+    "1736121600",
+    "2026-01-05",
+    "a1b2c3d4",
+    "$ecret",
+    "p4ss==",
+]
+
+
+@pytest.mark.parametrize("value", SHORT)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "wrong key {}!",
+        "{}",
+        "key={}&x=1",
+        "<{}>",
+        '{{"key":"{}"}}',
+        '{{"text":"first\\n{}\\nlast"}}',
+        '{{"text":"\\u001b[31m{}\\u001b[0m"}}',
+        "a%20{}%20b",
+        "-{}-",
+        "a_{}_b",
+    ],
+)
+def test_a_short_credential_is_removed_where_it_stands_alone(value: str, text: str) -> None:
+    redacted = Redactor(INSTALL_KEY, [value.encode()], patterns=False).redact_text(text.format(value), "x")
+    assert value.lstrip("$").rstrip("=") not in redacted.data
+    assert [it.rule for it in redacted.redactions] == ["credential"]
+    assert redacted.data.replace("$", "").replace("==", "") == text.format("[redacted]")
+
+
+@pytest.mark.parametrize("value", ["ollama", "123456", "a1b2c3d4", "abcdefghijklmno"])
+@pytest.mark.parametrize("text", ["x{}", "{}x", "9{}", "{}9", "ab{}cd"])
+def test_a_short_credential_inside_a_longer_run_of_letters_and_digits_stays(value: str, text: str) -> None:
+    redacted = Redactor(INSTALL_KEY, [value.encode()], patterns=False).redact_text(text.format(value), "x")
+    assert redacted.data == text.format(value)
+
+
+@pytest.mark.parametrize("value", ["abcdefghijklmnop", "1234567890123456"])
+def test_a_credential_of_16_characters_is_removed_inside_a_longer_run_too(value: str) -> None:
+    redacted = Redactor(INSTALL_KEY, [value.encode()], patterns=False).redact_text(f"x9{value}9x", "x")
+    assert redacted.data == "x9[redacted]9x"
+
+
+@pytest.mark.parametrize("value", ["123456", "1234.56", "12345e67", "123456."])
+@pytest.mark.parametrize(
+    "text", ['{{"n":{}}}', '{{"n": -{} }}', "[{},2]", "[1, {}.5]", "[0.{}]", '"[{}]"', "[[1,\n  {}\n]]"]
+)
+def test_a_credential_that_is_a_number_in_json_leaves_a_number(value: str, text: str) -> None:
+    document = text.format(value)
+    try:
+        expected = shape(read(document))
+    except ValueError:
+        return  # no number that JSON knows
+    redacted = Redactor(INSTALL_KEY, [value.encode()], patterns=False).redact_text(document, "x")
+    found = shape(read(redacted.data))
+    assert value not in redacted.data
+    assert json.dumps(found).count("0") <= json.dumps(expected).count("0") + 2
+
+
+def test_a_short_credential_is_found_across_chunks_by_what_stands_beside_it_in_the_stream() -> None:
+    stream, value = b"key hunter2, hunter22, xhunter2 hunter2", b"hunter2"
+    redactor = Redactor(INSTALL_KEY, [value])
+    for cut in range(len(stream) + 1):
+        redacted = redactor.redact_chunks([stream[:cut], stream[cut:]], "x")
+        assert b"".join(redacted.data) == b"key [redacted], hunter22, xhunter2 [redacted]"
 
 
 def test_without_patterns_only_credentials_are_removed() -> None:
@@ -799,6 +854,77 @@ def test_a_credential_of_20_kilobytes_made_to_be_slow_does_not_cost_its_square(t
     data = (text * (1_000_000 // len(text))).encode()
     redactor = Redactor(INSTALL_KEY, [b"a=" * 10_000 + b"b1"], patterns=False)
     assert seconds(lambda: redactor.redact(data, "x"), 2) < 0.5
+
+
+# Ten megabytes that a tool may have returned. The agent stands still while they are redacted.
+def many(piece: Callable[[random.Random], str]) -> bytes:
+    rnd = random.Random(5)
+    block = "".join(piece(rnd) for _ in range(2_000))
+    return (block * (10_000_000 // len(block) + 1)).encode()[:10_000_000]
+
+
+def letters(rnd: random.Random, length: int) -> str:
+    return "".join(rnd.choices(ALNUM, k=length))
+
+
+FLOODS = {
+    "keys close together": many(lambda rnd: f"{rnd.choice(VENDORS).sample(rnd.randrange(9**9)).text} "),
+    "short keys close together": many(lambda rnd: "sk" + f"_live_{letters(rnd, 16)} "),
+    "keys in JSON": b'["' + many(lambda rnd: "sk" + f'_live_{letters(rnd, 16)}","') + b'"]',
+    "keys on lines in JSON": b'["' + many(lambda rnd: "AK" + f"IA{letters(rnd, 16).upper()}\\n") + b'"]',
+    "bearer tokens": many(lambda rnd: f"Bearer {letters(rnd, 15)}1 "),
+    "bearer": many(lambda rnd: "Bearer "),
+    "heads of private keys": many(lambda rnd: "-----BEGIN " + "PRIVATE KEY-----\n"),
+    "private keys": many(lambda rnd: f"{pem(f'{rnd.randrange(99)} PRIVATE KEY', lines=1)}\n"),
+    "nearly private keys": many(lambda rnd: "-----BEGIN " + f"PRIVATE KEY-----\n{'A' * 19}!\n"),
+    "passwords in URLs": many(lambda rnd: "a://b:c@d "),
+    "nearly passwords in URLs": many(lambda rnd: f"%3A%2F%2Fa%3A{'b' * 255}"),
+    "a credential": many(lambda rnd: f"{PLAIN} "),
+    "a short credential": many(lambda rnd: "hunter2 "),
+    "base64": many(lambda rnd: letters(rnd, 76)),
+}
+
+
+@pytest.mark.parametrize("name", FLOODS)
+def test_ten_megabytes_made_to_be_slow_take_no_more_than_so_many_times_ten_plain_ones(name: str) -> None:
+    redactor = Redactor(INSTALL_KEY, [PLAIN.encode(), b"hunter2"])
+    plain = many(lambda rnd: f"{letters(rnd, 7).lower()} {rnd.randrange(99)}, and so on.\n")
+    usual = seconds(lambda: redactor.redact(plain, "x").data.count(b"\n"), 3)
+    hostile = seconds(lambda: redactor.redact(FLOODS[name], "x"), 3)
+    assert hostile < 100 * usual, f"{hostile:.3f} s, and {usual:.4f} s for plain text"
+
+
+@pytest.mark.parametrize("name", [name for name in FLOODS if "nearly" not in name and "heads" not in name])
+def test_of_more_secrets_than_are_listed_none_is_left(name: str) -> None:
+    redactor = Redactor(INSTALL_KEY, [PLAIN.encode(), b"hunter2"])
+    data = FLOODS[name]
+    redacted = redactor.redact(data, "x")
+    again = redactor.redact(redacted.data, "x")
+    assert (again.data, again.redactions) == (redacted.data, ())
+    if redacted.redactions:
+        assert len(redacted.data) < len(data) / 10
+        assert "too_many" in {it.rule for it in redacted.redactions}
+
+
+def test_of_a_string_with_too_many_keys_the_rest_is_removed_and_json_stays_json() -> None:
+    keys = [vendor.sample(seed).text for seed in range(500) for vendor in VENDORS[:10]]
+    document = {"a": 'x "quoted" \\', "content": "\n".join(keys) + '"', "after": ["y", GITHUB.text], "n": 1.5}
+    redacted = REDACTOR.redact_text(json.dumps(document), "x")
+    found = json.loads(redacted.data)
+    assert [key for key in keys if key in redacted.data] == []
+    assert {name: found[name] for name in ("a", "n")} == {name: document[name] for name in ("a", "n")}
+    assert found["after"] == ["y", f"ghp_...{GITHUB.text[-4:]}"]
+    assert found["content"].count("\n") >= 2000
+
+
+def test_what_was_too_many_is_looked_at_again_when_the_text_grows() -> None:
+    key = "sk" + "_live_" + "A1b2C3d4E5f6G7h8"
+    earlier = json.dumps({"a": f"{key} " * 3000}).encode()
+    text = earlier[:-2] + f"{key} and more".encode() + b'"}'
+    known = Known(len(earlier), REDACTOR.redact(earlier, "x").redactions, head=len(earlier) - 2, tail=2)
+    redacted = REDACTOR.redact(text, "x", known)
+    assert redacted == REDACTOR.redact(text, "x")
+    assert key.encode() not in redacted.data
 
 
 def agent_request(size: int, seed: int = 0) -> list[dict[str, Any]]:

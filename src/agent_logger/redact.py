@@ -14,13 +14,15 @@ edge forbids it, or the first match takes the whole run); the others read a boun
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cache, cached_property
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, cached_property, lru_cache
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from ahocorasick_rs import BytesAhoCorasick, MatchKind
+from ahocorasick_rs import BytesAhoCorasick, Implementation, MatchKind
+
+from agent_logger.credential_names import WORDS, is_credential_name
 
 if TYPE_CHECKING:
     from agent_logger.records import Redaction
@@ -125,25 +127,25 @@ def _edge(family: Family) -> bytes:
 _ESCAPED = rb"%(?:2[BFbf]|3[Dd])|\\{1,4}(?:/|u00(?:2[BFbf]|3[Dd]))"
 # Below 40 characters a digit is asked for: "bearer authentication/authorization" is prose.
 _BEARER = (
-    rb"(?:[ \t+]{1,4}|%%20|\\{1,8}t)(?=[A-Za-z._~+/=-]{0,40}\d|[\w.~+/=-]{40})"
+    rb"(?:[ \t+]{1,4}|%%20|\\{1,8}t)(?=[A-Za-z._~+/=-]{0,40}+\d|[\w.~+/=-]{40})"
     rb"(?P<bearer>(?:[\w~+/=-]|%b|\.(?=[\w~+/=-])){16,}+)" % _ESCAPED
 )
 # `$PASSWORD`, `{password}`, `<password>`, `***`, `%s` are places for a password, not one.
 _PASSWORD = rb"""[^\s/?#@:"'`<>\\]{0,128}:(?![$<{*]|%[s(])(?P<url_password>[^\s/?#"'`<>\\]{1,256})@"""
 _ENCODED_PASSWORD = (
     rb"%2[Ff]%2[Ff][\w.~-]{0,128}%3[Aa]"
-    rb"(?P<url_password>(?:[\w.~!*'()-]|%(?!40|2[Ff])[0-9A-Fa-f]{2}){1,256})%40"
+    rb"(?P<url_password>(?:[\w.~!*'()-]{1,256}+|%(?!40|2[Ff])[0-9A-Fa-f]{2}){1,256}+)%40"
 )
 # Lines may be indented, or numbered as agents' tools print them, or joined by blanks in a variable.
 _PEM_WORDS = {
     b"B64": rb"(?:[\w+/=]|%b)" % _ESCAPED,
     b"BLANK": rb"(?:[ ]|%20|\+)",
-    b"LINE": rb"(?:(?:[\r\n]|\\{1,8}[rn]|%0[ADad]){1,4}[ \t]{0,12}(?:\d{1,6}ARROW)?-?)",
+    b"LINE": rb"(?>(?:[\r\n]|\\{1,8}[rn]|%0[ADad]){1,4}[ \t]{0,12}(?:\d{1,6}ARROW)?-?)",
     b"ARROW": rb"(?:\t|\xe2\x86\x92|\\{1,8}(?:t|u2192))",
 }
-_PEM = rb"""-----BEGIN BLANK (?:[A-Z0-9]{1,12} BLANK){0,3} PRIVATE BLANK KEY (?:BLANK BLOCK)? -----
+_PEM = rb"""-----BEGIN BLANK (?:(?!PRIVATE)[A-Z0-9]{1,12}+ BLANK){0,3}+ PRIVATE BLANK KEY (?:BLANK BLOCK)? -----
     (?:LINE [A-Z][A-Za-z-]{2,20}(?::|%3[Aa])(?:[^\\\r\n"%]|%(?!0[ADad])){1,100}){0,5}  # Proc-Type, Version
-    (?:LINE{1,2}|BLANK)? (?=B64{20})
+    (?:LINE{1,2}|BLANK)? (?=[\w+/=%\\]{20}) (?=B64{20})
     (?P<private_key> B64 (?:(?:LINE|BLANK(?=B64{40}|B64{1,76}BLANK?-----END))? B64){19,12000}+)"""
 for _word, _meaning in _PEM_WORDS.items():
     _PEM = _PEM.replace(_word, _meaning)
@@ -184,16 +186,48 @@ _TRY_BYTES = 2000  # that a pattern is looked for in while it is tried at one pl
 
 _CREDENTIAL = "credential"
 _SCHEMED = {b"authorization", b"proxy-authorization"}
-_WHOLE = {b"x-api-key", b"api-key", b"x-goog-api-key", b"x-amz-security-token"}
-_SCHEME = re.compile(
-    rb"[ \t]*(?i:bearer|basic|digest|token|negotiate|ntlm|oauth|api-?key|key|aws4-hmac-sha256)[ \t]+"
-)
-_QUERY = re.compile(rb"[?&](?i:key|api_key|access_token)=([^&#]+)")
-# The header lines that may hold credentials, with whatever is folded under them, of any head behind its first line.
-CARRIER = re.compile(
-    rb"\n(?=[acpsxACPSX])((?i:%b)[ \t]*:(?:[^\r\n]++|\r(?!\n)|\r?\n[ \t])*+)"
-    % b"|".join(sorted(_SCHEMED | _WHOLE | {b"cookie", b"set-cookie"}))
-)
+_SCHEMES = rb"(?i:bearer|basic|digest|token|negotiate|ntlm|oauth|dpop|api-?key|key|aws4-hmac-sha256)"
+_SCHEME = rb"[ \t]*%b[ \t]+" % _SCHEMES
+_SCHEME_ALONE = rb"[ \t]*%b[ \t]*" % _SCHEMES
+_ONE_TIME = rb"[ \t]*(?i:digest|negotiate|ntlm|aws4-hmac-sha256)[ \t]"  # of no use in another request
+_QUERY = rb"[?&]([^=&#]{1,64})=([^&#]+)"
+# Each answer of a provider has several of these: they are found as a whole, and not looked at.
+_PASSED_OVER = [b"anthropic-ratelimit-%b" % it for it in (b"tokens", b"input-tokens", b"output-tokens")]
+_PASSED_OVER += [b"x-ratelimit-%b-tokens" % it for it in (b"limit", b"remaining", b"reset")]
+# From a line's colon to its end, with whatever is folded under it.
+_REST_OF_LINE = rb"(?:[^\r\n]++|\r(?!\n)|\r?\n[ \t])*+"
+
+
+@cache
+def _name_words() -> Callable[[bytes], list[tuple[int, int, int]]]:
+    literals = [*WORDS, *_PASSED_OVER]
+    automaton = BytesAhoCorasick(
+        literals, matchkind=MatchKind.LeftmostLongest, implementation=Implementation.DFA
+    )
+    return automaton.find_matches_as_indexes
+
+
+def credential_lines(head: bytes) -> list[tuple[int, int]]:
+    """Where the header lines begin and end that hold credentials, in any head behind its first line."""
+    lines: list[tuple[int, int]] = []
+    looked_at = 0
+    for word, at, _ in _name_words()(head.lower()):
+        if at < looked_at or word >= len(WORDS):
+            continue
+        start = head.rfind(b"\n", looked_at, at) + 1
+        colon = head.find(b":", at)
+        if not start or colon < 0:
+            continue  # in the first line, or where no name is
+        name = head[start:colon]
+        if b":" in name or b"\n" in name:
+            continue  # in a value
+        if is_credential_name(name):
+            found = _compiled(_REST_OF_LINE).match(head, colon)
+            looked_at = found.end() if found else colon
+            lines.append((start, looked_at))
+        else:
+            looked_at = colon
+    return lines
 
 
 class Span(NamedTuple):
@@ -234,17 +268,24 @@ def credentials_of(headers: Headers, target: bytes = b"") -> tuple[bytes, ...]:
 
 
 def _header_spans(name: bytes, value: bytes) -> list[Span]:
-    name = name.lower()
-    if name in _SCHEMED:
-        scheme = _SCHEME.match(value)
-        return _trimmed(value, scheme.end() if scheme else 0, len(value))
-    if name in _WHOLE:
-        return _trimmed(value, 0, len(value))
-    if name == b"cookie":
-        return [span for part in re.finditer(rb"[^;]+", value) for span in _cookie(value, *part.span())]
-    if name == b"set-cookie":
+    if not is_credential_name(name):
+        return []
+    name = name.strip(b" \t").lower()
+    if name.endswith(b"set-cookie"):
         return _cookie(value, 0, len(value.partition(b";")[0]))  # attributes follow
-    return []
+    if name.endswith(b"cookie"):
+        return [span for part in re.finditer(rb"[^;]+", value) for span in _cookie(value, *part.span())]
+    if name in _SCHEMED and _compiled(_SCHEME_ALONE).fullmatch(value):
+        return []
+    scheme = _compiled(_SCHEME).match(value)
+    return _trimmed(value, scheme.end() if scheme else 0, len(value))
+
+
+def is_lasting(name: bytes, value: bytes) -> bool:
+    """Whether the credential in a header may be sent with other requests, too. Cookies may; but servers set others all
+    the time."""
+    name = name.lower()
+    return not (b"cookie" in name or b"sig" in name or _compiled(_ONE_TIME).match(value))
 
 
 def _cookie(value: bytes, start: int, end: int) -> list[Span]:
@@ -258,19 +299,73 @@ def _trimmed(value: bytes, start: int, end: int) -> list[Span]:
 
 
 def _target_spans(target: bytes) -> list[Span]:
-    return [Span(*found.span(1), _CREDENTIAL) for found in _QUERY.finditer(target)]
+    if not _name_words()(target.lower()):
+        return []
+    found = _compiled(_QUERY).finditer(target)
+    return [Span(*pair.span(2), _CREDENTIAL) for pair in found if is_credential_name(pair[1])]
 
 
 _TELLING = 64  # characters from the start of a credential that tell it, even where it is cut off
+_SHORTEST = 6  # characters of a value that is looked for
+_SHORTEST_CORE = 4  # of these, without what may be escaped at its start or left out at its end
+_GLUED = 16  # characters from which on a value is found inside a longer run of letters and digits, too
+_NOT_AFTER_LETTERS = b"(?>(?<![A-Za-z0-9])|%b)" % b"|".join(b"(?<=%b)" % end for end in _NO_LETTERS)
+_NOT_BEFORE_LETTERS = rb"(?![A-Za-z0-9])"
+_NUMBER = rb"\d[\d.eE+-]*"
+# In every body an agent sends or gets: that one of these was somebody's password is no reason to make it unreadable.
+_WORDS_OF_APIS = frozenset(b"assistant content default developer message messages object system".split())
+
+
+# Redaction is done while an agent waits, and a text may be made of nothing but keys: of each kind so many are taken
+# out one by one. From the next on, all that follows it in its string is, too.
+_MOST_ALIKE = 2000
+_MOST_STRINGS = 1000  # then all that follows in the text
+_TOO_MANY = "too_many"
+
+
+def _bounded(spans: Iterable[Span], data: bytes, pattern: re.Pattern[bytes]) -> Iterator[Span]:
+    """The spans that are matches of this pattern, in order, and no more than can be had in a moment."""
+    last = 0
+    for count, span in enumerate(spans):
+        if count == _MOST_ALIKE:
+            yield from _rests(data, pattern, last)
+            return
+        yield span
+        last = span.end
+
+
+def _rests(data: bytes, pattern: re.Pattern[bytes], at: int) -> Iterator[Span]:
+    """From each match on, the rest of the string of JSON that it is in."""
+    for count in range(_MOST_STRINGS + 1):
+        found = pattern.search(data, max(at - _LONGEST_START, 0))
+        if found is None:
+            return
+        at = _string_end(data, found.end()) if count < _MOST_STRINGS else len(data)
+        yield Span(found.start(), at, _TOO_MANY)
+
+
+def _string_end(data: bytes, at: int) -> int:
+    """Where the string of JSON ends that this is in: before a quote that is not escaped."""
+    for _ in range(_MOST_STRINGS):
+        quote = data.find(b'"', at)
+        if quote < 0:
+            return len(data)
+        before = data[max(at, quote - 256) : quote]
+        if (len(before) - len(before.rstrip(b"\\"))) % 2 == 0:
+            return quote
+        at = quote + 1
+    rest = _compiled(rb'(?:[^"\\]++|\\.)*+', re.DOTALL).match(data, at)  # quotes are all it is made of
+    return rest.end() if rest else at
 
 
 class Credential:
-    """A value to be found in any text, however JSON or a URL spells it."""
+    """A value to be found in any text, however JSON or a URL spells it. See `searchable` for which there are."""
 
     def __init__(self, value: bytes) -> None:
         self._value = value
         # Letters, digits and these are never escaped: the longest run of them is quick to look for.
-        self._anchor = max(re.findall(rb"[\w.-]+", value[:_TELLING]), key=len)
+        self.anchor = max(re.findall(rb"[\w.-]+", value[:_TELLING]), key=len)
+        self._is_number = _compiled(_NUMBER).fullmatch(value) is not None
 
     @cached_property
     def _pieces(self) -> list[re.Pattern[bytes]]:
@@ -279,16 +374,22 @@ class Credential:
         spelled += [
             _spellings(byte) + b"?" for byte in self._value[len(value) :]
         ]  # padding is often left out
+        if is_word(self._value):
+            spelled = [_NOT_AFTER_LETTERS, *spelled, _NOT_BEFORE_LETTERS]
         return [re.compile(b"".join(spelled[at : at + _TELLING])) for at in range(0, len(spelled), _TELLING)]
 
     def find(self, data: bytes) -> Iterator[Span]:
-        if self._anchor not in data:
+        if self.anchor not in data:
             return  # so it is nearly always, and to compile takes longer than to look
-        end = 0
-        for found in self._pieces[0].finditer(data):
-            if found.start() >= end:
-                end = self._follow(data, found.end())
-                yield Span(found.start(), end, _CREDENTIAL)
+        yield from _bounded(self._spans(data), data, self._pieces[0])
+
+    def _spans(self, data: bytes) -> Iterator[Span]:
+        at = 0
+        while found := self._pieces[0].search(data, at):
+            start, at = found.start(), self._follow(data, found.end())
+            if self._is_number:
+                start, at = _whole_number(data, start, at)
+            yield Span(start, at, _CREDENTIAL)
 
     def _follow(self, data: bytes, end: int) -> int:
         # Piece by piece: a text that repeats all but the end of a long value must not cost its square.
@@ -298,6 +399,60 @@ class Credential:
                 break
             end = found.end()
         return end
+
+
+class AnyOf:
+    """Whether one of several literals is in a text: an automaton is many times as fast as one `in` after the other, but
+    takes a fifth of a millisecond to build, which is worth it only for what is asked often."""
+
+    def __init__(self, literals: Sequence[bytes]) -> None:
+        self._literals = literals
+        self._looked_through = 0  # bytes
+        self._find: Callable[[bytes], list[tuple[int, int, int]]] | None = None
+
+    def may_be_in(self, data: bytes) -> bool:
+        if self._find:
+            return bool(self._find(data))
+        self._looked_through += len(data) + _ASKED_BYTES
+        if self._looked_through * len(self._literals) > _WORTH_BYTES:
+            self._find = BytesAhoCorasick(self._literals).find_matches_as_indexes
+        return any(literal in data for literal in self._literals)
+
+
+_WORTH_BYTES = 1 << 20
+_ASKED_BYTES = 1 << 12  # what it takes to ask, in bytes that are looked through meanwhile
+
+
+def is_word(value: bytes) -> bool:
+    """Whether a value is found only where no letter or digit stands beside it."""
+    return len(value) < _GLUED
+
+
+_LETTER_BEFORE = rb"(?<=[A-Za-z0-9])(?!%b)" % _NOT_AFTER_LETTERS
+
+
+def stands_alone(data: bytes, start: int, end: int) -> bool:
+    """Whether no letter or digit stands beside it, as far as `data` goes."""
+    return not (data[end : end + 1].isalnum() or _compiled(_LETTER_BEFORE).match(data, start))
+
+
+_NUMBER_THEN = rb"-?\d[\d.eE+-]*+(?=[ \t\r\n]*[,\]}])"
+_LONGEST_NUMBER = 400  # characters, or blanks beside it
+
+
+def _whole_number(data: bytes, start: int, end: int) -> tuple[int, int]:
+    """The number in JSON that these bytes are a part of, if they are: a half of one would be no number."""
+    before = data[max(start - _LONGEST_NUMBER, 0) : start]
+    first = start - len(before) + len(before.rstrip(b"0123456789.eE+-"))
+    last = _number_end(data, first)
+    return (first, last) if last >= end else (start, end)
+
+
+def _number_end(data: bytes, start: int) -> int:
+    """Where a number that is a value in JSON ends; -1: there is none."""
+    before = data[max(start - _LONGEST_NUMBER, 0) : start].rstrip(b" \t\r\n")
+    found = _compiled(_NUMBER_THEN).match(data, start) if before.endswith((b":", b",", b"[")) else None
+    return found.end() if found else -1
 
 
 def _spellings(byte: int) -> bytes:
@@ -314,15 +469,16 @@ def searchable(value: bytes) -> Iterator[bytes]:
     """The parts of a credential that can be removed from any text without harm to it.
 
     None has a quote or backslash, with which a match could reach over the end of a JSON string, nor half a
-    character, nor begins with what may be escaped. Words (`dark`, `lm-studio`), dates and numbers stand
-    everywhere and are no secrets: under 8 characters nothing counts, under 16 only letters mixed with digits.
+    character, nor begins with what may be escaped. What is shorter than 6 characters stands everywhere.
     """
     for part in re.split(rb'["\\\x00-\x1f\x7f-\xff]+', value):
         core = part.lstrip(_MAY_BE_ESCAPED)
-        mixed = re.search(rb"\d", core) and re.search(rb"[A-Za-z]", core)
-        number = re.fullmatch(rb"[\d.eE+-]+", core)
-        if len(core) >= (8 if mixed else 16) and not number and not _is_shown(core):
-            yield core
+        told = core.rstrip(b"=")
+        if len(part) < _SHORTEST or len(told) < _SHORTEST_CORE or not re.search(rb"[A-Za-z0-9]", told):
+            continue
+        if core in _REDACTED or _is_shown(core) or told in _WORDS_OF_APIS:
+            continue
+        yield core
 
 
 class Redactor:
@@ -337,8 +493,13 @@ class Redactor:
             raise ValueError(f"the install key has {_KEY_BYTES} bytes, not {len(key)}")
         self._key = key
         self._patterns = patterns
-        parts = dict.fromkeys(part for value in credentials for part in searchable(value))
-        self._credentials = [Credential(part) for part in parts]
+        self._parts = dict.fromkeys(part for value in credentials for part in searchable(value))
+        self._credentials = [Credential(part) for part in self._parts]
+        self._any_of_them = AnyOf([credential.anchor for credential in self._credentials])
+
+    def knows(self, value: bytes) -> bool:
+        """Whether this very value is removed wherever it stands."""
+        return value in self._parts
 
     def redact(self, data: bytes, place: str, known: Known | None = None) -> Redacted[bytes]:
         """With `known` the time goes by what is new; the answer is the same."""
@@ -393,9 +554,12 @@ class Redactor:
     def _spans(self, data: bytes, known: Known | None = None) -> list[Span]:
         # Credentials are looked for everywhere: they may be newer than what is known.
         spans: list[Span] = []
-        for credential in self._credentials:
-            spans += credential.find(data)
+        if self._credentials and self._any_of_them.may_be_in(data):
+            for credential in self._credentials:
+                spans += credential.find(data)
         low, high = 0, len(data)
+        if known and any(redaction.rule == _TOO_MANY for redaction in known.redactions):
+            known = None  # where that ends goes by what follows
         if known:
             low, high = _news(data, known)
             spans += _carried(data, known, low, high)
@@ -460,13 +624,30 @@ def _pattern_spans(data: bytes, low: int, high: int) -> list[Span]:
     spans: list[Span] = []
     for number in sorted(hits) if hits else ():
         _, pattern, group = _SHAPES[number]
-        matches = _matches(_compiled(pattern), data, hits[number], limit)
-        spans += [Span(*found.span(group), str(found.lastgroup)) for found in matches]
+        expression = _compiled(pattern)
+        matches = _matches(expression, data, hits[number], limit)
+        spans += _bounded((Span(*it.span(group), str(it.lastgroup)) for it in matches), data, expression)
     first = data.find(b"-----BEGIN", max(low - _PRIVATE_KEY_REACH, 0), high) if may_be_private_key else -1
     if first >= 0:
-        matches = _compiled(_PEM, re.VERBOSE).finditer(data, first, high + _PRIVATE_KEY_REACH)
-        spans += [Span(*found.span(1), str(found.lastgroup)) for found in matches]
+        first = _before_base64(data, first, high + _PRIVATE_KEY_REACH)
+    if first >= 0:
+        expression = _compiled(_PEM, re.VERBOSE)
+        matches = expression.finditer(data, first, high + _PRIVATE_KEY_REACH)
+        spans += _bounded((Span(*it.span(1), str(it.lastgroup)) for it in matches), data, expression)
     return spans
+
+
+_IN_BASE64 = (
+    bytes([*range(48, 58), *range(65, 91), *range(97, 123)]) + b"_+/=%\\"
+)  # as it may be escaped, too
+_ALL_ALIKE = bytes.maketrans(_IN_BASE64, b"A" * len(_IN_BASE64))
+_HEAD_BYTES = 2048  # that a private key may have before its first line
+
+
+def _before_base64(data: bytes, start: int, end: int) -> int:
+    """From where on a private key may begin, by the first line of one; -1: nowhere. For texts of nothing but heads."""
+    line = data[start:end].translate(_ALL_ALIKE).find(b"A" * 20)
+    return max(start, start + line - _HEAD_BYTES) if line >= 0 else -1
 
 
 class _Hits(NamedTuple):
@@ -510,9 +691,26 @@ def _hits(data: bytes, low: int, high: int) -> dict[int, _Hits]:
 
 
 def _first_hits(data: bytes, low: int, high: int, known: dict[int, list[int]]) -> dict[int, _Hits]:
-    found = [(data.find(start, low, high), number) for start, number in _STARTS]
-    found += [(min(places), number) for number, places in known.items()]
-    return {number: _Hits([at], all=False) for at, number in sorted(found, reverse=True) if at >= 0}
+    """Where each shape may begin first. Those that were found are not looked for again."""
+    first = {
+        number: min(low, *places) for number, places in known.items()
+    }  # what begins in another was passed over
+    base = low
+    while base < high and (rest := [number for number in range(_PRIVATE_KEY + 1) if number not in first]):
+        starts, find = _starts_of(tuple(rest))
+        text = data[base : min(base + _AT_ONCE + _LONGEST_START, high)]
+        for start, at, _ in find(text, overlapping=True):
+            first.setdefault(starts[start][1], base + at)
+        base += _AT_ONCE
+    return {number: _Hits([at], all=False) for number, at in first.items()}
+
+
+@lru_cache(64)
+def _starts_of(
+    shapes: tuple[int, ...],
+) -> tuple[list[tuple[bytes, int]], Callable[..., list[tuple[int, int, int]]]]:
+    starts = [it for it in _STARTS if it[1] in shapes]
+    return starts, BytesAhoCorasick([start for start, _ in starts]).find_matches_as_indexes
 
 
 _DELIMITERS = (b" ", b"\n", b'"')  # no key has one of these in it, but for what a reach is there for
@@ -544,8 +742,10 @@ def _merged(data: bytes, spans: Iterable[Span]) -> list[Span]:
     for span in sorted(spans, key=lambda span: span.start):
         start = _past_escape(data, span.start)
         if merged and start < merged[-1].end:
-            if span.end > merged[-1].end:
-                merged[-1] = merged[-1]._replace(end=span.end)
+            last = merged[-1]
+            rule = _TOO_MANY if span.rule == _TOO_MANY else last.rule
+            if span.end > last.end or rule != last.rule:
+                merged[-1] = Span(last.start, max(last.end, span.end), rule)
         elif start < span.end and not _is_shown(data[start : span.end]):
             merged.append(Span(start, span.end, span.rule))
     return merged
@@ -568,6 +768,15 @@ def _shown(secret: bytes) -> bytes:
     return vendor[0] + b"..." + tail
 
 
+def _shown_at(data: bytes, span: Span) -> bytes:
+    if span.rule == _TOO_MANY:
+        return _REDACTED
+    secret = data[span.start : span.end]
+    if secret[:2].strip(b"-")[:1].isdigit() and _number_end(data, span.start) == span.end:
+        return b"0"  # so that JSON stays JSON
+    return _shown(secret)
+
+
 def _is_shown(text: bytes) -> bool:
     before, dots, tail = text.rpartition(b"...")
     return text == _REDACTED or bool(dots and len(tail) == _TAIL and _compiled(_VENDOR).fullmatch(before))
@@ -581,7 +790,7 @@ def _replaced(chunks: Iterable[bytes], stream: bytes, spans: Sequence[Span]) -> 
         while turn < len(spans) and spans[turn].start < end:
             span = spans[turn]
             if span.start >= base:
-                pieces += [stream[at : span.start], _shown(stream[span.start : span.end])]
+                pieces += [stream[at : span.start], _shown_at(stream, span)]
             at = min(span.end, end)
             if span.end > end:
                 break  # the next chunk has the rest of it

@@ -7,6 +7,7 @@ import json
 import os
 import stat
 import threading
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -544,3 +545,34 @@ def test_an_exception_is_the_reason_of_the_end(tmp_path: Path) -> None:
 def test_the_package_exports_what_a_log_is_made_of() -> None:
     for name in ("SessionLogger", "SessionStart", "ExchangeRecord", "Message", "ExchangeStats", "SessionEnd"):
         assert name in agent_logger.__all__ and getattr(agent_logger, name)
+
+
+RESULTS = {
+    "keys close together": ("sk" + "_live_A1b2C3d4E5f6G7h8 ") * 400_000,
+    "long keys close together": ("sk" + "-ant-api03-" + "aB3-" * 24 + "\n") * 92_000,
+    "heads of private keys": ("-----BEGIN " + "PRIVATE KEY-----\n") * 357_000,
+    "bearer tokens": "Bearer A1b2C3d4E5f6G7h8 " * 400_000,
+}
+
+
+def caller_seconds(logger: SessionLogger, text: str) -> float:
+    """How long the caller's thread works: the best of two."""
+    message = {
+        "type": "user",
+        "message": {"role": "user", "content": [{"type": "tool_result", "content": text}]},
+    }
+    times = []
+    for _ in range(2):
+        start = time.thread_time()
+        logger.log(message)
+        times.append(time.thread_time() - start)
+    return min(times)
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_hostile_result_holds_its_caller_little_longer_than_a_plain_one(name: str, tmp_path: Path) -> None:
+    with SessionLogger(tmp_path) as logger:
+        plain = caller_seconds(logger, "The quick brown fox jumps over the lazy dog.\n" * 220_000)
+        hostile = caller_seconds(logger, RESULTS[name])
+    assert hostile < 20 * plain, f"{hostile:.2f} s, and {plain:.3f} s for plain text"
+    assert logger.lost == 0

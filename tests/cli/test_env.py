@@ -82,6 +82,68 @@ def test_what_is_set_already_stays(shell: str, environment: dict[str, str]) -> N
     assert found["no_proxy"] == "127.0.0.1,c"
 
 
+GATEWAY = "http://127.0.0.1:4000"
+
+
+@pytest.mark.usefixtures("proxy")
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_gateway_on_this_machine_stays(shell: str, environment: dict[str, str]) -> None:
+    theirs = {
+        "ANTHROPIC_BASE_URL": GATEWAY,
+        "OPENAI_BASE_URL": "http://127.0.0.1:4000/openai/v1/",
+        "GOOGLE_GEMINI_BASE_URL": "HTTP://LOCALHOST:4000/it's $(false) \\",
+        "OPENCODE_CONFIG_CONTENT": '{"provider":{"anthropic":{"options":{"baseURL":"http://127.0.0.1:4000/v1"}}}}',
+    }
+    found, said = shell_run(shell, {**environment, **theirs})
+    assert found == theirs
+    assert said.count("is set already and stays") == 3
+
+
+@pytest.mark.usefixtures("proxy")
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_gateway_that_the_proxy_may_call_is_reached_through_it_and_given_back(
+    shell: str, environment: dict[str, str]
+) -> None:
+    state = State(
+        pid=os.getppid(),
+        started="2026-01-02T00:00:00.000Z",
+        port=8090,
+        log_dir="/tmp/logs",
+        version="0",
+        allow_upstream=(GATEWAY,),
+    )
+    home = Path(environment["AGENT_LOGGER_HOME"])
+    theirs = {"ANTHROPIC_BASE_URL": f"{GATEWAY}/v1/", "OPENAI_BASE_URL": "http://127.0.0.1:4001"}
+    announcement = Announcement(home, state)
+    try:
+        found, _ = shell_run(shell, {**environment, **theirs})
+        gone = f'rm "{home / f"proxy-{os.getppid()}.json"}"'
+        later, _ = shell_run(shell, {**environment, **theirs}, gone, "agent_logger_env; true")
+    finally:
+        announcement.close()
+    assert found["ANTHROPIC_BASE_URL"] == "http://127.0.0.1:8090/anthropic/127.0.0.1:4000/v1/"
+    assert found["OPENAI_BASE_URL"] == "http://127.0.0.1:4001"
+    assert not {"ENABLE_TOOL_SEARCH", "OPENCODE_CONFIG_CONTENT"} & set(found)
+    assert {name: later.get(name) for name in theirs} == theirs
+
+
+@pytest.mark.usefixtures("proxy")
+@pytest.mark.parametrize("shell", ["bash", "sh", pytest.param("zsh", marks=pytest.mark.needs("zsh"))])
+@pytest.mark.parametrize("theirs", [{}, {"ANTHROPIC_BASE_URL": GATEWAY}], ids=["nothing set", "a gateway"])
+def test_the_lines_do_not_end_a_shell_that_stops_at_the_first_failure(
+    shell: str, theirs: dict[str, str], environment: dict[str, str]
+) -> None:
+    lines = subprocess.run(
+        ["agent-logger", "env", "bash"], env={**environment, **theirs}, capture_output=True, text=True
+    )
+    gone = f'rm "{Path(environment["AGENT_LOGGER_HOME"]) / f"proxy-{os.getpid()}.json"}"'
+    script = f"set -eu\n{lines.stdout}\n{gone}\n{lines.stdout}\necho done"
+    done = subprocess.run(
+        [shell, "-c", script], env={**environment, **theirs}, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+
+
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_proxy_that_ended_is_not_used_any_more(
     shell: str, environment: dict[str, str], proxy: Announcement

@@ -12,6 +12,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from agent_logger import config
+from agent_logger.capture.environment import environment_credentials
 from agent_logger.redact import Redactor
 from agent_logger.store import platform
 from agent_logger.store.hook_files import file_of, hooks_path, session_named
@@ -72,13 +73,14 @@ def record_of(data: bytes, length: int, home: "Path") -> tuple[bytes, dict[str, 
 
 
 def _redacted(data: bytes, home: "Path") -> "Redacted[bytes]":
-    """Nearly always there is nothing to redact, and the key is not needed."""
-    found = Redactor(ANY_KEY).redact(data, "input")
+    """Nearly always there is nothing to redact, and the key is not needed. We have the agent's environment."""
+    credentials = environment_credentials(config.child_environment())
+    found = Redactor(ANY_KEY, credentials).redact(data, "input")
     if not found.redactions:
         return found
     from agent_logger.store.layout import install_key
 
-    return Redactor(install_key(home)).redact(data, "input")
+    return Redactor(install_key(home), credentials).redact(data, "input")
 
 
 def _object(data: bytes) -> dict[str, Any] | None:

@@ -10,7 +10,9 @@ from typing import Any, Protocol
 from msgspec import Raw, structs
 
 from agent_logger import config
-from agent_logger.capture.install import know, redactor
+from agent_logger.capture.command_line import argument_credentials, hidden_arguments
+from agent_logger.capture.environment import environment_credentials
+from agent_logger.capture.install import key, know
 from agent_logger.capture.session_writer import SessionWriter
 from agent_logger.formats import sdk_messages
 from agent_logger.formats.cli_output.events import Event, Events
@@ -20,6 +22,7 @@ from agent_logger.formats.exchange_log import RUN_STARTED
 from agent_logger.formats.exchanges import Began, Exchanges, UserInput
 from agent_logger.formats.sdk_messages import Block, Inner, Result, SdkMessage
 from agent_logger.records import ExchangeStats, Exit, Redaction
+from agent_logger.redact import Redactor
 from agent_logger.store.clock import CLOCK
 from agent_logger.store.facts import label_session
 
@@ -68,10 +71,13 @@ class Recording:
         self.outcome, self.output, self.errors = Outcome(), Output(start.began.agent), ErrorOutput()
         self._start, self._events = start, Events()
         self._lost = 0  # what we could not even look at
+        own = [*argument_credentials(start.argv), *environment_credentials(config.child_environment())]
+        self._redactor = Redactor(key(), own)
         self._sessions: _Sessions = _Unwritten(start)
         if folder:
             know(folder)
-            began = replace(start.began, argv=[_redacted(it) for it in start.argv])
+            argv = [self._redacted_argument(it) for it in hidden_arguments(start.argv)]
+            began = replace(start.began, argv=argv)
             self._sessions = SessionWriter(
                 folder, resumed_from=start.resumed_from, goes_on=start.goes_on, began=began
             )
@@ -120,7 +126,7 @@ class Recording:
         found: list[Event] = []
 
         def work() -> None:
-            redacted = redactor().redact(message.raw, "message")
+            redacted = self._redactor.redact(message.raw, "message")
             clean = self._clean(message, redacted.data) if redacted.redactions else message
             self._sessions.message(clean, redacted.redactions)
             self.outcome.add(message, self._sessions.stats)
@@ -135,12 +141,11 @@ class Recording:
             return replace(message, raw=data)
         if self._start.began.agent in (None, "claude-code"):
             return sdk_messages.read(data)
-        return replace(
-            message, raw=data, inner=_clean_inner(message.inner), result=_clean_result(message.result)
-        )
+        inner, result = self._clean_inner(message.inner), self._clean_result(message.result)
+        return replace(message, raw=data, inner=inner, result=result)
 
     def _input(self, prompt: str) -> None:
-        redacted = redactor().redact_text(prompt, "user_input")
+        redacted = self._redactor.redact_text(prompt, "user_input")
         self._sessions.input(UserInput.of(redacted.data), redacted.redactions)
 
     def _label(self) -> None:
@@ -174,36 +179,32 @@ class Recording:
                 log.warning("the run is not recorded whole: %r", error)
             self._lost += 1
 
+    def _clean_inner(self, inner: Inner | None) -> Inner | None:
+        """Of a translated message."""
+        if inner is None or isinstance(inner.content, str):
+            return inner and structs.replace(inner, content=self._hidden(str(inner.content)))
+        return structs.replace(inner, content=[*map(self._clean_block, inner.content)])
 
-def _clean_inner(inner: Inner | None) -> Inner | None:
-    """Of a translated message."""
-    if inner is None or isinstance(inner.content, str):
-        return inner and structs.replace(inner, content=_hidden(str(inner.content)))
-    return structs.replace(inner, content=[*map(_clean_block, inner.content)])
+    def _clean_block(self, block: Block) -> Block:
+        texts = {name: getattr(block, name) for name in ("text", "thinking", "input", "content")}
+        clean = {
+            name: Raw(self._redactor.redact(bytes(it), "message").data)
+            for name, it in texts.items()
+            if isinstance(it, Raw)
+        }
+        return structs.replace(block, **clean)
 
+    def _clean_result(self, result: Result | None) -> Result | None:
+        if not result or not result.errors:
+            return result
+        return structs.replace(result, errors=[*map(self._hidden, result.errors)])
 
-def _clean_block(block: Block) -> Block:
-    texts = {name: getattr(block, name) for name in ("text", "thinking", "input", "content")}
-    clean = {
-        name: Raw(redactor().redact(bytes(it), "message").data)
-        for name, it in texts.items()
-        if isinstance(it, Raw)
-    }
-    return structs.replace(block, **clean)
+    def _hidden(self, text: str) -> str:
+        return self._redactor.redact_text(text, "message").data
 
-
-def _clean_result(result: Result | None) -> Result | None:
-    return (
-        structs.replace(result, errors=[*map(_hidden, result.errors)]) if result and result.errors else result
-    )
-
-
-def _hidden(text: str) -> str:
-    return redactor().redact_text(text, "message").data
-
-
-def _redacted(argument: str) -> str:
-    return redactor().redact_text(os.fsencode(argument).decode("utf-8", "replace"), "argv").data
+    def _redacted_argument(self, argument: str) -> str:
+        text = os.fsencode(argument).decode("utf-8", "replace")
+        return self._redactor.redact_text(text, "argv").data
 
 
 class _Unwritten:

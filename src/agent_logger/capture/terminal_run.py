@@ -9,9 +9,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from agent_logger import config
-from agent_logger.capture.base_urls import chosen, proxied_environment
+from agent_logger.capture.base_urls import Chosen, chosen, proxied_environment
 from agent_logger.capture.proxy.attached import attached
-from agent_logger.capture.proxy.state import running, using
+from agent_logger.capture.proxy.relay.route import KNOWN_HOSTS
+from agent_logger.capture.proxy.state import State, running, using
 from agent_logger.errors import AgentLoggerError
 
 
@@ -36,6 +37,12 @@ def _port(stack: ExitStack, home: Path, log_dir: Path, environment: dict[str, st
         it.origin.host == "127.0.0.1" and it.origin.port == state.port for it in named for state in states
     ):
         return None
-    if states and not named and stack.enter_context(using(home, states[-1])):
-        return states[-1].port  # what somebody chose it may not be allowed to call
+    if states and _may_call(states[-1], named) and stack.enter_context(using(home, states[-1])):
+        return states[-1].port
     return stack.enter_context(attached(log_dir, [str(it.origin) for it in named]))
+
+
+def _may_call(state: State, named: list[Chosen]) -> bool:
+    """What somebody chose, a proxy that others started may not be allowed to call."""
+    allowed = {*state.allow_upstream, *(f"https://{host}" for host in KNOWN_HOSTS)}
+    return all(str(it.origin) in allowed for it in named)

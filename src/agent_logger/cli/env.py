@@ -1,12 +1,17 @@
 """`agent-logger env`: lines to eval in a shell, so that agents started there are recorded."""
 
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from agent_logger import config
 from agent_logger.cli import output
 from agent_logger.cli.settings import settings_options
+
+if TYPE_CHECKING:
+    from agent_logger.capture.base_urls import Variable
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -18,14 +23,16 @@ def command(settings: config.Settings, shell: str | None) -> int:
     """Print lines to eval in a shell: agents started there are recorded.
 
     The lines set base URLs for Claude Code, Gemini CLI and the SDKs, as long as a proxy of yours runs. A base
-    URL that is set already stays. Codex and opencode have theirs in a file: docs/proxy.md shows it.
-    'agent_logger_env' looks again, after the proxy was stopped or started anew. Without SHELL it is told from
-    $SHELL. When no proxy runs, nothing is printed and the exit code is 1.
+    URL that is set already stays, unless the proxy was started with --allow-upstream for its origin: then it is
+    reached through the proxy. Codex and opencode have theirs in a file: docs/proxy.md shows it.
+    'agent_logger_env' looks again, after the proxy was stopped. Without SHELL it is told from $SHELL. When no
+    proxy runs, nothing is printed and the exit code is 1.
 
     \b
       bash, zsh   eval "$(agent-logger env)"
       fish        agent-logger env fish | source
     """
+    from agent_logger.capture.base_urls import shell_variables
     from agent_logger.capture.proxy.state import running, state_path
 
     states = sorted(running(settings.home), key=lambda state: state.started)
@@ -33,83 +40,101 @@ def command(settings: config.Settings, shell: str | None) -> int:
         output.note("agent-logger: no proxy is running; 'agent-logger' starts one")
         return 1
     newest = states[-1]
+    others = [state.port for state in states[:-1]]
+    variables = shell_variables(config.child_environment(), newest.port, newest.allow_upstream, others)
     script = _fish if (shell or config.shell()) == "fish" else _posix
-    click.echo(script(state_path(settings.home, newest.pid), newest.pid, newest.port))
+    click.echo(script(state_path(settings.home, newest.pid), newest.pid, variables))
     return 0
 
 
-def _posix(state: Path, pid: int, port: int) -> str:
-    """For bash and zsh; dash understands it too."""
-    from agent_logger.capture.base_urls import BESIDE, LOOPBACK, base_urls
-
-    lines = ["agent_logger_env() {", f"  if [ -O {_quoted(state)} ] && kill -0 {pid} 2>/dev/null; then"]
-    for name, url in base_urls(port).items():
-        lines += [
-            f'    case "${{{name}:-}}" in',
-            f"      ''|*http://127.0.0.1:*) export {name}='{url}' ;;",
-            f'      *) echo "agent-logger: {name} is set already and stays" >&2 ;;',
+def _posix(state: Path, pid: int, variables: "Iterable[Variable]") -> str:
+    """For bash and zsh; dash understands it too. Nothing fails under `set -e` or `set -u`."""
+    there, gone = [], []
+    for it in variables:
+        value = f"${{{it.name}:-}}"
+        if it.stays:
+            there += [f"    {_stays(it)}"]
+            continue
+        there += [
+            f'    case "{value}" in',
+            *(
+                [f"      {_posix_quoted(it.now)}) {_posix_set(it.name, it.wanted)} ;;"]
+                if it.now != it.wanted
+                else []
+            ),
+            f"      {_posix_quoted(it.wanted)}) ;;",
+            *([f"      '') {_posix_set(it.name, it.wanted)} ;;"] if it.now and not it.without_proxy else []),
+            f"      *) {_stays(it)} ;;",
             "    esac",
         ]
-    lines += [f"    export {name}={value}" for name, value in BESIDE.items()]
-    for name in ("NO_PROXY", "no_proxy"):  # of the two most programs read the second first, if there is one
-        when = f'[ -z "${{{name}+x}}" ] || ' if name == "no_proxy" else ""
-        lines += [
-            f'    case ",${{{name}:-}}," in',
-            f"      *,{LOOPBACK.split(',', maxsplit=1)[0]},*) ;;",
-            f'      *) {when}export {name}="${{{name}:+${name},}}{LOOPBACK}" ;;',
-            "    esac",
-        ]
-    lines += [
+        if it.wanted not in ("", it.without_proxy):
+            undo = _posix_set(it.name, it.without_proxy)
+            gone.append(f'    case "{value}" in {_posix_quoted(it.wanted)}) {undo} ;; esac')
+    lines = [
+        "agent_logger_env() {",
+        f"  if [ -O {_posix_quoted(str(state))} ] && kill -0 {pid} 2>/dev/null; then",
+        *there,
         "  else",
         "    echo 'agent-logger: the proxy is gone; eval its env again when one runs' >&2",
-        *(
-            f"    case \"${{{name}:-}}\" in '{url}') unset {name} ;; esac"
-            for name, url in base_urls(port).items()
-        ),
+        *gone,
         "    return 1",
         "  fi",
         "}",
-        "agent_logger_env",
+        "agent_logger_env || :",
     ]
     return "\n".join(lines)
 
 
-def _fish(state: Path, pid: int, port: int) -> str:
-    from agent_logger.capture.base_urls import BESIDE, LOOPBACK, base_urls
+def _posix_set(name: str, value: str) -> str:
+    return f"export {name}={_posix_quoted(value)}" if value else f"unset {name}"
 
-    first = LOOPBACK.split(",", maxsplit=1)[0]
+
+def _posix_quoted(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def _fish(state: Path, pid: int, variables: "Iterable[Variable]") -> str:
+    there, gone = [], []
+    for it in variables:
+        if it.stays:
+            there += [f"    {_stays(it)}"]
+            continue
+        is_now = f'test "${it.name}" = {_fish_quoted(it.now)}'
+        there += [
+            f"    if {is_now}" if it.without_proxy else f'    if {is_now}; or test -z "${it.name}"',
+            f"      {_fish_set(it.name, it.wanted)}",
+            f'    else if test "${it.name}" != {_fish_quoted(it.wanted)}',
+            f"      {_stays(it)}",
+            "    end",
+        ]
+        if it.wanted not in ("", it.without_proxy):
+            undo = _fish_set(it.name, it.without_proxy)
+            gone.append(f'    test "${it.name}" = {_fish_quoted(it.wanted)}; and {undo}')
     lines = [
         "function agent_logger_env",
-        f"  if test -O {_quoted(state)}; and kill -0 {pid} 2>/dev/null",
-    ]
-    for name, url in base_urls(port).items():
-        lines += [
-            f'    if test -z "${name}"; or string match -q \'*http://127.0.0.1:*\' -- "${name}"',
-            f"      set -gx {name} '{url}'",
-            "    else",
-            f'      echo "agent-logger: {name} is set already and stays" >&2',
-            "    end",
-        ]
-    lines += [f"    set -gx {name} {value}" for name, value in BESIDE.items()]
-    for name in ("NO_PROXY", "no_proxy"):
-        there = "" if name == "NO_PROXY" else f"set -q {name}; and "
-        lines += [
-            f'    if {there}not string match -q "*,{first},*" -- ",${name},"',
-            f'      set -gx {name} (string trim -lc , -- "${name},{LOOPBACK}")',
-            "    end",
-        ]
-    lines += [
+        f"  if test -O {_fish_quoted(str(state))}; and kill -0 {pid} 2>/dev/null",
+        *there,
         "  else",
         "    echo 'agent-logger: the proxy is gone; source its env again when one runs' >&2",
-        *(f"    test \"${name}\" = '{url}'; and set -e {name}" for name, url in base_urls(port).items()),
+        *gone,
         "    return 1",
         "  end",
         "end",
-        "agent_logger_env",
+        "agent_logger_env; or true",
     ]
     return "\n".join(lines)
 
 
-def _quoted(path: Path) -> str:
-    """For the shells and fish alike."""
-    return "'" + str(path).replace("\\", "\\\\").replace("'", "'\\''") + "'"
+def _fish_set(name: str, value: str) -> str:
+    return f"set -gx {name} {_fish_quoted(value)}" if value else f"set -e {name}"
+
+
+def _fish_quoted(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _stays(variable: "Variable") -> str:
+    from agent_logger.capture.base_urls import BASE_URLS
+
+    how = "; --allow-upstream of the proxy can have it recorded" if variable.name in BASE_URLS else ""
+    return f"echo 'agent-logger: {variable.name} is set already and stays{how}' >&2"

@@ -100,6 +100,7 @@ def _state(options: Options, port: int) -> State:
         log_dir=str(options.log_dir),
         version=__version__,
         upstream_proxy=_without_password(options.https_proxy),
+        allow_upstream=tuple(map(str, options.allow)),
     )
 
 

@@ -31,6 +31,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     log_dir: str
     version: str
     upstream_proxy: str | None = None
+    allow_upstream: tuple[str, ...] = ()  # origins that it may call besides the known providers
 
 
 class PageState(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,15 +5,16 @@ a whole, by one expression. Any other one is read line by line.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from agent_logger.records import Headers, Redaction
-from agent_logger.redact import CARRIER, Redacted, Redactor
+from agent_logger.redact import Redacted, Redactor, credential_lines
 from agent_logger.wire.call import field_of, headers_of
 
 MOST_REMEMBERED = 4096
 NO_FIELDS = b"\r\n\r\n"
+Place = tuple[int, int]  # start and end of a line
 
 _PLAIN = re.compile(rb"\r\n(?:[!-9;-~]++: (?![ \t])[\t -~]*+(?<![ \t])\r\n)*+\r\n")
 _FIELD = re.compile(r"([^\r\n:]++): ([^\r]++)")
@@ -101,26 +102,28 @@ class Secrets:
 
         And whether nothing is to be taken out of a body: to look at both at once takes less time.
         """
-        bare = CARRIER.sub(b"\n", lines)
+        carriers = credential_lines(lines)
+        bare = _without(lines, carriers)
         clean = not self.redactor.finds(bare + body)
         if not _PLAIN.fullmatch(lines) or not (clean or (body and not self.redactor.finds(bare))):
             return self._line_by_line(lines), clean
         redactions: tuple[Redaction, ...] = ()
-        if len(bare) < len(lines):
-            lines, redactions = self._shown(lines)
+        if carriers:
+            lines, redactions = self._shown(lines, carriers)
         text = lines.decode("ascii")
         headers, exact = headers_of(_FIELD.findall(text))
         return Fields(headers, exact, text, redactions), clean
 
-    def _shown(self, lines: bytes) -> tuple[bytes, tuple[Redaction, ...]]:
+    def _shown(self, lines: bytes, carriers: Sequence[Place]) -> tuple[bytes, tuple[Redaction, ...]]:
+        pieces: list[bytes] = []
         redactions: list[Redaction] = []
-
-        def shown(found: re.Match[bytes]) -> bytes:
-            line = self._carrier(found[1])
-            redactions.extend(line.redactions)
-            return b"\n" + line.text.encode("latin-1")
-
-        return CARRIER.sub(shown, lines), tuple(redactions)
+        at = 0
+        for start, end in carriers:
+            line = self._carrier(lines[start:end])
+            pieces += [lines[at:start], line.text.encode("latin-1")]
+            redactions += line.redactions
+            at = end
+        return b"".join([*pieces, lines[at:]]), tuple(redactions)
 
     def _carrier(self, line: bytes) -> _Line:
         known = self._carriers.get(line)
@@ -151,6 +154,13 @@ class Secrets:
         start += len(line[start:]) - len(line[start:].lstrip(b" \t"))
         whole = name + line[len(field.name) : start] + kept + line[start + len(field.value) :]
         return _Line(_text(name), _text(kept), whole.decode("latin-1"), field.plain, found.redactions)
+
+
+def _without(lines: bytes, places: Sequence[Place]) -> bytes:
+    if not places:
+        return lines
+    starts, ends = [0, *(end for _, end in places)], [*(start for start, _ in places), len(lines)]
+    return b"".join([lines[start:end] for start, end in zip(starts, ends, strict=True)])
 
 
 def _text(data: bytes) -> str:

@@ -15,6 +15,7 @@ import msgspec
 from agent_logger.capture.proxy.lines import LONGEST_PATH, CallLine, Show
 from agent_logger.capture.proxy.recorder.checkpoint import Open, Position, Retained
 from agent_logger.capture.proxy.recorder.filing import REFUSED, Filing, method_and_path
+from agent_logger.capture.proxy.recorder.heads import Secrets
 from agent_logger.capture.proxy.recorder.logs import Found, LogName, Logs
 from agent_logger.capture.proxy.recorder.open_call import OpenCall, Tunnel, message_id
 from agent_logger.capture.proxy.recorder.pair import Bench, Pair, Written
@@ -190,15 +191,19 @@ class Recording:
         self, it: OpenCall, frame: frames.RequestData | frames.ResponseData | frames.TunnelData
     ) -> tuple[bytes, int]:
         """What is put back must be known to the call's redaction, too: it is not if it came too late for a head."""
-        return self._put_back(it, frame.data, frame.masked) if frame.masked else (frame.data, 0)
+        if not frame.masked:
+            return frame.data, 0
+        return self._put_back(it, frame.data, frame.masked, it.pair.secrets)
 
     def _trailers(self, it: OpenCall, frame: frames.RequestEnd | frames.CallEnd) -> bytes:
         return self._put_back(it, frame.trailers, frame.masked)[0] if frame.masked else frame.trailers
 
-    def _put_back(self, it: OpenCall, data: bytes, masks: Sequence[frames.Mask]) -> tuple[bytes, int]:
+    def _put_back(
+        self, it: OpenCall, data: bytes, masks: Sequence[frames.Mask], secrets: Secrets | None = None
+    ) -> tuple[bytes, int]:
         if it.blind:
             return restored(data, masks, {})
-        return self._unmask.restored(it.relay, data, masks)
+        return self._unmask.restored(it.relay, data, masks, secrets)
 
     def _call_end(self, it: OpenCall, frame: frames.CallEnd) -> None:
         self._end(it, frame.ns, frame.reason, self._trailers(it, frame))

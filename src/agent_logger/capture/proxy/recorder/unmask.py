@@ -12,6 +12,7 @@ from agent_logger.redact import credentials_of
 from agent_logger.wire.call import field_of, head_lines
 
 MOST_SECRETS = 256
+MOST_EARLIER = 64
 
 Values = Callable[
     [Follower, Sequence[Mask]], Mapping[int, bytes]
@@ -21,14 +22,27 @@ Values = Callable[
 class Unmask:
     def __init__(self, key: bytes, values: Values, *, patterns: bool) -> None:
         self._key, self._values, self._patterns = key, values, patterns
-        self._secrets: OrderedDict[tuple[str, frozenset[int]], Secrets] = OrderedDict()
+        self._secrets: OrderedDict[tuple[str, frozenset[int], int], Secrets] = OrderedDict()
+        self._earlier: OrderedDict[bytes, None] = (
+            OrderedDict()
+        )  # what all relays have told to look for, the newest last
+        self._generation = 0  # of these
 
     def forget(self, relay: str) -> None:
         for key in [key for key in self._secrets if key[0] == relay]:
             del self._secrets[key]
 
-    def restored(self, relay: Follower, data: bytes, masks: Sequence[Mask]) -> tuple[bytes, int]:
-        return restored(data, masks, self._values(relay, masks)) if masks else (data, 0)
+    def restored(
+        self, relay: Follower, data: bytes, masks: Sequence[Mask], secrets: Secrets | None = None
+    ) -> tuple[bytes, int]:
+        """With `secrets`: those alone that these will take out again."""
+        if not masks:
+            return data, 0
+        values = self._values(relay, masks)
+        if secrets:
+            known = {mask.credential: values.get(mask.credential, b"") for mask in masks}
+            values = {index: value for index, value in known.items() if secrets.redactor.knows(value)}
+        return restored(data, masks, values)
 
     def asked(self, relay: Follower, frame: RequestHead) -> Asked:
         head, unknown = self.restored(relay, frame.head, frame.masked)
@@ -36,10 +50,23 @@ class Unmask:
         if b"\0" in path:  # its credentials stand in the head, too
             _, target, _ = cut_request_line(head_lines(head)[0])
             path = target[-len(path) :] if not unknown else _shown(path)
+        self._remember(relay, frame.sought)
         return Asked(frame, head, path, unknown, frozenset(mask.credential for mask in frame.masked))
 
+    def _remember(self, relay: Follower, indexes: Sequence[int]) -> None:
+        """A token that was replaced is still quoted by later calls, perhaps by way of another relay."""
+        if not indexes:
+            return
+        known = self._values(relay, [Mask(0, 0, index) for index in indexes])
+        new = [value for index in indexes if (value := known.get(index)) and value not in self._earlier]
+        if new:
+            self._earlier.update(dict.fromkeys(new))
+            while len(self._earlier) > MOST_EARLIER:
+                self._earlier.popitem(last=False)
+            self._generation += 1
+
     def secrets(self, relay: Follower, indexes: frozenset[int], *heads: bytes) -> Secrets:
-        key = relay.relay, indexes
+        key = relay.relay, indexes, self._generation
         secrets = self._secrets.get(key)
         if secrets is None:
             known = self._values(relay, [Mask(0, 0, index) for index in indexes])
@@ -48,7 +75,7 @@ class Unmask:
                 start, *lines = head_lines(head)
                 fields = [(it.name, it.value) for line in lines if (it := field_of(line))]
                 values += credentials_of(fields, cut_request_line(start)[1])
-            values = [value for value in dict.fromkeys(values) if REDACTED not in value]
+            values = [value for value in dict.fromkeys([*values, *self._earlier]) if REDACTED not in value]
             secrets = self._secrets[key] = Secrets(self._key, values, patterns=self._patterns)
             if len(self._secrets) > MOST_SECRETS:
                 self._secrets.popitem(last=False)

@@ -112,6 +112,7 @@ class Call:
             raw,
             masks,
             head.websocket,
+            self._masker.sought,
         )
         self._untold.append(frame)
         self.request_read()

@@ -4,13 +4,23 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from agent_logger.capture.proxy.spool.frames import Mask
-from agent_logger.redact import CARRIER, credentials_of, searchable
+from agent_logger.redact import (
+    AnyOf,
+    credential_lines,
+    credentials_of,
+    is_lasting,
+    is_word,
+    searchable,
+    stands_alone,
+)
 
 Masked = tuple[bytes, tuple[Mask, ...]]
 NO_TRAILERS: Masked = (b"", ())
 Part = tuple[bytes, int]  # a text to look for, and its number as a credential
 
 _KEPT = 2048  # lines that are remembered: agents send the same credentials with each call
+# Parts of credentials of other calls. An agent's history quotes a token that was replaced meanwhile.
+_MOST_EARLIER = 16
 
 
 class InLine(NamedTuple):
@@ -26,8 +36,12 @@ class Credentials:
 
     def __init__(self, index: Callable[[bytes], int]) -> None:
         self.index = index
+        self.earlier: tuple[Part, ...] = ()  # that lasting credentials of the last calls have, longest first
+        self.any_earlier = AnyOf([])
+        self.sought: tuple[int, ...] = ()  # their indexes
         self._in_lines: dict[bytes, InLine] = {}
         self._newest = self._newest_then = 0  # indexes: of all, and when the lines were forgotten
+        self._lasting: dict[bytes, None] = {}  # parts, the newest last
 
     def in_line(self, line: bytes) -> InLine:
         known = self._in_lines.get(line)
@@ -35,12 +49,32 @@ class Credentials:
 
     def _read(self, line: bytes) -> InLine:
         name, _, value = line.partition(b":")
-        secrets = self.numbered(credentials_of([(name.rstrip(b" \t"), value.strip(b" \t\r\n"))]))
+        name, value, start = name.strip(b" \t"), value.strip(b" \t\r\n"), len(name) + 1
+        secrets = self.numbered(credentials_of([(name, value)]))
         if max(len(self._in_lines), self._newest - self._newest_then) >= _KEPT:
             self._newest_then = self._newest  # old indexes are not known for ever
             self._in_lines.clear()
-        self._in_lines[line] = found = self._found(line, len(name) + 1, secrets)
+            self._number_earlier()
+        self._in_lines[line] = found = self._found(line, start, secrets)
+        if is_lasting(name, value):
+            self.remember(found.parts)
         return found
+
+    def remember(self, parts: tuple[Part, ...]) -> None:
+        """Look for these in later calls, too."""
+        if all(part in self._lasting for part, _ in parts):
+            return
+        for part, _ in parts:
+            self._lasting.pop(part, None)
+            self._lasting[part] = None
+        for part in list(self._lasting)[:-_MOST_EARLIER]:
+            del self._lasting[part]
+        self._number_earlier()
+
+    def _number_earlier(self) -> None:
+        self.earlier = self.numbered(self._lasting)
+        self.any_earlier = AnyOf([part for part, _ in self.earlier])
+        self.sought = tuple(index for _, index in self.earlier)
 
     def _found(self, line: bytes, start: int, secrets: tuple[Part, ...]) -> InLine:
         masks: list[Mask] = []
@@ -64,20 +98,26 @@ class Masker:
 
     def __init__(self, credentials: Credentials) -> None:
         self._credentials = credentials
-        self._parts: tuple[Part, ...] = ()
+        self._parts = credentials.earlier
+
+    @property
+    def sought(self) -> tuple[int, ...]:
+        """The indexes of credentials of earlier calls, which it looks for, too."""
+        return self._credentials.sought
 
     def head(self, head: bytes, target: bytes = b"") -> Masked:
         """Mask a head. In their own places credentials go however short they are."""
         masks: list[Mask] = []
-        at = 0
-        while line := CARRIER.search(head, at):
-            at = line.end()
-            start, found = line.start(1), self._credentials.in_line(line[1])
+        for start, end in credential_lines(head):
+            found = self._credentials.in_line(head[start:end])
             self._learn(found.parts)
-            head = head[:start] + found.masked + head[at:]
+            head = head[:start] + found.masked + head[end:]
             masks += [Mask(start + mask.offset, mask.length, mask.credential) for mask in found.masks]
         if b"=" in target:
             head = self._in_target(head, target, masks)
+        earlier = self._credentials.earlier
+        if self._parts is not earlier and set(self._parts) == set(earlier):
+            self._parts = earlier
         return self._elsewhere(head, masks)
 
     def trailers(self, trailers: bytes) -> Masked:
@@ -91,6 +131,8 @@ class Masker:
         return self.data(target)[0]
 
     def data(self, data: bytes) -> Masked:
+        if self._parts is self._credentials.earlier:
+            return self._elsewhere(data, []) if self._credentials.any_earlier.may_be_in(data) else (data, ())
         for part, _ in self._parts:
             if part in data:
                 return self._elsewhere(data, [])
@@ -99,7 +141,7 @@ class Masker:
     def _learn(self, parts: tuple[Part, ...]) -> None:
         if not self._parts:
             self._parts = parts
-        elif parts and parts is not self._parts:
+        elif any(part not in self._parts for part in parts):
             both = dict.fromkeys(self._parts + parts)
             self._parts = tuple(sorted(both, key=lambda part: -len(part[0])))
 
@@ -108,7 +150,9 @@ class Masker:
         if not values:
             return text
         found = self._credentials.numbered(values)
-        self._learn(self._credentials.parts(found))
+        parts = self._credentials.parts(found)
+        self._learn(parts)
+        self._credentials.remember(parts)
         for secret, index in found:
             for at in _places(text, b"=" + secret):
                 text = _cover_all(text, [(secret, index)], at + 1, at + 1 + len(secret), masks)
@@ -117,7 +161,7 @@ class Masker:
     def _elsewhere(self, data: bytes, masks: list[Mask]) -> Masked:
         for part in self._parts:
             if part[0] in data:
-                data = _cover_all(data, [part], 0, len(data), masks)
+                data = _cover_all(data, [part], 0, len(data), masks, alone=is_word(part[0]))
         if len(masks) > 1:
             masks.sort(key=lambda mask: mask.offset)
         return data, tuple(masks)
@@ -132,13 +176,20 @@ def _places(data: bytes, part: bytes) -> list[int]:
     return places
 
 
-def _cover_all(data: bytes, parts: Iterable[Part], start: int, end: int, masks: list[Mask]) -> bytes:
-    """`data` with NULs over the parts between `start` and `end`. What lies in a longer one is not found again."""
+def _cover_all(
+    data: bytes, parts: Iterable[Part], start: int, end: int, masks: list[Mask], *, alone: bool = False
+) -> bytes:
+    """`data` with NULs over the parts between `start` and `end`. What lies in a longer one is not found again.
+
+    `alone`: where no letter or digit stands beside them. What stands at the edge of `data` counts: what comes next is
+    not known yet, and the recorder, who sees it all, puts back what was covered without need.
+    """
     for part, index in parts:
         length = len(part)
         at = data.find(part, start, end)
         while at >= 0:
-            data = data[:at] + bytes(length) + data[at + length :]
-            masks.append(Mask(at, length, index))
+            if not alone or stands_alone(data, at, at + length):
+                data = data[:at] + bytes(length) + data[at + length :]
+                masks.append(Mask(at, length, index))
             at = data.find(part, at + length, end)
     return data

@@ -68,6 +68,7 @@ class RequestHead(Frame, array_like=True, frozen=True, tag=1):
     head: bytes
     masked: tuple[Mask, ...] = ()  # in `head`; those in `path` are masked there and not listed again
     websocket: bool = False  # it asked for an upgrade
+    sought: tuple[int, ...] = ()  # credentials of earlier calls, which are masked in this one, too
 
 
 class RequestData(Frame, array_like=True, frozen=True, tag=2):
