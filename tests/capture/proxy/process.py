@@ -104,6 +104,13 @@ class Process:
         start = method + b" " + self.upstream.path(rest, provider) + b" HTTP/1.1\r\n"
         return start + host + headers + length + b"\r\n" + body
 
+    def command(self, *arguments: str) -> str:
+        """What another command prints, in the home of this proxy."""
+        env = {"PATH": os.environ["PATH"], "HOME": str(self.folder / "home")}
+        line = [sys.executable, "-m", "agent_logger", *arguments]
+        done = subprocess.run(line, env=env, capture_output=True, text=True, timeout=60, check=False)
+        return done.stdout + done.stderr
+
     def stop(self, seconds: float = 60.0) -> int:
         """Gracefully: what is on the spool is in the logs afterwards."""
         self._process.send_signal(signal.SIGTERM)

@@ -756,7 +756,7 @@ def test_what_is_left_of_a_spool_that_was_recorded_is_nothing(world: World) -> N
         world.relay.call(body=[b"x" * 1000])
     world.record()
     left = {path.name for path in spool_folder(world.log_dir).iterdir()}
-    assert left == {"position.json", "recorder.json", "recorder.lock", "touched.jsonl"}
+    assert left == {".gitignore", "position.json", "recorder.json", "recorder.lock", "touched.jsonl"}
     modes = {oct(path.stat().st_mode & 0o777) for path, _ in every_byte_under(world.log_dir)}
     assert modes == {"0o600"}
 

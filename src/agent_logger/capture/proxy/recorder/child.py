@@ -151,7 +151,7 @@ class Child:
             self.logs, self.filing, bench, self.pipe.values, patterns=self._patterns, show=self._show
         )
         self.recording.resume(position, found)
-        self._checkpoints = Checkpoints(self.folder, position, self._steps)
+        self._checkpoints = Checkpoints(self.folder, position, self._steps, self.recording.ended)
         self.spools = Spools(self.folder, position.starts(self.folder))
         gc.freeze()  # what is there now stays; calls are freed without the collector
         gc.set_threshold(50_000, 20, 50)
@@ -248,13 +248,15 @@ class Child:
         self._checkpoint_at = time.monotonic() + self._checkpoint_seconds
         state = (self.logs.written, [(it.segment, it.exhausted) for it in self.spools.followers.values()])
         followers = self.spools.followers
-        if state == self._state or self.recording.is_replaying(followers):
+        needs = [(relay, call, it.kept) for (relay, call), it in self.recording.open.items()]
+        if state == self._state and not self._checkpoints.is_stale(followers, needs):
+            return
+        if self.recording.is_replaying(followers):
             return
         if not self.filing.commit(time.monotonic(), at_once=True):
             return  # the next one will; until then the tails tell what it lacks
         self._state = state
         picture = msgspec.structs.replace(self.recording.picture(), boot=self._boot, wall=time.time())
-        needs = [(relay, call, it.kept) for (relay, call), it in self.recording.open.items()]
         self.logs.begin_checkpoint()
         self._checkpoints.begin(picture, followers, needs)
 

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from agent_logger.capture.proxy.lines import LONGEST_PATH, CallLine, Show
-from agent_logger.capture.proxy.recorder.checkpoint import Open, Position, Retained
+from agent_logger.capture.proxy.recorder.checkpoint import Ended, Open, Position, Retained
 from agent_logger.capture.proxy.recorder.filing import REFUSED, Filing, method_and_path
 from agent_logger.capture.proxy.recorder.logs import Found, LogName, Logs
 from agent_logger.capture.proxy.recorder.open_call import OpenCall, Tunnel, message_id
@@ -58,6 +58,7 @@ class Recording:
     ) -> None:
         self.counts = Counts()
         self.open = self.counts.open
+        self.ended = Ended()  # what the spool may still have of calls that are not open any more
         self.filing, self._show = filing, show
         self._logs, self._bench = logs, bench
         self._unmask = Unmask(bench.key, values, patterns=patterns)
@@ -96,6 +97,8 @@ class Recording:
                 self._takes[type(frame)](read, frame)
             elif it := it or self._call(read):
                 goes_on(it, frame)
+        if (read.relay.relay, read.frames[0].call) not in self.open:
+            self.ended.add(read.relay.relay, it.kept.first_segment if it else read.segment, read.segment)
 
     def is_replaying(self, relays: Mapping[str, Follower]) -> bool:
         """Whether what is still to come was in the logs when we began: frames, or that their relay died."""
@@ -113,6 +116,7 @@ class Recording:
         """Something is wrong with a call, or with us, at a frame of that number. The log says that it is missing."""
         self.counts.failed += 1
         it = self.open.pop((relay.relay, call), None)
+        self.ended.add(relay.relay, it.kept.first_segment if it else relay.segment, relay.segment)
         ts, frame = self._ts(relay, relay.latest_ns), _entry_id(relay, number)
         if not it or not it.unanswered:
             reason = f"a call could not be recorded: {it.pair.id if it else call}, at {frame}"
@@ -224,6 +228,7 @@ class Recording:
                 it.last_entry = read.number
                 it.pair.call.dropped()
                 self._end(it, frame.ns, "dropped")
+                self.ended.add(relay, it.kept.first_segment, read.segment)
         self._write_gap(read, frame)
 
     def _write_gap(self, read: Read, frame: frames.Dropped) -> None:

@@ -67,7 +67,7 @@ class Follower:
         self.pid = 0
         self.gone = False  # nothing will be added any more
         self.exhausted = False  # gone, and all of it was taken
-        self.segment, self.number = start.segment, start.number  # of the last entry taken; of the next one
+        self.number = start.number  # of the next entry
         self.torn_bytes = 0
         self.wall_ns = 0  # add it to a frame's time to get that of the clock
         self.latest_ns = 0  # of what was read
@@ -96,9 +96,13 @@ class Follower:
                 read = self._held.popleft()
                 self._held_bytes -= read.size
                 taken.append(read)
-        self.segment = taken[-1].segment or self.segment
         self.number = max(self.number, taken[-1].number + 1)
         return taken
+
+    @property
+    def segment(self) -> int:
+        """The first one that is needed for what was not taken yet. All before it have been read to their ends."""
+        return (self._held[0].segment if self._held else self._reading) or self._start.segment
 
     @property
     def is_waiting(self) -> bool:

@@ -33,11 +33,13 @@ from agent_logger.capture.proxy.spool.frames import (
 )
 from agent_logger.errors import StoreError
 from agent_logger.store import layout, platform
+from agent_logger.store.append import append_once
 
 BATCH_SECONDS = 0.01
 QUIET_BATCHES = 50  # without a frame; then the thread sleeps until there is one
 SEGMENT_BYTES = 64 << 20
-SEGMENT_SECONDS = 10.0  # then a segment is ended, so that the recorder can remove it
+SEGMENT_SECONDS = 5.0  # then a segment is ended, so that the recorder can remove it
+IDLE_SECONDS = 2.0  # without a frame; the same
 SMALLEST_SEGMENT = 64 << 10
 MEMORY_BYTES = 32 << 20  # which take half as much again while they come and go
 DISK_BYTES = 2 << 30
@@ -57,9 +59,43 @@ def spool_folder(log_dir: Path) -> Path:
     return log_dir / ".spool"
 
 
+# For a log folder that was there before us: it may hold others' files, so each of our own is named.
+_OURS = b"""\
+# What agent-logger writes here. This file is its own, too; change it as you like.
+/.gitignore
+/.spool/
+/sessions.db*
+/refused.jsonl*
+/refused.p[0-9]*
+/refused.bodies/
+/unattributed.jsonl*
+/unattributed.p[0-9]*
+/*/unattributed*
+/*/[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]-[0-9][0-9][0-9][0-9][0-9][0-9]-*
+"""
+
+
 def _make_folder(folder: Path) -> None:
-    layout.make_log_folder(folder.parent)
+    log_dir = folder.parent
+    layout.make_log_folder(log_dir)
+    _hide_from_git(log_dir / ".gitignore")
     platform.make_folder(folder)
+    append_once(folder / ".gitignore", b"*")
+
+
+def _hide_from_git(path: Path) -> None:
+    """Unless there is one: it is ours, or the user's, and stays as it is."""
+    try:
+        held = platform.open_file(path, create=True)
+    except FileExistsError:
+        return
+    try:
+        held.write(_OURS)
+    except OSError:
+        path.unlink()
+        raise
+    finally:
+        held.close()
 
 
 def segment_path(folder: Path, relay: str, number: int) -> Path:
@@ -114,6 +150,7 @@ class Spool:
         self._tell, self._begun_anew = tell, begun_anew
         self._memory_bytes, self._disk_bytes = memory_bytes, disk_bytes
         self._segment_bytes, self._segment_seconds = segment_bytes, segment_seconds
+        self._idle_seconds = min(IDLE_SECONDS, segment_seconds)
         self._credentials: OrderedDict[bytes, int] = OrderedDict()  # those asked for last, by index
         self._indexes = 0
         self._handover = threading.Lock()  # held for a few statements, never while something is written
@@ -228,9 +265,10 @@ class Spool:
                 quiet = 0 if batch else quiet + 1
                 if batch:
                     self._write(batch)
+                    self._idle_at = time.monotonic() + self._idle_seconds
                 elif quiet > QUIET_BATCHES:
                     self._sleep()
-                if self._segment_entries and time.monotonic() >= self._segment_ends_at:
+                if self._segment_entries and time.monotonic() >= min(self._segment_ends_at, self._idle_at):
                     self._insist(lambda: self._begin_segment(self._segment + 1))
             self._write(self._take())
             if self._segment_file:
@@ -245,7 +283,8 @@ class Spool:
         self._wake.clear()
         self._asleep = True
         if not (self._waiting or self._drops or self._stop.is_set()):
-            self._wake.wait(self._segment_seconds if self._segment_entries else None)
+            due_at = min(self._segment_ends_at, self._idle_at)
+            self._wake.wait(max(0.0, due_at - time.monotonic()) if self._segment_entries else None)
         self._asleep = False
 
     def _take(self) -> list[bytes]:
@@ -348,6 +387,7 @@ class Spool:
         self._segment, self._segment_file = number, held
         self._segment_size, self._segment_entries = len(data), 0
         self._segment_ends_at = time.monotonic() + self._segment_seconds
+        self._idle_at = self._segment_ends_at
 
     def _insist_on(self, buffers: list[bytes]) -> None:
         """Write them all. What a write cut off is continued where it ended, however long that takes."""
@@ -456,7 +496,7 @@ def own(log_dir: Path) -> Owner:
     folder = spool_folder(log_dir)
     path = folder / "owner"
     try:
-        platform.make_folder(folder)
+        _make_folder(folder)
         try:
             held = platform.open_file(path, create=True)
         except FileExistsError:
