@@ -21,7 +21,7 @@ from agent_logger.capture.proxy.state import Announcement, State
 from agent_logger.capture.proxy.workers import RelayStatus, Workers
 from agent_logger.store import layout
 from agent_logger.store.clock import CLOCK
-from agent_logger.store.platform import replace_file
+from agent_logger.store.platform import NoLocksError, replace_file
 
 
 class RelaysStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,7 +115,7 @@ def _telling(tell: Callable[[], None]) -> Iterator[None]:
 
     def run() -> None:
         while not ended.wait(STATUS_SECONDS):
-            with contextlib.suppress(OSError):  # the disk is full: nothing else waits for this
+            with contextlib.suppress(OSError, NoLocksError):  # the disk is full: nothing else waits for this
                 tell()
 
     threading.Thread(target=run, name="agent-logger-status", daemon=True).start()

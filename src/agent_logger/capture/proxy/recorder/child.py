@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -59,6 +60,14 @@ class RecorderStatus(msgspec.Struct, frozen=True, kw_only=True):
     agents: dict[str, int] = msgspec.field(default_factory=dict)  # how many of them are whose
 
 
+_Work = Literal["write", "checkpoint"]
+
+
+class _Trouble(NamedTuple):
+    problem: str
+    since: str
+
+
 class _GaveUpError(BaseException):
     """Told to finish, and the disk still fails. What is on the spool stays there.
 
@@ -89,8 +98,7 @@ class Child:
         self._patterns, self._seal_after, self._steps = patterns, seal_after_seconds, steps or _no_step
         self._checkpoint_seconds, self._show = checkpoint_seconds, show
         self._checkpoints_taken = 0
-        self._degraded_since: str | None = None
-        self._problem: str | None = None
+        self._troubles: dict[_Work, _Trouble] = {}  # each stays until the same work is done
         self._lag_ns = 0
         now = time.monotonic()
         self._status_at, self._scan_at = now, now
@@ -263,7 +271,7 @@ class Child:
     def _end_checkpoint(self, *, wait: bool = False) -> bool:
         if not self._checkpoints.done(wait=wait):
             if not self._checkpoints.running:
-                self._degrade(self._checkpoints.failed or "")
+                self._degrade("checkpoint", self._checkpoints.failed or "")
                 self._state = None
             return False
         self._checkpoints_taken += 1
@@ -277,8 +285,11 @@ class Child:
                 self.recording.forget(relay)
         try:
             self.logs.end_checkpoint()
-        except OSError as error:
-            self._degrade(str(error))
+        except OSError as error:  # what it knows too much costs time after a crash, and nothing else
+            self._degrade("checkpoint", str(error))
+            self._state = None
+        else:
+            self._troubles.pop("checkpoint", None)
         self._steps("touched forgotten")
         return True
 
@@ -314,9 +325,9 @@ class Child:
         if work():
             return
         delay = FIRST_RETRY_SECONDS
-        self._degrade("")
+        self._degrade("write", "")
         while not work():
-            self._problem = self.logs.failing() or self._problem
+            self._degrade("write", self.logs.failing() or "")
             self.pipe.drain()
             now = time.monotonic()
             if now >= self._status_at:
@@ -327,7 +338,7 @@ class Child:
                     raise _GaveUpError
             time.sleep(delay)
             delay = min(2 * delay, LAST_RETRY_SECONDS)
-        self._degraded_since = self._problem = None
+        self._troubles.pop("write", None)
 
     def create(self, path: Path) -> platform.Held:
         """A file for a large body."""
@@ -338,7 +349,7 @@ class Child:
                 path.unlink(missing_ok=True)
                 created.append(platform.open_file(path, create=True))
             except OSError as error:
-                self._problem = str(error)
+                self._degrade("write", str(error))
                 return False
             return True
 
@@ -354,15 +365,17 @@ class Child:
                 while left:
                     left = left[os.write(held.fd, left) :]
             except OSError as error:
-                self._problem = str(error)
+                self._degrade("write", str(error))
                 return False
             return True
 
         self._insist(write)
 
-    def _degrade(self, problem: str) -> None:
-        self._degraded_since = self._degraded_since or CLOCK.now()
-        self._problem = problem or self._problem
+    def _degrade(self, work: _Work, problem: str) -> None:
+        known = self._troubles.get(work)
+        self._troubles[work] = _Trouble(
+            problem or (known.problem if known else ""), known.since if known else CLOCK.now()
+        )
 
     def _say(self) -> None:
         self._status_at = time.monotonic() + STATUS_SECONDS
@@ -381,8 +394,8 @@ class Child:
             lost=counts.dropped_frames + counts.failed,
             lag_ms=round(max(self._lag_ns, now - oldest) / 1e6, 1),
             backlog_bytes=sum(it.backlog_bytes() for it in followers),
-            degraded_since=self._degraded_since,
-            problem=self._problem,
+            degraded_since=min((it.since for it in self._troubles.values()), default=None),
+            problem=next((it.problem or "the disk takes nothing" for it in self._troubles.values()), None),
             checkpoints=self._checkpoints_taken,
             sessions=len(self.filing.seen),
             agents=self.filing.agents(),

@@ -275,8 +275,10 @@ class Spool:
                 self._segment_file.close()
         except _GaveUpError:
             pass
-        except Exception:  # the top of this thread
+        except Exception as error:  # the top of this thread
             log.exception("the spool stopped; calls are no longer recorded")
+            self._problem = f"the spool stopped: {error!r}; restart the proxy"
+            self._stop.set()  # what comes is dropped, and counted
 
     def _sleep(self) -> None:
         """Until something is put. While calls come this is not done: to be woken would cost each of them time."""
