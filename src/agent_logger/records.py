@@ -326,6 +326,7 @@ class Request(Record, frozen=True, kw_only=True, tag="request"):
     transport: Literal["http", "websocket"] | None = None
     frame: str | None = None
     head: list[str] | None = None
+    head_bytes: int | None = None  # how long the head was, where a refused request is cut
 
 
 class Response(Record, frozen=True, kw_only=True, tag="response"):
@@ -360,6 +361,16 @@ class Response(Record, frozen=True, kw_only=True, tag="response"):
     redactions: list[Redaction] | None = None
     frame: str | None = None
     head: list[str] | None = None
+
+
+class Refusals(Record, frozen=True, kw_only=True, tag="refusals"):
+    """Requests that were refused between `since` and `ts`, and have no records of their own."""
+
+    ts: str
+    since: str
+    count: int
+    statuses: dict[str, int]  # how many of them were answered with which
+    frame: str | None = None
 
 
 class Fork(Record, frozen=True, kw_only=True, tag="fork"):
@@ -425,7 +436,7 @@ _EVERYWHERE: tuple[type[Record], ...] = (Part, Gap, Recovered, Large)
 KINDS: Mapping[Kind, tuple[type[Record], ...]] = {
     "exchange": (SessionStart, Exchange, SessionEnd, Resume, *_EVERYWHERE),
     "live": (LiveStart, LiveMessage),
-    "wire": (WireStart, Request, Response, Fork, Rewrite, *_EVERYWHERE),
+    "wire": (WireStart, Request, Response, Refusals, Fork, Rewrite, *_EVERYWHERE),
     "transcript": (SessionHeader, Verbatim, *_EVERYWHERE),
     "hook": (Hook,),
 }

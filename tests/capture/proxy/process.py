@@ -87,6 +87,12 @@ class Process:
         wait_until(path.exists)
         return msgspec.json.decode(path.read_bytes(), type=RelaysStatus).relays[0].spool
 
+    def refused(self) -> int:
+        """How many requests the relays say they refused."""
+        path = self.log_dir / ".spool" / "relay.json"
+        wait_until(path.exists)
+        return msgspec.json.decode(path.read_bytes(), type=RelaysStatus).refused
+
     def client(self, seconds: float = 60.0) -> Wire:
         return Wire.to(self.port, seconds)
 

@@ -20,6 +20,7 @@ from agent_logger.capture.proxy.spool.frames import (
     CallEnd,
     Dropped,
     RequestData,
+    RequestEnd,
     ResponseData,
     Segment,
     pack,

@@ -32,6 +32,7 @@ class RelaysStatus(msgspec.Struct, frozen=True, kw_only=True):
     workers: int  # that there are to be
     replaced: int  # of them, because they had died
     relays: list[RelayStatus]  # those that listen, the proxy's own first
+    refused: int = 0  # requests, since the proxy began
 
 
 def run(options: Options, ready: Callable[[int], None], show: Show | None = None) -> None:
@@ -126,12 +127,14 @@ def _telling(tell: Callable[[], None]) -> Iterator[None]:
 
 
 def _tell(options: Options, owner: spool.Owner, relay: Relay, own: Spool, workers: Workers) -> None:
+    relays = [RelayStatus.of(relay, own), *workers.statuses()]
     status = RelaysStatus(
         pid=os.getpid(),
         ts=CLOCK.now(),
         workers=options.workers,
         replaced=workers.replaced,
-        relays=[RelayStatus.of(relay, own), *workers.statuses()],
+        relays=relays,
+        refused=sum(it.refused for it in relays) + workers.refused_before,
     )
     owner.stay()
     replace_file(spool.spool_folder(options.log_dir) / "relay.json", msgspec.json.encode(status))

@@ -67,8 +67,14 @@ class Found:
     calls: dict[tuple[str, str], tuple[LogName, int]] = field(default_factory=dict)
     frames: dict[str, int] = field(default_factory=dict)  # by relay: the last one that was used
     gaps: set[str] = field(default_factory=set)
+    refusals: set[str] = field(default_factory=set)  # the frames of counts
     rewrites: set[tuple[LogName, int]] = field(default_factory=set)
     last: dict[LogName, int] = field(default_factory=dict)  # highest number of a call
+
+    def used(self, frame: str) -> None:
+        relay, _, number = frame.partition(":")
+        if number.isdecimal():
+            self.frames[relay] = max(int(number), self.frames.get(relay, 0))
 
 
 class Logs:
@@ -259,9 +265,10 @@ class Logs:
             if seen and seen.call and seen.seq is not None:
                 found.calls[seen.call, seen.type] = log, seen.seq
                 found.last[log] = max(seen.seq, found.last.get(log, 0))
-                relay, _, number = (seen.frame or "").partition(":")
-                if number.isdecimal():
-                    found.frames[relay] = max(int(number), found.frames.get(relay, 0))
+                found.used(seen.frame or "")
+            elif seen and seen.type == "refusals" and seen.frame:
+                found.refusals.add(seen.frame)
+                found.used(seen.frame)
             elif seen and seen.type == "gap" and seen.reason:
                 found.gaps.add(seen.reason)
             elif seen and seen.type == "rewrite" and seen.seq is not None:

@@ -23,7 +23,7 @@ from agent_logger.capture.proxy.recorder.refusals import refused
 from agent_logger.capture.proxy.recorder.unmask import Unmask, Values
 from agent_logger.capture.proxy.spool import frames
 from agent_logger.capture.proxy.spool.segments import Follower, Read
-from agent_logger.records import Gap, Response, Rewrite, Timing
+from agent_logger.records import Gap, Refusals, Response, Rewrite, Timing
 from agent_logger.store.clock import timestamp
 from agent_logger.tracking.identity import headers_of
 from agent_logger.tracking.tracker import Answered, Asked, Decision
@@ -69,6 +69,7 @@ class Recording:
         self._takes: Mapping[type, Callable[[Read, Any], None]] = {
             frames.RequestHead: self._request_head,
             frames.Refusal: self._refusal,
+            frames.Refusals: self._refusals,
             frames.Dropped: self._dropped,
         }
         self._goes_on: Mapping[type, Callable[[OpenCall, Any], None]] = {
@@ -242,7 +243,6 @@ class Recording:
             self._logs.append(log, Gap(ts=ts, lost=lost, since=ts, seconds=0.0, reason=reason))
 
     def _refusal(self, read: Read, frame: frames.Refusal) -> None:
-        self.counts.calls += 1
         relay, ts, name = read.relay, self._ts(read.relay, frame.ns), _entry_id(read.relay, read.number)
         head, _ = self._unmask.restored(relay, frame.head, frame.masked)
         secrets = self._unmask.secrets(relay, frozenset(mask.credential for mask in frame.masked), head)
@@ -259,6 +259,21 @@ class Recording:
                     method=request.method, path="(refused)", status=frame.status, reason=response.status_text
                 )
             )
+
+    def _refusals(self, read: Read, frame: frames.Refusals) -> None:
+        """Those that were only counted."""
+        name, count = _entry_id(read.relay, read.number), sum(count for _, count in frame.counts)
+        if name not in self._found.refusals:
+            record = Refusals(
+                ts=self._ts(read.relay, frame.ns),
+                since=self._ts(read.relay, frame.since_ns),
+                count=count,
+                statuses={str(status): count for status, count in frame.counts},
+                frame=name,
+            )
+            self._logs.append(REFUSED, record)
+        if self._show:
+            self._show(CallLine(method="", path="(refused)", reason=f"{count:,} more requests"))
 
     # ------------------------------------------------------------ WebSocket
 

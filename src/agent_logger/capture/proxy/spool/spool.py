@@ -50,6 +50,8 @@ MOST_BUFFERS = 512  # for one writev; systems take 1,024 at least
 MOST_BYTES = (
     256 << 10
 )  # the same, unless one entry is longer: what is on a disk that is nearly full must be little
+SPARE_SHARE = 8  # of the memory: what may be left out is, while more waits than this part of it
+SPARE_DISK_BYTES = 64 << 20  # the same while less is free than this, or than half of the disk
 MOST_DROPPED_CALLS = 10_000  # beyond them `Dropped` does not tell calls apart
 
 log = logging.getLogger("agent_logger.proxy")
@@ -161,12 +163,14 @@ class Spool:
         self._give_up_at = float("inf")  # monotonic
         self._entries = self._bytes = 0  # written
         self._problem: str | None = None
+        self._disk_is_spare, self._look_at_disk = False, True
         self._stalled_since: float | None = None
         self._sizes: dict[int, int] = {}  # of our finished segments, by number
         self._segment = self._segment_size = self._segment_entries = 0
         self._segment_file: platform.Held | None = None
         try:
             self._begin(1)
+            self._disk_is_spare = self._has_spare_disk()
         except (OSError, platform.NoLocksError) as error:
             raise StoreError(f"cannot write to {folder}: {error}; choose another log folder") from error
         self._thread = threading.Thread(target=self._run, name="agent-logger-spool", daemon=True)
@@ -196,6 +200,18 @@ class Spool:
         except Exception:  # recording never harms the call it records
             self.dropped_frames += len(frames)
             log.exception("frames could not be recorded")
+
+    def put_if_room(self, frame: AnyFrame) -> bool:
+        """`put` it only where calls need neither the memory nor the disk. `False` if not."""
+        spare = not (self._problem or self._drops or self._stop.is_set())
+        if not spare or self._waiting_bytes > self._memory_bytes // SPARE_SHARE:
+            return False
+        if not self._disk_is_spare:
+            self._look_at_disk = True  # the thread will
+            self._wake.set()
+            return False
+        self.put(frame)
+        return True
 
     def credential(self, value: bytes) -> int:
         """What stands for the value in a `Mask`. The recorder is told the value before it reads such a frame."""
@@ -261,6 +277,8 @@ class Spool:
         try:
             quiet = 0
             while not self._stop.wait(BATCH_SECONDS):  # for more to come
+                if self._look_at_disk:
+                    self._look_at_disk, self._disk_is_spare = False, self._has_spare_disk()
                 batch = self._take()
                 quiet = 0 if batch else quiet + 1
                 if batch:
@@ -284,7 +302,7 @@ class Spool:
         """Until something is put. While calls come this is not done: to be woken would cost each of them time."""
         self._wake.clear()
         self._asleep = True
-        if not (self._waiting or self._drops or self._stop.is_set()):
+        if not (self._waiting or self._drops or self._look_at_disk or self._stop.is_set()):
             due_at = min(self._segment_ends_at, self._idle_at)
             self._wake.wait(max(0.0, due_at - time.monotonic()) if self._segment_entries else None)
         self._asleep = False
@@ -318,6 +336,7 @@ class Spool:
             self._segment_size += size
             with self._handover:
                 self._waiting_bytes -= size
+        self._disk_is_spare = self._has_spare_disk()
 
     def _begin(self, segment: int) -> None:
         """In a folder that may have to be made."""
@@ -343,6 +362,14 @@ class Spool:
         if self._segment_entries and self._segment_size + size > most:
             self._insist(lambda: self._begin_segment(self._segment + 1))
         self._insist(lambda: self._check_limit(size))
+
+    def _has_spare_disk(self) -> bool:
+        try:
+            space = os.statvfs(self.folder)
+        except OSError:
+            return False
+        total, free = space.f_blocks * space.f_frsize, space.f_bavail * space.f_frsize
+        return free >= min(SPARE_DISK_BYTES, total // 2)
 
     def _check_limit(self, size: int) -> None:
         wanted = self._used() + size
