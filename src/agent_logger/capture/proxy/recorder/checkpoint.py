@@ -21,10 +21,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
-from agent_logger.capture.proxy.spool.segments import Follower, Start, carry, segments_of
+from agent_logger.capture.proxy.spool.segments import Follower, Start, carry, oldest_entries, segments_of
 from agent_logger.capture.proxy.spool.spool import DISK_BYTES, DISK_SHARE, lock_path, segment_path
 from agent_logger.store import platform
 from agent_logger.store.upkeep import UPKEEP
@@ -33,6 +34,7 @@ CARRY_ABOVE = 64 << 20  # bytes that may stay for the sake of open calls
 CARRY_SHARE = 4  # and this many times what they need
 STALE_SECONDS = 3.0  # frames of a call that has ended may stay for so long for the sake of open calls
 CARRIED_PER_SECOND = 4 << 20  # and for longer where these are many bytes: to carry them takes time
+CLOCK_SECONDS = 60.0  # by which the clocks of a file system and of a process may differ
 ROOM_SHARE = 4  # open calls may need a quarter of the spool, and hold on to half of it
 
 log = logging.getLogger("agent_logger.proxy")
@@ -88,10 +90,36 @@ def boot_id() -> str:
 
 
 def load(folder: Path) -> Position:
+    """An empty one, if there is none. Raises `msgspec.MsgspecError` if it is damaged."""
     try:
         return msgspec.json.decode((folder / "position.json").read_bytes(), type=Position)
     except FileNotFoundError:
         return Position()
+
+
+def is_lost(folder: Path, position: Position) -> bool:
+    """Whether there should be one: the spool has been read before, or may have been."""
+    return not position.wall and bool(oldest_entries(folder))
+
+
+class Unsure(NamedTuple):
+    """Which records may be in the logs though no position says so."""
+
+    frames: dict[str, int]  # by relay: those of this frame and later ones. Of a relay that is not here: none
+    since: float  # they are in files that were written to since; 0: in any
+
+
+def unsure(folder: Path, position: Position | None) -> Unsure | None:
+    """What a recorder wrote after the last checkpoint; None if it had nothing to write. `position`: none if it is lost."""
+    oldest = oldest_entries(folder)
+    if not oldest:
+        return None
+    frames = {relay: it.number for relay, it in oldest.items()}
+    since = min(it.wall for it in oldest.values())
+    if position and position.wall:
+        frames |= {relay: at.number for relay, at in position.relays.items()}
+        since = position.wall
+    return Unsure(frames, since - CLOCK_SECONDS)
 
 
 def without(folder: Path) -> Position:

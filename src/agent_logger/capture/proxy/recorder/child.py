@@ -18,7 +18,7 @@ import msgspec
 
 from agent_logger.capture.proxy.lines import Show
 from agent_logger.capture.proxy.recorder import checkpoint
-from agent_logger.capture.proxy.recorder.checkpoint import Checkpoints, Position, Steps
+from agent_logger.capture.proxy.recorder.checkpoint import Checkpoints, Position, Steps, Unsure
 from agent_logger.capture.proxy.recorder.filing import Filing
 from agent_logger.capture.proxy.recorder.logs import Logs
 from agent_logger.capture.proxy.recorder.pair import Bench
@@ -145,14 +145,14 @@ class Child:
         return held
 
     def _begin(self) -> None:
-        position, restarted = self._position()
+        position, unsure, is_cut = self._position()
         checkpoint.clean(self.folder, position)
         self._steps("cleaned")
         self.logs = Logs(self.log_dir, self.folder, self._insist)
         key = layout.install_key(self.home)
         # After a power cut the table may know of calls that are in no log.
-        self.filing = Filing(self.logs, key, anew=restarted is not None and bool(segments_of(self.folder)))
-        found = self.logs.recover(self.filing.learn, changed_since=restarted)
+        self.filing = Filing(self.logs, key, anew=is_cut and bool(segments_of(self.folder)))
+        found = self.logs.recover(self.filing.learn, unsure)
         self._steps("recovered")
         bench = Bench(key, self.folder, self)
         self.recording = Recording(
@@ -165,15 +165,18 @@ class Child:
         gc.set_threshold(50_000, 20, 50)
         know_folder(self.home, self.log_dir)
 
-    def _position(self) -> tuple[Position, float | None]:
-        """And since when the logs may hold what nothing says of them."""
+    def _position(self) -> tuple[Position, Unsure | None, bool]:
+        """And what the logs may hold that it does not say; and whether there may have been a power cut."""
         self._boot = checkpoint.boot_id()
         try:
             position = checkpoint.load(self.folder)
         except msgspec.MsgspecError as error:
-            log.warning("position.json is damaged (%s): all logs are read, to see what is in them", error)
-            return checkpoint.without(self.folder), 0.0
-        return position, position.wall - 60 if position.wall and position.boot != self._boot else None
+            log.warning("position.json is damaged (%s): the logs tell what is in them", error)
+            return checkpoint.without(self.folder), checkpoint.unsure(self.folder, None), True
+        if checkpoint.is_lost(self.folder, position):
+            return checkpoint.without(self.folder), checkpoint.unsure(self.folder, None), True
+        is_cut = bool(position.wall) and position.boot != self._boot
+        return position, checkpoint.unsure(self.folder, position), is_cut
 
     def _work(self) -> None:
         while True:

@@ -261,6 +261,34 @@ def segments_of(folder: Path) -> dict[str, list[int]]:
     return {relay: sorted(numbers) for relay, numbers in found.items()}
 
 
+class Oldest(NamedTuple):
+    """The first entry that there is of a relay: its number, and what the clock said then."""
+
+    number: int
+    wall: float
+
+
+def oldest_entries(folder: Path) -> dict[str, Oldest]:
+    """By relay, in all files of the spool that hold entries. What cannot be read is left out."""
+    found: dict[str, Oldest] = {}
+    for path in folder.iterdir():
+        if not (_SEGMENT.fullmatch(path.name) or path.suffix == ".carried"):
+            continue
+        with suppress(OSError):
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            try:
+                heads = [entry[0] for entry, _ in _read_entries(fd, 0)[:1]]
+            finally:
+                os.close(fd)
+            for head in heads:
+                if isinstance(head, Segment):
+                    known = found.get(head.relay, Oldest(head.first, head.wall_ns / 1e9))
+                    found[head.relay] = Oldest(
+                        min(known.number, head.first), min(known.wall, head.wall_ns / 1e9)
+                    )
+    return found
+
+
 def is_gone(folder: Path, relay: str) -> bool:
     try:
         held = platform.open_file(lock_path(folder, relay))
