@@ -57,7 +57,7 @@ class Redaction(Struct, frozen=True, kw_only=True):
 # ---------------------------------------------------------------- in every log
 
 
-PartReason = Literal["owned", "full", "sealed", "sync_failed", "no_locks", "verbatim"]
+PartReason = Literal["owned", "full", "sealed", "sync_failed", "no_locks", "linked", "verbatim"]
 
 
 class Part(Record, frozen=True, kw_only=True, tag="part"):

@@ -640,12 +640,16 @@ def test_a_body_of_300_mb_takes_little_memory(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_loses_nothing_and_is_got_over_without_a_restart(
-    tmp_path: Path, small_disk: Path
+    tmp_path: Path, small_disk: Path, request: pytest.FixtureRequest
 ) -> None:
     log_dir = tmp_path / "logs"
     (log_dir / ".spool").mkdir(parents=True)
-    (log_dir / "anthropic").symlink_to(small_disk)
-    ballast = small_disk / "ballast"
+    (log_dir / "anthropic").mkdir()
+    subprocess.run(["mount", "--move", str(small_disk), str(log_dir / "anthropic")], check=True)
+    request.addfinalizer(
+        lambda: subprocess.run(["mount", "--move", str(log_dir / "anthropic"), str(small_disk)], check=True)
+    )
+    ballast = log_dir / "anthropic" / "ballast"
     ballast.write_bytes(bytes(3500 << 10))
     spool = Spool(spool_folder(log_dir))
     relay = Relay(spool)

@@ -22,7 +22,8 @@ def failing(path, flags, *args, **more):
             names = file.read().split()
     except OSError:
         names = []
-    if flags & os.O_CREAT and any(name in os.fspath(path) for name in names):
+    folder = os.readlink("/proc/self/fd/%d" % more["dir_fd"]) + "/" if more.get("dir_fd") is not None else ""
+    if flags & os.O_CREAT and any(name in folder.rpartition(".spool")[2] + os.fspath(path) for name in names):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     return opened(path, flags, *args, **more)
 

@@ -14,6 +14,7 @@ from agent_logger.capture.proxy.lines import Show
 from agent_logger.capture.proxy.recorder.supervisor import Recorder
 from agent_logger.capture.proxy.relay.limits import raise_descriptors
 from agent_logger.capture.proxy.relay.relay import Relay
+from agent_logger.capture.proxy.relay.route import PROVIDERS
 from agent_logger.capture.proxy.relaying import DRAIN_SECONDS, STATUS_SECONDS, Options, Stopping
 from agent_logger.capture.proxy.spool import spool
 from agent_logger.capture.proxy.spool.spool import Spool
@@ -42,7 +43,7 @@ def run(options: Options, ready: Callable[[int], None], show: Show | None = None
     """
     raise_descriptors()
     layout.install_key(options.home)  # the recorder cannot do without, and could tell nobody
-    owner = spool.own(options.log_dir)
+    owner = spool.own(options.log_dir, PROVIDERS)
     recorder = Recorder(
         options.log_dir,
         options.home,
@@ -137,4 +138,5 @@ def _tell(options: Options, owner: spool.Owner, relay: Relay, own: Spool, worker
         refused=sum(it.refused for it in relays) + workers.refused_before,
     )
     owner.stay()
-    replace_file(spool.spool_folder(options.log_dir) / "relay.json", msgspec.json.encode(status))
+    path = spool.spool_folder(options.log_dir) / "relay.json"
+    replace_file(path, msgspec.json.encode(status), top=options.log_dir)

@@ -357,7 +357,7 @@ class Checkpoints:
             self._steps("carried")
         new = self.folder / "position.new"
         new.unlink(missing_ok=True)
-        held = platform.open_file(new, create=True)
+        held = platform.open_file(new, create=True, top=self.folder.parent)
         try:
             held.write(msgspec.json.encode(plan.position))
             self._steps("written")

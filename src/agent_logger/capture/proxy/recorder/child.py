@@ -20,7 +20,7 @@ from agent_logger.capture.proxy.lines import Show
 from agent_logger.capture.proxy.recorder import checkpoint
 from agent_logger.capture.proxy.recorder.checkpoint import Checkpoints, Position, Steps, Unsure
 from agent_logger.capture.proxy.recorder.filing import Filing
-from agent_logger.capture.proxy.recorder.logs import Logs
+from agent_logger.capture.proxy.recorder.logs import Logs, inner_folders
 from agent_logger.capture.proxy.recorder.pair import Bench
 from agent_logger.capture.proxy.recorder.pipe import POLL_SECONDS, Pipe
 from agent_logger.capture.proxy.recorder.recording import Recording
@@ -109,7 +109,7 @@ class Child:
         self._told_to_finish = False
 
     def run(self) -> int:
-        platform.make_folder(self.folder)
+        platform.make_folder(self.folder, self.log_dir)
         held = self._lock()
         if held is None:
             return 0
@@ -133,9 +133,9 @@ class Child:
         """The recorder of an earlier proxy may still be at work; `None` if we are not wanted any more."""
         path = self.folder / "recorder.lock"
         try:
-            held = platform.open_file(path, create=True)
+            held = platform.open_file(path, create=True, top=self.log_dir)
         except FileExistsError:
-            held = platform.open_file(path)
+            held = platform.open_file(path, top=self.log_dir)
         while not platform.lock(held):
             self.pipe.drain()
             if self.pipe.ended:
@@ -314,8 +314,7 @@ class Child:
         self._say()
 
     def _seal(self) -> None:
-        folders = [self.log_dir, *(it for it in self.log_dir.iterdir() if it.is_dir() and it.name[0] != ".")]
-        for folder in folders:
+        for folder in [self.log_dir, *inner_folders(self.log_dir)]:
             try:
                 for _ in seal_due(folder, self._seal_after):
                     pass
@@ -350,7 +349,7 @@ class Child:
         def create() -> bool:
             try:
                 path.unlink(missing_ok=True)
-                created.append(platform.open_file(path, create=True))
+                created.append(platform.open_file(path, create=True, top=self.log_dir))
             except OSError as error:
                 self._degrade("write", str(error))
                 return False
@@ -405,7 +404,8 @@ class Child:
         )
         self._lag_ns = 0
         with suppress(OSError):  # a disk that takes nothing: the age of the old one says so
-            platform.replace_file(self.folder / "recorder.json", msgspec.json.encode(status))
+            path = self.folder / "recorder.json"
+            platform.replace_file(path, msgspec.json.encode(status), top=self.log_dir)
 
 
 def _no_step(step: str) -> None: ...

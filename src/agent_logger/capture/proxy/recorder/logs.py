@@ -158,8 +158,7 @@ class Logs:
 
     def _is_taken(self, name: str) -> bool:
         """By any provider: a name stands for one session."""
-        folders = (path for path in self.log_dir.iterdir() if path.is_dir() and path.name[0] != ".")
-        firsts = (PartFile(folder, name) for folder in folders)
+        firsts = (PartFile(folder, name) for folder in inner_folders(self.log_dir))
         return any(first.path.exists() or first.is_sealed() for first in firsts)
 
     def failing(self) -> str | None:
@@ -186,7 +185,7 @@ class Logs:
             return
         temporary = self._path.with_suffix(".new")
         temporary.unlink(missing_ok=True)
-        held = platform.open_file(temporary, create=True)
+        held = platform.open_file(temporary, create=True, top=self.log_dir)
         held.write(b"".join(msgspec.json.encode(line) + b"\n" for line in kept))
         if kept:
             platform.sync(held.fd)
@@ -200,7 +199,8 @@ class Logs:
     def _touch(self, log: LogName) -> Journal:
         journal = self._journals.get(log)
         if journal is None:
-            journal = self._journals[log] = Journal(self.log_dir / log.folder, log.name, "wire")
+            folder = self.log_dir / log.folder
+            journal = self._journals[log] = Journal(folder, log.name, "wire", top=self.log_dir)
             self._forget_oldest()
         self._journals.move_to_end(log)
         if log not in self._touched:
@@ -219,7 +219,7 @@ class Logs:
 
         def write() -> bool:
             try:
-                self._file = self._file or _open(self._path)
+                self._file = self._file or _open(self._path, self.log_dir)
                 self._file.write(msgspec.json.encode(line) + b"\n")
             except OSError:
                 return False
@@ -313,11 +313,19 @@ class Logs:
         return calls
 
 
-def _open(path: Path) -> platform.Held:
+def inner_folders(log_dir: Path) -> list[Path]:
+    """Those that may hold logs. Links are left out: nothing behind them is ours."""
+    with os.scandir(log_dir) as inner:
+        return [
+            Path(it.path) for it in inner if it.name[0] != "." and it.is_dir(follow_symlinks=False)
+        ]
+
+
+def _open(path: Path, top: Path) -> platform.Held:
     try:
-        return platform.open_file(path)
+        return platform.open_file(path, top=top)
     except FileNotFoundError:
-        return platform.open_file(path, create=True)
+        return platform.open_file(path, create=True, top=top)
 
 
 def _touched_lines(path: Path) -> Iterator[Touched]:
@@ -333,8 +341,7 @@ def _touched_lines(path: Path) -> Iterator[Touched]:
 
 
 def _changed(log_dir: Path, since: float) -> Iterator[PartFile]:
-    folders = [log_dir, *(path for path in log_dir.iterdir() if path.is_dir() and path.name[0] != ".")]
-    for folder in folders:
+    for folder in [log_dir, *inner_folders(log_dir)]:
         for part in parts_in(folder):
             if platform.modified_at(part.existing_path()) >= since:
                 yield part

@@ -312,7 +312,7 @@ def carry(
     is written, but that it is missing.
     """
     to.unlink(missing_ok=True)
-    held = platform.open_file(to, create=True)
+    held = platform.open_file(to, create=True, top=to.parent.parent)
     try:
         for path in files:
             for data in _kept(path, calls, let_go):

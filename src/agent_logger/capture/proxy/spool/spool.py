@@ -15,7 +15,7 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -81,8 +81,8 @@ def _make_folder(folder: Path) -> None:
     log_dir = folder.parent
     layout.make_log_folder(log_dir)
     _hide_from_git(log_dir / ".gitignore")
-    platform.make_folder(folder)
-    append_once(folder / ".gitignore", b"*")
+    platform.make_folder(folder, log_dir)
+    append_once(folder / ".gitignore", b"*", log_dir)
 
 
 def _hide_from_git(path: Path) -> None:
@@ -342,7 +342,9 @@ class Spool:
         """In a folder that may have to be made."""
         _make_folder(self.folder)
         lock_path(self.folder, self.relay).unlink(missing_ok=True)
-        self._lock = platform.open_file(lock_path(self.folder, self.relay), create=True)
+        self._lock = platform.open_file(
+            lock_path(self.folder, self.relay), create=True, top=self.folder.parent
+        )
         # A recorder that looks whether we are gone may have it; without it we were gone, for ever.
         if not platform.lock(self._lock):
             raise OSError(f"{self._lock.path} is locked")
@@ -401,7 +403,9 @@ class Spool:
 
     def _begin_segment(self, number: int) -> None:
         now = time.monotonic_ns()
-        held = platform.open_file(segment_path(self.folder, self.relay, number), create=True)
+        held = platform.open_file(
+            segment_path(self.folder, self.relay, number), create=True, top=self.folder.parent
+        )
         head = Segment(0, now, self.relay, os.getpid(), self._entries + 1, time.time_ns())
         try:
             data = b"".join(pack(head))
@@ -503,7 +507,7 @@ class Owner:
             if platform.is_same_file(self._held):
                 return
             _make_folder(self._held.path.parent)
-            held = platform.open_file(self._held.path, create=True)
+            held = platform.open_file(self._held.path, create=True, top=self._held.path.parent.parent)
             if not platform.lock(held):  # another proxy was quicker, and it is theirs
                 held.close()
                 return
@@ -519,17 +523,23 @@ class Owner:
         self._held.close()
 
 
-def own(log_dir: Path) -> Owner:
-    """Be the one proxy of a log folder. Raises `StoreError`, which says who is."""
+def own(log_dir: Path, folders: Sequence[str] = ()) -> Owner:
+    """Be the one proxy of a log folder. Raises `StoreError`, which says who is.
+
+    `folders`: those that will be written to. The log folder may be a link, for its user chose it; these may not: a
+    repository can bring them along.
+    """
     layout.prepare_log_folder(log_dir)
     folder = spool_folder(log_dir)
+    for link in _links(log_dir, [folder.name, *folders]):
+        raise StoreError(f"{link} is a symbolic link; remove it, or choose another log folder")
     path = folder / "owner"
     try:
         _make_folder(folder)
         try:
-            held = platform.open_file(path, create=True)
+            held = platform.open_file(path, create=True, top=log_dir)
         except FileExistsError:
-            held = platform.open_file(path)
+            held = platform.open_file(path, top=log_dir)
         if platform.lock(held):
             return Owner(held)
         holder = msgspec.json.decode(os.pread(held.fd, 1000, 0), type=_Holder)
@@ -543,3 +553,13 @@ def own(log_dir: Path) -> Owner:
     raise StoreError(
         f"{log_dir} is recorded to by process {holder.pid} {where}; use that one, or another folder"
     )
+
+
+def _links(log_dir: Path, folders: Sequence[str]) -> Iterator[Path]:
+    """Folders of ours that are links, and those in them."""
+    for folder in (log_dir / name for name in folders):
+        if folder.is_symlink():
+            yield folder
+        elif folder.is_dir():
+            with os.scandir(folder) as inner:
+                yield from (Path(it.path) for it in inner if it.name.endswith(".bodies") and it.is_symlink())
