@@ -322,6 +322,7 @@ class Request(Record, frozen=True, kw_only=True, tag="request"):
     recoded: bool = False
     original: Stored | None = None
     retry_of: int | None = None
+    deflated: bool = False  # the body is a message of a WebSocket, still compressed
     redactions: list[Redaction] | None = None
     transport: Literal["http", "websocket"] | None = None
     frame: str | None = None
@@ -351,6 +352,7 @@ class Response(Record, frozen=True, kw_only=True, tag="response"):
     file_bytes: int | None = None  # how long that file is
     recoded: bool = False
     original: Stored | None = None
+    deflated: list[int] | None = None  # the places of chunks that are messages, still compressed
     message: Json = UNSET
     message_id: str | None = None
     request_id: str | None = None

@@ -41,7 +41,10 @@ def assert_gone(proxy: Process, *texts: bytes) -> None:
 
 
 def test_the_spool_of_an_idle_proxy_holds_no_prompt(tmp_path: Path) -> None:
-    with Upstream(answering(response(b"an answer to " + PROMPT))) as upstream, proxying(tmp_path, upstream) as proxy:
+    with (
+        Upstream(answering(response(b"an answer to " + PROMPT))) as upstream,
+        proxying(tmp_path, upstream) as proxy,
+    ):
         call(proxy, PROMPT + b" " + TOKEN)
         assert_gone(proxy, PROMPT, TOKEN)
         assert proxy.recorder().calls == 1
@@ -100,7 +103,9 @@ def test_of_two_open_calls_the_one_that_ends_leaves_the_spool(tmp_path: Path) ->
 
 def git(folder: Path, *arguments: str) -> str:
     line = ["git", "-C", str(folder), "-c", "user.name=x", "-c", "user.email=x@example.com", *arguments]
-    done = subprocess.run(line, capture_output=True, text=True, check=True, env={"HOME": str(folder), "PATH": "/usr/bin:/bin"})
+    done = subprocess.run(
+        line, capture_output=True, text=True, check=True, env={"HOME": str(folder), "PATH": "/usr/bin:/bin"}
+    )
     return done.stdout
 
 

@@ -12,7 +12,6 @@ import pytest
 from tests.capture.proxy.process import Process, proxying, wait_until
 from tests.capture.proxy.wires import Upstream, answering, response
 
-
 BODY = b'{"messages":[{"role":"user","content":"hello"}]}'
 
 
@@ -24,7 +23,10 @@ def call(proxy: Process, path: str = "/v1/messages", body: bytes = BODY) -> None
 
 def everything(folder: Path) -> dict[str, tuple[int, bytes]]:
     return {
-        str(path.relative_to(folder)): (os.lstat(path).st_mtime_ns, path.read_bytes() if path.is_file() else b"")
+        str(path.relative_to(folder)): (
+            os.lstat(path).st_mtime_ns,
+            path.read_bytes() if path.is_file() else b"",
+        )
         for path in [folder, *sorted(folder.rglob("*"))]
     }
 
@@ -170,5 +172,3 @@ def test_a_file_of_the_spool_that_is_a_link_is_not_written_to(
             assert proxy.stop() == 0
             assert len(proxy.logged().responses) == 1
     assert victim.read_text() == "mine"
-
-

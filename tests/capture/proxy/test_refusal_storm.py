@@ -26,7 +26,8 @@ RAW = """
 import os, socket, sys, threading
 
 port, running = int(sys.argv[1]), sys.argv[2]
-head = b"GET /" + b"a" * 60_000 + b" HTTP/1.1\\r\\nHost: 127.0.0.1:%d\\r\\nOrigin: http://evil.example\\r\\n\\r\\n" % port
+head = b"GET /" + b"a" * 60_000 + b" HTTP/1.1\\r\\nHost: 127.0.0.1:%d\\r\\n" % port
+head += b"Origin: http://evil.example\\r\\n\\r\\n"
 counts = []
 
 def flood():

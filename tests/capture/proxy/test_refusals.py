@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 from agent_logger import records
 from agent_logger.capture.proxy.recorder.refusals import KEPT_BYTES
 from agent_logger.capture.proxy.relay import refusals
+from agent_logger.capture.proxy.relay.masks import Credentials
 from agent_logger.capture.proxy.spool import frames
 from agent_logger.capture.proxy.spool.spool import Spool, spool_folder
 from agent_logger.records import Refusals, Request
 from tests.capture.proxy.process import Process, proxying, wait_until
 from tests.capture.proxy.spooling import Logged, Relay, logged, now, record
-from tests.capture.proxy.wires import KEY, Upstream, answering, relaying, response
+from tests.capture.proxy.wires import KEY, Upstream, answering, response
 
 
 def refuse(proxy: Process, head: bytes) -> bytes:
@@ -69,7 +70,9 @@ def test_of_a_refused_request_the_first_kb_is_kept_once(tmp_path: Path, head: by
         assert bool(request.head_bytes) == long
         start = head[: head.index(b"\n")].rstrip(b"\r") if b"\n" in head else head
         said = request.head[0] if request.head else f"{request.method} {request.path}".lstrip()
-        assert said.encode("latin-1")[:80] == (start if request.head else start.removesuffix(b" HTTP/1.1"))[:80]
+        assert (
+            said.encode("latin-1")[:80] == (start if request.head else start.removesuffix(b" HTTP/1.1"))[:80]
+        )
 
 
 SECRETS = [b"Authorization: Bearer " + KEY, b"x-note: " + KEY, b"x-api-key: " + KEY]
@@ -160,7 +163,7 @@ def test_each_refusal_is_told_or_counted_whatever_room_there_is(
     tap = Full()
     numbers = iter(range(1, 10_000))
     reports = refusals.RefusalReports(
-        tap, refusals.Credentials(lambda _: 0), lambda: (next(numbers), "id"), relays=4
+        tap, Credentials(lambda _: 0), lambda: (next(numbers), "id"), relays=4
     )
     for has_room, answered, sweeps in steps:
         tap.has_room = has_room

@@ -110,7 +110,10 @@ class Unsure(NamedTuple):
 
 
 def unsure(folder: Path, position: Position | None) -> Unsure | None:
-    """What a recorder wrote after the last checkpoint; None if it had nothing to write. `position`: none if it is lost."""
+    """What a recorder wrote after the last checkpoint; None if it had nothing to write.
+
+    `position`: None if it is lost.
+    """
     oldest = oldest_entries(folder)
     if not oldest:
         return None
@@ -176,7 +179,9 @@ class Ended:
 
     def __init__(self) -> None:
         self._remains: dict[str, dict[int, _Remains]] = {}
-        self._later: dict[str, dict[int, _Remains]] | None = None  # of calls that ended since a checkpoint began
+        self._later: dict[str, dict[int, _Remains]] | None = (
+            None  # of calls that ended since a checkpoint began
+        )
 
     def add(self, relay: str, first: int, last: int) -> None:
         into = self._remains if self._later is None else self._later
@@ -184,7 +189,9 @@ class Ended:
 
     def stale_since(self, relay: str, segment: int) -> float | None:
         """The end of the first call that has frames before this segment."""
-        return min((it.since for it in self._remains.get(relay, {}).values() if it.first < segment), default=None)
+        return min(
+            (it.since for it in self._remains.get(relay, {}).values() if it.first < segment), default=None
+        )
 
     def checkpoint_begins(self) -> None:
         self._later = {}

@@ -202,6 +202,8 @@ class Child:
             except Exception:  # of one call: the others are to be recorded all the same
                 log.exception("call %s of relay %s is lost", read.frames[0].call, read.relay.relay)
                 self.recording.give_up(read.relay, read.frames[0].call, read.number)
+            if time.monotonic() >= self._status_at:  # a batch may take long: what is compressed can be much
+                self._say()
         for follower in self.spools.followers.values():
             if follower.exhausted:
                 self.recording.relay_died(follower)

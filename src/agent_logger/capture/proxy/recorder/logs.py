@@ -1,9 +1,9 @@
 """The logs that the recorder appends to, and how a record gets into one of them once, whatever crashed.
 
-Before a log is first appended to after a checkpoint, its part and size go into `touched.jsonl`, which is synced. Whoever
-starts after a crash reads the spool from the checkpoint on again, and knows from these tails which records are
-there already. That file may be lost all the same; so the ends of all parts that were written to lately are read, too,
-back to what the checkpoint covers: every record names a frame of the spool.
+Before a log is first appended to after a checkpoint, its part and size go into `touched.jsonl`, which is synced.
+Whoever starts after a crash reads the spool from the checkpoint on again, and knows from these tails which records
+are there already. That file may be lost all the same; so the ends of all parts that were written to lately are read,
+too, back to what the checkpoint covers: every record names a frame of the spool.
 """
 
 import os
@@ -316,9 +316,7 @@ class Logs:
 def inner_folders(log_dir: Path) -> list[Path]:
     """Those that may hold logs. Links are left out: nothing behind them is ours."""
     with os.scandir(log_dir) as inner:
-        return [
-            Path(it.path) for it in inner if it.name[0] != "." and it.is_dir(follow_symlinks=False)
-        ]
+        return [Path(it.path) for it in inner if it.name[0] != "." and it.is_dir(follow_symlinks=False)]
 
 
 def _open(path: Path, top: Path) -> platform.Held:

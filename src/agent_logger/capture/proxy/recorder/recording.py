@@ -8,6 +8,7 @@ tails of the logs which were written since.
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -15,6 +16,7 @@ import msgspec
 from agent_logger.capture.proxy.lines import LONGEST_PATH, CallLine, Show
 from agent_logger.capture.proxy.recorder.checkpoint import Ended, Open, Position, Retained
 from agent_logger.capture.proxy.recorder.filing import REFUSED, Filing, method_and_path
+from agent_logger.capture.proxy.recorder.large import SecretSearch
 from agent_logger.capture.proxy.recorder.logs import Found, LogName, Logs
 from agent_logger.capture.proxy.recorder.open_call import OpenCall, Tunnel, message_id
 from agent_logger.capture.proxy.recorder.pair import Bench, Pair, Written
@@ -280,8 +282,10 @@ class Recording:
     def _tunnel(self, it: OpenCall) -> Tunnel:
         if it.tunnel is None:
             extensions = it.pair.header("sec-websocket-extensions")
+            search = partial(SecretSearch, it.pair.secrets.redactor)
             it.tunnel = Tunnel(
-                Messages(extensions=extensions, masked=True), Messages(extensions=extensions, masked=False)
+                Messages(extensions=extensions, masked=True, search=search),
+                Messages(extensions=extensions, masked=False, search=search),
             )
             it.pair.message = True
         return it.tunnel
@@ -292,6 +296,9 @@ class Recording:
         data, unknown = message.data, 0
         if message.kind is Kind.UNDECODABLE and (tunnel.client if from_client else tunnel.server).hides:
             data, unknown = REDACTED, 1
+        deflated = message.kind is Kind.DEFLATED
+        if deflated and message.found:
+            data, unknown, deflated = REDACTED, 1, False
         if from_client:
             self._end_message(it, tunnel, ns, "no_stream_end")
             tunnel.count += 1
@@ -303,7 +310,7 @@ class Recording:
                 first.secrets,
                 self._bench,
             )
-            pair.message = True
+            pair.message, pair.asked_deflated = True, deflated
             pair.request_data(data, ns, unknown)
             pair.call.request_end()
             tunnel.pair = pair
@@ -312,8 +319,10 @@ class Recording:
         pair = tunnel.pair or it.pair
         if pair is not it.pair:
             pair.begin_message_answer(ns)
+        if deflated:
+            pair.deflated_chunks.append(pair.call.response.chunks)
         pair.response_data(data, ns, unknown=unknown)
-        if tunnel.pair and (last := ends_answer(data)):
+        if tunnel.pair and not deflated and (last := ends_answer(data)):
             self._end_message(it, tunnel, ns, "no_stream_end" if last == "error" else None)
 
     def _end_message(self, it: OpenCall, tunnel: Tunnel, ns: int, reason: str | None) -> None:

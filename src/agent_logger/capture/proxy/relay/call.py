@@ -58,9 +58,7 @@ class Reporter:
         self.credentials = Credentials(tap.credential)
         self.calls = 0
         self.ids = Ids()
-        self.refusals = RefusalReports(
-            tap, self.credentials, lambda: (self.number(), self.ids.new()), relays
-        )
+        self.refusals = RefusalReports(tap, self.credentials, lambda: (self.number(), self.ids.new()), relays)
 
     def number(self) -> int:
         self.calls += 1

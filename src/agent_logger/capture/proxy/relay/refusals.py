@@ -43,7 +43,11 @@ class RefusalReports:
     """What the tap is told of refused requests. `relays`: how many share the budget."""
 
     def __init__(
-        self, tap: SpareTap, credentials: Credentials, next_call: Callable[[], tuple[int, str]], relays: int = 1
+        self,
+        tap: SpareTap,
+        credentials: Credentials,
+        next_call: Callable[[], tuple[int, str]],
+        relays: int = 1,
     ) -> None:
         self.total = 0
         self._tap, self._credentials, self._next_call = tap, credentials, next_call

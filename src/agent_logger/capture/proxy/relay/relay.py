@@ -27,7 +27,8 @@ _CLOSING_SECONDS = 1.0
 class Relay:
     """Listens on 127.0.0.1: `async with Relay(0, allow, tap) as relay: ... relay.port`.
 
-    `workers`: how many relays share the port. `https_proxy`, `no_proxy` and `ca_file` are what HTTPS_PROXY, NO_PROXY and SSL_CERT_FILE say.
+    `workers`: how many relays share the port.
+    `https_proxy`, `no_proxy` and `ca_file` are what HTTPS_PROXY, NO_PROXY and SSL_CERT_FILE say.
     `ValueError`: such a proxy we cannot use. `OSError` on entering: the port is taken.
     """
 
