@@ -180,6 +180,11 @@ PAIRS: list[tuple[Kind, Record, bytes]] = [
     ),
     (
         "wire",
+        r.Refusals(ts="t", since="s", count=412, statuses={"403": 400, "421": 12}, frame="1f:7"),
+        b'{"type":"refusals","v":1,"ts":"t","since":"s","count":412,"statuses":{"403":400,"421":12},"frame":"1f:7"}',
+    ),
+    (
+        "wire",
         r.Rewrite(ts="t", seq=4, reason="compaction"),
         b'{"type":"rewrite","v":1,"ts":"t","seq":4,"reason":"compaction"}',
     ),

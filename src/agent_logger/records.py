@@ -57,7 +57,7 @@ class Redaction(Struct, frozen=True, kw_only=True):
 # ---------------------------------------------------------------- in every log
 
 
-PartReason = Literal["owned", "full", "sealed", "sync_failed", "no_locks", "verbatim"]
+PartReason = Literal["owned", "full", "sealed", "sync_failed", "no_locks", "linked", "verbatim"]
 
 
 class Part(Record, frozen=True, kw_only=True, tag="part"):
@@ -322,10 +322,12 @@ class Request(Record, frozen=True, kw_only=True, tag="request"):
     recoded: bool = False
     original: Stored | None = None
     retry_of: int | None = None
+    deflated: bool = False  # the body is a message of a WebSocket, still compressed
     redactions: list[Redaction] | None = None
     transport: Literal["http", "websocket"] | None = None
     frame: str | None = None
     head: list[str] | None = None
+    head_bytes: int | None = None  # how long the head was, where a refused request is cut
 
 
 class Response(Record, frozen=True, kw_only=True, tag="response"):
@@ -353,6 +355,7 @@ class Response(Record, frozen=True, kw_only=True, tag="response"):
     file_bytes: int | None = None  # how long that file is
     recoded: bool = False
     original: Stored | None = None
+    deflated: list[int] | None = None  # the places of chunks that are messages, still compressed
     message: Json = UNSET
     message_id: str | None = None
     request_id: str | None = None
@@ -363,6 +366,16 @@ class Response(Record, frozen=True, kw_only=True, tag="response"):
     redactions: list[Redaction] | None = None
     frame: str | None = None
     head: list[str] | None = None
+
+
+class Refusals(Record, frozen=True, kw_only=True, tag="refusals"):
+    """Requests that were refused between `since` and `ts`, and have no records of their own."""
+
+    ts: str
+    since: str
+    count: int
+    statuses: dict[str, int]  # how many of them were answered with which
+    frame: str | None = None
 
 
 class Fork(Record, frozen=True, kw_only=True, tag="fork"):
@@ -428,7 +441,7 @@ _EVERYWHERE: tuple[type[Record], ...] = (Part, Gap, Recovered, Large)
 KINDS: Mapping[Kind, tuple[type[Record], ...]] = {
     "exchange": (SessionStart, Exchange, SessionEnd, Resume, *_EVERYWHERE),
     "live": (LiveStart, LiveMessage),
-    "wire": (WireStart, Request, Response, Fork, Rewrite, *_EVERYWHERE),
+    "wire": (WireStart, Request, Response, Refusals, Fork, Rewrite, *_EVERYWHERE),
     "transcript": (SessionHeader, Verbatim, *_EVERYWHERE),
     "hook": (Hook,),
 }

@@ -110,15 +110,33 @@ def test_a_folder_we_create_is_not_for_git(folder: Path, tmp_path: Path) -> None
     assert not (tmp_path / ".gitignore").exists()
 
 
-def test_a_log_is_never_written_through_a_link(folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["symbolic", "hard", "dangling"])
+def test_a_log_that_is_a_link_is_not_written_to_but_a_new_part(
+    folder: Path, tmp_path: Path, kind: str
+) -> None:
     folder.mkdir()
-    target = tmp_path / "target"
+    target, link = tmp_path / "target", folder / f"{NAME}.jsonl"
     target.write_text("precious")
-    (folder / f"{NAME}.jsonl").symlink_to(target)
+    if kind == "hard":
+        link.hardlink_to(target)
+    else:
+        link.symlink_to(target if kind == "symbolic" else tmp_path / "nothing")
     log = journal(folder)
-    assert not log.append(start())
+    assert log.append(start())
     assert target.read_text() == "precious"
-    assert (log.lost, log.failing) == (1, "Too many levels of symbolic links")
+    assert not (tmp_path / "nothing").exists()
+    first, second = (folder / f"{NAME}.p2.jsonl").read_bytes().splitlines()
+    assert b'"reason":"linked"' in first and b'"session_start"' in second
+
+
+def test_bodies_are_not_written_through_a_link(folder: Path, tmp_path: Path) -> None:
+    log = journal(folder)
+    assert log.append(start())
+    (tmp_path / "theirs").mkdir()
+    (folder / f"{NAME}.bodies").symlink_to(tmp_path / "theirs")
+    assert not log.append(exchange("1", "x" * (9 << 20)))
+    assert log.failing and "is a symbolic link; remove it" in log.failing
+    assert not list((tmp_path / "theirs").iterdir())
 
 
 # ---------------------------------------------------------------- parts

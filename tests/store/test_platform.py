@@ -33,10 +33,10 @@ def test_two_that_start_at_once_can_both_write_to_a_log_folder(
 ) -> None:
     open_file = platform.open_file
 
-    def after_another(path: Path, *, create: bool = False) -> Held:
+    def after_another(path: Path, *, create: bool = False, top: Path | None = None) -> Held:
         if path.name.startswith(".write-test"):
             path.touch()
-        return open_file(path, create=create)
+        return open_file(path, create=create, top=top)
 
     monkeypatch.setattr(platform, "open_file", after_another)
     prepare_log_folder(tmp_path / "logs")

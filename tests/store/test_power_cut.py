@@ -78,7 +78,18 @@ def _call(name: str, arguments: str, result: int, began: int) -> Call:
     if name in ("ftruncate", "fdatasync", "fsync"):
         size = int(arguments.rsplit(", ", 1)[1]) if name == "ftruncate" else result
         return Call(name, held, "", b"", size, began)
-    return Call(name, [text.decode() for text in texts], arguments, b"", result, began)
+    return Call(name, list(_named(arguments)), arguments, b"", result, began)
+
+
+def _named(arguments: str) -> Iterator[str]:
+    """The paths in arguments; a name may be that of a file in the folder of the descriptor before it."""
+    folder = ""
+    for found in _STRING.finditer(arguments):
+        if found["path"] is not None:
+            folder = _bytes(found["path"]).decode()
+        else:
+            text = _bytes(found["text"]).decode()
+            yield text if text.startswith("/") else f"{folder}/{text}"
 
 
 def _bytes(text: str) -> bytes:

@@ -22,7 +22,7 @@ from websockets.extensions.permessage_deflate import (
 )
 from websockets.frames import Close, Frame, Opcode
 
-from agent_logger.wire.websocket import LIMIT_BYTES, Kind, Message, Messages
+from agent_logger.wire.websocket import ALLOWANCE_BYTES, USUAL_GROWTH, Kind, Message, Messages
 
 DEFLATE = "permessage-deflate"
 
@@ -375,7 +375,7 @@ from agent_logger.wire.websocket import Messages
 stream = sys.stdin.buffer.read()
 messages = Messages(masked=False, extensions="permessage-deflate")
 before = peak_kb()
-[message, rest] = [one for at in range(0, len(stream), 65536) for one in messages.feed(stream[at : at + 65536])]
+[message] = [one for at in range(0, len(stream), 65536) for one in messages.feed(stream[at : at + 65536])]
 print(peak_kb() - before, len(message.data), message.reason)
 """
 
@@ -390,6 +390,65 @@ def test_a_gigabyte_in_disguise_is_refused_within_bounded_memory() -> None:
     command = [sys.executable, "-c", IN_A_PROCESS]
     done = subprocess.run(command, input=stream, stdout=subprocess.PIPE, check=True)
     grown_kb, length, reason = done.stdout.decode().split(maxsplit=2)
-    assert int(length) == LIMIT_BYTES
-    assert "inflates to more than 67,108,864 bytes" in reason
-    assert int(grown_kb) < 250_000  # what may be inflated, its copy, and room for growth
+    assert int(length) == len(stream)  # as it came
+    assert "inflate to more than 268,435,456 bytes" in reason
+    assert int(grown_kb) < 150_000  # what may be inflated, its copy, and room for growth
+
+
+# More comes out than went in
+
+BOMB = bytes(20 << 20)  # inflated
+
+
+class Noting:
+    """A search that notes what it is given."""
+
+    def __init__(self) -> None:
+        self.given = bytearray()
+
+    def feed(self, piece: bytes) -> None:
+        self.given += piece
+
+    def finish(self) -> bool:
+        return b"secret" in self.given
+
+
+def test_what_inflates_to_too_much_is_handed_on_as_it_came_and_searched() -> None:
+    packer = zlib.compressobj(9, wbits=-15)
+
+    def packed(data: bytes) -> bytes:
+        return (packer.compress(data) + packer.flush(zlib.Z_SYNC_FLUSH))[:-4]
+
+    said = [b"hello " * 10, BOMB, b"hello " * 20, BOMB + b"secret" + BOMB, b"hello " * 30, bytes(8 << 20)]
+    sent = [packed(data) for data in said]
+    messages = Messages(masked=False, extensions=DEFLATE, search=Noting)
+    got = [one for data in sent for one in messages.feed(frame(Opcode.TEXT, data, rsv1=True))]
+    text, deflated_ = Kind.TEXT, Kind.DEFLATED
+    assert [it.kind for it in got] == [text, deflated_, text, deflated_, text, text]
+    assert [it.found for it in got] == [False, False, False, True, False, False]
+    assert [it.data for it in got if it.kind is text] == [said[0], said[2], said[4], said[5]]
+    assert [it.data for it in got if it.kind is deflated_] == [sent[1], sent[3]]
+    reader = zlib.decompressobj(wbits=-15, zdict=said[0])  # as docs/FORMATS.md says
+    assert reader.decompress(sent[1] + b"\0\0\xff\xff") == BOMB
+
+
+@given(st.lists(st.tuples(st.integers(0, 3 << 20), st.booleans()), max_size=12), st.booleans())
+def test_no_connection_makes_much_more_of_what_came(parts: list[tuple[int, bool]], fragments: bool) -> None:
+    messages = Messages(masked=False, extensions=DEFLATE)
+    came = made = 0
+    packer = zlib.compressobj(9, wbits=-15)
+    for size, is_text in parts:
+        data = (bytes(size) if not is_text else bytes(range(32, 127)) * (size // 3000)) + b"end"
+        packed = (packer.compress(data) + packer.flush(zlib.Z_SYNC_FLUSH))[:-4]
+        frames = [frame(Opcode.BINARY, packed, rsv1=True)]
+        if fragments:
+            half = len(packed) // 2
+            frames = [
+                frame(Opcode.BINARY, packed[:half], rsv1=True, fin=False),
+                frame(Opcode.CONT, packed[half:]),
+            ]
+        (message,) = [one for it in frames for one in messages.feed(it)]
+        came += len(packed)
+        made += len(message.data)
+        assert message.data == (packed if message.kind is Kind.DEFLATED else data)
+    assert made <= ALLOWANCE_BYTES + USUAL_GROWTH * came

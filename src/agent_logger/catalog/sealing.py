@@ -42,5 +42,7 @@ def _folders(home: Path) -> Iterator[Path]:
     theirs = [folder for place in AGENT_PLACES for folder in agent_folders(place)]
     for folder in folders_of_logs(home):
         real = folder.resolve()
+        if folder.is_symlink():  # what is behind it need not be ours
+            continue
         if not any(real.is_relative_to(it) for it in theirs):
             yield folder

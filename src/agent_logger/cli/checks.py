@@ -3,6 +3,7 @@
 import os
 import shlex
 import shutil
+import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -30,6 +31,7 @@ from agent_logger.store.context import cleanup_days
 from agent_logger.store.damage import count_damage
 from agent_logger.store.facts import known_folders
 from agent_logger.store.find import client_id
+from agent_logger.store.git import git_folders
 from agent_logger.store.keep import has_caught_up
 from agent_logger.store.layout import agent_folders, claude_roots
 from agent_logger.store.parts import PartFile, parts_in
@@ -41,6 +43,7 @@ LIVE_SECONDS = 300.0
 RECENT_SECONDS = 3600.0  # logs of calls of a live session were written to within these
 MOST_VERIFIED_BYTES = 256 << 20  # of logs, the newest: `verify` reads all
 DAY_SECONDS = 86_400
+GIT_SECONDS = 5.0
 
 Mark = Literal["ok", "note", "wrong"]
 
@@ -144,6 +147,28 @@ def _log_folders(home: Path) -> Iterator[Finding]:
         )
     if not gone:
         yield Finding(check="log folders", mark="ok", found=_all_there(len(folders)))
+    for it in folders:
+        index = it / "sessions.db"
+        if index.exists() and not is_ignored(index):
+            yield Finding(
+                check="log folders",
+                mark="note",
+                found=f"git does not ignore {index}",
+                next=f"add the line * to {it / '.gitignore'}, or the folder to a .gitignore above it",
+            )
+
+
+def is_ignored(path: Path) -> bool:
+    """Whether git leaves a file alone; also where there is no git, or no repository."""
+    if not shutil.which("git") or not any(git_folders(path.parent)):
+        return True
+    # No setting of the repository is to start a program.
+    line = ["git", "-c", "core.fsmonitor=false", "-C", str(path.parent), "check-ignore", "-q", path.name]
+    try:
+        done = subprocess.run(line, capture_output=True, timeout=GIT_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return True
+    return done.returncode != 1  # 128: git cannot tell
 
 
 def _all_there(count: int) -> str:

@@ -45,6 +45,7 @@ def _print(report: "ProxyReport") -> None:
         ("state", state + (f", since {report.degraded_since}" if report.degraded_since else "")),
         ("log folder", f"{report.log_dir} ({report.free_bytes / 1e9:,.1f} GB free)"),
         ("calls", _number(report.calls)),
+        *([("refused", _number(report.refused, " requests"))] if report.refused else []),
         ("sessions", _number(report.sessions) + _whose(report.agents)),
         *([("workers", _workers(report))] if report.workers and report.workers > 1 else []),
         ("clients", f"{_number(report.clients)} connected"),

@@ -79,9 +79,9 @@ def torn_bytes(held: platform.Held) -> int:
     return size
 
 
-def append_once(path: Path, line: bytes) -> None:
-    """Make a file of this one line, unless it is there and not empty. Raises `OSError`."""
-    held = _open_or_create(path)
+def append_once(path: Path, line: bytes, top: Path | None = None) -> None:
+    """Make a file of this one line, unless it is there and not empty. Raises `OSError`. `top`: see `open_file`."""
+    held = _open_or_create(path, top)
     try:
         if held.size() == 0:
             held.write(line + b"\n")
@@ -105,11 +105,11 @@ def append_shared(path: Path, line: bytes) -> None:
         held.close()
 
 
-def _open_or_create(path: Path) -> platform.Held:
+def _open_or_create(path: Path, top: Path | None = None) -> platform.Held:
     try:
-        return platform.open_file(path, create=True)
+        return platform.open_file(path, create=True, top=top)
     except FileExistsError:
-        return platform.open_file(path)
+        return platform.open_file(path, top=top)
 
 
 def lock_for_a_while(held: platform.Held, seconds: float = LOCK_SECONDS) -> bool:

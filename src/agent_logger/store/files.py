@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agent_logger.errors import SourceError
-from agent_logger.store import foreign
+from agent_logger.store import foreign, platform
 from agent_logger.store.parts import PartFile
 from agent_logger.store.sealed import Frame, SealedFile
 from agent_logger.wire import jsonl
@@ -68,6 +68,14 @@ def read_at(path: Path, offset: int, length: int) -> bytes:
     with path.open("rb") as plain:
         plain.seek(offset)
         return plain.read(length)
+
+
+def plain_size(path: Path) -> int:
+    """How long the plain text of a file is; 0 if it is gone. Raises `SourceError` if it is damaged."""
+    if path.suffix != ".zst":
+        return platform.size_of(path)
+    with SealedFile(path) as sealed:
+        return sealed.length
 
 
 def _plain_entries(path: Path) -> Iterator[Entry | Damage | Torn]:

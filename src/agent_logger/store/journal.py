@@ -79,9 +79,18 @@ class Journal:
     """One log, `<folder>/<name>.jsonl` and its parts. Any thread may use it; so may a forked child."""
 
     def __init__(
-        self, folder: Path, name: str, kind: Kind, *, clock: Clock = CLOCK, part_bytes: int = PART_BYTES
+        self,
+        folder: Path,
+        name: str,
+        kind: Kind,
+        *,
+        clock: Clock = CLOCK,
+        part_bytes: int = PART_BYTES,
+        top: Path | None = None,
     ) -> None:
+        """No folder below `top` may be a link; unless it is given, the log's own may be one."""
         self.folder, self.name, self.kind = folder, name, kind
+        self._top = top or folder
         self.written = 0  # records acknowledged
         self.lost = 0  # records that could not be written
         self.low_space = False
@@ -256,7 +265,12 @@ class Journal:
         """In the middle of a line there is no room for another: it goes to a part of its own."""
         if self._beside is None:
             self._beside = Journal(
-                self.folder, self.name, self.kind, clock=self._clock, part_bytes=self._part_bytes
+                self.folder,
+                self.name,
+                self.kind,
+                clock=self._clock,
+                part_bytes=self._part_bytes,
+                top=self._top,
             )
         return self._beside.append(record)
 
@@ -314,8 +328,10 @@ class Journal:
 
     @contextlib.contextmanager
     def _new_body(self, name: str) -> Iterator[platform.Held]:
-        platform.make_folder(self._bodies())
-        held = self._with_descriptors(lambda: platform.open_file(self._bodies() / name, create=True))
+        platform.make_folder(self._bodies(), self._top)
+        held = self._with_descriptors(
+            lambda: platform.open_file(self._bodies() / name, create=True, top=self._top)
+        )
         try:
             yield held
         except OSError:
@@ -339,8 +355,8 @@ class Journal:
         return replace(exchange, messages_file=f"{self.name}.bodies/{name}", file_bytes=size)
 
     def _adopt(self, file: Path, name: str) -> None:
-        platform.make_folder(self._bodies())
-        os.replace(file, self._bodies() / name)
+        platform.make_folder(self._bodies(), self._top)
+        platform.move_file(file, self._bodies() / name, self._top)
         self._dirty.bodies.append(self._bodies() / name)
         self._dirty.folders |= {self._bodies(), self.folder}
         UPKEEP.due(self)
@@ -359,9 +375,9 @@ class Journal:
         return part
 
     def _start_part(self, beyond: Beyond) -> OpenPart:
-        self._gitignore_is_due |= platform.make_folder(self.folder)
+        self._gitignore_is_due |= platform.make_folder(self.folder, self._top)
         self._write_gitignore()
-        claimed = claim(self.folder, self.name, full_at=self._part_bytes, beyond=beyond)
+        claimed = claim(self.folder, self.name, full_at=self._part_bytes, beyond=beyond, top=self._top)
         if self._live:  # before the old part is let go: without an owner its live file were an orphan
             self._live.follow(claimed.part)
             self._dirty.wrote(self._live.path)  # what is due for it goes by its name
@@ -558,7 +574,7 @@ class Journal:
         if not self._gitignore_is_due:
             return
         with contextlib.suppress(OSError):  # else next time
-            append_once(self.folder / ".gitignore", b"*")
+            append_once(self.folder / ".gitignore", b"*", self._top)
             self._gitignore_is_due = False
 
     def _where(self) -> Path:

@@ -92,7 +92,7 @@ class OpenPart:
 
     def _previous(self, reason: PartReason) -> str | None:
         """The part whose end this one begins at; none if somebody else is still writing to it."""
-        if reason in ("owned", "no_locks"):
+        if reason in ("owned", "no_locks", "linked"):
             return None
         return ids_of(PartFile(self.file.folder, self.file.name, self.file.number - 1)).part
 

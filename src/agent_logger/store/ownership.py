@@ -25,7 +25,7 @@ from agent_logger.wire.jsonl import Entry
 HEAD_LINES = 8
 TRIES = 1000  # others may create parts of the same log at the same time; each try loses to one of them
 
-Reason = Literal["owned", "full", "sealed", "sync_failed", "no_locks"]
+Reason = Literal["owned", "full", "sealed", "sync_failed", "no_locks", "linked"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,27 +54,31 @@ class Beyond:
 ANY = Beyond(0, "full")
 
 
-def claim(folder: Path, name: str, *, full_at: int, beyond: Beyond = ANY) -> Claim:
-    """The newest part if it can be had, else a new one. Raises `OSError`."""
+def claim(folder: Path, name: str, *, full_at: int, beyond: Beyond = ANY, top: Path | None = None) -> Claim:
+    """The newest part if it can be had, else a new one. Raises `OSError`.
+
+    No folder below `top`, which is that of the log unless it is given, may be a link.
+    """
+    top = top or folder
     part: PartFile = PartFile(folder, name)
     reason: Reason | None = None
     for _ in range(TRIES):
-        if held := _create(part):
+        if held := _create(part, top):
             return Claim(part, held, reason, created=True)
-        newest = max(parts_of(folder, name), default=part)
-        taken = _take_over(newest, full_at) if newest.number > beyond.number else beyond.reason
+        newest = _newest(folder, name, part)
+        taken = _take_over(newest, full_at, top) if newest.number > beyond.number else beyond.reason
         if isinstance(taken, platform.Held):
             return Claim(newest, taken)
         part, reason = (newest.next(), taken) if taken else (newest, None)
     raise OSError(f"{part.path}: no part of this log could be had")
 
 
-def _create(part: PartFile) -> platform.Held | None:
+def _create(part: PartFile, top: Path) -> platform.Held | None:
     """`None` if it is there already, or was taken by another as soon as it was there."""
     if part.is_sealed():
         return None
     try:
-        held = platform.open_file(part.path, create=True)
+        held = platform.open_file(part.path, create=True, top=top)
     except FileExistsError:
         _refuse_what_is_no_file(part.path)
         return None
@@ -92,23 +96,29 @@ def _create(part: PartFile) -> platform.Held | None:
 
 
 def _refuse_what_is_no_file(path: Path) -> None:
-    """A folder, a FIFO or a link in the place of a part does not go away by trying again."""
+    """A folder or a FIFO in the place of a part does not go away by trying again."""
     with suppress(FileNotFoundError):
         mode = os.lstat(path).st_mode
-        if stat.S_ISLNK(mode):
-            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
-        if not stat.S_ISREG(mode):
+        if not stat.S_ISREG(mode) and not stat.S_ISLNK(mode):
             raise OSError(errno.EINVAL, "not a regular file", str(path))
 
 
-def _take_over(part: PartFile, full_at: int) -> platform.Held | Reason | None:
+def _newest(folder: Path, name: str, part: PartFile) -> PartFile:
+    """The last part there is. A link is no part of ours, but it keeps the place of one."""
+    links = [part] if part.path.is_symlink() else []
+    return max([*parts_of(folder, name), *links], default=part)
+
+
+def _take_over(part: PartFile, full_at: int, top: Path) -> platform.Held | Reason | None:
     """The part's file, locked; or why it cannot be appended to; `None` if it went away just now."""
     if part.is_sealed():
         return "sealed"
     try:
-        held = platform.open_file(part.path)
+        held = platform.open_file(part.path, top=top)
     except FileNotFoundError:
         return None
+    except platform.LinkError:
+        return "linked"
     reason = _obstacle(held, part, full_at)
     if reason == "ours":
         return held

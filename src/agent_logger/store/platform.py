@@ -79,17 +79,66 @@ def _tell_in_child() -> None:
 os.register_at_fork(after_in_child=_tell_in_child)
 
 
-def open_file(path: Path, *, create: bool = False) -> Held:
-    """For reading and appending. Never follows a link; `create` fails where the file exists."""
+class LinkError(OSError):
+    """A folder of ours is a link, or a file has another name: what is behind it may be anybody's."""
+
+    def __init__(self, path: Path, what: str = "is a symbolic link") -> None:
+        super().__init__(errno.ELOOP, f"{path} {what}; remove it")
+
+
+def open_folder(path: Path, top: Path) -> int:
+    """A descriptor of it. `top` may be a link, for its user chose it; nothing below it may. Raises `LinkError`."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    fd, seen = os.open(top, flags), top
+    for name in path.relative_to(top).parts:
+        above, seen = fd, seen / name
+        try:
+            fd = os.open(name, flags | os.O_NOFOLLOW, dir_fd=above)
+        except OSError as error:
+            raise LinkError(seen) if _is_link(name, above) else error from None
+        finally:
+            os.close(above)
+    return fd
+
+
+def _is_link(name: str, folder: int) -> bool:
+    try:
+        return stat.S_ISLNK(os.lstat(name, dir_fd=folder).st_mode)
+    except OSError:
+        return False
+
+
+def open_file(path: Path, *, create: bool = False, top: Path | None = None) -> Held:
+    """For reading and appending. Never follows a link; `create` fails where the file exists.
+
+    With a `top` no folder below that is a link either, and a file with a second name is not opened: `LinkError`.
+    """
     flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # a FIFO must not block us
     if create:
         flags |= os.O_CREAT | os.O_EXCL
-    held = Held(os.open(path, flags, FILE_MODE), path)
+    if top is None:
+        held = Held(os.open(path, flags, FILE_MODE), path)
+    else:
+        held = Held(_open_below(path, flags, top), path)
+        if os.fstat(held.fd).st_nlink > 1:
+            raise LinkError(path, "has another name, a hard link")
     if create:
         os.fchmod(held.fd, FILE_MODE)  # whatever the umask took away
     elif not stat.S_ISREG(os.fstat(held.fd).st_mode):
         raise OSError(errno.EINVAL, "not a regular file", str(path))
     return held
+
+
+def _open_below(path: Path, flags: int, top: Path) -> int:
+    folder = open_folder(path.parent, top)
+    try:
+        return os.open(path.name, flags, FILE_MODE, dir_fd=folder)
+    except OSError as error:
+        if not flags & os.O_CREAT and _is_link(path.name, folder):
+            raise LinkError(path) from None
+        raise error from None
+    finally:
+        os.close(folder)
 
 
 class NoLocksError(Exception):
@@ -150,8 +199,25 @@ def modified_at(path: Path) -> float:
         return 0.0
 
 
-def make_folder(path: Path) -> bool:
-    """Make it and its parents, readable by their owner alone. `False` if it was there."""
+def make_folder(path: Path, top: Path | None = None) -> bool:
+    """Make it and its parents, readable by their owner alone. `False` if it was there.
+
+    With a `top` no folder below that may be a link: `LinkError`.
+    """
+    if top is not None and path != top:
+        make_folder(path.parent, top)
+        above = open_folder(path.parent, top)
+        try:
+            os.mkdir(path.name, FOLDER_MODE, dir_fd=above)
+            os.chmod(path.name, FOLDER_MODE, dir_fd=above)
+            made = True
+        except FileExistsError:
+            if _is_link(path.name, above):
+                raise LinkError(path) from None
+            made = False
+        finally:
+            os.close(above)
+        return made
     if path.is_dir():
         return False
     if path.parent != path:
@@ -166,23 +232,37 @@ def make_folder(path: Path) -> bool:
     return True
 
 
-def replace_file(path: Path, data: bytes, *, mode: int | None = None, synced: bool = False) -> None:
+def replace_file(
+    path: Path, data: bytes, *, mode: int | None = None, synced: bool = False, top: Path | None = None
+) -> None:
     """Put a whole file in the place of another, so that nobody ever reads half of one. Raises `OSError`."""
     own = int.from_bytes(os.urandom(4), "big")  # other threads may replace it, too
     temporary = path.with_name(f".{path.name}.{own}")
-    held = open_file(temporary, create=True)
+    held = open_file(temporary, create=True, top=top)
     try:
         held.write(data)
         if mode is not None:
             os.fchmod(held.fd, mode)
         if synced:
             sync(held.fd)
-        os.rename(temporary, path)
+        move_file(temporary, path, top)
     except OSError:
         temporary.unlink(missing_ok=True)
         raise
     finally:
         held.close()
+
+
+def move_file(path: Path, to: Path, top: Path | None = None) -> None:
+    """Within a file system, in the place of what is there. With a `top` no folder below that may be a link."""
+    if top is None:
+        os.rename(path, to)
+        return
+    target = open_folder(to.parent, top)
+    try:
+        os.rename(path, to.name, dst_dir_fd=target)
+    finally:
+        os.close(target)
 
 
 def is_low_on_space(path: Path) -> bool:

@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import sqlite3
+import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -92,8 +93,8 @@ class Table:
 
     def open(self) -> None:
         self.close()
-        if self._version() != VERSION:
-            raise TableLost("it is missing, or of another version")
+        if self._version() != VERSION or self._is_linked():
+            raise TableLost("it is missing, of another version, or a link")
         self._connect()
         try:
             self._all("SELECT count(*) FROM sessions")
@@ -125,7 +126,7 @@ class Table:
     def is_ours(self) -> bool:
         """Whether the file that is there now is the one that is open, and looks like it."""
         try:
-            return self.path.stat().st_ino == self._inode and self._version() in (VERSION, UNFINISHED)
+            return os.lstat(self.path).st_ino == self._inode and self._version() in (VERSION, UNFINISHED)
         except OSError:
             return False
 
@@ -134,6 +135,15 @@ class Table:
             with contextlib.suppress(sqlite3.Error):  # what it could not write will be made anew
                 self._connection.close()
             self._connection = None
+
+    def _is_linked(self) -> bool:
+        """What is written to it would go elsewhere; SQLite follows links."""
+        for ending in ("", "-wal", "-shm"):
+            with contextlib.suppress(FileNotFoundError):
+                found = os.lstat(self.path.with_name(self.path.name + ending))
+                if stat.S_ISLNK(found.st_mode) or found.st_nlink > 1:
+                    return True
+        return False
 
     def _version(self) -> int | None:
         try:

@@ -5,12 +5,16 @@ sense, they are handed on as they came, with the reason, and so is all that foll
 
 Of what permessage-deflate negotiates only its being there matters to one who inflates: a window of 32 KB reads
 every smaller one, and a sender that forgets its window after each message simply does not refer to it.
+
+A kilobyte can inflate to a megabyte. What inflates to much more than came has an allowance for the whole connection;
+beyond it a message is handed on as the bytes that came, and only searched inflated.
 """
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Protocol
 
 from agent_logger.wire.encodings import inflated
 
@@ -20,6 +24,11 @@ except ImportError:  # there is no binary package for this machine
     from websockets.utils import apply_mask
 
 LIMIT_BYTES = 64 << 20
+USUAL_GROWTH = 32  # a message that inflates to no more than so many times its bytes costs no allowance
+ALLOWANCE_BYTES = 16 << 20  # inflated, beyond that growth, of all messages of one direction together
+SEARCHED_BYTES = (
+    256 << 20
+)  # the same of messages that are only searched; beyond it nothing is decoded any more
 _LONGEST_CONTROL = 125
 _FIN, _DEFLATED, _RESERVED, _OPCODE = 0x80, 0x40, 0x30, 0x0F
 _FLUSH = b"\x00\x00\xff\xff"  # what every flush ends with; senders leave it out
@@ -31,6 +40,7 @@ class Kind(StrEnum):
     CLOSE = "close"
     PING = "ping"
     PONG = "pong"
+    DEFLATED = "deflated"
     UNDECODABLE = "undecodable"
 
 
@@ -42,6 +52,8 @@ _KINDS = {1: Kind.TEXT, 2: Kind.BINARY, 8: Kind.CLOSE, 9: Kind.PING, 10: Kind.PO
 class Message:
     """`data` is joined, unmasked and inflated; of what is undecodable, the bytes as they passed.
 
+    One that is `DEFLATED` is joined and unmasked only: it goes on with the window of those before it.
+
     `complete` is false of what is undecodable or lacks its end, and `reason` says why; of a close it is the text.
     """
 
@@ -50,6 +62,23 @@ class Message:
     complete: bool = True
     code: int | None = None  # of a close that gives one
     reason: str = ""
+    found: bool = False  # what was searched for, in one that is `DEFLATED`
+
+
+class Search(Protocol):
+    """Looks through a message that is not kept inflated."""
+
+    def feed(self, piece: bytes) -> None: ...
+
+    def finish(self) -> bool:
+        """Whether it was found."""
+
+
+class _NoSearch:
+    def feed(self, piece: bytes) -> None: ...
+
+    def finish(self) -> bool:
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +107,19 @@ class _FrameError(Exception):
 
 
 class Messages:
-    """`masked` tells the direction: clients mask. `extensions` is the response's `Sec-WebSocket-Extensions`."""
+    """`masked` tells the direction: clients mask. `extensions` is the response's `Sec-WebSocket-Extensions`.
 
-    def __init__(self, *, extensions: str = "", masked: bool, limit: int = LIMIT_BYTES) -> None:
+    `search` makes what looks through a message that is not kept inflated.
+    """
+
+    def __init__(
+        self,
+        *,
+        extensions: str = "",
+        masked: bool,
+        limit: int = LIMIT_BYTES,
+        search: Callable[[], Search] = _NoSearch,
+    ) -> None:
         names = [extension.split(";")[0].strip().lower() for extension in extensions.split(",")]
         self._inflate = zlib.decompressobj(wbits=-15) if "permessage-deflate" in names else None
         self._masked, self._limit = masked, limit
@@ -89,6 +128,10 @@ class Messages:
         self._kind: Kind | None = None  # of the message that is arriving
         self._deflated = False
         self._message = bytearray()
+        self._packed = bytearray()  # of a message that is deflated, as it came
+        self._new_search = search
+        self._search: Search | None = None  # while the message that is arriving is only searched
+        self._allowance, self._searchable = ALLOWANCE_BYTES, SEARCHED_BYTES
         self.damage = ""  # why nothing is decoded any more
         self.hides = masked or self._inflate is not None  # what cannot be decoded cannot be searched either
 
@@ -122,10 +165,16 @@ class Messages:
     def _rest(self) -> list[Message]:
         """All that is held, and the reason why no more will be made of it."""
         rest = self._undecodable(bytes(self._bytes))
-        if self._kind:
+        if self._search:
+            rest = self._undecodable(bytes(self._packed)) + rest
+        elif self._kind:
             rest.insert(0, Message(self._kind, bytes(self._message), complete=False, reason=self.damage))
-        self._kind, self._message, self._bytes = None, bytearray(), bytearray()
+        self._forget_message()
+        self._bytes = bytearray()
         return rest
+
+    def _forget_message(self) -> None:
+        self._kind, self._message, self._packed, self._search = None, bytearray(), bytearray(), None
 
     def _undecodable(self, data: bytes) -> list[Message]:
         return [Message(Kind.UNDECODABLE, data, complete=False, reason=self.damage)] if data else []
@@ -143,9 +192,19 @@ class Messages:
                 self._add(frame, payload)
             del self._bytes[: frame.end]
             if self._kind and frame.final and not frame.control:
-                message = Message(self._kind, bytes(self._message))
-                self._kind, self._message = None, bytearray()
+                message = self._whole(self._kind)
+                self._forget_message()
                 yield message
+
+    def _whole(self, kind: Kind) -> Message:
+        if self._search:
+            return Message(Kind.DEFLATED, bytes(self._packed), found=self._search.finish())
+        self._allowance -= max(0, self._growth())
+        return Message(kind, bytes(self._message))
+
+    def _growth(self) -> int:
+        """By how many bytes the message is larger than usual."""
+        return len(self._message) - USUAL_GROWTH * len(self._packed) if self._deflated else 0
 
     def _head(self) -> _Frame | None:
         """The frame that is arriving, once its head is here."""
@@ -163,7 +222,7 @@ class Messages:
         frame = _Frame(data[0], start, start + length, mask)
         if frame.control and length > _LONGEST_CONTROL:
             raise _FrameError("a control frame that is too long")
-        if not frame.control and len(self._message) + length > self._limit:
+        if not frame.control and max(len(self._message), len(self._packed)) + length > self._limit:
             raise _FrameError(f"a message of more than {self._limit:,} bytes")
         return frame if len(data) >= start else None
 
@@ -194,11 +253,33 @@ class Messages:
             self._message += payload
             return
         whole = frame.final and frame.end <= len(self._bytes)
-        for piece in self._inflated(payload + _FLUSH if whole else payload):
+        before = len(self._packed)
+        self._packed += payload
+        try:
+            self._inflate_on(payload + _FLUSH if whole else payload)
+        except _FrameError:
+            del self._packed[before:]  # the frame is handed on as it is
+            raise
+
+    def _inflate_on(self, data: bytes) -> None:
+        for piece in self._inflated(data):
+            if self._search:
+                self._look(self._search, piece)
+                continue
             self._message += piece
-            if len(self._message) > self._limit:
+            if self._growth() > self._allowance:
+                self._search, found = self._new_search(), bytes(self._message)
+                self._message = bytearray()
+                self._look(self._search, found)
+            elif len(self._message) > self._limit:
                 del self._message[self._limit :]
                 raise _FrameError(f"a message that inflates to more than {self._limit:,} bytes")
+
+    def _look(self, search: Search, piece: bytes) -> None:
+        self._searchable -= len(piece)
+        if self._searchable < 0:
+            raise _FrameError(f"messages that inflate to more than {SEARCHED_BYTES:,} bytes")
+        search.feed(piece)
 
     def _inflated(self, data: bytes) -> Iterator[bytes]:
         assert self._inflate

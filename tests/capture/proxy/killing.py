@@ -55,7 +55,7 @@ class Fault:
 
 def run_recorder(log_dir: Path, home: Path, pipe: Connection, fault: Fault, carry: bool) -> None:
     if carry:
-        checkpoint.CARRY_ABOVE, checkpoint.CARRY_SHARE = 0, 1
+        checkpoint.CARRY_ABOVE, checkpoint.CARRY_SHARE, checkpoint.STALE_SECONDS = 0, 1, 0.0
     segments.HELD_BYTES = fault.held_bytes
     left = fault.count
 

@@ -87,6 +87,12 @@ class Process:
         wait_until(path.exists)
         return msgspec.json.decode(path.read_bytes(), type=RelaysStatus).relays[0].spool
 
+    def refused(self) -> int:
+        """How many requests the relays say they refused."""
+        path = self.log_dir / ".spool" / "relay.json"
+        wait_until(path.exists)
+        return msgspec.json.decode(path.read_bytes(), type=RelaysStatus).refused
+
     def client(self, seconds: float = 60.0) -> Wire:
         return Wire.to(self.port, seconds)
 
@@ -103,6 +109,13 @@ class Process:
         host = b"Host: 127.0.0.1:%d\r\n" % self.port
         start = method + b" " + self.upstream.path(rest, provider) + b" HTTP/1.1\r\n"
         return start + host + headers + length + b"\r\n" + body
+
+    def command(self, *arguments: str) -> str:
+        """What another command prints, in the home of this proxy."""
+        env = {"PATH": os.environ["PATH"], "HOME": str(self.folder / "home")}
+        line = [sys.executable, "-m", "agent_logger", *arguments]
+        done = subprocess.run(line, env=env, capture_output=True, text=True, timeout=60, check=False)
+        return done.stdout + done.stderr
 
     def stop(self, seconds: float = 60.0) -> int:
         """Gracefully: what is on the spool is in the logs afterwards."""

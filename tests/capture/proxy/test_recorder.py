@@ -645,12 +645,16 @@ def test_a_body_of_300_mb_takes_little_memory(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_loses_nothing_and_is_got_over_without_a_restart(
-    tmp_path: Path, small_disk: Path
+    tmp_path: Path, small_disk: Path, request: pytest.FixtureRequest
 ) -> None:
     log_dir = tmp_path / "logs"
     (log_dir / ".spool").mkdir(parents=True)
-    (log_dir / "anthropic").symlink_to(small_disk)
-    ballast = small_disk / "ballast"
+    (log_dir / "anthropic").mkdir()
+    subprocess.run(["mount", "--move", str(small_disk), str(log_dir / "anthropic")], check=True)
+    request.addfinalizer(
+        lambda: subprocess.run(["mount", "--move", str(log_dir / "anthropic"), str(small_disk)], check=True)
+    )
+    ballast = log_dir / "anthropic" / "ballast"
     ballast.write_bytes(bytes(3500 << 10))
     spool = Spool(spool_folder(log_dir))
     relay = Relay(spool)
@@ -761,7 +765,7 @@ def test_what_is_left_of_a_spool_that_was_recorded_is_nothing(world: World) -> N
         world.relay.call(body=[b"x" * 1000])
     world.record()
     left = {path.name for path in spool_folder(world.log_dir).iterdir()}
-    assert left == {"position.json", "recorder.json", "recorder.lock", "touched.jsonl"}
+    assert left == {".gitignore", "position.json", "recorder.json", "recorder.lock", "touched.jsonl"}
     modes = {oct(path.stat().st_mode & 0o777) for path, _ in every_byte_under(world.log_dir)}
     assert modes == {"0o600"}
 

@@ -20,6 +20,7 @@ from agent_logger.capture.proxy.spool.frames import (
     CallEnd,
     Dropped,
     RequestData,
+    RequestEnd,
     ResponseData,
     Segment,
     pack,
@@ -444,6 +445,22 @@ def test_a_folder_that_cannot_be_written_to_is_refused_at_once(tmp_path: Path) -
         Spool(tmp_path / "file" / "spool")
     with pytest.raises(StoreError):
         own(tmp_path / "file" / "logs")
+
+
+def test_a_spool_whose_thread_failed_says_so_and_counts_what_it_drops(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    spool = Spool(spool_folder(tmp_path))
+    monkeypatch.setattr(spool, "_make_room", None)
+    spool.put(RequestEnd(1, 1))
+    give_up = time.monotonic() + 10
+    while not (problem := spool.status().problem):
+        assert time.monotonic() < give_up
+        time.sleep(0.01)
+    assert "restart" in problem and "calls are no longer recorded" in caplog.text
+    spool.put(RequestEnd(2, 2))
+    assert spool.status().dropped_frames == 1
+    assert not spool.close()
 
 
 def test_put_never_raises(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -12,6 +12,7 @@ from typing import Self, TypeVar
 
 import uvloop
 
+from agent_logger.capture.proxy.relay import refusals
 from agent_logger.capture.proxy.relay.relay import Relay
 from agent_logger.capture.proxy.spool import frames
 from agent_logger.config import Origin
@@ -177,6 +178,10 @@ class Collected:
     def put(self, *frames: frames.AnyFrame) -> None:
         self.frames += frames
 
+    def put_if_room(self, frame: frames.AnyFrame) -> bool:
+        self.frames.append(frame)
+        return True
+
     def credential(self, value: bytes) -> int:
         return self.credentials.setdefault(value, len(self.credentials))
 
@@ -248,12 +253,24 @@ class Running:
 
 
 @contextlib.contextmanager
+def _refusals_without_a_budget() -> Iterator[None]:
+    """For the relays that are made meanwhile: a hundred tests share one, and each wants to see what was refused."""
+    budget = refusals.PER_MINUTE, refusals.PER_DAY
+    refusals.PER_MINUTE = refusals.PER_DAY = 1 << 30
+    try:
+        yield
+    finally:
+        refusals.PER_MINUTE, refusals.PER_DAY = budget
+
+
+@contextlib.contextmanager
 def relaying(*allow: Origin, **options: str) -> Iterator[Running]:
     tap = Collected()
     loop = uvloop.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
-    relay = Relay(0, allow, tap, **options)  # type: ignore[arg-type]
+    with _refusals_without_a_budget():
+        relay = Relay(0, allow, tap, **options)  # type: ignore[arg-type]
     try:
         asyncio.run_coroutine_threadsafe(relay.start(), loop).result(60)
         yield Running(relay, tap, loop)

@@ -186,7 +186,10 @@ class InFlight:
 
 
 def _told(messages: Messages, data: bytes) -> Iterator[bytes]:
-    return (it.data for it in messages.feed(data) if it.kind not in (Kind.PING, Kind.PONG, Kind.CLOSE))
+    """The messages that say something; one that could not be inflated is empty, and counts all the same."""
+    for it in messages.feed(data):
+        if it.kind not in (Kind.PING, Kind.PONG, Kind.CLOSE):
+            yield b"" if it.kind is Kind.DEFLATED else it.data
 
 
 def _value(lines: Iterable[bytes], name: bytes) -> str:

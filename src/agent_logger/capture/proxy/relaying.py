@@ -63,7 +63,7 @@ def _relay(options: Options, port: int, tap: Tap) -> Relay:
         https_proxy=options.https_proxy,
         no_proxy=options.no_proxy,
         ca_file=options.ca_file,
-        share_port=options.workers > 1,
+        workers=options.workers,
     )
 
 

@@ -14,6 +14,7 @@ from agent_logger.capture.proxy.lines import Show
 from agent_logger.capture.proxy.recorder.supervisor import Recorder
 from agent_logger.capture.proxy.relay.limits import raise_descriptors
 from agent_logger.capture.proxy.relay.relay import Relay
+from agent_logger.capture.proxy.relay.route import PROVIDERS
 from agent_logger.capture.proxy.relaying import DRAIN_SECONDS, STATUS_SECONDS, Options, Stopping
 from agent_logger.capture.proxy.spool import spool
 from agent_logger.capture.proxy.spool.spool import Spool
@@ -21,7 +22,7 @@ from agent_logger.capture.proxy.state import Announcement, State
 from agent_logger.capture.proxy.workers import RelayStatus, Workers
 from agent_logger.store import layout
 from agent_logger.store.clock import CLOCK
-from agent_logger.store.platform import replace_file
+from agent_logger.store.platform import NoLocksError, replace_file
 
 
 class RelaysStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +33,7 @@ class RelaysStatus(msgspec.Struct, frozen=True, kw_only=True):
     workers: int  # that there are to be
     replaced: int  # of them, because they had died
     relays: list[RelayStatus]  # those that listen, the proxy's own first
+    refused: int = 0  # requests, since the proxy began
 
 
 def run(options: Options, ready: Callable[[int], None], show: Show | None = None) -> None:
@@ -41,7 +43,7 @@ def run(options: Options, ready: Callable[[int], None], show: Show | None = None
     """
     raise_descriptors()
     layout.install_key(options.home)  # the recorder cannot do without, and could tell nobody
-    owner = spool.own(options.log_dir)
+    owner = spool.own(options.log_dir, PROVIDERS)
     recorder = Recorder(
         options.log_dir,
         options.home,
@@ -116,7 +118,7 @@ def _telling(tell: Callable[[], None]) -> Iterator[None]:
 
     def run() -> None:
         while not ended.wait(STATUS_SECONDS):
-            with contextlib.suppress(OSError):  # the disk is full: nothing else waits for this
+            with contextlib.suppress(OSError, NoLocksError):  # the disk is full: nothing else waits for this
                 tell()
 
     threading.Thread(target=run, name="agent-logger-status", daemon=True).start()
@@ -127,12 +129,15 @@ def _telling(tell: Callable[[], None]) -> Iterator[None]:
 
 
 def _tell(options: Options, owner: spool.Owner, relay: Relay, own: Spool, workers: Workers) -> None:
+    relays = [RelayStatus.of(relay, own), *workers.statuses()]
     status = RelaysStatus(
         pid=os.getpid(),
         ts=CLOCK.now(),
         workers=options.workers,
         replaced=workers.replaced,
-        relays=[RelayStatus.of(relay, own), *workers.statuses()],
+        relays=relays,
+        refused=sum(it.refused for it in relays) + workers.refused_before,
     )
     owner.stay()
-    replace_file(spool.spool_folder(options.log_dir) / "relay.json", msgspec.json.encode(status))
+    path = spool.spool_folder(options.log_dir) / "relay.json"
+    replace_file(path, msgspec.json.encode(status), top=options.log_dir)

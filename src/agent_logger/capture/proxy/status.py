@@ -29,6 +29,7 @@ class ProxyReport(msgspec.Struct, frozen=True, kw_only=True):
     started: str
     recording: bool
     calls: int | None
+    refused: int | None  # requests that went nowhere; they are no calls
     sessions: int | None
     agents: dict[str, int]  # how many of the sessions are whose
     workers: int | None  # processes that are to share the port
@@ -69,6 +70,7 @@ def _report(state: State) -> ProxyReport:
         started=state.started,
         recording=recorder is not None and problem is None,
         calls=recorder.calls if recorder else None,
+        refused=relays.refused if relays else None,
         sessions=recorder.sessions if recorder else None,
         agents=recorder.agents if recorder else {},
         workers=relays.workers if relays else None,

@@ -40,10 +40,16 @@ class RelayStatus(msgspec.Struct, frozen=True, kw_only=True):
     pid: int
     open_clients: int
     spool: SpoolStatus
+    refused: int = 0  # requests that it answered itself
 
     @classmethod
     def of(cls, relay: Relay, own: Spool) -> "RelayStatus":
-        return cls(pid=os.getpid(), open_clients=len(relay.clients), spool=own.status())
+        return cls(
+            pid=os.getpid(),
+            open_clients=len(relay.clients),
+            spool=own.status(),
+            refused=relay.reporter.refusals.total,
+        )
 
 
 class _Told(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,6 +81,11 @@ class Workers:
         return [status for worker in self._workers if (status := worker.status)]
 
     @property
+    def refused_before(self) -> int:
+        """Requests that those refused which have died."""
+        return sum(worker.refused_before for worker in self._workers)
+
+    @property
     def replaced(self) -> int:
         return sum(max(0, worker.starts - 1) for worker in self._workers)
 
@@ -100,7 +111,7 @@ class _Worker:
     def __init__(
         self, job: bytes, tell: Callable[[Credential], object], begun_anew: Callable[[], object]
     ) -> None:
-        self.starts = 0
+        self.starts = self.refused_before = 0
         self.status: RelayStatus | None = None  # while it listens
         self._job, self._tell, self._begun_anew = job, tell, begun_anew
         self._process: subprocess.Popen[bytes] | None = None
@@ -123,6 +134,7 @@ class _Worker:
         while process := self._start(restarts):
             with contextlib.suppress(BrokenPipeError), process:  # it died before it read its job
                 self._attend(process)
+            self.refused_before += self.status.refused if self.status else 0
             self.status = None
             # Only now: Ctrl-C in a terminal ends it, too, and it may have been quicker than the proxy.
             if not self._stopping.wait(restarts.pause_seconds()):

@@ -3,8 +3,9 @@
 A checkpoint is taken in steps, and a crash after any of them costs nothing:
 
 1. the logs are synced;
-2. frames of open calls are carried to a file of their own, if that frees much more than it takes, or if the spool
-   would have no room for the next ones; a call that is too large for that lets its data go;
+2. frames of open calls are carried to a file of their own, if that frees much more than it takes, if the spool
+   would have no room for the next ones, or if frames of calls that have ended would stay with them for longer than a
+   few seconds; a call that is too large for that lets its data go;
 3. the position is written beside the old one, synced, and put in its place;
 4. segments and carried files that no position names are removed;
 5. `touched.jsonl` forgets what was touched before.
@@ -20,16 +21,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
-from agent_logger.capture.proxy.spool.segments import Follower, Start, carry, segments_of
+from agent_logger.capture.proxy.spool.segments import Follower, Start, carry, oldest_entries, segments_of
 from agent_logger.capture.proxy.spool.spool import DISK_BYTES, DISK_SHARE, lock_path, segment_path
 from agent_logger.store import platform
 from agent_logger.store.upkeep import UPKEEP
 
 CARRY_ABOVE = 64 << 20  # bytes that may stay for the sake of open calls
 CARRY_SHARE = 4  # and this many times what they need
+STALE_SECONDS = 3.0  # frames of a call that has ended may stay for so long for the sake of open calls
+CARRIED_PER_SECOND = 4 << 20  # and for longer where these are many bytes: to carry them takes time
+CLOCK_SECONDS = 60.0  # by which the clocks of a file system and of a process may differ
 ROOM_SHARE = 4  # open calls may need a quarter of the spool, and hold on to half of it
 
 log = logging.getLogger("agent_logger.proxy")
@@ -85,10 +90,39 @@ def boot_id() -> str:
 
 
 def load(folder: Path) -> Position:
+    """An empty one, if there is none. Raises `msgspec.MsgspecError` if it is damaged."""
     try:
         return msgspec.json.decode((folder / "position.json").read_bytes(), type=Position)
     except FileNotFoundError:
         return Position()
+
+
+def is_lost(folder: Path, position: Position) -> bool:
+    """Whether there should be one: the spool has been read before, or may have been."""
+    return not position.wall and bool(oldest_entries(folder))
+
+
+class Unsure(NamedTuple):
+    """Which records may be in the logs though no position says so."""
+
+    frames: dict[str, int]  # by relay: those of this frame and later ones. Of a relay that is not here: none
+    since: float  # they are in files that were written to since; 0: in any
+
+
+def unsure(folder: Path, position: Position | None) -> Unsure | None:
+    """What a recorder wrote after the last checkpoint; None if it had nothing to write.
+
+    `position`: None if it is lost.
+    """
+    oldest = oldest_entries(folder)
+    if not oldest:
+        return None
+    frames = {relay: it.number for relay, it in oldest.items()}
+    since = min(it.wall for it in oldest.values())
+    if position and position.wall:
+        frames |= {relay: at.number for relay, at in position.relays.items()}
+        since = position.wall
+    return Unsure(frames, since - CLOCK_SECONDS)
 
 
 def without(folder: Path) -> Position:
@@ -130,6 +164,86 @@ class Retained:
 
 
 @dataclass(slots=True)
+class _Remains:
+    """Frames of calls that have ended: the first segment they may stand in (0: the carried file), and since when."""
+
+    first: int
+    since: float  # monotonic
+
+
+class Ended:
+    """Where frames of calls that have ended still stand: they hold prompts, and are to go soon.
+
+    By relay, and by the segment of a call's last frame.
+    """
+
+    def __init__(self) -> None:
+        self._remains: dict[str, dict[int, _Remains]] = {}
+        self._later: dict[str, dict[int, _Remains]] | None = (
+            None  # of calls that ended since a checkpoint began
+        )
+
+    def add(self, relay: str, first: int, last: int) -> None:
+        into = self._remains if self._later is None else self._later
+        _merge(into.setdefault(relay, {}), last, _Remains(first, time.monotonic()))
+
+    def stale_since(self, relay: str, segment: int) -> float | None:
+        """The end of the first call that has frames before this segment."""
+        return min(
+            (it.since for it in self._remains.get(relay, {}).values() if it.first < segment), default=None
+        )
+
+    def checkpoint_begins(self) -> None:
+        self._later = {}
+
+    def checkpoint_failed(self) -> None:
+        self._settle(lambda _relay, _last, remains: remains, lambda _relay, remains: remains)
+
+    def checkpoint_ended(self, position: Position, before: Position) -> None:
+        """Forget what it removed."""
+
+        def left(relay: str, last: int, remains: _Remains) -> _Remains | None:
+            at, old = position.relays.get(relay), before.relays.get(relay)
+            if at is None or at.finished:
+                return None
+            if remains.first == 0 and at.carried and old and old.carried == at.carried:
+                return remains
+            return _Remains(max(remains.first, at.segment), remains.since) if last >= at.segment else None
+
+        def carried(relay: str, remains: _Remains) -> _Remains:
+            """Its call was open when the checkpoint began."""
+            at = position.relays.get(relay)
+            return _Remains(0, remains.since) if at and at.carried and remains.first < at.segment else remains
+
+        self._settle(left, carried)
+
+    def forget(self, relay: str) -> None:
+        self._remains.pop(relay, None)
+
+    def _settle(
+        self,
+        left: Callable[[str, int, _Remains], _Remains | None],
+        later: Callable[[str, _Remains], _Remains],
+    ) -> None:
+        settled: dict[str, dict[int, _Remains]] = {}
+        for relay, by_segment in self._remains.items():
+            for last, remains in by_segment.items():
+                if it := left(relay, last, remains):
+                    settled.setdefault(relay, {})[last] = it
+        for relay, by_segment in (self._later or {}).items():
+            for last, remains in by_segment.items():
+                _merge(settled.setdefault(relay, {}), last, later(relay, remains))
+        self._remains, self._later = settled, None
+
+
+def _merge(by_segment: dict[int, _Remains], last: int, remains: _Remains) -> None:
+    if known := by_segment.get(last):
+        known.first, known.since = min(known.first, remains.first), min(known.since, remains.since)
+    else:
+        by_segment[last] = remains
+
+
+@dataclass(slots=True)
 class _Plan:
     position: Position
     carry: dict[str, tuple[list[Path], frozenset[int], frozenset[int]]] = field(default_factory=dict)
@@ -140,8 +254,11 @@ class _Plan:
 class Checkpoints:
     """One at a time. The recorder begins them, asks whether they are `done`, and then goes on."""
 
-    def __init__(self, folder: Path, position: Position, steps: Steps | None = None) -> None:
+    def __init__(
+        self, folder: Path, position: Position, steps: Steps | None = None, ended: Ended | None = None
+    ) -> None:
         self.folder, self.position = folder, position
+        self._ended, self._before = ended or Ended(), position
         self.failed: str | None = None
         self._steps = steps or (lambda step: None)  # noqa: ARG005
         self._thread: threading.Thread | None = None
@@ -157,7 +274,8 @@ class Checkpoints:
     ) -> None:
         """`needs`: relay, call, and what is kept for it, of all open calls."""
         plan = self._plan(picture, followers, needs)
-        self._let_go = plan.let_go
+        self._let_go, self._before = plan.let_go, self.position
+        self._ended.checkpoint_begins()
         self._thread = threading.Thread(
             target=self._run, args=(plan,), name="agent-logger-checkpoint", daemon=True
         )
@@ -169,10 +287,25 @@ class Checkpoints:
             return False
         self._thread.join()
         self._thread = None
-        if self.failed is None:
-            for kept, size in self._let_go:
-                kept.bytes -= size
-        return self.failed is None
+        if self.failed is not None:
+            self._ended.checkpoint_failed()
+            return False
+        for kept, size in self._let_go:
+            kept.bytes -= size
+        self._ended.checkpoint_ended(self.position, self._before)
+        return True
+
+    def is_stale(self, followers: Mapping[str, Follower], needs: Sequence[tuple[str, int, Retained]]) -> bool:
+        """Whether frames of calls that have ended are to be removed now, though nothing else has happened."""
+        live: dict[str, int] = {}
+        for relay, _, kept in needs:
+            live[relay] = live.get(relay, 0) + kept.bytes
+        return any(self._is_stale(follower, live.get(relay, 0)) for relay, follower in followers.items())
+
+    def _is_stale(self, follower: Follower, live_bytes: int) -> bool:
+        since = self._ended.stale_since(follower.relay, follower.segment)
+        patience = max(STALE_SECONDS, live_bytes / CARRIED_PER_SECOND)
+        return since is not None and time.monotonic() >= since + patience
 
     def _plan(
         self, picture: Position, followers: Mapping[str, Follower], needs: Sequence[tuple[str, int, Retained]]
@@ -194,7 +327,8 @@ class Checkpoints:
             files = [*([self.folder / carried] if carried else []), *needed]
             let_go = _too_large(own, room)
             live = sum(kept.bytes for call, kept in own if call not in let_go)
-            if sum(map(platform.size_of, files)) > min(CARRY_SHARE * live + CARRY_ABOVE, 2 * room):
+            much = sum(map(platform.size_of, files)) > min(CARRY_SHARE * live + CARRY_ABOVE, 2 * room)
+            if much or (own and self._is_stale(follower, live)):
                 self._counter += 1
                 carried, first = f"{relay}.{self._counter}.carried", follower.segment
                 plan.carry[carried] = (
@@ -230,7 +364,7 @@ class Checkpoints:
             self._steps("carried")
         new = self.folder / "position.new"
         new.unlink(missing_ok=True)
-        held = platform.open_file(new, create=True)
+        held = platform.open_file(new, create=True, top=self.folder.parent)
         try:
             held.write(msgspec.json.encode(plan.position))
             self._steps("written")

@@ -12,14 +12,15 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 import msgspec
 
 from agent_logger.capture.proxy.lines import Show
 from agent_logger.capture.proxy.recorder import checkpoint
-from agent_logger.capture.proxy.recorder.checkpoint import Checkpoints, Position, Steps
+from agent_logger.capture.proxy.recorder.checkpoint import Checkpoints, Position, Steps, Unsure
 from agent_logger.capture.proxy.recorder.filing import Filing
-from agent_logger.capture.proxy.recorder.logs import Logs
+from agent_logger.capture.proxy.recorder.logs import Logs, inner_folders
 from agent_logger.capture.proxy.recorder.pair import Bench
 from agent_logger.capture.proxy.recorder.pipe import POLL_SECONDS, Pipe
 from agent_logger.capture.proxy.recorder.recording import Recording
@@ -59,6 +60,14 @@ class RecorderStatus(msgspec.Struct, frozen=True, kw_only=True):
     agents: dict[str, int] = msgspec.field(default_factory=dict)  # how many of them are whose
 
 
+_Work = Literal["write", "checkpoint"]
+
+
+class _Trouble(NamedTuple):
+    problem: str
+    since: str
+
+
 class _GaveUpError(BaseException):
     """Told to finish, and the disk still fails. What is on the spool stays there.
 
@@ -89,8 +98,7 @@ class Child:
         self._patterns, self._seal_after, self._steps = patterns, seal_after_seconds, steps or _no_step
         self._checkpoint_seconds, self._show = checkpoint_seconds, show
         self._checkpoints_taken = 0
-        self._degraded_since: str | None = None
-        self._problem: str | None = None
+        self._troubles: dict[_Work, _Trouble] = {}  # each stays until the same work is done
         self._lag_ns = 0
         now = time.monotonic()
         self._status_at, self._scan_at = now, now
@@ -101,7 +109,7 @@ class Child:
         self._told_to_finish = False
 
     def run(self) -> int:
-        platform.make_folder(self.folder)
+        platform.make_folder(self.folder, self.log_dir)
         held = self._lock()
         if held is None:
             return 0
@@ -125,9 +133,9 @@ class Child:
         """The recorder of an earlier proxy may still be at work; `None` if we are not wanted any more."""
         path = self.folder / "recorder.lock"
         try:
-            held = platform.open_file(path, create=True)
+            held = platform.open_file(path, create=True, top=self.log_dir)
         except FileExistsError:
-            held = platform.open_file(path)
+            held = platform.open_file(path, top=self.log_dir)
         while not platform.lock(held):
             self.pipe.drain()
             if self.pipe.ended:
@@ -137,35 +145,38 @@ class Child:
         return held
 
     def _begin(self) -> None:
-        position, restarted = self._position()
+        position, unsure, is_cut = self._position()
         checkpoint.clean(self.folder, position)
         self._steps("cleaned")
         self.logs = Logs(self.log_dir, self.folder, self._insist)
         key = layout.install_key(self.home)
         # After a power cut the table may know of calls that are in no log.
-        self.filing = Filing(self.logs, key, anew=restarted is not None and bool(segments_of(self.folder)))
-        found = self.logs.recover(self.filing.learn, changed_since=restarted)
+        self.filing = Filing(self.logs, key, anew=is_cut and bool(segments_of(self.folder)))
+        found = self.logs.recover(self.filing.learn, unsure)
         self._steps("recovered")
         bench = Bench(key, self.folder, self)
         self.recording = Recording(
             self.logs, self.filing, bench, self.pipe.values, patterns=self._patterns, show=self._show
         )
         self.recording.resume(position, found)
-        self._checkpoints = Checkpoints(self.folder, position, self._steps)
+        self._checkpoints = Checkpoints(self.folder, position, self._steps, self.recording.ended)
         self.spools = Spools(self.folder, position.starts(self.folder))
         gc.freeze()  # what is there now stays; calls are freed without the collector
         gc.set_threshold(50_000, 20, 50)
         know_folder(self.home, self.log_dir)
 
-    def _position(self) -> tuple[Position, float | None]:
-        """And since when the logs may hold what nothing says of them."""
+    def _position(self) -> tuple[Position, Unsure | None, bool]:
+        """And what the logs may hold that it does not say; and whether there may have been a power cut."""
         self._boot = checkpoint.boot_id()
         try:
             position = checkpoint.load(self.folder)
         except msgspec.MsgspecError as error:
-            log.warning("position.json is damaged (%s): all logs are read, to see what is in them", error)
-            return checkpoint.without(self.folder), 0.0
-        return position, position.wall - 60 if position.wall and position.boot != self._boot else None
+            log.warning("position.json is damaged (%s): the logs tell what is in them", error)
+            return checkpoint.without(self.folder), checkpoint.unsure(self.folder, None), True
+        if checkpoint.is_lost(self.folder, position):
+            return checkpoint.without(self.folder), checkpoint.unsure(self.folder, None), True
+        is_cut = bool(position.wall) and position.boot != self._boot
+        return position, checkpoint.unsure(self.folder, position), is_cut
 
     def _work(self) -> None:
         while True:
@@ -191,6 +202,8 @@ class Child:
             except Exception:  # of one call: the others are to be recorded all the same
                 log.exception("call %s of relay %s is lost", read.frames[0].call, read.relay.relay)
                 self.recording.give_up(read.relay, read.frames[0].call, read.number)
+            if time.monotonic() >= self._status_at:  # a batch may take long: what is compressed can be much
+                self._say()
         for follower in self.spools.followers.values():
             if follower.exhausted:
                 self.recording.relay_died(follower)
@@ -248,20 +261,22 @@ class Child:
         self._checkpoint_at = time.monotonic() + self._checkpoint_seconds
         state = (self.logs.written, [(it.segment, it.exhausted) for it in self.spools.followers.values()])
         followers = self.spools.followers
-        if state == self._state or self.recording.is_replaying(followers):
+        needs = [(relay, call, it.kept) for (relay, call), it in self.recording.open.items()]
+        if state == self._state and not self._checkpoints.is_stale(followers, needs):
+            return
+        if self.recording.is_replaying(followers):
             return
         if not self.filing.commit(time.monotonic(), at_once=True):
             return  # the next one will; until then the tails tell what it lacks
         self._state = state
         picture = msgspec.structs.replace(self.recording.picture(), boot=self._boot, wall=time.time())
-        needs = [(relay, call, it.kept) for (relay, call), it in self.recording.open.items()]
         self.logs.begin_checkpoint()
         self._checkpoints.begin(picture, followers, needs)
 
     def _end_checkpoint(self, *, wait: bool = False) -> bool:
         if not self._checkpoints.done(wait=wait):
             if not self._checkpoints.running:
-                self._degrade(self._checkpoints.failed or "")
+                self._degrade("checkpoint", self._checkpoints.failed or "")
                 self._state = None
             return False
         self._checkpoints_taken += 1
@@ -275,8 +290,11 @@ class Child:
                 self.recording.forget(relay)
         try:
             self.logs.end_checkpoint()
-        except OSError as error:
-            self._degrade(str(error))
+        except OSError as error:  # what it knows too much costs time after a crash, and nothing else
+            self._degrade("checkpoint", str(error))
+            self._state = None
+        else:
+            self._troubles.pop("checkpoint", None)
         self._steps("touched forgotten")
         return True
 
@@ -298,8 +316,7 @@ class Child:
         self._say()
 
     def _seal(self) -> None:
-        folders = [self.log_dir, *(it for it in self.log_dir.iterdir() if it.is_dir() and it.name[0] != ".")]
-        for folder in folders:
+        for folder in [self.log_dir, *inner_folders(self.log_dir)]:
             try:
                 for _ in seal_due(folder, self._seal_after):
                     pass
@@ -312,9 +329,9 @@ class Child:
         if work():
             return
         delay = FIRST_RETRY_SECONDS
-        self._degrade("")
+        self._degrade("write", "")
         while not work():
-            self._problem = self.logs.failing() or self._problem
+            self._degrade("write", self.logs.failing() or "")
             self.pipe.drain()
             now = time.monotonic()
             if now >= self._status_at:
@@ -325,7 +342,7 @@ class Child:
                     raise _GaveUpError
             time.sleep(delay)
             delay = min(2 * delay, LAST_RETRY_SECONDS)
-        self._degraded_since = self._problem = None
+        self._troubles.pop("write", None)
 
     def create(self, path: Path) -> platform.Held:
         """A file for a large body."""
@@ -334,9 +351,9 @@ class Child:
         def create() -> bool:
             try:
                 path.unlink(missing_ok=True)
-                created.append(platform.open_file(path, create=True))
+                created.append(platform.open_file(path, create=True, top=self.log_dir))
             except OSError as error:
-                self._problem = str(error)
+                self._degrade("write", str(error))
                 return False
             return True
 
@@ -352,15 +369,17 @@ class Child:
                 while left:
                     left = left[os.write(held.fd, left) :]
             except OSError as error:
-                self._problem = str(error)
+                self._degrade("write", str(error))
                 return False
             return True
 
         self._insist(write)
 
-    def _degrade(self, problem: str) -> None:
-        self._degraded_since = self._degraded_since or CLOCK.now()
-        self._problem = problem or self._problem
+    def _degrade(self, work: _Work, problem: str) -> None:
+        known = self._troubles.get(work)
+        self._troubles[work] = _Trouble(
+            problem or (known.problem if known else ""), known.since if known else CLOCK.now()
+        )
 
     def _say(self) -> None:
         self._status_at = time.monotonic() + STATUS_SECONDS
@@ -379,15 +398,16 @@ class Child:
             lost=counts.dropped_frames + counts.failed,
             lag_ms=round(max(self._lag_ns, now - oldest) / 1e6, 1),
             backlog_bytes=sum(it.backlog_bytes() for it in followers),
-            degraded_since=self._degraded_since,
-            problem=self._problem,
+            degraded_since=min((it.since for it in self._troubles.values()), default=None),
+            problem=next((it.problem or "the disk takes nothing" for it in self._troubles.values()), None),
             checkpoints=self._checkpoints_taken,
             sessions=len(self.filing.seen),
             agents=self.filing.agents(),
         )
         self._lag_ns = 0
         with suppress(OSError):  # a disk that takes nothing: the age of the old one says so
-            platform.replace_file(self.folder / "recorder.json", msgspec.json.encode(status))
+            path = self.folder / "recorder.json"
+            platform.replace_file(path, msgspec.json.encode(status), top=self.log_dir)
 
 
 def _no_step(step: str) -> None: ...

@@ -82,6 +82,27 @@ class Window:
                 )
 
 
+class SecretSearch:
+    """Whether a stream of pieces holds a secret. Nothing but a window is in memory."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._window = bytearray()
+        self._found = False
+
+    def feed(self, piece: bytes) -> None:
+        if self._found:
+            return
+        self._window += piece
+        if len(self._window) >= WINDOW_BYTES:
+            self._found = self._redactor.finds(bytes(self._window))
+            del self._window[:-OVERLAP_BYTES]
+
+    def finish(self) -> bool:
+        self._found = self._found or self._redactor.finds(bytes(self._window))
+        return self._found
+
+
 def _split(
     pieces: Sequence[bytes], times: Sequence[int], cut: int
 ) -> tuple[list[bytes], list[int], list[bytes], list[int]]:

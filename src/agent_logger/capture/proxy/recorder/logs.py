@@ -1,14 +1,15 @@
 """The logs that the recorder appends to, and how a record gets into one of them once, whatever crashed.
 
-Before a log is first appended to after a checkpoint, its part and size go into `touched.jsonl`. Whoever starts after a
-crash reads the spool from the checkpoint on again, and knows from these tails which records are
-there already.
+Before a log is first appended to after a checkpoint, its part and size go into `touched.jsonl`, which is synced.
+Whoever starts after a crash reads the spool from the checkpoint on again, and knows from these tails which records
+are there already. That file may be lost all the same; so the ends of all parts that were written to lately are read,
+too, back to what the checkpoint covers: every record names a frame of the spool.
 """
 
 import os
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count, islice
@@ -17,16 +18,19 @@ from typing import NamedTuple
 
 import msgspec
 
+from agent_logger.capture.proxy.recorder.checkpoint import Unsure
 from agent_logger.errors import SourceError
 from agent_logger.records import Record, decode
 from agent_logger.store import platform
-from agent_logger.store.files import read_at
+from agent_logger.store.files import plain_size, read_at
 from agent_logger.store.journal import Journal
 from agent_logger.store.parts import PartFile, part_of, parts_in, parts_of
 from agent_logger.wire.lines import LineSplitter
 
 MOST_JOURNALS = 512
 READ_BYTES = 4 << 20
+LAST_FRAME = 1 << 62
+FIRST_STEP_BYTES = 64 << 10  # from the end of a part towards its beginning
 SHORT_BYTES = 32 << 10  # a record up to this is not written alone
 WAITING_BYTES = 1 << 20
 
@@ -67,8 +71,14 @@ class Found:
     calls: dict[tuple[str, str], tuple[LogName, int]] = field(default_factory=dict)
     frames: dict[str, int] = field(default_factory=dict)  # by relay: the last one that was used
     gaps: set[str] = field(default_factory=set)
+    refusals: set[str] = field(default_factory=set)  # the frames of counts
     rewrites: set[tuple[LogName, int]] = field(default_factory=set)
     last: dict[LogName, int] = field(default_factory=dict)  # highest number of a call
+
+    def used(self, frame: str) -> None:
+        relay, _, number = frame.partition(":")
+        if number.isdecimal():
+            self.frames[relay] = max(int(number), self.frames.get(relay, 0))
 
 
 class Logs:
@@ -86,6 +96,8 @@ class Logs:
         self._path = spool / "touched.jsonl"
         self._lines: list[Touched] = []  # as they stand in the file
         self._file: platform.Held | None = None
+        self._unsynced = False  # something of it is not on the device
+        self._name_is_synced = False
 
     def append(self, log: LogName, record: Record, size: int = 0) -> None:
         """`size`: about how many bytes it has. Short ones wait for `flush`, and are written with others."""
@@ -101,6 +113,8 @@ class Logs:
 
     def flush(self) -> None:
         """Write what waits; none of it is written before."""
+        for log in self._waiting:
+            self._touch(log)
         for log in list(self._waiting):
             self._write(log)
         self._waiting_bytes = 0
@@ -108,6 +122,7 @@ class Logs:
     def _write(self, log: LogName, *, last_alone: bool = False) -> None:
         records = self._waiting.pop(log)
         journal = self._touch(log)
+        self._sync_touched()
         alone = [records.pop()] if last_alone else []
         if records:
             self._insist(lambda: journal.offer(*records))
@@ -117,6 +132,7 @@ class Logs:
 
     def adopt(self, log: LogName, file: Path, name: str) -> str:
         journal = self._touch(log)
+        self._sync_touched()
         named: list[str] = []
 
         def move() -> bool:
@@ -142,8 +158,7 @@ class Logs:
 
     def _is_taken(self, name: str) -> bool:
         """By any provider: a name stands for one session."""
-        folders = (path for path in self.log_dir.iterdir() if path.is_dir() and path.name[0] != ".")
-        firsts = (PartFile(folder, name) for folder in folders)
+        firsts = (PartFile(folder, name) for folder in inner_folders(self.log_dir))
         return any(first.path.exists() or first.is_sealed() for first in firsts)
 
     def failing(self) -> str | None:
@@ -166,20 +181,26 @@ class Logs:
     def end_checkpoint(self) -> None:
         """It is on disk: what was touched before it need not be known any more. Raises `OSError`."""
         kept = [line for line in self._lines if line.checkpoint >= self.checkpoint]
+        if self._file and kept == self._lines:
+            return
         temporary = self._path.with_suffix(".new")
         temporary.unlink(missing_ok=True)
-        held = platform.open_file(temporary, create=True)
+        held = platform.open_file(temporary, create=True, top=self.log_dir)
         held.write(b"".join(msgspec.json.encode(line) + b"\n" for line in kept))
+        if kept:
+            platform.sync(held.fd)
         os.replace(temporary, self._path)
         held.path = self._path
         if self._file:
             self._file.close()
         self._lines, self._file = kept, held
+        self._unsynced = self._name_is_synced = False  # as long as the name is not, the old one says the same
 
     def _touch(self, log: LogName) -> Journal:
         journal = self._journals.get(log)
         if journal is None:
-            journal = self._journals[log] = Journal(self.log_dir / log.folder, log.name, "wire")
+            folder = self.log_dir / log.folder
+            journal = self._journals[log] = Journal(folder, log.name, "wire", top=self.log_dir)
             self._forget_oldest()
         self._journals.move_to_end(log)
         if log not in self._touched:
@@ -198,15 +219,34 @@ class Logs:
 
         def write() -> bool:
             try:
-                self._file = self._file or _open(self._path)
+                self._file = self._file or _open(self._path, self.log_dir)
                 self._file.write(msgspec.json.encode(line) + b"\n")
             except OSError:
                 return False
             return True
 
         self._insist(write)
+        self._unsynced = True
         self._lines.append(line)
         self._touched.add(log)
+
+    def _sync_touched(self) -> None:
+        """Before anything is appended that it tells of. Once for each log and checkpoint, and mostly for many logs."""
+        if not self._unsynced:
+            return
+
+        def sync() -> bool:
+            try:
+                if self._file:
+                    platform.sync(self._file.fd)
+                if not self._name_is_synced:
+                    platform.sync_folder(self._path.parent)
+            except OSError:
+                return False
+            return True
+
+        self._insist(sync)
+        self._unsynced, self._name_is_synced = False, True
 
     def _forget_oldest(self) -> None:
         beyond = max(0, len(self._journals) - MOST_JOURNALS)
@@ -217,22 +257,25 @@ class Logs:
 
     # ------------------------------------------------------------ after a crash
 
-    def recover(self, learn: Learn, *, changed_since: float | None = None) -> Found:
-        """Read the tails; `learn` is told each record. With a time, also all parts changed since: after a power cut
-        what is on disk may be newer than what says so."""
+    def recover(self, learn: Learn, unsure: Unsure | None = None) -> Found:
+        """Read the tails; `learn` is told each record."""
         self._lines = list(_touched_lines(self._path))
         self.checkpoint = max((line.checkpoint for line in self._lines), default=0)
         starts: dict[PartFile, int] = {}
         for line in self._lines:
             if part := part_of(self.log_dir / line.part):
                 starts[part] = min(line.size, starts.get(part, line.size))
-        if changed_since is not None:
-            starts |= dict.fromkeys(_changed(self.log_dir, changed_since), 0)
+        begun = {part for part, size in starts.items() if size == 0}
+        if unsure:
+            for part in _changed(self.log_dir, unsure.since):
+                with suppress(OSError, SourceError):  # damage; `verify` shows it
+                    size = _covered(part, unsure.frames)
+                    starts[part] = min(size, starts.get(part, size))
         found = Found()
         for start, size in starts.items():
             parts = [part for part in parts_of(start.folder, start.name) if part.number >= start.number]
             lines = [self._read_tail(part, size if part == start else 0, found) for part in parts]
-            if size == 0 and parts == [PartFile(start.folder, start.name)] and lines == [0]:
+            if start in begun and parts == [PartFile(start.folder, start.name)] and lines == [0]:
                 start.path.unlink(missing_ok=True)  # begun, and no call is in it: another will be begun
                 continue
             for part in parts:
@@ -259,9 +302,10 @@ class Logs:
             if seen and seen.call and seen.seq is not None:
                 found.calls[seen.call, seen.type] = log, seen.seq
                 found.last[log] = max(seen.seq, found.last.get(log, 0))
-                relay, _, number = (seen.frame or "").partition(":")
-                if number.isdecimal():
-                    found.frames[relay] = max(int(number), found.frames.get(relay, 0))
+                found.used(seen.frame or "")
+            elif seen and seen.type == "refusals" and seen.frame:
+                found.refusals.add(seen.frame)
+                found.used(seen.frame)
             elif seen and seen.type == "gap" and seen.reason:
                 found.gaps.add(seen.reason)
             elif seen and seen.type == "rewrite" and seen.seq is not None:
@@ -269,11 +313,17 @@ class Logs:
         return calls
 
 
-def _open(path: Path) -> platform.Held:
+def inner_folders(log_dir: Path) -> list[Path]:
+    """Those that may hold logs. Links are left out: nothing behind them is ours."""
+    with os.scandir(log_dir) as inner:
+        return [Path(it.path) for it in inner if it.name[0] != "." and it.is_dir(follow_symlinks=False)]
+
+
+def _open(path: Path, top: Path) -> platform.Held:
     try:
-        return platform.open_file(path)
+        return platform.open_file(path, top=top)
     except FileNotFoundError:
-        return platform.open_file(path, create=True)
+        return platform.open_file(path, create=True, top=top)
 
 
 def _touched_lines(path: Path) -> Iterator[Touched]:
@@ -289,11 +339,29 @@ def _touched_lines(path: Path) -> Iterator[Touched]:
 
 
 def _changed(log_dir: Path, since: float) -> Iterator[PartFile]:
-    folders = [log_dir, *(path for path in log_dir.iterdir() if path.is_dir() and path.name[0] != ".")]
-    for folder in folders:
+    for folder in [log_dir, *inner_folders(log_dir)]:
         for part in parts_in(folder):
-            if platform.modified_at(part.path) >= since:
+            if platform.modified_at(part.existing_path()) >= since:
                 yield part
+
+
+def _covered(part: PartFile, frames: Mapping[str, int]) -> int:
+    """Up to where a part holds only what frames before these told. It is read from its end."""
+    path, step = part.existing_path(), FIRST_STEP_BYTES
+    start = plain_size(path)
+    while start > 0:
+        end, start = start, max(0, start - step)
+        step = min(2 * step, READ_BYTES)
+        data = read_at(path, start, end - start)
+        whole = data.find(b"\n") + 1 if start else 0  # before it there is the end of a line
+        for line in data[whole:].split(b"\n")[:-1]:
+            seen = _seen(line, part.folder)
+            relay, _, number = ((seen and seen.frame) or "").partition(":")
+            if number.isdecimal():
+                if int(number) < frames.get(relay, LAST_FRAME):
+                    return start + whole
+                break  # later ones stand behind it
+    return 0
 
 
 def _tail(part: PartFile, offset: int) -> Iterator[bytes]:

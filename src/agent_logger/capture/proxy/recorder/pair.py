@@ -107,6 +107,7 @@ class Pair:
     complete = False  # the answer has ended
     reason: str | None = None  # why the call ended otherwise than it should, also if its answer is complete
     message = False  # of a WebSocket
+    asked_deflated = False  # its request is as it came, for it inflates to too much
     _status = b""
     _answered: bytes | None = None  # the lines of the response's head
     _fields: Fields | None = None  # the same, redacted when first needed
@@ -121,6 +122,7 @@ class Pair:
         self.secrets = secrets  # those of the response are added when it has begun
         self._bench = bench
         self._request, self._response = _Body(), _Body()
+        self.deflated_chunks: list[int] = []  # the same of its answers
 
     # ------------------------------------------------------------ frames
 
@@ -291,6 +293,7 @@ class Pair:
             original=kept.original,
             redactions=redactions or None,
             transport="websocket" if asked.frame.websocket else "http",
+            deflated=self.asked_deflated,
             frame=frame,
         )
         return Written(record, kept.file, self.id)
@@ -350,6 +353,7 @@ class Pair:
             file_bytes=kept.file_bytes or None,
             recoded=kept.recoded,
             original=kept.original,
+            deflated=self.deflated_chunks or None,
             fingerprint=fingerprint,
             message=message,
             message_id=answer.message_id,

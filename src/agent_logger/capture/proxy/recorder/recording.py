@@ -8,14 +8,16 @@ tails of the logs which were written since.
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from agent_logger.capture.proxy.lines import LONGEST_PATH, CallLine, Show
-from agent_logger.capture.proxy.recorder.checkpoint import Open, Position, Retained
+from agent_logger.capture.proxy.recorder.checkpoint import Ended, Open, Position, Retained
 from agent_logger.capture.proxy.recorder.filing import REFUSED, Filing, method_and_path
 from agent_logger.capture.proxy.recorder.heads import Secrets
+from agent_logger.capture.proxy.recorder.large import SecretSearch
 from agent_logger.capture.proxy.recorder.logs import Found, LogName, Logs
 from agent_logger.capture.proxy.recorder.open_call import OpenCall, Tunnel, message_id
 from agent_logger.capture.proxy.recorder.pair import Bench, Pair, Written
@@ -24,7 +26,7 @@ from agent_logger.capture.proxy.recorder.refusals import refused
 from agent_logger.capture.proxy.recorder.unmask import Unmask, Values
 from agent_logger.capture.proxy.spool import frames
 from agent_logger.capture.proxy.spool.segments import Follower, Read
-from agent_logger.records import Gap, Response, Rewrite, Timing
+from agent_logger.records import Gap, Refusals, Response, Rewrite, Timing
 from agent_logger.store.clock import timestamp
 from agent_logger.tracking.identity import headers_of
 from agent_logger.tracking.tracker import Answered, Asked, Decision
@@ -59,6 +61,7 @@ class Recording:
     ) -> None:
         self.counts = Counts()
         self.open = self.counts.open
+        self.ended = Ended()  # what the spool may still have of calls that are not open any more
         self.filing, self._show = filing, show
         self._logs, self._bench = logs, bench
         self._unmask = Unmask(bench.key, values, patterns=patterns)
@@ -69,6 +72,7 @@ class Recording:
         self._takes: Mapping[type, Callable[[Read, Any], None]] = {
             frames.RequestHead: self._request_head,
             frames.Refusal: self._refusal,
+            frames.Refusals: self._refusals,
             frames.Dropped: self._dropped,
         }
         self._goes_on: Mapping[type, Callable[[OpenCall, Any], None]] = {
@@ -97,6 +101,8 @@ class Recording:
                 self._takes[type(frame)](read, frame)
             elif it := it or self._call(read):
                 goes_on(it, frame)
+        if (read.relay.relay, read.frames[0].call) not in self.open:
+            self.ended.add(read.relay.relay, it.kept.first_segment if it else read.segment, read.segment)
 
     def is_replaying(self, relays: Mapping[str, Follower]) -> bool:
         """Whether what is still to come was in the logs when we began: frames, or that their relay died."""
@@ -114,6 +120,7 @@ class Recording:
         """Something is wrong with a call, or with us, at a frame of that number. The log says that it is missing."""
         self.counts.failed += 1
         it = self.open.pop((relay.relay, call), None)
+        self.ended.add(relay.relay, it.kept.first_segment if it else relay.segment, relay.segment)
         ts, frame = self._ts(relay, relay.latest_ns), _entry_id(relay, number)
         if not it or not it.unanswered:
             reason = f"a call could not be recorded: {it.pair.id if it else call}, at {frame}"
@@ -229,6 +236,7 @@ class Recording:
                 it.last_entry = read.number
                 it.pair.call.dropped()
                 self._end(it, frame.ns, "dropped")
+                self.ended.add(relay, it.kept.first_segment, read.segment)
         self._write_gap(read, frame)
 
     def _write_gap(self, read: Read, frame: frames.Dropped) -> None:
@@ -242,7 +250,6 @@ class Recording:
             self._logs.append(log, Gap(ts=ts, lost=lost, since=ts, seconds=0.0, reason=reason))
 
     def _refusal(self, read: Read, frame: frames.Refusal) -> None:
-        self.counts.calls += 1
         relay, ts, name = read.relay, self._ts(read.relay, frame.ns), _entry_id(read.relay, read.number)
         head, _ = self._unmask.restored(relay, frame.head, frame.masked)
         secrets = self._unmask.secrets(relay, frozenset(mask.credential for mask in frame.masked), head)
@@ -260,13 +267,30 @@ class Recording:
                 )
             )
 
+    def _refusals(self, read: Read, frame: frames.Refusals) -> None:
+        """Those that were only counted."""
+        name, count = _entry_id(read.relay, read.number), sum(count for _, count in frame.counts)
+        if name not in self._found.refusals:
+            record = Refusals(
+                ts=self._ts(read.relay, frame.ns),
+                since=self._ts(read.relay, frame.since_ns),
+                count=count,
+                statuses={str(status): count for status, count in frame.counts},
+                frame=name,
+            )
+            self._logs.append(REFUSED, record)
+        if self._show:
+            self._show(CallLine(method="", path="(refused)", reason=f"{count:,} more requests"))
+
     # ------------------------------------------------------------ WebSocket
 
     def _tunnel(self, it: OpenCall) -> Tunnel:
         if it.tunnel is None:
             extensions = it.pair.header("sec-websocket-extensions")
+            search = partial(SecretSearch, it.pair.secrets.redactor)
             it.tunnel = Tunnel(
-                Messages(extensions=extensions, masked=True), Messages(extensions=extensions, masked=False)
+                Messages(extensions=extensions, masked=True, search=search),
+                Messages(extensions=extensions, masked=False, search=search),
             )
             it.pair.message = True
         return it.tunnel
@@ -277,6 +301,9 @@ class Recording:
         data, unknown = message.data, 0
         if message.kind is Kind.UNDECODABLE and (tunnel.client if from_client else tunnel.server).hides:
             data, unknown = REDACTED, 1
+        deflated = message.kind is Kind.DEFLATED
+        if deflated and message.found:
+            data, unknown, deflated = REDACTED, 1, False
         if from_client:
             self._end_message(it, tunnel, ns, "no_stream_end")
             tunnel.count += 1
@@ -288,7 +315,7 @@ class Recording:
                 first.secrets,
                 self._bench,
             )
-            pair.message = True
+            pair.message, pair.asked_deflated = True, deflated
             pair.request_data(data, ns, unknown)
             pair.call.request_end()
             tunnel.pair = pair
@@ -297,8 +324,10 @@ class Recording:
         pair = tunnel.pair or it.pair
         if pair is not it.pair:
             pair.begin_message_answer(ns)
+        if deflated:
+            pair.deflated_chunks.append(pair.call.response.chunks)
         pair.response_data(data, ns, unknown=unknown)
-        if tunnel.pair and (last := ends_answer(data)):
+        if tunnel.pair and not deflated and (last := ends_answer(data)):
             self._end_message(it, tunnel, ns, "no_stream_end" if last == "error" else None)
 
     def _end_message(self, it: OpenCall, tunnel: Tunnel, ns: int, reason: str | None) -> None:

@@ -5,11 +5,11 @@ import time
 from typing import Protocol
 
 from agent_logger.capture.proxy.relay.masks import NO_TRAILERS, Credentials, Masker
+from agent_logger.capture.proxy.relay.refusals import RefusalReports, SpareTap
 from agent_logger.capture.proxy.relay.route import Route
 from agent_logger.capture.proxy.spool.frames import (
     AnyFrame,
     CallEnd,
-    Refusal,
     RequestData,
     RequestEnd,
     RequestHead,
@@ -18,7 +18,7 @@ from agent_logger.capture.proxy.spool.frames import (
     TunnelData,
 )
 from agent_logger.wire import http1
-from agent_logger.wire.bodies import HEAD_LIMIT, Body, LengthBody
+from agent_logger.wire.bodies import Body, LengthBody
 
 
 class Ids:
@@ -39,7 +39,7 @@ class Ids:
         return f"{self._prefix}{tail[:4]}-{tail[4:]}"
 
 
-class Tap(Protocol):
+class Tap(SpareTap, Protocol):
     """Where frames go. It never blocks and never raises: recording must not harm a call."""
 
     def put(self, *frames: AnyFrame) -> None:
@@ -52,23 +52,20 @@ class Tap(Protocol):
 class Reporter:
     """Numbers the calls of a relay."""
 
-    def __init__(self, tap: Tap) -> None:
+    def __init__(self, tap: Tap, relays: int = 1) -> None:
+        """`relays`: how many the proxy has."""
         self.tap = tap
         self.credentials = Credentials(tap.credential)
         self.calls = 0
         self.ids = Ids()
+        self.refusals = RefusalReports(tap, self.credentials, lambda: (self.number(), self.ids.new()), relays)
 
     def number(self) -> int:
         self.calls += 1
         return self.calls
 
     def refuse(self, connection: int, status: int, reason: str, data: bytes) -> None:
-        end = data.find(b"\r\n\r\n")
-        head = data[: end + 4 if end >= 0 else HEAD_LIMIT]
-        masked = Masker(self.credentials).head(head, head.partition(b"\n")[0])
-        self.tap.put(
-            Refusal(self.number(), time.monotonic_ns(), self.ids.new(), connection, status, reason, *masked)
-        )
+        self.refusals.add(connection, status, reason, data)
 
 
 class Call:

@@ -27,6 +27,7 @@ _CLOSING_SECONDS = 1.0
 class Relay:
     """Listens on 127.0.0.1: `async with Relay(0, allow, tap) as relay: ... relay.port`.
 
+    `workers`: how many relays share the port.
     `https_proxy`, `no_proxy` and `ca_file` are what HTTPS_PROXY, NO_PROXY and SSL_CERT_FILE say.
     `ValueError`: such a proxy we cannot use. `OSError` on entering: the port is taken.
     """
@@ -40,10 +41,10 @@ class Relay:
         https_proxy: str = "",
         no_proxy: str = "",
         ca_file: str = "",
-        share_port: bool = False,
+        workers: int = 1,
     ) -> None:
         self.port = port  # the one we listen on, once we do
-        self.reporter = Reporter(tap)
+        self.reporter = Reporter(tap, workers)
         self.routes = Routes(allow)
         self.pool = Pool()
         self.guard = Guard(port)
@@ -56,7 +57,7 @@ class Relay:
         self.most_clients = most_clients()
         self.head_seconds = HEAD_SECONDS
         self._connections = 0
-        self._share_port = share_port
+        self._share_port = workers > 1
         self._server: asyncio.Server | None = None
         self._connecting: set[asyncio.Task[None]] = set()
         self._sweeping: asyncio.TimerHandle | None = None
@@ -79,6 +80,7 @@ class Relay:
         before = loop.time() - self.head_seconds
         for client in list(self.clients):
             client.hurry(before)
+        self.reporter.refusals.sweep()
         self._sweeping = loop.call_later(SWEEP_SECONDS, self._sweep)
 
     async def stop(self, grace_seconds: float = 0.0) -> None:
@@ -98,6 +100,7 @@ class Relay:
             task.cancel()
         await asyncio.gather(*self._connecting, return_exceptions=True)
         self.pool.close()
+        self.reporter.refusals.sweep(now=True)
         await self._closed(loop.time() + _CLOSING_SECONDS)
 
     async def _closed(self, deadline: float) -> None:

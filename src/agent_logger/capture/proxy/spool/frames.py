@@ -119,8 +119,16 @@ class Refusal(Frame, array_like=True, frozen=True, tag=8):
     connection: int
     status: int
     reason: str  # for a person: what was wrong with it
-    head: bytes  # as far as it came
+    head: bytes  # its beginning, as far as it came
     masked: tuple[Mask, ...] = ()
+    head_bytes: int = 0  # that came of it
+
+
+class Refusals(Frame, array_like=True, frozen=True, tag=10):
+    """Requests that we answered ourselves and that no other frame tells of: by status, how many."""
+
+    since_ns: int
+    counts: tuple[tuple[int, int], ...]
 
 
 class Dropped(Frame, array_like=True, frozen=True, tag=9):
@@ -145,6 +153,7 @@ AnyFrame = (
     | TunnelData
     | CallEnd
     | Refusal
+    | Refusals
     | Dropped
 )
 

@@ -67,7 +67,7 @@ class Follower:
         self.pid = 0
         self.gone = False  # nothing will be added any more
         self.exhausted = False  # gone, and all of it was taken
-        self.segment, self.number = start.segment, start.number  # of the last entry taken; of the next one
+        self.number = start.number  # of the next entry
         self.torn_bytes = 0
         self.wall_ns = 0  # add it to a frame's time to get that of the clock
         self.latest_ns = 0  # of what was read
@@ -96,9 +96,13 @@ class Follower:
                 read = self._held.popleft()
                 self._held_bytes -= read.size
                 taken.append(read)
-        self.segment = taken[-1].segment or self.segment
         self.number = max(self.number, taken[-1].number + 1)
         return taken
+
+    @property
+    def segment(self) -> int:
+        """The first one that is needed for what was not taken yet. All before it have been read to their ends."""
+        return (self._held[0].segment if self._held else self._reading) or self._start.segment
 
     @property
     def is_waiting(self) -> bool:
@@ -257,6 +261,34 @@ def segments_of(folder: Path) -> dict[str, list[int]]:
     return {relay: sorted(numbers) for relay, numbers in found.items()}
 
 
+class Oldest(NamedTuple):
+    """The first entry that there is of a relay: its number, and what the clock said then."""
+
+    number: int
+    wall: float
+
+
+def oldest_entries(folder: Path) -> dict[str, Oldest]:
+    """By relay, in all files of the spool that hold entries. What cannot be read is left out."""
+    found: dict[str, Oldest] = {}
+    for path in folder.iterdir():
+        if not (_SEGMENT.fullmatch(path.name) or path.suffix == ".carried"):
+            continue
+        with suppress(OSError):
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            try:
+                heads = [entry[0] for entry, _ in _read_entries(fd, 0)[:1]]
+            finally:
+                os.close(fd)
+            for head in heads:
+                if isinstance(head, Segment):
+                    known = found.get(head.relay, Oldest(head.first, head.wall_ns / 1e9))
+                    found[head.relay] = Oldest(
+                        min(known.number, head.first), min(known.wall, head.wall_ns / 1e9)
+                    )
+    return found
+
+
 def is_gone(folder: Path, relay: str) -> bool:
     try:
         held = platform.open_file(lock_path(folder, relay))
@@ -280,7 +312,7 @@ def carry(
     is written, but that it is missing.
     """
     to.unlink(missing_ok=True)
-    held = platform.open_file(to, create=True)
+    held = platform.open_file(to, create=True, top=to.parent.parent)
     try:
         for path in files:
             for data in _kept(path, calls, let_go):

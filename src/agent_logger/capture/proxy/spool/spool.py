@@ -15,7 +15,7 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -33,11 +33,13 @@ from agent_logger.capture.proxy.spool.frames import (
 )
 from agent_logger.errors import StoreError
 from agent_logger.store import layout, platform
+from agent_logger.store.append import append_once
 
 BATCH_SECONDS = 0.01
 QUIET_BATCHES = 50  # without a frame; then the thread sleeps until there is one
 SEGMENT_BYTES = 64 << 20
-SEGMENT_SECONDS = 10.0  # then a segment is ended, so that the recorder can remove it
+SEGMENT_SECONDS = 5.0  # then a segment is ended, so that the recorder can remove it
+IDLE_SECONDS = 2.0  # without a frame; the same
 SMALLEST_SEGMENT = 64 << 10
 MEMORY_BYTES = 32 << 20  # which take half as much again while they come and go
 DISK_BYTES = 2 << 30
@@ -48,6 +50,8 @@ MOST_BUFFERS = 512  # for one writev; systems take 1,024 at least
 MOST_BYTES = (
     256 << 10
 )  # the same, unless one entry is longer: what is on a disk that is nearly full must be little
+SPARE_SHARE = 8  # of the memory: what may be left out is, while more waits than this part of it
+SPARE_DISK_BYTES = 64 << 20  # the same while less is free than this, or than half of the disk
 MOST_DROPPED_CALLS = 10_000  # beyond them `Dropped` does not tell calls apart
 
 log = logging.getLogger("agent_logger.proxy")
@@ -57,9 +61,43 @@ def spool_folder(log_dir: Path) -> Path:
     return log_dir / ".spool"
 
 
+# For a log folder that was there before us: it may hold others' files, so each of our own is named.
+_OURS = b"""\
+# What agent-logger writes here. This file is its own, too; change it as you like.
+/.gitignore
+/.spool/
+/sessions.db*
+/refused.jsonl*
+/refused.p[0-9]*
+/refused.bodies/
+/unattributed.jsonl*
+/unattributed.p[0-9]*
+/*/unattributed*
+/*/[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]-[0-9][0-9][0-9][0-9][0-9][0-9]-*
+"""
+
+
 def _make_folder(folder: Path) -> None:
-    layout.make_log_folder(folder.parent)
-    platform.make_folder(folder)
+    log_dir = folder.parent
+    layout.make_log_folder(log_dir)
+    _hide_from_git(log_dir / ".gitignore")
+    platform.make_folder(folder, log_dir)
+    append_once(folder / ".gitignore", b"*", log_dir)
+
+
+def _hide_from_git(path: Path) -> None:
+    """Unless there is one: it is ours, or the user's, and stays as it is."""
+    try:
+        held = platform.open_file(path, create=True)
+    except FileExistsError:
+        return
+    try:
+        held.write(_OURS)
+    except OSError:
+        path.unlink()
+        raise
+    finally:
+        held.close()
 
 
 def segment_path(folder: Path, relay: str, number: int) -> Path:
@@ -114,6 +152,7 @@ class Spool:
         self._tell, self._begun_anew = tell, begun_anew
         self._memory_bytes, self._disk_bytes = memory_bytes, disk_bytes
         self._segment_bytes, self._segment_seconds = segment_bytes, segment_seconds
+        self._idle_seconds = min(IDLE_SECONDS, segment_seconds)
         self._credentials: OrderedDict[bytes, int] = OrderedDict()  # those asked for last, by index
         self._indexes = 0
         self._handover = threading.Lock()  # held for a few statements, never while something is written
@@ -124,12 +163,14 @@ class Spool:
         self._give_up_at = float("inf")  # monotonic
         self._entries = self._bytes = 0  # written
         self._problem: str | None = None
+        self._disk_is_spare, self._look_at_disk = False, True
         self._stalled_since: float | None = None
         self._sizes: dict[int, int] = {}  # of our finished segments, by number
         self._segment = self._segment_size = self._segment_entries = 0
         self._segment_file: platform.Held | None = None
         try:
             self._begin(1)
+            self._disk_is_spare = self._has_spare_disk()
         except (OSError, platform.NoLocksError) as error:
             raise StoreError(f"cannot write to {folder}: {error}; choose another log folder") from error
         self._thread = threading.Thread(target=self._run, name="agent-logger-spool", daemon=True)
@@ -159,6 +200,18 @@ class Spool:
         except Exception:  # recording never harms the call it records
             self.dropped_frames += len(frames)
             log.exception("frames could not be recorded")
+
+    def put_if_room(self, frame: AnyFrame) -> bool:
+        """`put` it only where calls need neither the memory nor the disk. `False` if not."""
+        spare = not (self._problem or self._drops or self._stop.is_set())
+        if not spare or self._waiting_bytes > self._memory_bytes // SPARE_SHARE:
+            return False
+        if not self._disk_is_spare:
+            self._look_at_disk = True  # the thread will
+            self._wake.set()
+            return False
+        self.put(frame)
+        return True
 
     def credential(self, value: bytes) -> int:
         """What stands for the value in a `Mask`. The recorder is told the value before it reads such a frame."""
@@ -224,28 +277,34 @@ class Spool:
         try:
             quiet = 0
             while not self._stop.wait(BATCH_SECONDS):  # for more to come
+                if self._look_at_disk:
+                    self._look_at_disk, self._disk_is_spare = False, self._has_spare_disk()
                 batch = self._take()
                 quiet = 0 if batch else quiet + 1
                 if batch:
                     self._write(batch)
+                    self._idle_at = time.monotonic() + self._idle_seconds
                 elif quiet > QUIET_BATCHES:
                     self._sleep()
-                if self._segment_entries and time.monotonic() >= self._segment_ends_at:
+                if self._segment_entries and time.monotonic() >= min(self._segment_ends_at, self._idle_at):
                     self._insist(lambda: self._begin_segment(self._segment + 1))
             self._write(self._take())
             if self._segment_file:
                 self._segment_file.close()
         except _GaveUpError:
             pass
-        except Exception:  # the top of this thread
+        except Exception as error:  # the top of this thread
             log.exception("the spool stopped; calls are no longer recorded")
+            self._problem = f"the spool stopped: {error!r}; restart the proxy"
+            self._stop.set()  # what comes is dropped, and counted
 
     def _sleep(self) -> None:
         """Until something is put. While calls come this is not done: to be woken would cost each of them time."""
         self._wake.clear()
         self._asleep = True
-        if not (self._waiting or self._drops or self._stop.is_set()):
-            self._wake.wait(self._segment_seconds if self._segment_entries else None)
+        if not (self._waiting or self._drops or self._look_at_disk or self._stop.is_set()):
+            due_at = min(self._segment_ends_at, self._idle_at)
+            self._wake.wait(max(0.0, due_at - time.monotonic()) if self._segment_entries else None)
         self._asleep = False
 
     def _take(self) -> list[bytes]:
@@ -277,12 +336,15 @@ class Spool:
             self._segment_size += size
             with self._handover:
                 self._waiting_bytes -= size
+        self._disk_is_spare = self._has_spare_disk()
 
     def _begin(self, segment: int) -> None:
         """In a folder that may have to be made."""
         _make_folder(self.folder)
         lock_path(self.folder, self.relay).unlink(missing_ok=True)
-        self._lock = platform.open_file(lock_path(self.folder, self.relay), create=True)
+        self._lock = platform.open_file(
+            lock_path(self.folder, self.relay), create=True, top=self.folder.parent
+        )
         # A recorder that looks whether we are gone may have it; without it we were gone, for ever.
         if not platform.lock(self._lock):
             raise OSError(f"{self._lock.path} is locked")
@@ -302,6 +364,14 @@ class Spool:
         if self._segment_entries and self._segment_size + size > most:
             self._insist(lambda: self._begin_segment(self._segment + 1))
         self._insist(lambda: self._check_limit(size))
+
+    def _has_spare_disk(self) -> bool:
+        try:
+            space = os.statvfs(self.folder)
+        except OSError:
+            return False
+        total, free = space.f_blocks * space.f_frsize, space.f_bavail * space.f_frsize
+        return free >= min(SPARE_DISK_BYTES, total // 2)
 
     def _check_limit(self, size: int) -> None:
         wanted = self._used() + size
@@ -333,7 +403,9 @@ class Spool:
 
     def _begin_segment(self, number: int) -> None:
         now = time.monotonic_ns()
-        held = platform.open_file(segment_path(self.folder, self.relay, number), create=True)
+        held = platform.open_file(
+            segment_path(self.folder, self.relay, number), create=True, top=self.folder.parent
+        )
         head = Segment(0, now, self.relay, os.getpid(), self._entries + 1, time.time_ns())
         try:
             data = b"".join(pack(head))
@@ -348,6 +420,7 @@ class Spool:
         self._segment, self._segment_file = number, held
         self._segment_size, self._segment_entries = len(data), 0
         self._segment_ends_at = time.monotonic() + self._segment_seconds
+        self._idle_at = self._segment_ends_at
 
     def _insist_on(self, buffers: list[bytes]) -> None:
         """Write them all. What a write cut off is continued where it ended, however long that takes."""
@@ -434,7 +507,7 @@ class Owner:
             if platform.is_same_file(self._held):
                 return
             _make_folder(self._held.path.parent)
-            held = platform.open_file(self._held.path, create=True)
+            held = platform.open_file(self._held.path, create=True, top=self._held.path.parent.parent)
             if not platform.lock(held):  # another proxy was quicker, and it is theirs
                 held.close()
                 return
@@ -450,17 +523,23 @@ class Owner:
         self._held.close()
 
 
-def own(log_dir: Path) -> Owner:
-    """Be the one proxy of a log folder. Raises `StoreError`, which says who is."""
+def own(log_dir: Path, folders: Sequence[str] = ()) -> Owner:
+    """Be the one proxy of a log folder. Raises `StoreError`, which says who is.
+
+    `folders`: those that will be written to. The log folder may be a link, for its user chose it; these may not: a
+    repository can bring them along.
+    """
     layout.prepare_log_folder(log_dir)
     folder = spool_folder(log_dir)
+    for link in _links(log_dir, [folder.name, *folders]):
+        raise StoreError(f"{link} is a symbolic link; remove it, or choose another log folder")
     path = folder / "owner"
     try:
-        platform.make_folder(folder)
+        _make_folder(folder)
         try:
-            held = platform.open_file(path, create=True)
+            held = platform.open_file(path, create=True, top=log_dir)
         except FileExistsError:
-            held = platform.open_file(path)
+            held = platform.open_file(path, top=log_dir)
         if platform.lock(held):
             return Owner(held)
         holder = msgspec.json.decode(os.pread(held.fd, 1000, 0), type=_Holder)
@@ -474,3 +553,13 @@ def own(log_dir: Path) -> Owner:
     raise StoreError(
         f"{log_dir} is recorded to by process {holder.pid} {where}; use that one, or another folder"
     )
+
+
+def _links(log_dir: Path, folders: Sequence[str]) -> Iterator[Path]:
+    """Folders of ours that are links, and those in them."""
+    for folder in (log_dir / name for name in folders):
+        if folder.is_symlink():
+            yield folder
+        elif folder.is_dir():
+            with os.scandir(folder) as inner:
+                yield from (Path(it.path) for it in inner if it.name.endswith(".bodies") and it.is_symlink())
