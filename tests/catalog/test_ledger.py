@@ -100,7 +100,7 @@ def test_what_one_witness_does_not_know_another_does() -> None:
 def test_what_was_cut_everywhere_is_partial() -> None:
     row = row_of(response(final=False), response(final=False, witness="wire"))
     assert row.partial
-    assert "not to its end" in row.why
+    assert "not told to its end" in row.why
 
 
 def test_what_a_client_writes_in_the_models_name_is_no_response() -> None:
@@ -242,7 +242,7 @@ def test_a_row_says_why_it_counts() -> None:
     unknown = row_of(response(model="mine", final=False)).why
     assert (
         unknown
-        == "told once (transcript); was cut, counts as far as it was told; cost unknown: unknown model"
+        == "told once (transcript); not told to its end, counts as far as that; cost unknown: unknown model"
     )
 
 

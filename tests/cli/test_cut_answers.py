@@ -15,8 +15,11 @@ from tests.capture.proxy.spooling import request_head
 from tests.capture.proxy.streams import DIALECTS, anthropic, event
 from tests.cli.terminals import STYLE, on_a_terminal
 from tests.cli.test_usage import run
+from tests.formats.wire_records import talk
 
 from agent_logger.catalog.schema import STEPS
+from agent_logger.records import encode
+from agent_logger.store.facts import know_folder
 
 STREAM = (b"content-type: text/event-stream",)
 STEP = "answers that ended and cuts that were billed"
@@ -176,3 +179,26 @@ def test_a_session_whose_answers_were_all_cut_before_they_began_has_no_cost(clie
     assert client.told("usage")["totals"]["responses"] == 0
     [listed] = client.told("ls")
     assert (listed["cost_usd"], listed["unpriced"]) == (None, 0)
+
+
+CLIENTS = Path(__file__).parents[1] / "data" / "claude-cli" / "2.1.325"
+
+
+@pytest.mark.parametrize(
+    ("name", "reported_usd"), [("disconnect_midstream", 0.002), ("sse_error_event", 0.00124)]
+)
+@pytest.mark.parametrize("with_transcript", [True, False])
+def test_the_sum_is_what_the_client_reports(
+    tmp_path: Path, name: str, reported_usd: float, with_transcript: bool
+) -> None:
+    """Claude Code's own figure of a run that was cut and retried, and of one that an error ended."""
+    log = tmp_path / ".agent-logger" / "logs" / "anthropic" / "20261115-080000-abcd.jsonl"
+    log.parent.mkdir(parents=True)
+    log.write_bytes(b"".join(encode(it) + b"\n" for it in talk(f"2.1.325/{name}").records()))
+    know_folder(tmp_path / ".agent-logger", log.parents[1])
+    if with_transcript:
+        shutil.copytree(CLIENTS / name / "home" / ".claude", tmp_path / ".claude")
+    totals = json.loads(run(tmp_path, "usage", "--json").stdout)["totals"]
+    assert (totals["cost_usd"], totals["unpriced"]) == (reported_usd, 0)
+    last = json.loads((CLIENTS / name / "stream.stdout").read_text().splitlines()[-1])
+    assert last["total_cost_usd"] == reported_usd

@@ -115,9 +115,9 @@ class LedgerRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         else:
             seen = f"told {self.copies} times, known by {REASONS[self.joined_by]}"
         if self.partial and self.tokens is None:
-            whole = "was cut before it told its usage, counts as unknown"
+            whole = "not told to its end nor its usage, counts as unknown"
         else:
-            whole = "was cut, counts as far as it was told" if self.partial else "counts"
+            whole = "not told to its end, counts as far as that" if self.partial else "counts"
         unpriced = f"; cost unknown: {self.nano_usd}" if isinstance(self.nano_usd, str) else ""
         return f"{seen} ({', '.join(sorted(self.witnesses))}); {whole}{unpriced}"
 

@@ -22,7 +22,7 @@ class Total:
     cost: Cost  # of the responses that have a price; `unpriced` counts the others
     reported_cost_usd: float | None  # what clients said, as far as they did
     responses: int
-    partial: int  # of these, such as were cut: they count as far as they were told
+    partial: int  # of these, such as were not told to their end: they count as far as that
     unknown_usage: int = 0  # of these, such as told no usage: they are in no sum of tokens
 
     @property

@@ -70,7 +70,7 @@ class UsageRow(msgspec.Struct, frozen=True, kw_only=True):
     unpriced: int  # responses whose price is not known; they are not in the cost
     responses: int
     reported_cost_usd: float | None  # what clients said, as far as they did
-    partial: int  # responses that were cut; they count as far as they were told
+    partial: int  # responses that were not told to their end; they count as far as that
     unknown_usage: int  # responses that told no usage; they are in no sum of tokens
 
     @classmethod
@@ -105,10 +105,9 @@ class LedgerItem(msgspec.Struct, frozen=True, kw_only=True):
     reported_cost_usd: float | None
     witnesses: list[str]
     copies: int
-    partial: bool  # it was cut, and counts as far as it was told
-    joined_by: (
-        str | None
-    )  # how copies of it were known; `result`: it is what the client's total has beyond them
+    partial: bool  # not told to its end; it counts as far as that
+    # How copies of it were known; `result`: it is what the client's total has beyond them.
+    joined_by: str | None
     why: str
 
     @classmethod
