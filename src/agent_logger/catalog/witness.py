@@ -2,7 +2,7 @@
 
 import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +16,8 @@ from agent_logger.errors import SourceError
 from agent_logger.formats import hook_session
 from agent_logger.formats.claude_code.agents import agent_of
 from agent_logger.formats.claude_code.beginning import Beginning
-from agent_logger.formats.claude_code.responses import may_read_on, responses_and_beginning
+from agent_logger.formats.claude_code.responses import SessionResponses, may_read_on, read_responses
+from agent_logger.formats.claude_code.session import session_of as claude_session_of
 from agent_logger.formats.hook_session import HookEvent
 from agent_logger.formats.responses import ModelResponse
 from agent_logger.formats.session_responses import responses_of_session
@@ -47,15 +48,19 @@ class Told(NamedTuple):
     position: Position | None = None  # where to read on
     data: bytes = b""  # the responses, packed
     beginning: Beginning | None = None  # of the agent's own file
+    summaries: Mapping[str, str] = {}  # of other sessions, by the line that they end at
+    is_rest: bool = False  # it was read on: what it tells beside responses is what is new
 
 
-def session_of(found: Found) -> Session:
-    """Raises `SourceError`, `OSError`."""
+def session_of(found: Found, summaries: Mapping[str, str] | None = None) -> Session:
+    """`summaries`: that other files have, by the line they end at. Raises `SourceError`, `OSError`."""
     if found.is_of_hooks:
         events = hook_events([found])
         return hook_session.session_of(hooked_session(found), agent_hooked(events), events)
     if found.agent and found.prompts_only:
         return session_typed_in(Path(found.path), found.agent, found.name)
+    if found.agent == "claude-code":
+        return claude_session_of(source_of(found), summaries)
     form = format_of(found.agent) if found.agent else None
     return form.session_of(source_of(found)) if form else read_session(Path(found.path))
 
@@ -163,8 +168,7 @@ def _told_by_claude(found: Found, before: Told | None) -> Told:
     path = Path(found.path)
     source = source_of(found)
     if foreign.existing(path) != path:  # a sealed copy in the archive, which does not grow
-        responses, beginning = responses_and_beginning(source)
-        return _told_by_file(found, responses, None, beginning)
+        return _told_by_file(found, read_responses(source))
     known = _of_main(before.responses, source) if before else None
     rest = Rest(Path(found.path), before.position if before and known is not None else None)
     if rest.restarted:
@@ -172,19 +176,22 @@ def _told_by_claude(found: Found, before: Told | None) -> Told:
     main = dataclasses.replace(source.main, chunks=rest.chunks)
     read = Source(main, source.others, source.text)
     goes_on = before is not None and known is not None and bool(rest.position.offset)
-    responses, beginning = responses_and_beginning(
-        read, known or (), before.beginning if before and goes_on else None
-    )
-    if known is not None and rest.position.offset and not may_read_on(responses):
+    told = read_responses(read, known or (), before.beginning if before and goes_on else None)
+    if known is not None and rest.position.offset and not may_read_on(told.responses):
         return _told_by_claude(found, None)
-    return _told_by_file(found, responses, rest.position, beginning)
+    return _told_by_file(found, told)._replace(position=rest.position, is_rest=goes_on)
 
 
-def _told_by_file(
-    found: Found, responses: list[ModelResponse], position: Position | None, beginning: Beginning
-) -> Told:
-    named = _named(found, responses)
-    return Told(named, beginning.forked_from, BIT["transcript"], responses, position, beginning=beginning)
+def _told_by_file(found: Found, read: SessionResponses) -> Told:
+    named, parent = _named(found, read.responses), read.beginning.forked_from
+    return Told(
+        named,
+        parent,
+        BIT["transcript"],
+        read.responses,
+        beginning=read.beginning,
+        summaries=read.summaries,
+    )
 
 
 def _of_main(responses: list[ModelResponse], source: Source) -> list[ModelResponse] | None:

@@ -5,8 +5,9 @@ is the same one that reads whole sessions, and the same rules make one response 
 same numbers.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from typing import NamedTuple
 
 import msgspec
 
@@ -50,6 +51,8 @@ class _Record(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     cost_usd: float | None = msgspec.field(name="costUSD", default=None)
     usage: MessageUsage | None = None
     forked_from: ForkedFrom | str | None = None
+    summary: object = None  # this and the next: of a `SummaryRecord`
+    leaf_uuid: object = None
 
 
 _reader = Reader(_Record)
@@ -61,19 +64,27 @@ def responses_of(source: Source, known: Iterable[ModelResponse] = ()) -> Iterato
     `known` is what was told of them before, and the source has what was written since, or more; this goes well if all
     ids are unique (`may_read_on`). Whatever is in the files, nothing is raised.
     """
-    return iter(responses_and_beginning(source, known)[0])
+    return iter(read_responses(source, known).responses)
 
 
-def responses_and_beginning(
+class SessionResponses(NamedTuple):
+    """What the ledger needs of a session's files, and what they tell of other sessions' files."""
+
+    responses: list[ModelResponse]
+    beginning: Beginning
+    summaries: Mapping[str, str]  # by the line that they end at, which may stand in another file
+
+
+def read_responses(
     source: Source, known: Iterable[ModelResponse] = (), before: Beginning | None = None
-) -> tuple[list[ModelResponse], Beginning]:
-    """The same, with what the main file shows of its beginning; `before` is what was known of that."""
+) -> SessionResponses:
+    """The same, with what the main file shows of its beginning (`before`: what was known of that), and summaries."""
     rows = _Rows(source, known, before)
     rows.read(source.main)
     for file in source.others:
         if file.name.endswith(".jsonl"):
             rows.read(file)
-    return list(rows.told()), rows.beginning.beginning()
+    return SessionResponses(list(rows.told()), rows.beginning.beginning(), rows.summaries)
 
 
 def may_read_on(responses: Iterable[ModelResponse]) -> bool:
@@ -128,6 +139,7 @@ class _Rows:
         self._rows = [_row_of(it) for it in known]
         self.beginning = BeginningReader(before, sum(it.thread == MAIN for it in self._rows))
         self._begins = True  # the main file is read, and may still tell of its beginning
+        self.summaries: dict[str, str] = {}
         self._by_id = {row.message_id: row for row in self._rows if row.message_id}
         self._open: dict[str, _Row] = {}  # the latest by thread, as long as nothing else was said there
         self._last: _Record | None = None  # line of a response, if nothing else stood between
@@ -156,6 +168,13 @@ class _Rows:
                     self._take(record)
                 elif record.type == "user":
                     self._ask(portion, number)
+                elif record.type == "summary":
+                    self._sum_up(record)
+
+    def _sum_up(self, record: _Record) -> None:
+        leaf, summary = record.leaf_uuid, record.summary
+        if isinstance(leaf, str) and isinstance(summary, str) and leaf and summary.strip():
+            self.summaries[leaf] = summary
 
     def _begin(self, record: _Record) -> None:
         message = record.message if record.type == "assistant" and not record.is_sidechain else None
@@ -171,6 +190,8 @@ class _Rows:
             kind = type_of(data)
             if kind == "user":
                 self._ask(portion, number)
+            elif kind == "summary" and is_utf8(data) and (record := _reader.exact(data)):
+                self._sum_up(record)
             # Quotes within texts are escaped, so this stands in lines of responses, in those that are glued to one, and
             # in few others.
             if kind == "assistant" or b'"assistant"' in data:
