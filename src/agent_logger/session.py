@@ -314,6 +314,7 @@ class Session(Model, frozen=True, kw_only=True, gc=False):
     parent: str | None = None
     agents: Sequence[SubAgent] = ()
     prompts_only: bool = False  # the agent's file is gone; its history has what was typed
+    main_missing: bool = False  # the session's main file is gone; the files of its sub-agents are left
     reported_cost_usd: float | None = None  # what the client says that all of it cost
     hooked: bool = False  # hooks of its agent told of it
     end_reason: str | None = None  # as they were told: `clear`, `logout`, `prompt_input_exit`, ...

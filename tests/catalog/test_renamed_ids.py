@@ -51,7 +51,7 @@ def wire_logs(scenario: str, *, forks: Mapping[int, tuple[int, int]] = {}) -> Pr
                 name = f"20261115-0900{parent:02}-{parent:04x}"
                 fork = [Fork(ts=ts(0), from_seq=seq, parent_session=name, reason="message_history_diverged")]
             log = f"20261115-0900{number:02}-{number:04x}"
-            named = msgspec.structs.replace(start, session=log)  # type: ignore[type-var]
+            named = msgspec.structs.replace(start, session=log)
             write(home / "logs/anthropic", log, [named, *fork, *records])
         know_folder(home / ".agent-logger", home / "logs")
 

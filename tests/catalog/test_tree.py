@@ -155,7 +155,7 @@ def test_forks_of_real_clients_are_under_their_session(home: Path, scenario: str
 
 # Of the fixture, in the order in which the sessions began.
 TRUNK, FORK, FORK_OF_FORK, SECOND_FORK = "64c46467", "59378c67", "c67b7cc2", "82dbfdb3"
-WENT_ON = (TRUNK, [(FORK, [(FORK_OF_FORK, [])]), (SECOND_FORK, [])])
+WENT_ON: Shape = (TRUNK, [(FORK, [(FORK_OF_FORK, [])]), (SECOND_FORK, [])])
 
 
 def trees_of(home: Path) -> list[Shape]:
@@ -226,7 +226,7 @@ def test_what_the_proxy_saw_decides_who_is_whose_fork(home: Path) -> None:
     for name, log in kept.items():
         begins, *records = spoken[name].records()
         fork_record = [fork("first", 1)] if log == "later" else []
-        renamed = replace(begins, session=log)  # type: ignore[type-var]
+        renamed = replace(begins, session=log)
         write(home / "logs/anthropic", log, [renamed, *fork_record, *records])
     know_folder(home / ".agent-logger", home / "logs")
     with Catalog.open(home / ".agent-logger") as catalog:

@@ -14,7 +14,7 @@ from agent_logger.catalog.columns import NEVER, micros_of
 from agent_logger.catalog.database import hashed, listed, storable, writing
 from agent_logger.catalog.inherited import with_inherited
 from agent_logger.catalog.live import in_flight
-from agent_logger.catalog.questions import Behind, sources_of
+from agent_logger.catalog.questions import Behind, sources_of, summaries_beside
 from agent_logger.catalog.reading_on import Counts, Mark, Tail, counts_of, mark_of, tail_of
 from agent_logger.catalog.scan import count_change
 from agent_logger.catalog.sessions import joined
@@ -28,7 +28,7 @@ LONGEST_TITLE = 500  # characters; a first prompt may be a book
 
 def session_from(database: sqlite3.Connection, session: str) -> Session | None:
     """From the files of all its witnesses, as they are now."""
-    found = joined(sources_of(database, session))
+    found = joined(sources_of(database, session), summaries_beside(database, session))
     return with_inherited(database, session, found) if found else None
 
 

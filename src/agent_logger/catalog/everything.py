@@ -15,7 +15,8 @@ def found(home: Path, remembered: Remembered) -> Iterator[Found]:
     yield from hooked_sessions(home, remembered)
     of_agents = list(agent_sessions(remembered))
     whole = [it for it in of_agents if not it.prompts_only]
-    archived = list(archived_sessions(home, [(it.agent, it.name) for it in whole], remembered))
+    present = [(it.agent, it.name) for it in whole if not it.main_missing]
+    archived = list(archived_sessions(home, present, remembered))
     yield from whole
     yield from archived
     if typed := [it for it in of_agents if it.prompts_only]:

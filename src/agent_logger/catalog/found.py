@@ -14,6 +14,7 @@ import msgspec
 from agent_logger.catalog.database import hashed, storable
 
 HAVE_HISTORIES = ("claude-code", "codex")
+NO_MAIN_FILE = "no main file;"  # begins the stamp of a session of which only the files of sub-agents are left
 UNATTRIBUTED = "unattributed"  # a log of calls that belong to no session; some of them are paid for
 
 
@@ -33,6 +34,11 @@ class Found(NamedTuple):
     def prompts_only(self) -> bool:
         """The path is that of the agent's history, for the session's own file is gone."""
         return self.agent in HAVE_HISTORIES and self.key != self.path
+
+    @property
+    def main_missing(self) -> bool:
+        """There is no file with that path, but those of the session's sub-agents."""
+        return self.stamp.startswith(NO_MAIN_FILE)
 
     @property
     def is_of_no_session(self) -> bool:

@@ -2,11 +2,20 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
-from agent_logger.catalog.found import HAVE_HISTORIES, Files, Found, Remembered, entries_in, stamped, stat_of
+from agent_logger.catalog.found import (
+    HAVE_HISTORIES,
+    NO_MAIN_FILE,
+    Files,
+    Found,
+    Remembered,
+    entries_in,
+    stamped,
+    stat_of,
+)
 from agent_logger.errors import SourceError
 from agent_logger.formats.ids import UUID
 from agent_logger.formats.threads import Thread, families
@@ -33,7 +42,8 @@ def agent_sessions(remembered: Remembered) -> Iterator[Found]:
     """What other agents have on this machine."""
     there = set()
     for it in _files_of_agents(remembered):
-        there.add((it.agent, it.name))
+        if not it.main_missing:
+            there.add((it.agent, it.name))
         yield it
     typed = list(_histories(remembered))
     there |= remembered.passed_over if typed else set()
@@ -77,9 +87,9 @@ def _claude_folder(folder: str, entries: list[os.DirEntry[str]], remembered: Rem
                 loose.append(entry)
         elif name in mains or entry.is_dir(follow_symlinks=False):
             folders[name] = entry.path
-    if "subagents" in folders and mains:
+    if "subagents" in folders:
         loose += [it for it in entries_in(folders["subagents"]) if _AGENT.fullmatch(it.name)]
-    owned = _owned(loose, remembered) if mains and loose else {}
+    owned = _owned(loose, remembered) if loose else {}
     with_agents: dict[str, Found] = {}
     alone: dict[str, tuple[str, os.stat_result]] = {}
     for name, entry in mains.items():
@@ -88,13 +98,35 @@ def _claude_folder(folder: str, entries: list[os.DirEntry[str]], remembered: Rem
                 with_agents[name] = found
         elif told := stamped(entry):
             alone[name] = told
+    left = list(_without_main(folder, [*folders, *filter(None, owned)], mains, folders, owned))
     stamps = [*(it.stamp for it in with_agents.values()), *(stamp for stamp, _ in alone.values())]
+    stamps += [f"{it.name}/{it.stamp}" for it in left]
     if remembered.is_as_it_was(folder, stamps, _CLAUDE, [*with_agents, *alone]):
         return
     yield from with_agents.values()
+    yield from left
     for name, (stamp, it) in alone.items():
         path = f"{folder}/{name}.jsonl"
         yield Found(path, _CLAUDE, path, name, it.st_mtime, it.st_size, stamp, ())
+
+
+def _without_main(
+    folder: str,
+    names: Iterable[str],
+    mains: Container[str],
+    folders: Mapping[str, str],
+    owned: Mapping[str | None, list[os.DirEntry[str]]],
+) -> Iterator[Found]:
+    """Sessions whose main file was deleted, and the files of their sub-agents were not."""
+    for name in dict.fromkeys(names):
+        if name in mains or not is_id(name):
+            continue
+        files = Files()
+        below = _agents_below(folders[name]) if name in folders else []
+        others = [it.path for it in (*below, *owned.get(name, ())) if files.add(it, it.name)]
+        if others:
+            path, stamp = f"{folder}/{name}.jsonl", NO_MAIN_FILE + files.stamp
+            yield Found(path, _CLAUDE, path, name, files.modified, files.size, stamp, tuple(others))
 
 
 def _with_agents(

@@ -241,6 +241,7 @@ class _Joining:
             side_turns=[turns[it] for it in sorted(self._aside, key=lambda it: it.first.at or 0.0)],
             parent=first(it.parent for it in ranked),
             agents=_agents(ranked, threads),
+            main_missing=any(it.main_missing for it in ranked) and all(map(_lacks_main, ranked)),
             reported_cost_usd=first(it.reported_cost_usd for it in ranked),
             compactions=_compactions(ranked, threads),
             context_files=next((it.context_files for it in ranked if it.context_files), ()),
@@ -255,6 +256,11 @@ class _Joining:
 def _span(joined: Joined) -> tuple[float | None, float | None]:
     times = [copy.at for copy in joined.copies if copy.at is not None]
     return (min(times), max(times)) if times else (None, None)
+
+
+def _lacks_main(session: Session) -> bool:
+    """Whether it does not tell of the agent's own main file."""
+    return session.main_missing or session.prompts_only or "transcript" not in session.witnesses
 
 
 def _copies(source: int, session: Session) -> Iterable[Copy]:

@@ -39,7 +39,10 @@ from agent_logger.formats.claude_code.beginning import Beginning
 from agent_logger.formats.claude_code.tree import Lineage, Relatives
 from agent_logger.formats.claude_code.turns import is_unique
 from agent_logger.formats.responses import ModelResponse, ReportedTotal
+from agent_logger.redact import hidden
 from agent_logger.session import MAIN, SYNTHETIC
+
+LONGEST_SUMMARY = 500  # characters
 
 
 class Read(msgspec.Struct):
@@ -56,11 +59,18 @@ def post(database: sqlite3.Connection, read: Sequence[Read], gone: Sequence[str]
     of_changed = "FROM sources WHERE key IN (SELECT value FROM json_each(?))"
     dirty = {name for (name,) in database.execute(f"SELECT session {of_changed}", (changed,))}
     forgotten = (listed(gone),)
-    for table in ("keys", "told") if gone else ():
+    if gone:
+        had = database.execute(
+            f"SELECT DISTINCT source FROM summaries WHERE source IN (SELECT id {of_changed})", forgotten
+        )
+        _read_titles_again(database, [source for (source,) in had.fetchall()])
+    for table in ("keys", "told", "summaries") if gone else ():
         database.execute(f"DELETE FROM {table} WHERE source IN (SELECT id {of_changed})", forgotten)
     database.execute("DELETE FROM sources WHERE key IN (SELECT value FROM json_each(?))", forgotten)
     fresh = {it.found.key: _Responses(it.told.responses, it.told.totals) for it in read}
     numbers = [(_keep(database, it), fresh[it.found.key].keys) for it in read]
+    for (source, _), it in zip(numbers, read, strict=True):
+        _keep_summaries(database, source, it.told)
     known_by = sorted((key, source) for source, keys in numbers for key in keys)
     database.executemany(
         "INSERT OR IGNORE INTO keys VALUES (?, ?)", known_by
@@ -112,6 +122,35 @@ def _keep(database: sqlite3.Connection, it: Read) -> int:
         (source, position, told.data or packed(told.responses), packed_totals(told.totals)),
     )
     return source
+
+
+def _keep_summaries(database: sqlite3.Connection, source: int, told: Told) -> None:
+    """Of a session beside this one, which may have been read before: then it is to be read again."""
+    kept = dict(database.execute("SELECT leaf, text FROM summaries WHERE source = ?", (source,)))
+    new = {storable(leaf): storable(hidden(text)[:LONGEST_SUMMARY]) for leaf, text in told.summaries.items()}
+    if told.is_rest:
+        new = {**kept, **new}
+    if new == kept:
+        return
+    database.execute("DELETE FROM summaries WHERE source = ?", (source,))
+    database.executemany(
+        "INSERT INTO summaries VALUES (?, ?, ?)", [(leaf, source, text) for leaf, text in new.items()]
+    )
+    _read_titles_again(database, [source])
+
+
+def _read_titles_again(database: sqlite3.Connection, sources: Iterable[int]) -> None:
+    """Of the sessions in the same folders."""
+    database.execute(
+        """
+        UPDATE sessions SET detailed = NULL, mark = NULL WHERE id IN (
+            SELECT session FROM sources WHERE folder IN (
+                SELECT folder FROM sources WHERE id IN (SELECT value FROM json_each(?))
+            )
+        )
+        """,
+        (listed(sources),),
+    )
 
 
 _KEEP = """

@@ -121,7 +121,7 @@ def summaries(database: sqlite3.Connection, ids: Sequence[str]) -> list[SessionS
     sources: dict[str, list[Found]] = {}
     damaged: dict[str, int] = {}
     query = """
-        SELECT session, damaged_lines, key, agent, path, name, modified, size, stamp FROM sources
+        SELECT session, damaged_lines, key, agent, path, name, modified, size, stamp, others FROM sources
         WHERE session IN (SELECT value FROM json_each(?)) ORDER BY agent IS NULL, key
     """
     for session, lines, *source in database.execute(query, given):
@@ -167,10 +167,22 @@ def _summary(row: sqlite3.Row, sources: Sequence[Found], live: _Live, damaged: i
         witnesses=WITNESS_SETS[row["witnesses"]],
         parent=row["parent"],
         live=live.holds(name, row["modified"], in_flight=bool(row["in_flight"])),
-        paths=tuple(dict.fromkeys(Path(it.path) for it in sources if not it.is_of_hooks)),
+        paths=tuple(dict.fromkeys(path for it in sources for path in _paths_of(it))),
         prompts_only=bool(sources) and all(it.prompts_only for it in sources),
         damaged_lines=damaged,
+        main_missing=_is_main_missing(sources),
     )
+
+
+def _paths_of(source: Found) -> Iterable[Path]:
+    if source.main_missing:
+        return map(Path, source.others or ())
+    return () if source.is_of_hooks else (Path(source.path),)
+
+
+def _is_main_missing(sources: Sequence[Found]) -> bool:
+    files = [it for it in sources if it.agent and not it.prompts_only]
+    return bool(files) and all(it.main_missing for it in files)
 
 
 def moment(micros: int | None) -> datetime | None:
@@ -277,6 +289,19 @@ def logs_and_forks(database: sqlite3.Connection) -> list[tuple[str, str, bool]]:
         "SELECT session, path, parent IS NOT NULL FROM sources WHERE agent IS NULL AND key = path"
     )
     return [(session, restored(path), bool(forked)) for session, path, forked in rows]
+
+
+def summaries_beside(database: sqlite3.Connection, session: str) -> dict[str, str]:
+    """What files in the folders of the session's say of sessions, by the line that each ends at."""
+    return dict(
+        database.execute(
+            """
+            SELECT leaf, text FROM summaries JOIN sources ON sources.id = source
+            WHERE folder IN (SELECT folder FROM sources WHERE session = ?) ORDER BY modified, leaf
+            """,
+            (session,),
+        )
+    )
 
 
 def _found(

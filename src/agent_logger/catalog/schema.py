@@ -224,6 +224,14 @@ ALTER TABLE sources ADD COLUMN first_written INTEGER;   -- its first response wa
 ALTER TABLE sources ADD COLUMN own_line_after INTEGER;  -- responses before the first line that forks do not copy
 CREATE INDEX sources_parent ON sources (parent) WHERE parent IS NOT NULL;
 
+CREATE TABLE summaries (          -- that files have, of their own session or another
+    leaf TEXT NOT NULL,           -- the id of the line that it ends at
+    source INTEGER NOT NULL,      -- sources.id
+    text TEXT NOT NULL,
+    PRIMARY KEY (leaf, source)
+) WITHOUT ROWID;
+CREATE INDEX summaries_source ON summaries (source);
+
 -- parent: the session it was forked from, as a witness says, else as its responses tell
 DROP VIEW session_list;
 ALTER TABLE sessions DROP COLUMN own_parent;

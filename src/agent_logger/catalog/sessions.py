@@ -1,7 +1,7 @@
 """Every session there is, found and not read yet: our own logs, the files of other agents, and the copies of what these
 have deleted."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -42,7 +42,7 @@ class Place:
 def place_of(it: Found) -> Place:
     return Place(
         it.agent,
-        Path(it.path),
+        Path(it.others[0] if it.main_missing and it.others else it.path),
         it.name,
         it.modified,
         it.size,
@@ -88,14 +88,15 @@ def files_of(session_id: str, repo_root: Path | None = None) -> list[Path]:
     return of_claude + others
 
 
-def joined(witnesses: Sequence[Found]) -> Session | None:
-    """The session that these tell of together. One that cannot be read is left out; none if that is all."""
+def joined(witnesses: Sequence[Found], summaries: Mapping[str, str] | None = None) -> Session | None:
+    """The session that these tell of together. One that cannot be read is left out; none if that is all. `summaries`:
+    that files of other sessions have, by the line they end at."""
     told: list[Session] = []
     names = set()
     for it in witnesses:
         if not it.is_of_hooks:
             with suppress(SourceError, OSError):
-                told.append(session_of(it))
+                told.append(session_of(it, summaries))
                 names.add(it.name)
     if hooks := [it for it in witnesses if it.is_of_hooks]:
         return _hooked(told, names, hooks)
@@ -105,7 +106,8 @@ def joined(witnesses: Sequence[Found]) -> Session | None:
 def _joined(told: list[Session], names: set[str]) -> Session | None:
     if not told:
         return None
-    told = [it for it in told if not it.prompts_only] or told  # who saw the session knows what was typed, too
+    if any(not it.main_missing and not it.prompts_only for it in told):
+        told = [it for it in told if not it.prompts_only]  # who saw the session knows what was typed, too
     whole = join(told)
     # A branch is of the session that it branched off in, and names the log.
     return replace(whole, parent=None) if whole.parent in names else whole

@@ -37,6 +37,7 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     live: bool
     paths: tuple[Path, ...]  # of the files it was derived from
     prompts_only: bool = False  # the agent's file is gone; its history has what was typed
+    main_missing: bool = False  # so is its main file, but those of its sub-agents are left
     inherited_exchanges: int | None = 0  # of a fork, what came before it; none: its files do not tell
     damaged_lines: int = 0  # of its files: they cannot be read, and are left out
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +16,8 @@ from agent_logger.errors import SourceError
 from agent_logger.formats import hook_session
 from agent_logger.formats.claude_code.agents import agent_of
 from agent_logger.formats.claude_code.beginning import Beginning
-from agent_logger.formats.claude_code.responses import FileResponses, may_read_on, read_files
+from agent_logger.formats.claude_code.responses import SessionResponses, may_read_on, read_responses
+from agent_logger.formats.claude_code.session import session_of as claude_session_of
 from agent_logger.formats.hook_session import HookEvent
 from agent_logger.formats.responses import ModelResponse, ReportedTotal
 from agent_logger.formats.session_responses import responses_of_session, totals_of_session
@@ -48,15 +49,19 @@ class Told(NamedTuple):
     data: bytes = b""  # the responses, packed
     beginning: Beginning | None = None  # of the agent's own file
     totals: Sequence[ReportedTotal] = ()
+    summaries: Mapping[str, str] = {}  # of other sessions, by the line that they end at
+    is_rest: bool = False  # it was read on: what it tells beside responses is what is new
 
 
-def session_of(found: Found) -> Session:
-    """Raises `SourceError`, `OSError`."""
+def session_of(found: Found, summaries: Mapping[str, str] | None = None) -> Session:
+    """`summaries`: that other files have, by the line they end at. Raises `SourceError`, `OSError`."""
     if found.is_of_hooks:
         events = hook_events([found])
         return hook_session.session_of(hooked_session(found), agent_hooked(events), events)
     if found.agent and found.prompts_only:
         return session_typed_in(Path(found.path), found.agent, found.name)
+    if found.agent == "claude-code":
+        return claude_session_of(source_of(found), summaries)
     form = format_of(found.agent) if found.agent else None
     return form.session_of(source_of(found)) if form else read_session(Path(found.path))
 
@@ -183,7 +188,7 @@ def _told_by_claude(found: Found, before: Told | None) -> Told:
     path = Path(found.path)
     source = source_of(found)
     if foreign.existing(path) != path:  # a sealed copy in the archive, which does not grow
-        return _told_by_file(found, read_files(source), None)
+        return _told_by_file(found, read_responses(source))
     known = _of_main(before.responses, source) if before else None
     rest = Rest(Path(found.path), before.position if before and known is not None else None)
     if rest.restarted:
@@ -193,18 +198,23 @@ def _told_by_claude(found: Found, before: Told | None) -> Told:
     goes_on = known is not None and bool(rest.position.offset)
     beginning = before.beginning if before and goes_on else None
     total = before.totals[0].total if before and before.totals and known is not None else None
-    files = read_files(read, known or (), beginning, total)
-    if goes_on and not may_read_on(files.responses):
+    told = read_responses(read, known or (), beginning, total)
+    if goes_on and not may_read_on(told.responses):
         return _told_by_claude(found, None)
-    return _told_by_file(found, files, rest.position)
+    return _told_by_file(found, told)._replace(position=rest.position, is_rest=goes_on)
 
 
-def _told_by_file(found: Found, files: FileResponses, position: Position | None) -> Told:
-    responses, beginning, total = files
-    name = _named(found, responses)
-    totals = _totals(total, name, responses)
-    parent = beginning.forked_from
-    return Told(name, parent, BIT["transcript"], responses, position, beginning=beginning, totals=totals)
+def _told_by_file(found: Found, read: SessionResponses) -> Told:
+    name = _named(found, read.responses)
+    return Told(
+        name,
+        read.beginning.forked_from,
+        BIT["transcript"],
+        read.responses,
+        beginning=read.beginning,
+        totals=_totals(read.total, name, read.responses),
+        summaries=read.summaries,
+    )
 
 
 def _totals(total: ClientTotal | None, name: str, responses: Sequence[ModelResponse]) -> list[ReportedTotal]:

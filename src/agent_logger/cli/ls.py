@@ -54,9 +54,9 @@ def command(
     """List sessions, the one last active first.
 
     A session is one conversation, whoever saw it: the agent's own file (t), the proxy's log (w), an SDK's (s), a
-    run's (r), hooks (h); where the agent's file is gone, its history may still have what was typed (p). Forks stand
-    under what they were forked from. Tokens are all that were billed; what a fork copied is its parent's. A star
-    marks a session that somebody is at.
+    run's (r), hooks (h); where the agent's file is gone, the files of its sub-agents (a) or what was typed (p) may be
+    left. Forks stand under what they were forked from. Exchanges, tokens and cost of a fork are what came after it.
+    A star marks a session that somebody is at.
 
     \b
     Examples:
@@ -163,8 +163,13 @@ def _cells(row: "SessionSummary", short_id: str, depth: int) -> list[str | int]:
         _duration(row.active_seconds),
         _tokens(row),
         _money(row),
-        "p" if row.prompts_only else "".join(it[0] for it in sorted(row.witnesses)),
+        "p" if row.prompts_only else "".join(_letter(it, row) for it in sorted(row.witnesses)),
     ]
+
+
+def _letter(witness: str, row: "SessionSummary") -> str:
+    """Of a transcript whose main file is missing, agents' files are left."""
+    return "a" if witness == "transcript" and row.main_missing else witness[0]
 
 
 def _model(row: "SessionSummary") -> str:

@@ -84,6 +84,11 @@ class SessionText:
             (inherited_text(session, short_id),),
             (f"with {files}" if (files := context_of(session)) else "",),
             ("The agent's file is gone; its history has what was typed." if session.prompts_only else "",),
+            (
+                "The session's main file is missing; its sub-agents' files are here."
+                if session.main_missing
+                else "",
+            ),
             (_hooked(session),),
         )
         for line in lines:

@@ -43,6 +43,7 @@ def _facts(session: Session, metrics: Metrics) -> Iterator[tuple[str, str]]:
     yield "took along", context_of(session)
     yield "forked from", hidden(session.parent or "")
     yield "before the fork", _before_the_fork(session)
+    yield "missing", "the session's main file" if session.main_missing else ""
     yield "resume", hidden(" ".join(session.resume_command() or ()))
 
 

@@ -34,6 +34,7 @@ class ListedSession(msgspec.Struct, frozen=True, kw_only=True):
     live: bool
     prompts_only: bool  # the agent's file is gone; its history has what was typed
     damaged_lines: int  # of its files, which cannot be read
+    main_missing: bool  # the session's main file is gone; the files of its sub-agents are left
     cost_usd: float | None  # of the responses that have a price
     unpriced: int  # how many have none
     reported_cost_usd: float | None  # what the client said

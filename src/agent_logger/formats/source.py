@@ -31,6 +31,7 @@ class Source:
     main: File
     others: Sequence[File] = ()  # of sub-agents, and what describes them
     text: Callable[[str], str | None] = no_text  # the content of a side file by its name; none if it is gone
+    main_missing: bool = False  # the main file is gone, and is read as empty
 
 
 def lines_of(file: File) -> Iterator[Line | Damage | Torn]:

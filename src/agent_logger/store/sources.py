@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from agent_logger.errors import SourceError
 from agent_logger.formats.claude_code.agents import agent_of
 from agent_logger.formats.claude_code.lines import session_of_line
-from agent_logger.formats.source import Source
+from agent_logger.formats.source import File, Source
 from agent_logger.store import foreign
 from agent_logger.store.source_files import modified, source_file
 
@@ -26,18 +26,22 @@ def claude_source(path: Path, agents: Iterable[str] | None = None) -> Source:
     `<session>/subagents/`, and in older ones `subagents/` of the project or beside the session. `agents`: the names of
     their files from the session's folder on, if somebody has found them already.
 
-    Files are opened when they are read. Raises `SourceError` for what is no regular file, and `OSError`.
+    Of a session whose main file is gone, the agents that were found are read alone. Files are opened when they are
+    read. Raises `SourceError` for what is no regular file, and `OSError`.
     """
-    if foreign.existing(path) is None:
+    agents = agents if agents is None else list(agents)
+    is_there = foreign.existing(path) is not None
+    if not is_there and (not agents or os.path.lexists(path)):
         os.lstat(path)
         raise SourceError(f"{path}: not a regular file")
     folder, stem = path.parent, path.name.removesuffix(".jsonl")
     if agents is None:
         agents = [*_own_agents(folder, stem), *_others_agents(folder, stem)]
     return Source(
-        main=source_file(folder, path.name),
+        main=source_file(folder, path.name) if is_there else File(path.name, (), chunks=tuple),
         others=[source_file(folder, name) for name in dict.fromkeys(agents)],
         text=partial(_side_text, folder, stem),
+        main_missing=not is_there,
     )
 
 

@@ -125,8 +125,10 @@ class Titles:
                 self._summary = record.summary
 
     def title(self, tree: Tree, others: Mapping[str, str]) -> str | None:
-        """Summaries often stand in the file of the session that was begun next: `others` are those."""
-        own = (
-            text for texts in (self.summaries, others) for leaf, text in texts.items() if leaf in tree.parents
-        )
-        return self._custom or self._own or self._summary or next(own, None)
+        """Summaries often stand in the file of the session that was begun next: `others` are those. Of several, the one
+        of the latest line counts."""
+        return self._custom or self._own or self._summary or self._of_lines(tree, others)
+
+    def _of_lines(self, tree: Tree, others: Mapping[str, str]) -> str | None:
+        texts = {**others, **self.summaries}
+        return next((texts[it] for it in reversed(tree.parents) if it in texts), None) if texts else None

@@ -5,7 +5,7 @@ is the same one that reads whole sessions, and the same rules make one response 
 same numbers.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
@@ -55,6 +55,8 @@ class _Record(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     usage: MessageUsage | None = None
     forked_from: ForkedFrom | str | None = None
     model_usage: dict[str, Counted] | None = None  # of all of the session, in a `cost-state`
+    summary: object = None  # this and the next: of a `SummaryRecord`
+    leaf_uuid: object = None
 
 
 _reader = Reader(_Record)
@@ -66,23 +68,24 @@ def responses_of(source: Source, known: Iterable[ModelResponse] = ()) -> Iterato
     `known` is what was told of them before, and the source has what was written since, or more; this goes well if all
     ids are unique (`may_read_on`). Whatever is in the files, nothing is raised.
     """
-    return iter(read_files(source, known).responses)
+    return iter(read_responses(source, known).responses)
 
 
-class FileResponses(NamedTuple):
-    """The responses in the files of a session, and what the main file says beside them."""
+class SessionResponses(NamedTuple):
+    """What the ledger needs of a session's files, and what they tell of other sessions' files."""
 
     responses: list[ModelResponse]
     beginning: Beginning
     total: ClientTotal | None  # what the client says that they took in all
+    summaries: Mapping[str, str]  # by the line that they end at, which may stand in another file
 
 
-def read_files(
+def read_responses(
     source: Source,
     known: Iterable[ModelResponse] = (),
     beginning: Beginning | None = None,
     total: ClientTotal | None = None,
-) -> FileResponses:
+) -> SessionResponses:
     """The same; `beginning` and `total` are what was known of them before, as `known` of the responses."""
     rows = _Rows(source, known, beginning)
     rows.read(source.main)
@@ -90,7 +93,8 @@ def read_files(
     for file in source.others:
         if file.name.endswith(".jsonl"):
             rows.read(file)
-    return FileResponses(list(rows.told()), rows.beginning.beginning(), rows.total(main, total))
+    total = rows.total(main, total)
+    return SessionResponses(list(rows.told()), rows.beginning.beginning(), total, rows.summaries)
 
 
 def may_read_on(responses: Iterable[ModelResponse]) -> bool:
@@ -145,6 +149,7 @@ class _Rows:
         self._rows = [_row_of(it) for it in known]
         self.beginning = BeginningReader(before, sum(it.thread == MAIN for it in self._rows))
         self._begins = True  # the main file is read, and may still tell of its beginning
+        self.summaries: dict[str, str] = {}
         self._by_id = {row.message_id: row for row in self._rows if row.message_id}
         self._open: dict[str, _Row] = {}  # the latest by thread, as long as nothing else was said there
         self._last: _Record | None = None  # line of a response, if nothing else stood between
@@ -194,6 +199,13 @@ class _Rows:
                     self._ask(portion, number)
                 elif record.model_usage is not None and record.type == COST_STATE:
                     self._count(record)
+                elif record.type == "summary":
+                    self._sum_up(record)
+
+    def _sum_up(self, record: _Record) -> None:
+        leaf, summary = record.leaf_uuid, record.summary
+        if isinstance(leaf, str) and isinstance(summary, str) and leaf and summary.strip():
+            self.summaries[leaf] = summary
 
     def _begin(self, record: _Record) -> None:
         message = record.message if record.type == "assistant" and not record.is_sidechain else None
@@ -211,6 +223,8 @@ class _Rows:
                 self._ask(portion, number)
             elif kind == COST_STATE and (record := _reader.exact(data)):
                 self._count(record)
+            elif kind == "summary" and is_utf8(data) and (record := _reader.exact(data)):
+                self._sum_up(record)
             # Quotes within texts are escaped, so this stands in lines of responses, in those that are glued to one, and
             # in few others.
             if kind == "assistant" or b'"assistant"' in data:

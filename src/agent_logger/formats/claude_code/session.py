@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from msgspec.structs import replace
+
 from agent_logger.formats.claude_code.agents import AgentLines, Joins, agent_of, meta_of
 from agent_logger.formats.claude_code.beginning import BeginningReader
 from agent_logger.formats.claude_code.cost_state import Answer, total_of
@@ -116,6 +118,7 @@ class _Reading:
         self._agent: AgentLines | None = None  # whose file is being read
         self._turns: dict[str, TurnLines] = {}  # by message id
         self._uses: dict[str, TurnLines] = {}  # by the id of a tool call
+        self._unnamed: dict[str, list[str]] = {}  # by thread: calls without an id that have no result yet
         self._started_by: dict[str, str] = {}  # the call whose result names an agent
         self._latest: dict[str, TurnLines] = {}  # by thread
         self._open: dict[str, TurnLines] = {}  # the same, as long as nothing else was said there
@@ -258,18 +261,21 @@ class _Reading:
 
     def _add_to(self, turn: TurnLines, record: AssistantRecord, message: Message) -> None:
         for block in turn.take(record, message, self._now):
-            if block.kind == "tool_use" and block.id:
-                self._uses.setdefault(block.id, turn)
+            if block.kind == "tool_use":
+                if not block.id:
+                    at = next(at for at, it in enumerate(turn.blocks) if it is block)
+                    block = turn.blocks[at] = self._named_call(block, turn)
+                self._uses.setdefault(block.id or "", turn)
 
     def _tool_use(self, record: ToolUseRecord, agent: AgentLines | None, exchange: int | None) -> None:
         turn = self._latest_turn(agent, exchange)
         block = Block(
             kind="tool_use", id=record.tool_use_id, name=record.name, input=record.input, at=self._now
         )
+        block = block if block.id else self._named_call(block, turn)
         turn.blocks.append(block)
         turn.see(self._now)
-        if block.id:
-            self._uses.setdefault(block.id, turn)
+        self._uses.setdefault(block.id or "", turn)
 
     def _tool_result(self, record: ToolResultRecord, agent: AgentLines | None, exchange: int | None) -> None:
         block = {"type": "tool_result", "tool_use_id": record.tool_use_id, "content": record.content}
@@ -325,8 +331,17 @@ class _Reading:
         self._latest[thread] = turn
         return turn
 
+    def _named_call(self, use: Block, turn: TurnLines) -> Block:
+        """A call without an id gets one, so that its result, which has none either, can be joined to it."""
+        name = f"#{len(self._uses)}"
+        self._unnamed.setdefault(turn.thread, []).append(name)
+        return replace(use, id=name)
+
     def _result(self, result: Block, agent: AgentLines | None, exchange: int | None) -> None:
-        """To the turn that called the tool; if that is not known, to the latest."""
+        """To the turn that called the tool; if that is not known, to the latest. Without an id it is of the first call
+        that has none, and no result yet."""
+        waiting = self._unnamed.get(agent.thread if agent else MAIN) if not result.id else None
+        result = replace(result, id=waiting.pop(0)) if waiting else result
         turn = self._uses.get(result.id or "") or self._latest_turn(agent, exchange)
         turn.results.append(result)
 
@@ -365,7 +380,7 @@ class _Reading:
         session = Session(
             id=session_id_of(self._source.main.name, self._facts.session_id),
             agent=AGENT,
-            title=self._titles.title(self._tree, summaries) or self._first_prompt(),
+            title=self._titles.title(self._tree, summaries) or self._first_prompt() or self._first_task(),
             project=self._facts.cwd,
             started=self._facts.began,
             ended=self._facts.ended,
@@ -376,6 +391,7 @@ class _Reading:
             side_turns=_told(turn for agent in aside for turn in agent.turns),
             parent=self._forked_from,
             agents=joins.told(),
+            main_missing=self._source.main_missing,
             reported_cost_usd=self._facts.reported_cost_usd,
             compactions=self._facts.compactions,
             totals=self._totals(),
@@ -393,6 +409,13 @@ class _Reading:
         inputs = [it for it in self._exchanges if it.user_input and it.user_input.strip()]
         first = next((it for it in inputs if not it.is_command), inputs[0] if inputs else None)
         return first.user_input.strip().split("\n")[0] if first and first.user_input else None
+
+    def _first_task(self) -> str | None:
+        """Of a session of which only sub-agents are left."""
+        prompts = (
+            (it.prompt.strip() for it in self._agents.values() if it.prompt) if not self._exchanges else ()
+        )
+        return next((it.split("\n")[0] for it in prompts if it), None)
 
 
 def _main_response(record: SessionRecord) -> str | None:
