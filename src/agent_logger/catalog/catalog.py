@@ -134,6 +134,8 @@ class Catalog:
         with indexing(self.home) as mine:
             if not mine:
                 return self.coverage.is_whole
+            if seconds == float("inf"):
+                self._count_damaged_lines(None)
             return self._with_texts(lambda database, texts: index(database, texts, progress, seconds))
 
     def is_sealing_due(self, after_seconds: float | None) -> bool:
@@ -224,7 +226,7 @@ class Catalog:
         self._count_damaged_lines(session_ids)
         return self._safely(lambda database: damaged_files(database, session_ids))
 
-    def _count_damaged_lines(self, session_ids: Sequence[str]) -> None:
+    def _count_damaged_lines(self, session_ids: Sequence[str] | None) -> None:
         if self._asked(lambda database: questions.source_rows(database, session_ids)):
             from agent_logger.catalog.damage import count_damaged_lines
 

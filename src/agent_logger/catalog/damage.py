@@ -17,15 +17,19 @@ from agent_logger.store import foreign
 from agent_logger.store.damage import DamageCount, count_damage
 from agent_logger.store.parts import PartFile, live_files_of, parts_of
 
+AT_ONCE = 64  # sources
 LINE_FILES = (".jsonl", foreign.SEALED)
 _count = msgspec.json.Decoder(DamageCount).decode
 
 
-def count_damaged_lines(database: sqlite3.Connection, sessions: Iterable[str]) -> None:
-    """Of the sources of these sessions that have changed since."""
-    behind = list(source_rows(database, sessions))
-    if not behind:
-        return
+def count_damaged_lines(database: sqlite3.Connection, sessions: Iterable[str] | None) -> None:
+    """Of the sources of these sessions, or of all, that have changed since."""
+    behind = source_rows(database, sessions)
+    for start in range(0, len(behind), AT_ONCE):
+        _count_in(database, behind[start : start + AT_ONCE])
+
+
+def _count_in(database: sqlite3.Connection, behind: Iterable[tuple[int, Found]]) -> None:
     counts = [(source, found, list(_counts(database, found))) for source, found in behind]
     with writing(database):
         for source, found, files in counts:

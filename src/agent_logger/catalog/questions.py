@@ -271,14 +271,14 @@ def sources_of(database: sqlite3.Connection, session: str) -> list[Found]:
     return [_found(*told) for told in rows]
 
 
-def source_rows(database: sqlite3.Connection, sessions: Iterable[str]) -> list[tuple[int, Found]]:
-    """With their numbers, those of sessions whose damaged lines are not counted as they are now."""
+def source_rows(database: sqlite3.Connection, sessions: Iterable[str] | None) -> list[tuple[int, Found]]:
+    """With their numbers, those of these sessions, or of all, whose damaged lines are not counted as they are now."""
     rows = database.execute(
         """
         SELECT id, key, agent, path, name, modified, size, stamp, others FROM sources
-        WHERE damage_stamp IS NOT stamp AND session IN (SELECT value FROM json_each(?))
+        WHERE damage_stamp IS NOT stamp AND (?1 IS NULL OR session IN (SELECT value FROM json_each(?1)))
         """,
-        (listed(sessions),),
+        (None if sessions is None else listed(sessions),),
     )
     return [(source, _found(*told)) for source, *told in rows]
 
