@@ -140,6 +140,7 @@ class Turn(Model, frozen=True, kw_only=True, gc=False):
     stop_reason: str | None = None
     blocks: Sequence[Block] = ()
     usage: Usage | None = None
+    unread_usage: bool = False  # a usage was reported, and is not understood
     cost: Cost | None = None
     started: datetime | None = None
     ended: datetime | None = None
@@ -157,7 +158,7 @@ class Turn(Model, frozen=True, kw_only=True, gc=False):
     @property
     def is_billed(self) -> bool:
         """A response of a model that came to something; one without usage was billed too, nobody knows how much."""
-        told = self.usage is not None or bool(self.message_id and self.complete)
+        told = self.usage is not None or self.unread_usage or bool(self.message_id and self.complete)
         return told and self.model != SYNTHETIC
 
     @property

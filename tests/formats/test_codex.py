@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from agent_logger.formats.codex import session as codex
-from agent_logger.formats.codex.lines import Info, Tokens
+from agent_logger.formats.codex.lines import Info
 from agent_logger.formats.codex.meta import meta_of
 from agent_logger.formats.codex.usage import Meter
 from agent_logger.formats.source import Source
@@ -191,11 +191,11 @@ def test_the_session_tells_project_times_and_tool_calls() -> None:
 # ---------------------------------------------------------------- counters
 
 
-def tokens(asked: int) -> Tokens:
-    return Tokens(input_tokens=asked)
+def tokens(asked: int) -> dict[str, int]:
+    return {"input_tokens": asked, "cached_input_tokens": 0, "output_tokens": 0}
 
 
-def info(total: Tokens, last: Tokens) -> Info:
+def info(total: dict[str, int], last: dict[str, int]) -> Info:
     return Info(total, last)
 
 
@@ -229,13 +229,17 @@ def info(total: Tokens, last: Tokens) -> Info:
             [10, 5],
             id="recorded, then resumed by an older version",
         ),
-        pytest.param([Info(), info(tokens(-5), tokens(-5))], [], id="nothing"),
+        pytest.param([Info(), info(tokens(0), tokens(0))], [], id="nothing"),
+        pytest.param([info(tokens(-5), tokens(-5))], [None], id="no count"),
+        pytest.param([{"tokensUsed": 5}], [None], id="recorded, in unknown words"),
     ],
 )
-def test_counters_become_what_each_response_took(told: list[Tokens | Info | None], asked: list[int]) -> None:
+def test_counters_become_what_each_response_took(
+    told: list[dict[str, int] | Info | None], asked: list[int | None]
+) -> None:
     meter = Meter()
-    used = [meter.record(it) if isinstance(it, Tokens) else meter.counted(it) for it in told]
-    assert [it.input_tokens for it in used if it] == asked
+    used = [meter.record(it) if isinstance(it, dict) else meter.counted(it) for it in told]
+    assert [it.usage and it.usage.input_tokens for it in used if it] == asked
 
 
 # ---------------------------------------------------------------- lines of other versions

@@ -8,8 +8,8 @@ import msgspec
 
 from agent_logger.formats import counters
 from agent_logger.formats.counters import COST_DIGITS, Counters
-from agent_logger.formats.sdk_messages import ReportedUsage
 from agent_logger.records import Exchange, ExchangeStats, Message, SessionEnd, Tokens
+from agent_logger.wire.token_counts import usage_of
 
 
 @dataclass(slots=True)
@@ -107,6 +107,7 @@ def _context(message: Message) -> int:
     if not message.usage or message.parent_tool_use_id:
         return 0
     try:
-        return msgspec.json.decode(message.usage, type=ReportedUsage).context
-    except msgspec.MsgspecError:
+        usage = usage_of(msgspec.json.decode(message.usage))
+    except (msgspec.MsgspecError, RecursionError):
         return 0
+    return usage.context_tokens if usage else 0

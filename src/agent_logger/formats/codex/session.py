@@ -95,7 +95,9 @@ class _Rollout:
         self._meter = Meter()
         self._turn: OpenTurn | None = None
         self._open = False  # the turn may get more items
-        self._early: tuple[Usage, str | None, datetime | None] | None = None  # usage whose items are to come
+        self._early: tuple[Usage | None, str | None, datetime | None] | None = (
+            None  # usage whose items are to come
+        )
 
     @property
     def thread(self) -> str:
@@ -114,7 +116,7 @@ class _Rollout:
                 self._happened(line, at)
         self._settle_early()
 
-    def read_usage(self) -> Iterator[tuple[datetime | None, Usage, str | None]]:
+    def read_usage(self) -> Iterator[tuple[datetime | None, Usage | None, str | None]]:
         for at, line in lines_of(self._file, items=self._looks_for_a_pause):
             self._follow(line, at)
             if used := self._used(line):
@@ -161,7 +163,7 @@ class _Rollout:
 
     # ------------------------------------------------------------ usage
 
-    def _used(self, line: AnyLine) -> tuple[Usage, str | None] | None:
+    def _used(self, line: AnyLine) -> tuple[Usage | None, str | None] | None:
         """Of a response, with its id. Copies are counted through, for the counter goes on behind them."""
         match line:
             case Record():
@@ -170,12 +172,12 @@ class _Rollout:
                 used, response_id = self._meter.counted(line.info), None
             case _:
                 return None
-        return (used, response_id) if used and not self._copied else None
+        return (used.usage, response_id) if used and not self._copied else None
 
-    def _take_usage(self, usage: Usage, response_id: str | None, at: datetime | None) -> None:
+    def _take_usage(self, usage: Usage | None, response_id: str | None, at: datetime | None) -> None:
         self._settle_early()
-        if self._turn and self._turn.usage is None:
-            self._turn.usage, self._turn.message_id = usage, response_id
+        if self._turn and not self._turn.is_counted:
+            self._turn.count(usage, response_id)
             self._turn.see(at)
             self._open = False
         else:
@@ -192,7 +194,7 @@ class _Rollout:
         self._open = True
         turn.see(at)
         if self._early:
-            turn.usage, turn.message_id, _ = self._early
+            turn.count(*self._early[:2])
             self._early = None
         self.conversation.add(turn)
         self.conversation.see(at)
@@ -206,7 +208,7 @@ class _Rollout:
                 self._settle_early()
                 self.conversation.end("failed" if line.error else "result", at)
             case Event(type="turn_aborted"):
-                if self._turn and self._turn.usage is None:
+                if self._turn and not self._turn.is_counted:
                     self._turn.complete = False
                 self.conversation.end("cut", at)
             case Compacted():

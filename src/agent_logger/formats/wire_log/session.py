@@ -195,6 +195,7 @@ class Reading:
             stop_reason=answer.stop_reason,
             blocks=blocks,
             usage=answer.usage,
+            unread_usage=bool(answer.raw_usage) and answer.usage is None,
             started=call.started,
             ended=call.ended,
             witnesses=WIRE,
