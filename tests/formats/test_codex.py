@@ -99,6 +99,11 @@ WORK = ["(**Planning** write a file first)", "I'll create note.txt first."]
             id="0.166",
         ),
         pytest.param(
+            "0.166.0/responses_lite",
+            [("Create note.txt", [[*WORK, ">exec_command", "<"], ["Done: note.txt says hello-codex."]])],
+            id="0.166, tools in the history",
+        ),
+        pytest.param(
             "0.118.0/app_server",
             [
                 (
@@ -309,6 +314,48 @@ def test_what_codex_says_of_itself_is_no_input(texts: list[str], begins: bool) -
 def test_what_developers_say_is_no_input() -> None:
     session = codex.session_of(source(lines(meta(ID), message("developer", "Be brief."))))
     assert session.exchanges == []
+
+
+NOT_BY_A_MODEL = [
+    {"type": "additional_tools", "id": "at_1", "role": "developer", "tools": [{"type": "namespace"}]},
+    {"type": "agent_message", "author": "/root", "recipient": "/root/a", "content": []},
+    {"type": "configuration_update", "reasoning": {"effort": "high"}},
+    {"type": "compaction_trigger"},
+    {"type": "context_compaction", "encrypted_content": "x"},
+    {"type": "compaction", "encrypted_content": "x"},
+    {"type": "ghost_snapshot", "ghost_commit": {"id": "0"}},
+    {"type": "other"},
+    {"type": "of_next_year", "text": "?"},
+    {"type": "of_next_year_output", "text": "?"},
+    {"type": "of_next_year_call", "role": "developer"},
+    {"type": 5},
+    {},
+]
+UNKNOWN_LINES = [
+    *(line("response_item", item) for item in NOT_BY_A_MODEL),
+    line("inter_agent_communication", {"type": "message", "role": "assistant"}),
+    line("dynamic_tools_updated", {"tools": []}),
+    line("security_risk_score", {"score": 1}),
+    line("of_next_year", {"type": "message", "role": "assistant", "content": [{"text": "?"}]}),
+    line("event_msg", {"type": "of_next_year"}),
+    {"type": "of_next_year"},
+]
+
+
+@pytest.mark.parametrize("unknown", UNKNOWN_LINES, ids=lambda it: str(it.get("payload", it))[:40])
+def test_what_no_model_said_makes_no_exchange_and_no_turn(unknown: dict[str, Any]) -> None:
+    """Wherever it stands."""
+    told = [
+        message("user", "Go"),
+        message("assistant", "Hi.", at="01.000"),
+        line("token_usage_record", {"usage": {"input_tokens": 3, "output_tokens": 1}, "response_id": "r"}),
+        line("event_msg", {"type": "task_complete"}, at="02.000"),
+    ]
+    for place in range(len(told) + 1):
+        session = codex.session_of(source(lines(meta(ID), *told[:place], unknown, *told[place:])))
+        assert shown(session) == [("Go", [["Hi."]])]
+        assert session.usage.input_tokens == 3
+    assert codex.session_of(source(lines(meta(ID), unknown))).exchanges == []
 
 
 def test_newer_versions_say_of_each_piece_whether_it_was_typed() -> None:

@@ -263,6 +263,11 @@ def _time_of_part(message: _Message, row: _Row, part: _Part) -> datetime | None:
     return started or written
 
 
+# The parts that a response consists of. Others note what the client did beside it (`patch`, `snapshot`), or are
+# newer than this: none of them is a response.
+CONTENT = frozenset({"text", "reasoning", "tool", "file"})
+
+
 def _steps(message: _Message) -> Iterator[_Step]:
     step = _Step(message, 1)
     for piece in message.pieces:
@@ -274,7 +279,7 @@ def _steps(message: _Message) -> Iterator[_Step]:
             step.finish = piece.part
             yield step
             step = _Step(message, step.number + 1)
-        elif kind != "step-start":
+        elif kind in CONTENT:
             step.pieces.append(piece)
     if step.pieces or (step.number == 1 and step.usage):
         yield step

@@ -12,6 +12,7 @@ screen. Three things make it more than a list:
 import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -220,24 +221,37 @@ class _Rollout:
                     self.conversation.put(turn, summary, at)
 
     def _item(self, item: Json, at: datetime | None) -> None:
+        """Only what a model says, thinks or calls makes a turn. What else Codex puts into the history (tools, settings,
+        marks of a compaction), and items that are newer than this, belong to no turn."""
         kind, role = text_of(item.get("type")) or "", item.get("role")
-        if kind == "message" and role != "assistant":
-            if role == "user":
-                self._open = False
-                self._user(item, at)
-        elif kind.endswith("_output"):
+        if kind == "message" and role == "user":
             self._open = False
-            self.conversation.result(item_result(item), at)
-        elif kind:
+            self._user(item, at)
+        elif kind.endswith("_output"):
+            self._result(item, at)
+        elif _is_by_model(kind, role):
             turn = self._turn if self._turn and self._open else self._begin(at)
             for block in item_blocks(item):
                 self.conversation.put(turn, _named(block, item), at)
+
+    def _result(self, item: Json, at: datetime | None) -> None:
+        result = item_result(item)
+        if result.id is not None:
+            self._open = False
+            self.conversation.result(result, at)
 
     def _user(self, item: Json, at: datetime | None) -> None:
         text = _typed(item)
         if text:
             self._settle_early()
             self.conversation.ask(text, at)
+
+
+def _is_by_model(kind: str, role: Any) -> bool:
+    """Calls of tools all end in `_call`; some name a role, but never another than the model's."""
+    if kind == "message":
+        return role == "assistant"
+    return (kind == "reasoning" or kind.endswith("_call")) and role in (None, "assistant")
 
 
 def _id_of_name(name: str) -> str:
