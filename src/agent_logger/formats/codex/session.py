@@ -12,7 +12,6 @@ screen. Three things make it more than a list:
 import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -247,7 +246,7 @@ class _Rollout:
             self.conversation.ask(text, at)
 
 
-def _is_by_model(kind: str, role: Any) -> bool:
+def _is_by_model(kind: str, role: object) -> bool:
     """Calls of tools all end in `_call`; some name a role, but never another than the model's."""
     if kind == "message":
         return role == "assistant"
