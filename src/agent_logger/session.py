@@ -22,6 +22,7 @@ TOLD_EARLY: frozenset[Witness] = frozenset({"sdk", "run"})  # of a response, bef
 MAIN = "main"
 SIDE = "side"
 AGENT = "agent:"  # before the id of a sub-agent
+LOST = "lost"  # how an exchange ended: nobody knows any more
 SYNTHETIC = "<synthetic>"  # the model of what a client says in the model's name
 
 

@@ -174,6 +174,8 @@ class Catalog:
         offset = min(offset, MOST_ASKED)
         if asked.title or order in NEED_DETAILS:
             self.read_details()
+        elif asked.live:
+            self.read_details(self._asked(questions.may_be_live))
         ids: list[str] = []
         for _ in range(MOST_LOOKS):  # what is read may tell that others were active later
             ids = self._asked(lambda database: questions.session_ids(database, asked, order, limit, offset))
@@ -186,6 +188,8 @@ class Catalog:
         asked = wanted or Filter()
         if asked.title:
             self.read_details()
+        elif asked.live:
+            self.read_details(self._asked(questions.may_be_live))
         return self._asked(lambda database: questions.count_sessions(database, asked))
 
     def summary(self, session_id: str) -> SessionSummary | None:
@@ -205,9 +209,14 @@ class Catalog:
     def session(self, session_id: str) -> "Session | None":
         """From all its witnesses. By the client's id, the name of a log, or a beginning that no other has."""
         from agent_logger.catalog.details import session_from
+        from agent_logger.catalog.live import in_flight, interrupted
 
         found = self.called(session_id)
-        return self._asked(lambda database: session_from(database, found[0])) if len(found) == 1 else None
+        session = self._asked(lambda database: session_from(database, found[0])) if len(found) == 1 else None
+        if session is None or not in_flight(session):
+            return session
+        summary = self.summary(found[0])
+        return session if summary and summary.live else interrupted(session)
 
     def calls(self, session_id: str) -> "list[WireCall]":
         """Of the session, as the wire saw them, in the order of time; none if it did not."""

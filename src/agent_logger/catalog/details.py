@@ -128,6 +128,7 @@ _DETAIL = """
     UPDATE sessions SET detailed = :stamp, title = :title, project = :project, started = :started, ended = :ended,
         active = coalesce(:ended, last_at, round(modified * 1e6)), exchanges = :exchanges, tool_calls = :tool_calls,
         errors = :errors, active_seconds = :active_seconds, own_parent = :parent, in_flight = :in_flight,
+        ending = :ending, over = :over,
         own_reported_usd = :reported, mark = :mark, agent = coalesce(agent, :agent)
     WHERE id = :id
 """
@@ -148,7 +149,14 @@ def _values(session: Session, counts: Counts) -> dict[str, object]:
         "reported": session.reported_cost_usd,
         "parent": session.parent and storable(session.parent),
         "in_flight": in_flight(session),
+        "ending": _ending(session),
+        "over": session.end_reason is not None,
     }
+
+
+def _ending(session: Session) -> str | None:
+    reason = session.exchanges[-1].end_reason if session.exchanges else None
+    return storable(reason) if reason else None
 
 
 def _micros(at: datetime | None) -> int | None:

@@ -2,8 +2,7 @@
 
 from typing import NamedTuple
 
-from agent_logger.formats.history import LOST
-from agent_logger.session import Exchange, Turn
+from agent_logger.session import LOST, Exchange, Turn
 
 # Why models stopped, in the words of all APIs, in lower case.
 NORMAL_STOPS = frozenset(
@@ -55,6 +54,14 @@ def turn_ending(turn: Turn) -> Ending | None:
     reason = turn.stop_reason or ""
     word = reason.lower()
     return None if not word or word in NORMAL_STOPS else Ending(reason, word in BAD_STOPS)
+
+
+WELL = frozenset({None, "result", "input", "reset", "eof", "exit", "exit code 0", LOST})
+
+
+def ended_well(reason: str | None) -> bool:
+    """Of an exchange: nothing went wrong, as far as is known."""
+    return reason in WELL
 
 
 # How an exchange may end without a result of its own although nothing went wrong.
