@@ -44,9 +44,10 @@ def test_of_an_agent_s_own_files_the_last_event_counts(
     source = SourceState("codex", "/nowhere.jsonl", BIT["transcript"], NOW - age)
     in_work = in_flight(Session(id="s", exchanges=exchanges))
     state = SessionState(last_event=NOW - silent, in_flight=in_work, is_over=False, sources=[source])
-    assert is_live(state, NOW, runs=False) is live
+    assert is_live(state, NOW, runs=None) is live
     assert is_live(state, NOW, runs=True)
-    assert not is_live(state._replace(is_over=True), NOW, runs=False)
+    assert not is_live(state, NOW, runs=False)
+    assert not is_live(state._replace(is_over=True), NOW, runs=None)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +71,7 @@ def test_what_the_proxy_records_is_live_while_it_runs_and_something_happens(
     with path.open() as file:
         if locked:
             fcntl.flock(file, fcntl.LOCK_EX)
-        assert is_live(state, NOW, runs=False) is live
+        assert is_live(state, NOW, runs=None) is live
 
 
 def test_an_exchange_without_an_end_was_interrupted_if_its_session_is_not_live() -> None:
@@ -174,6 +175,26 @@ def claude_file(home: Path, *ages: float) -> Path:
     ]
     path.write_text("".join(json.dumps(it) + "\n" for it in lines))
     return path
+
+
+def test_a_client_that_took_its_note_away_or_was_killed_is_not_live(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    notes = tmp_path / "home/.claude/sessions"
+    notes.mkdir(parents=True)
+    os.utime(notes, (1_700_000_000, 1_700_000_000))
+    claude_file(tmp_path / "home", 5)
+    assert listed(environment)["live"]  # nothing tells that its client has ended
+    with subprocess.Popen(["sleep", "60"]) as client:
+        note = notes / f"{client.pid}.json"
+        note.write_text(json.dumps({"pid": client.pid, "sessionId": "11111111-2222-4333-8444-555555555555"}))
+        assert listed(environment)["live"]
+        client.kill()
+    assert not listed(environment)["live"]
+    note.unlink()
+    assert not listed(environment)["live"]
+    claude_file(tmp_path / "home", -5)  # another client has gone on since, which writes no notes
+    assert listed(environment)["live"]
 
 
 def test_a_copied_file_with_old_events_is_not_live(tmp_path: Path, environment: dict[str, str]) -> None:

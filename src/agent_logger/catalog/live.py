@@ -2,7 +2,8 @@
 
 What is known, from the surest to the least:
 
-1. The agent has noted that a process of it has the session open (`store/running`): it is live.
+1. The agent notes which process has a session open (`store/running`): as long as that process lives, it is live. If
+   the note is gone since the last event, or the process was killed, it is not.
 2. The agent has said that the session has ended (a hook told so), and nothing came after: it is not.
 3. A program writes the session into a log of ours, and holds the lock of it: it is live. Once the lock is free, that
    program has closed the log, has ended or was killed: it is not live, unless the agent's own file has gone on since.
@@ -47,8 +48,9 @@ class SessionState(NamedTuple):
     sources: Sequence[SourceState]
 
 
-def is_live(state: SessionState, now: float, *, runs: bool) -> bool:
-    """`runs`: its agent has noted that it does. Logs of ours are looked at, whether somebody has them open."""
+def is_live(state: SessionState, now: float, *, runs: bool | None) -> bool:
+    """`runs`: whether its agent does, as it notes; none: nothing tells. Whether a program has a log of ours open is looked
+    up."""
     if runs:
         return True
     if state.is_over:
@@ -61,7 +63,7 @@ def is_live(state: SessionState, now: float, *, runs: bool) -> bool:
     is_recent = now - last < (AT_WORK_SECONDS if state.in_flight else LIVE_SECONDS)
     if any(has_writer(it.path) for it in recorded):
         return True
-    if any(it.modified + LOG_BEHIND_SECONDS >= last for it in recorded) or not is_recent:
+    if runs is False or any(it.modified + LOG_BEHIND_SECONDS >= last for it in recorded) or not is_recent:
         return False
     others = [it for it in state.sources if it not in own]
     return bool(others) or any(has_writer(it.path) for it in own)

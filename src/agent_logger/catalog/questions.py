@@ -17,7 +17,7 @@ from agent_logger.catalog.summary import Filter, SessionSummary
 from agent_logger.prices import price_date
 from agent_logger.session import Cost, Usage
 from agent_logger.store.layout import claude_roots
-from agent_logger.store.running import running_sessions
+from agent_logger.store.running import noted_sessions, running_sessions
 
 Order = Literal["active", "started", "cost", "tokens", "turns", "exchanges", "duration"]
 ORDERS: Mapping[Order, str] = {
@@ -131,17 +131,18 @@ class _Live:
 
     def __init__(self, sources: Mapping[str, Sequence[SourceState]]) -> None:
         self.now = time.time()
-        self.running = running_sessions(claude_roots())
+        self._noted = noted_sessions(claude_roots())
         self._sources = sources
 
     def holds(self, name: str, ended: int | None, *, in_flight: bool, over: bool) -> bool:
         last = None if ended is None else ended / 1e6
         state = SessionState(last, in_flight, over, self._sources.get(name, ()))
-        return is_live(state, self.now, runs=name in self.running)
+        is_noted = any(it.agent == "claude-code" for it in state.sources)
+        return is_live(state, self.now, runs=self._noted.runs(name, last) if is_noted else None)
 
 
 def may_be_live(database: sqlite3.Connection) -> list[str]:
-    """Sessions whose files were written to a short time ago, whose agent says that it runs, or that have a log of ours."""
+    """Sessions whose files were written to a short time ago, whose agent runs, or that have a log of ours."""
     rows = database.execute(
         """
         SELECT id FROM sessions WHERE modified >= ? OR id IN (SELECT value FROM json_each(?))
