@@ -49,8 +49,7 @@ class SessionState(NamedTuple):
 
 
 def is_live(state: SessionState, now: float, *, runs: bool | None) -> bool:
-    """`runs`: whether its agent does, as it notes; none: nothing tells. Whether a program has a log of ours open is looked
-    up."""
+    """`runs`: whether its agent does, as it notes; none: nothing tells. Looks up which logs a program has open."""
     if runs:
         return True
     if state.is_over:

@@ -34,9 +34,7 @@ class NotedSessions(NamedTuple):
 
     running: frozenset[str]  # ids of sessions that a process has open
     killed: frozenset[str]  # whose process left its note behind
-    changed: (
-        float | None
-    )  # when a note was last written or taken away, in seconds since 1970; none: there never was one
+    changed: float | None  # when a note was last written or taken away, in seconds since 1970; none: never
 
     def runs(self, session: str, last_event: float | None) -> bool | None:
         """Whether a process has it open; none if nothing tells. A client that ends takes its note away, so where that
