@@ -216,7 +216,10 @@ def _kind(line: Mapping[str, Any], headers: Mapping[str, str], body: Mapping[str
         return "compact"
     names_session = any(name in headers for name in SESSION_HEADERS)
     is_router = body.get("generationConfig", {}).get("responseMimeType") == "application/json"
-    return "side" if is_router or (names_session and not body.get("tools")) else "main"
+    items = body.get("input")
+    among_items = isinstance(items, list) and any(it.get("type") == "additional_tools" for it in items)
+    has_tools = bool(body.get("tools")) or among_items
+    return "side" if is_router or (names_session and not has_tools) else "main"
 
 
 def _usage(body: Any) -> dict[str, int] | None:

@@ -23,7 +23,7 @@ from agent_logger import __version__, config
 from agent_logger.errors import SourceError, StoreError
 from agent_logger.formats.blocks.dialects import answer_blocks
 from agent_logger.formats.json_text import encode
-from agent_logger.prices import price
+from agent_logger.prices import NO_USAGE, price
 from agent_logger.session import Block, Cost, Usage
 from agent_logger.store import platform
 from agent_logger.store.append import Appender
@@ -53,7 +53,7 @@ class ModelAnswer:
     blocks: Sequence[Json]
     model: str
     message_id: str
-    usage: Usage
+    usage: Usage | None  # none: the endpoint did not report it, or not in a way that is understood
     stop_reason: str
 
     @property
@@ -78,7 +78,7 @@ def answer_of(path: str, body: bytes) -> ModelAnswer:
         blocks=blocks,
         model=answer.model or "unknown",
         message_id=answer.message_id or f"msg_{uuid.uuid4().hex}",
-        usage=answer.usage or Usage(),
+        usage=answer.usage,
         stop_reason="tool_use" if calls else STOPPED.get(stopped, stopped),
     )
 
@@ -145,7 +145,7 @@ class TranscriptWriter:
                 "content": [block],
                 "stop_reason": answer.stop_reason,
                 "stop_sequence": None,
-                "usage": usage_of(answer.usage),
+                "usage": usage_of(answer.usage) if answer.usage else None,
             }
             self._print("assistant", message, self._append("assistant", message))
 
@@ -169,8 +169,8 @@ class TranscriptWriter:
 
     def result(self, *, is_error: bool = False) -> list[Json]:
         """What `--output-format json` prints: all messages, and how it ended. An unknown cost is `null`."""
-        usage = sum((it.usage for it in self._answers), Usage())
-        cost = Cost.total(price(it.usage, it.model) for it in self._answers)
+        usage = sum((it.usage for it in self._answers if it.usage), Usage())
+        cost = Cost.total(_cost(it) for it in self._answers)
         texts = [it["text"] for answer in self._answers[-1:] for it in answer.blocks if it["type"] == "text"]
         start = {
             "type": "system",
@@ -265,6 +265,10 @@ class TranscriptWriter:
             self.lost += 1
             if self.lost == 1:
                 log.warning("%s: the session is not written whole: %s", self.path, error)
+
+
+def _cost(answer: ModelAnswer) -> Cost:
+    return price(answer.usage, answer.model) if answer.usage else Cost(nano_usd=None, reason=NO_USAGE)
 
 
 def usage_of(usage: Usage) -> Json:

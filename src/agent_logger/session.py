@@ -22,6 +22,7 @@ TOLD_EARLY: frozenset[Witness] = frozenset({"sdk", "run"})  # of a response, bef
 MAIN = "main"
 SIDE = "side"
 AGENT = "agent:"  # before the id of a sub-agent
+LOST = "lost"  # how an exchange ended: nobody knows any more
 SYNTHETIC = "<synthetic>"  # the model of what a client says in the model's name
 
 
@@ -140,6 +141,7 @@ class Turn(Model, frozen=True, kw_only=True, gc=False):
     stop_reason: str | None = None
     blocks: Sequence[Block] = ()
     usage: Usage | None = None
+    unread_usage: bool = False  # a usage was reported, and is not understood
     cost: Cost | None = None
     started: datetime | None = None
     ended: datetime | None = None
@@ -166,7 +168,7 @@ class Turn(Model, frozen=True, kw_only=True, gc=False):
         was one that the wire saw begin and that was cut, but not one that the API ended with an error."""
         if self.model == SYNTHETIC:
             return False
-        if self.usage is not None:
+        if self.usage is not None or self.unread_usage:
             return True
         answered = bool(self.message_id and self.complete) or "wire" in self.witnesses
         return answered and self.error is None

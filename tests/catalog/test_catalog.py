@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import get_args
@@ -463,11 +463,10 @@ def test_a_session_is_called_by_its_id_a_beginning_of_it_or_its_path(home: Path,
     assert catalog.session("0000000") is None
 
 
-def test_what_is_written_to_now_is_live(home: Path, catalog: Catalog) -> None:
-    old = claude_file(home, ONE, [user(1, "one", ONE)])
-    claude_file(home, TWO, [user(1, "two", TWO)])
-    before = (datetime.now(UTC) - timedelta(hours=1)).timestamp()
-    os.utime(old, (before, before))
+def test_a_session_whose_last_event_was_just_now_is_live(home: Path, catalog: Catalog) -> None:
+    now = datetime.now(UTC)
+    claude_file(home, ONE, [user(1, "a copy of an old file", ONE)])
+    claude_file(home, TWO, [{**user(1, "two", TWO), "timestamp": now.isoformat()}])
     assert [it.id for it in catalog.sessions(Filter(live=True))] == [TWO]
 
 

@@ -176,10 +176,27 @@ def test_a_file_is_told_once_and_not_for_a_call_that_failed() -> None:
 # ---------------------------------------------------------------- time
 
 
-def test_time_goes_over_all_there_is_and_a_pause_counts_five_minutes() -> None:
+def test_wall_time_goes_over_all_there_is_and_of_a_pause_in_an_exchange_five_minutes_are_active() -> None:
     turns = [turn(use("Bash", second=20), started=at(5), ended=at(10)), turn(started=at(3620), number=2)]
     measure = measured(*turns, started=at(0), ended=at(3650))
-    assert (measure.wall_seconds, measure.active_seconds) == (3650, 20 + 300 + 30)
+    assert (measure.wall_seconds, measure.active_seconds) == (3650, 15 + 300)
+
+
+def test_the_time_between_exchanges_is_not_active_and_what_overlaps_counts_once() -> None:
+    exchanges = [
+        Exchange(number=1, started=at(0), ended=at(1)),
+        Exchange(
+            number=2,
+            started=at(240),
+            ended=at(250),
+            turns=[turn(started=at(245), ended=at(270), thread="agent:a")],
+        ),
+        Exchange(number=3, started=at(260), ended=at(280)),
+        Exchange(number=4, user_input="nobody knows when"),
+    ]
+    aside = [turn(started=at(300), ended=at(302), thread="side")]
+    session = Session(id="s", started=at(0), ended=at(302), exchanges=exchanges, side_turns=aside)
+    assert (metrics_of(session).wall_seconds, metrics_of(session).active_seconds) == (302, 1 + 40 + 2)
 
 
 def test_lines_may_stand_in_any_order_and_without_a_zone() -> None:

@@ -60,7 +60,7 @@ def test_forks_are_printed_under_their_session(tmp_path: Path) -> None:
     [fork] = [it.stem for it in world.log_dir.glob("*/*_b1.jsonl")]
     done = run(tmp_path, "tree", fork, AGENT_LOGGER_HOME=str(world.home))
     lines = done.stdout.splitlines()
-    assert [line.split()[:2] for line in lines] == [[fork.removesuffix("_b1"), "(live)"], ["└─", "fork"]], (
+    assert [line.split()[:2] for line in lines] == [[fork.removesuffix("_b1"), "one"], ["└─", "fork"]], (
         done.stderr
     )
     assert KEY not in done.stdout

@@ -88,13 +88,6 @@ ODD = [
     pytest.param(lambda it: it + b"\r", id="CRLF"),
     pytest.param(lambda it: it.replace(b"there", "the\u2028re\u0085".encode()), id="U+2028"),
     pytest.param(lambda it: it.replace(b"there", b"\\ud83dx"), id="half a character"),
-    pytest.param(lambda it: it.replace(b'"input_tokens": 3', b'"input_tokens": NaN'), id="NaN"),
-    pytest.param(lambda it: it.replace(b'"input_tokens": 3', b'"input_tokens": 1e999'), id="infinity"),
-    pytest.param(lambda it: it.replace(b'"input_tokens": 3', b'"input_tokens": %d' % 2**70), id="2^70"),
-    pytest.param(lambda it: it.replace(b'"input_tokens": 3', b'"input_tokens": -7'), id="negative"),
-    pytest.param(
-        lambda it: it.replace(b'"input_tokens": 3', b'"input_tokens": "3"'), id="a text for a number"
-    ),
     pytest.param(lambda it: it.replace(b'"timestamp": "2026', b'"timestamp": "99999'), id="no time"),
     pytest.param(lambda it: it.replace(b'"uuid": "b"', b'"uuid": {"0": "b", "1": "c"}'), id="numeric keys"),
     pytest.param(
@@ -113,8 +106,28 @@ def test_a_line_with_one_odd_thing_is_read_for_the_rest(odd: Callable[[bytes], b
     assert [it.message_id for it in transcript.session.turns] == [ID, "msg_01cccccccccccccc"]
     usage = transcript.session.turns[1].usage
     assert usage is not None
-    assert usage.output_tokens == 7
-    assert 0 <= usage.input_tokens <= 1 << 62
+    assert usage.counts[:2] == (3, 7)
+
+
+NOT_COUNTS = [
+    pytest.param(lambda it: it.replace(b'"input_tokens": 3', b'"input_tokens": NaN'), id="NaN"),
+    pytest.param(lambda it: it.replace(b'"input_tokens": 3', b'"input_tokens": 1e999'), id="infinity"),
+    pytest.param(lambda it: it.replace(b'"input_tokens": 3', b'"input_tokens": %d' % 2**70), id="2^70"),
+    pytest.param(lambda it: it.replace(b'"input_tokens": 3', b'"input_tokens": -7'), id="negative"),
+    pytest.param(
+        lambda it: it.replace(b'"input_tokens": 3', b'"input_tokens": "3"'), id="a text for a number"
+    ),
+    pytest.param(lambda it: it.replace(b'"input_tokens": 3', b'"input_tokens": [3]'), id="a list"),
+    pytest.param(lambda it: it.replace(b'"input_tokens": 3', b'"input_tokens": true'), id="a truth"),
+]
+
+
+@pytest.mark.parametrize("odd", NOT_COUNTS)
+def test_a_usage_that_holds_something_other_than_counts_is_unknown(odd: Callable[[bytes], bytes]) -> None:
+    session = read(data_of([*GOOD, odd(LINE)])).session
+    assert [it.message_id for it in session.turns] == [ID, "msg_01cccccccccccccc"]
+    assert session.turns[1].usage is None
+    assert session.cost.unpriced == 1
 
 
 def test_a_line_of_100_mb_is_kept_by_its_place() -> None:

@@ -1,6 +1,7 @@
 """Shapes that the recorded sessions do not have: older layouts, branches, the specification's samples, odd orders."""
 
 import json
+from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
@@ -567,3 +568,71 @@ def test_a_beginning_that_is_written_behind_what_followed_is_the_beginning() -> 
 )
 def test_lines_that_go_in_circles_are_all_there(lines: list[SessionRecord]) -> None:
     assert sorted(map(id, behind_parents(lines))) == sorted(map(id, lines))
+
+
+# ---------------------------------------------------------------- times
+
+BOOKKEEPING: list[dict[str, Any]] = [
+    {"type": "queue-operation", "operation": "enqueue", "content": "and then?"},
+    {"type": "queue-operation", "operation": "dequeue"},
+    {"type": "summary", "summary": "Tea"},
+    {"type": "ai-title", "aiTitle": "Tea"},
+    {"type": "cost-state", "totalCostUSD": 1.0},
+    {"type": "file-history-snapshot", "snapshot": {"trackedFileBackups": {}}},
+    {"type": "file-history-delta", "trackingPath": "a"},
+    {"type": "last-prompt", "lastPrompt": "x"},
+    {"type": "mode", "mode": "plan"},
+    {"type": "attachment", "attachment": {"type": "prompt_snapshot"}},
+    {"type": "system", "subtype": "turn_duration"},
+    {"type": "user", "isMeta": True, "message": {"role": "user", "content": "Caveat: ..."}},
+    {"type": "user", "message": {"role": "user", "content": "<command-name>/model</command-name>"}},
+    {"type": "of-next-year"},
+]
+
+
+@pytest.mark.parametrize("hangs", [True, False], ids=["hangs off the answer", "hangs off nothing"])
+@pytest.mark.parametrize("note", BOOKKEEPING, ids=lambda it: f"{it['type']} {it.get('operation', '')}")
+def test_an_exchange_ends_with_its_last_step_whatever_is_noted_before_the_next_prompt(
+    note: dict[str, Any], hangs: bool
+) -> None:
+    noted = {**line(note["type"], "n", "b" if hangs else None, at=240), **note}
+    lines = [
+        user("a", "Make tea", at=0),
+        assistant("b", "msg_01aaaaaaaaaaaaaa", "Done.", parent="a", at=1),
+        noted,
+        user("c", "And then?", "n" if hangs else "b", at=241),
+        assistant("d", "msg_01bbbbbbbbbbbbbb", "Drink.", parent="c", at=242),
+    ]
+    first, second = session_of(source_of(lines)).exchanges
+    assert seconds(first.started, first.ended) == 1
+    assert seconds(second.started, second.ended) == 1
+
+
+def test_a_step_of_an_exchange_makes_it_longer() -> None:
+    lines = [
+        user("a", "Make tea", at=0),
+        assistant("b", "msg_01aaaaaaaaaaaaaa", use("toolu_01aaaaaaaaaaaa"), parent="a", at=1),
+        user("c", [result("toolu_01aaaaaaaaaaaa")], "b", at=100),
+        {**line("system", "e", "c", at=200), "subtype": "api_error"},
+        user("d", [text("[Request interrupted by user]")], "c", at=300),
+    ]
+    ends = [session_of(source_of(lines[:count])).exchanges[0].ended for count in range(1, 6)]
+    started = session_of(source_of(lines)).exchanges[0].started
+    assert [seconds(started, it) for it in ends] == [0, 1, 100, 200, 300]
+
+
+def test_a_session_ends_with_what_a_person_or_an_agent_did() -> None:
+    lines = [
+        user("a", "Make tea", at=0),
+        assistant("b", "msg_01aaaaaaaaaaaaaa", "Done.", parent="a", at=1),
+        {**line("queue-operation", "n", at=3000), "operation": "enqueue"},
+    ]
+    session = session_of(source_of(lines))
+    assert seconds(session.started, session.ended) == 1
+    alone = session_of(source_of(lines[2:]))
+    assert alone.started == alone.ended is not None
+
+
+def seconds(start: datetime | None, end: datetime | None) -> float:
+    assert start and end
+    return (end - start).total_seconds()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from agent_logger.formats.codex import session as codex
-from agent_logger.formats.codex.lines import Info, Tokens
+from agent_logger.formats.codex.lines import Info
 from agent_logger.formats.codex.meta import meta_of
 from agent_logger.formats.codex.usage import Meter
 from agent_logger.formats.source import Source
@@ -97,6 +97,11 @@ WORK = ["(**Planning** write a file first)", "I'll create note.txt first."]
                 ("Third?", [["Third exchange answer."]]),
             ],
             id="0.166",
+        ),
+        pytest.param(
+            "0.166.0/responses_lite",
+            [("Create note.txt", [[*WORK, ">exec_command", "<"], ["Done: note.txt says hello-codex."]])],
+            id="0.166, tools in the history",
         ),
         pytest.param(
             "0.118.0/app_server",
@@ -191,11 +196,11 @@ def test_the_session_tells_project_times_and_tool_calls() -> None:
 # ---------------------------------------------------------------- counters
 
 
-def tokens(asked: int) -> Tokens:
-    return Tokens(input_tokens=asked)
+def tokens(asked: int) -> dict[str, int]:
+    return {"input_tokens": asked, "cached_input_tokens": 0, "output_tokens": 0}
 
 
-def info(total: Tokens, last: Tokens) -> Info:
+def info(total: dict[str, int], last: dict[str, int]) -> Info:
     return Info(total, last)
 
 
@@ -229,13 +234,17 @@ def info(total: Tokens, last: Tokens) -> Info:
             [10, 5],
             id="recorded, then resumed by an older version",
         ),
-        pytest.param([Info(), info(tokens(-5), tokens(-5))], [], id="nothing"),
+        pytest.param([Info(), info(tokens(0), tokens(0))], [], id="nothing"),
+        pytest.param([info(tokens(-5), tokens(-5))], [None], id="no count"),
+        pytest.param([{"tokensUsed": 5}], [None], id="recorded, in unknown words"),
     ],
 )
-def test_counters_become_what_each_response_took(told: list[Tokens | Info | None], asked: list[int]) -> None:
+def test_counters_become_what_each_response_took(
+    told: list[dict[str, int] | Info | None], asked: list[int | None]
+) -> None:
     meter = Meter()
-    used = [meter.record(it) if isinstance(it, Tokens) else meter.counted(it) for it in told]
-    assert [it.input_tokens for it in used if it] == asked
+    used = [meter.record(it) if isinstance(it, dict) else meter.counted(it) for it in told]
+    assert [it.usage and it.usage.input_tokens for it in used if it] == asked
 
 
 # ---------------------------------------------------------------- lines of other versions
@@ -305,6 +314,48 @@ def test_what_codex_says_of_itself_is_no_input(texts: list[str], begins: bool) -
 def test_what_developers_say_is_no_input() -> None:
     session = codex.session_of(source(lines(meta(ID), message("developer", "Be brief."))))
     assert session.exchanges == []
+
+
+NOT_BY_A_MODEL = [
+    {"type": "additional_tools", "id": "at_1", "role": "developer", "tools": [{"type": "namespace"}]},
+    {"type": "agent_message", "author": "/root", "recipient": "/root/a", "content": []},
+    {"type": "configuration_update", "reasoning": {"effort": "high"}},
+    {"type": "compaction_trigger"},
+    {"type": "context_compaction", "encrypted_content": "x"},
+    {"type": "compaction", "encrypted_content": "x"},
+    {"type": "ghost_snapshot", "ghost_commit": {"id": "0"}},
+    {"type": "other"},
+    {"type": "of_next_year", "text": "?"},
+    {"type": "of_next_year_output", "text": "?"},
+    {"type": "of_next_year_call", "role": "developer"},
+    {"type": 5},
+    {},
+]
+UNKNOWN_LINES = [
+    *(line("response_item", item) for item in NOT_BY_A_MODEL),
+    line("inter_agent_communication", {"type": "message", "role": "assistant"}),
+    line("dynamic_tools_updated", {"tools": []}),
+    line("security_risk_score", {"score": 1}),
+    line("of_next_year", {"type": "message", "role": "assistant", "content": [{"text": "?"}]}),
+    line("event_msg", {"type": "of_next_year"}),
+    {"type": "of_next_year"},
+]
+
+
+@pytest.mark.parametrize("unknown", UNKNOWN_LINES, ids=lambda it: str(it.get("payload", it))[:40])
+def test_what_no_model_said_makes_no_exchange_and_no_turn(unknown: dict[str, Any]) -> None:
+    """Wherever it stands."""
+    told = [
+        message("user", "Go"),
+        message("assistant", "Hi.", at="01.000"),
+        line("token_usage_record", {"usage": {"input_tokens": 3, "output_tokens": 1}, "response_id": "r"}),
+        line("event_msg", {"type": "task_complete"}, at="02.000"),
+    ]
+    for place in range(len(told) + 1):
+        session = codex.session_of(source(lines(meta(ID), *told[:place], unknown, *told[place:])))
+        assert shown(session) == [("Go", [["Hi."]])]
+        assert session.usage.input_tokens == 3
+    assert codex.session_of(source(lines(meta(ID), unknown))).exchanges == []
 
 
 def test_newer_versions_say_of_each_piece_whether_it_was_typed() -> None:

@@ -188,6 +188,16 @@ def test_a_step_without_an_end_is_not_complete() -> None:
     assert [(it.complete, it.end_reason) for it in session.exchanges] == [(False, None)]
 
 
+@pytest.mark.parametrize("kind", ["patch", "snapshot", "retry", "of-next-year"])
+def test_what_opencode_notes_beside_a_response_is_no_response(kind: str) -> None:
+    note = {"type": kind, "hash": "0"}
+    for place in range(4):
+        parts = [START, said("one"), FINISH]
+        parts.insert(place, note)
+        session = read(SESSION, user("q", said("Go")), message("a", ANSWER, *parts))
+        assert [[(it.kind, it.text) for it in turn.blocks] for turn in session.turns] == [[("text", "one")]]
+
+
 def test_an_aborted_message_is_cut_and_keeps_what_it_took() -> None:
     aborted = {**ANSWER, "error": {"name": "MessageAbortedError"}, "tokens": TOKENS}
     session = read(SESSION, user("q", said("Go")), message("a", aborted, START, said("on")))
@@ -196,7 +206,7 @@ def test_an_aborted_message_is_cut_and_keeps_what_it_took() -> None:
 
 def test_a_row_that_was_made_of_a_file_later_does_not_make_the_session_longer() -> None:
     answer = {**ANSWER, "time": {"created": 2_000, "completed": 5_000}}
-    parts = [START, said("one", time={"start": 3_000}), {"type": "patch"}, FINISH]
+    parts = [START, said("one", time={"start": 3_000}), said("two"), FINISH]
     rows = message("a", answer, *parts)
     session = read(
         SESSION, [{**it, "time_created": 9_000_000} if it["table"] == "part" else it for it in rows]

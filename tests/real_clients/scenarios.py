@@ -144,10 +144,12 @@ SCENARIOS = [
     ),
     Scenario(client="claude-agent-sdk", fixture=f"{AGENT_SDK}/client_clear"),
     Scenario(client="codex", fixture=f"{CODEX}/exec_resume"),
+    Scenario(client="codex", fixture=f"{CODEX}/responses_lite"),
     Scenario(client="codex", fixture=f"{CODEX}/retry", retries=((2, 1),)),
     Scenario(client="codex", fixture=f"{CODEX}/cut", retries=((2, 1),)),
     Scenario(client="codex", fixture=f"{CODEX}/compact", rewrites=((3, "compaction"),)),
     Scenario(client="codex-websocket", fixture=f"{CODEX}/exec_resume", beside=6),
+    Scenario(client="codex-websocket", fixture=f"{CODEX}/responses_lite", beside=2),
     Scenario(client="codex-websocket", fixture=f"{CODEX}/retry", beside=3, retries=((5, 3),)),
     Scenario(client="codex-websocket", fixture=f"{CODEX}/cut", beside=3, retries=((5, 3),)),
     Scenario(  # the second question is asked twice

@@ -16,9 +16,11 @@ from hypothesis import strategies as st
 
 import agent_logger
 from agent_logger import FileStorage, InMemoryStorage, SessionStorage, read_session
+from agent_logger.catalog.metrics import metrics_of
 from agent_logger.errors import StoreError
 from agent_logger.store import platform
 from agent_logger.store.claude_files import project_folders
+from agent_logger.store.facts import know_folder
 from agent_logger.store.parts import parts_of
 from agent_logger.store.seal import seal
 from agent_logger.store.transcripts import Transcripts
@@ -254,6 +256,44 @@ with FileStorage({root}, agent="mine") as storage:
     assert found["witnesses"] == ["transcript"]
     assert "Make tea" in said[1]
     assert "Done" in said[1]
+
+
+USAGES = [
+    ({"inputTokens": 1000, "outputTokens": 2000}, (1000, 2000, 0.011, 0)),
+    ({"prompt_tokens": 1000, "completion_tokens": 2000}, (1000, 2000, 0.011, 0)),
+    ({"tokensIn": 1000, "tokensOut": 2000}, (0, 0, None, 1)),
+    ({"inputTokens": "1000", "outputTokens": 2000}, (0, 0, None, 1)),
+    ({"inputTokens": -1000, "outputTokens": 2000}, (0, 0, None, 1)),
+    ({}, (0, 0, None, 1)),
+]
+
+
+@pytest.mark.parametrize("beside", [False, True], ids=["in the message", "beside it"])
+@pytest.mark.parametrize(("usage", "expected"), USAGES, ids=str)
+def test_usage_is_read_in_both_spellings_and_what_is_not_understood_has_no_price(
+    tmp_path: Path, usage: object, expected: tuple[object, ...], beside: bool
+) -> None:
+    told = {"model": "claude-haiku-4-5", "usage": usage, "stopReason": "end_turn"}
+    inner = {"role": "assistant", "content": [{"type": "text", "text": "Done"}]}
+    with FileStorage(tmp_path / "kept") as storage:
+        storage.append("s", user("Why?"))
+        storage.append(
+            "s",
+            {"type": "assistant", "message": inner, **told}
+            if beside
+            else {"type": "assistant", "message": {**inner, **told}},
+        )
+        session = read_session(storage.folder / "s.jsonl")
+    counted = metrics_of(session)
+    assert session.turns[0].stop_reason == "end_turn"
+    assert (counted.turns, counted.usage.input_tokens, counted.usage.output_tokens) == (1, *expected[:2])
+    assert (counted.cost.usd, counted.cost.unpriced) == expected[2:]
+    home = tmp_path / "ours"
+    know_folder(home, tmp_path / "kept" / "projects")
+    environment = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "AGENT_LOGGER_HOME": str(home)}
+    (listed,) = json.loads(run_command(["ls", "--json"], environment).stdout)
+    names = ("input_tokens", "output_tokens", "cost_usd", "unpriced")
+    assert tuple(listed[name] for name in names) == expected
 
 
 def test_a_sealed_session_is_loaded_listed_and_gone_on_with(storage: FileStorage) -> None:

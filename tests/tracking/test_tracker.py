@@ -311,22 +311,30 @@ def test_a_response_is_followed_by_its_id(recorder: Recorder) -> None:
     assert recorder.request("/v1/responses", {"input": [*whole, user("h")]}, {}).link == "start"
 
 
-def test_codex_goes_on_from_a_warm_up_over_a_websocket_and_then_over_http(recorder: Recorder) -> None:
+TOOLS_AS_ITEM = {"type": "additional_tools", "id": "at_1", "role": "developer", "tools": [{"name": "exec"}]}
+
+
+@pytest.mark.parametrize("tools", [[{"name": "exec"}], None], ids=["tools in the body", "tools as an item"])
+def test_codex_goes_on_from_a_warm_up_over_a_websocket_and_then_over_http(
+    recorder: Recorder, tools: list[Any] | None
+) -> None:
     headers = {"user-agent": "codex_exec/0.166.0", "session-id": "s", "thread-id": "s"}
+    given = [] if tools else [TOOLS_AS_ITEM]
 
     def respond(items: list[Any], answers: str, *, http: bool = False, **more: Any) -> Any:
-        body = {"type": "response.create", "input": items, "tools": [{"name": "exec"}], **more}
+        body = {"type": "response.create", "input": items, **({"tools": tools} if tools else {}), **more}
         decision = recorder.request("/v1/responses", body, headers, message=not http)
         output = [] if "generate" in more else [{"type": "message", "role": "assistant", "content": answers}]
         recorder.end(decision, message={"output": output}, message_id=answers)
         return decision
 
-    warm = respond([{"role": "developer", "content": "be"}], "resp_0", generate=False)
+    warm = respond([*given, {"role": "developer", "content": "be"}], "resp_0", generate=False)
     first = respond([user("a")], "resp_1", previous_response_id="resp_0")
     second = respond([user("b")], "resp_2", previous_response_id="resp_1")
     assert [it.kind for it in (warm, first, second)] == ["side", "main", "main"]
     assert [it.link for it in (warm, first, second)] == [None, "start", "continuation"]
     whole = [
+        *given,
         {"role": "developer", "content": "be"},
         user("a"),
         {"role": "assistant", "content": "resp_1"},
@@ -335,6 +343,13 @@ def test_codex_goes_on_from_a_warm_up_over_a_websocket_and_then_over_http(record
     whole += [{"role": "assistant", "content": "resp_2"}, user("c")]
     third = respond(whole, "resp_3", http=True)
     assert (third.link, third.session, third.seq) == ("continuation", warm.session, 4)
+
+
+def test_a_call_whose_tools_are_an_item_of_its_history_is_the_conversation(recorder: Recorder) -> None:
+    headers = {"user-agent": "codex_exec/0.166.0", "session-id": "s", "thread-id": "s"}
+    recorder.end(recorder.request("/v1/responses", {"input": [], "generate": False}, headers), message={})
+    asked = {"input": [TOOLS_AS_ITEM, user("a")]}
+    assert recorder.request("/v1/responses", asked, headers).kind == "main"
 
 
 def test_records_say_what_was_decided(recorder: Recorder) -> None:

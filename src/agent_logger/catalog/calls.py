@@ -7,7 +7,6 @@ from pathlib import Path
 
 from agent_logger.formats.blocks.parts import value_of
 from agent_logger.formats.exchange_log import time_of
-from agent_logger.formats.wire_log.answers import usage_of
 from agent_logger.formats.wire_log.asked import Asked, Changes, asked_of, changes
 from agent_logger.records import Request, Response, WireStart
 from agent_logger.session import MAIN, SIDE, Usage
@@ -15,6 +14,7 @@ from agent_logger.store.parts import PartFile, part_of
 from agent_logger.store.read import kind_of_log, lineage_of, read_log
 from agent_logger.wire.dialects import dialect_of
 from agent_logger.wire.ending import is_answered, is_complete, read_again
+from agent_logger.wire.token_counts import usage_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +137,7 @@ def _answered(call: WireCall, response: Response, provider: str, *, websocket: b
         message_id=response.message_id,
         request_id=response.request_id,
         model=response.model,
-        usage=usage_of(dialect, reported) if dialect else None,
+        usage=usage_of(reported) if dialect else None,
         complete=complete,
         error=failure.name if failure else None,
         reason=response.reason,

@@ -179,6 +179,8 @@ class Catalog:
         offset = min(offset, MOST_ASKED)
         if asked.title or order in NEED_DETAILS:
             self.read_details()
+        elif asked.live:
+            self.read_details(self._asked(questions.may_be_live))
         ids: list[str] = []
         for _ in range(MOST_LOOKS):  # what is read may tell that others were active later
             ids = self._asked(lambda database: questions.session_ids(database, asked, order, limit, offset))
@@ -192,6 +194,8 @@ class Catalog:
         asked = wanted or Filter()
         if asked.title:
             self.read_details()
+        elif asked.live:
+            self.read_details(self._asked(questions.may_be_live))
         return self._asked(lambda database: questions.count_sessions(database, asked))
 
     def summary(self, session_id: str) -> SessionSummary | None:
@@ -212,12 +216,18 @@ class Catalog:
     def session(self, session_id: str) -> "Session | None":
         """From all its witnesses. By the client's id, the name of a log, or a beginning that no other has."""
         from agent_logger.catalog.details import session_from
+        from agent_logger.catalog.live import in_flight, interrupted
 
         found = self.called(session_id)
         session = self._asked(lambda database: session_from(database, found[0])) if len(found) == 1 else None
-        if session and (files := self.damaged_files(found[0]).get(found[0])):
-            return replace(session, damaged_lines=sum(files.values()))
-        return session
+        if session is None:
+            return None
+        if files := self.damaged_files(found[0]).get(found[0]):
+            session = replace(session, damaged_lines=sum(files.values()))
+        if not in_flight(session):
+            return session
+        summary = self.summary(found[0])
+        return session if summary and summary.live else interrupted(session)
 
     def damaged_files(self, *session_ids: str) -> dict[str, dict[Path, int]]:
         """Of each of these sessions that has damaged lines, how many there are in which file; `verify` shows them."""

@@ -133,7 +133,7 @@ _DETAIL = """
     UPDATE sessions SET detailed = :stamp, title = :title, project = :project, started = :started, ended = :ended,
         active = coalesce(:ended, last_at, round(modified * 1e6)), exchanges = :exchanges, tool_calls = :tool_calls,
         inherited_exchanges = :inherited_exchanges, own_turns = :own_turns,
-        errors = :errors, active_seconds = :active_seconds, in_flight = :in_flight,
+        errors = :errors, active_seconds = :active_seconds, in_flight = :in_flight, ending = :ending, over = :over,
         own_reported_usd = :reported, mark = :mark, agent = coalesce(agent, :agent)
     WHERE id = :id
 """
@@ -155,6 +155,8 @@ def _values(session: Session, counts: Counts) -> dict[str, object]:
         "active_seconds": counts.active_micros / 1e6 if session.started or counts.active_micros else None,
         "reported": session.reported_cost_usd,
         "in_flight": in_flight(session),
+        "ending": _ending(session),
+        "over": session.end_reason is not None,
     }
 
 
@@ -163,6 +165,11 @@ def _inherited_exchanges(session: Session) -> int | None:
     if session.inherited:
         return session.inherited.exchanges
     return None if session.parent else 0
+
+
+def _ending(session: Session) -> str | None:
+    reason = session.exchanges[-1].end_reason if session.exchanges else None
+    return storable(reason) if reason else None
 
 
 def _micros(at: datetime | None) -> int | None:

@@ -58,6 +58,7 @@ def turn_of(joined: Joined) -> Turn:
         stop_reason=first(turn.stop_reason for turn in turns),
         blocks=[*told.blocks, *_other_results(told, turns)],
         usage=first(turn.usage for turn in turns if turn.usage and tokens_of(turn.usage) == billed.tokens),
+        unread_usage=billed.tokens is None and any(turn.unread_usage for turn in turns),
         started=first(turn.started for turn in timed) or first(turn.started for turn in turns),
         ended=first(turn.ended for turn in timed) or first(turn.ended for turn in turns),
         witnesses=frozenset().union(*(turn.witnesses for turn in turns)),

@@ -4,18 +4,17 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from operator import sub
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
+from agent_logger.catalog.models import Answered, models_of
 from agent_logger.catalog.totals import Total, total_of
 from agent_logger.formats.responses import ModelResponse
 from agent_logger.formats.session_responses import responses_of_session, totals_of_session
 from agent_logger.session import (
     PATH_KEYS,
-    SYNTHETIC,
     Block,
     Cost,
     Exchange,
@@ -46,13 +45,13 @@ class ToolUse:
 class Metrics:
     exchanges: int  # this and what is said of turns, tokens and cost: of a fork, what came after it
     turns: int  # of all threads, also those that came to nothing
-    models: Sequence[str]  # in the order of their first answer
+    models: Sequence[str]  # the main one first
     tools: Sequence[ToolUse]  # the most used first
     files_read: Sequence[str]
     files_written: Sequence[str]
     files_edited: Sequence[str]
     wall_seconds: float | None  # from the first moment to the last
-    active_seconds: float | None  # the same, of no pause more than 5 minutes
+    active_seconds: float | None  # that the agent was at work: in exchanges, of no pause more than 5 minutes
     usage: Usage  # billed
     output_tokens: int
     context_tokens: int | None
@@ -66,18 +65,17 @@ def metrics_of(session: Session) -> Metrics:
     billed = total_of(_own_responses(session)) if inherited else _billed(session)
     calls = _calls(turns)
     files = _files(calls)
-    times = _times(session, turns)
-    models = (turn.model for turn in turns if turn.model and turn.usage and turn.model != SYNTHETIC)
+    answers = (Answered(turn.model, turn.thread, turn.usage is not None) for turn in turns)
     return Metrics(
         exchanges=len(session.exchanges) - (inherited.exchanges if inherited else 0),
         turns=len(session.own_turns),
-        models=list(dict.fromkeys(models)),
+        models=models_of(answers).all,
         tools=_tools(calls),
         files_read=files["read"],
         files_written=files["write"],
         files_edited=files["edit"],
-        wall_seconds=(times[-1] - times[0]).total_seconds() if times else None,
-        active_seconds=_active(times).total_seconds() if times else None,
+        wall_seconds=_wall_seconds(session),
+        active_seconds=active_seconds(session),
         usage=billed.usage,
         output_tokens=billed.usage.output_tokens,
         context_tokens=session.context_tokens,
@@ -228,24 +226,49 @@ def _patch(told: Any) -> str:
 # ---------------------------------------------------------------- time
 
 
+def _wall_seconds(session: Session) -> float | None:
+    """From the first moment to the last, as the session tells it, else its turns."""
+    moments = [it for turn in session.turns for it in _moments(turn, (turn,))]
+    started = session.started or min(moments, default=None)
+    ended = session.ended or max(moments, default=None)
+    return _seconds(started, ended) if started and ended else None
+
+
 def active_seconds(session: Session) -> float | None:
-    """From the first moment to the last, of no pause more than 5 minutes."""
-    times = _times(session, session.turns)
-    return _active(times).total_seconds() if times else None
+    """How long its agent was at work: from an input to the last step that follows it, of no pause more than 5 minutes.
+    The time between exchanges is a person's. What was done at the same time counts once."""
+    spans = [span for it in session.exchanges for span in _spans(_moments(it, it.turns))]
+    spans += [span for turn in session.side_turns for span in _spans(_moments(turn, (turn,)))]
+    if not spans:
+        return None if session.started is None else 0.0
+    total, (start, end) = timedelta(), min(spans)
+    for began, ended in sorted(spans):
+        if began > end:
+            total += end - start
+            start = began
+        end = max(end, ended)
+    return (total + (end - start)).total_seconds()
 
 
-def _times(session: Session, turns: Sequence[Turn]) -> list[datetime]:
+def _moments(span: Exchange | Turn, turns: Iterable[Turn]) -> list[datetime]:
     """Every moment that something tells of, in order."""
-    spans: list[Session | Exchange | Turn] = [session, *session.exchanges, *turns]
-    told = [time for it in spans for time in (it.started, it.ended)]
-    told += [block.at for turn in turns for block in turn.blocks]
+    told = [span.started, span.ended]
+    for turn in turns:
+        told += (turn.started, turn.ended, *(block.at for block in turn.blocks))
     return sorted([time if time.tzinfo else time.replace(tzinfo=UTC) for time in told if time])
 
 
-def _active(times: Sequence[datetime]) -> timedelta:
-    gaps = map(sub, times[1:], times)
-    beyond = [gap - LONGEST_PAUSE for gap in gaps if gap > LONGEST_PAUSE]
-    return times[-1] - times[0] - sum(beyond, timedelta())
+def _spans(moments: Sequence[datetime]) -> Iterator[tuple[datetime, datetime]]:
+    """The time that they cover, in pieces where a pause was too long: of that pause as much counts as may be."""
+    if not moments:
+        return
+    start = last = moments[0]
+    for moment in moments:
+        if moment - last > LONGEST_PAUSE:
+            yield start, last + LONGEST_PAUSE
+            start = moment
+        last = moment
+    yield start, last
 
 
 def _utc(time: datetime) -> datetime:

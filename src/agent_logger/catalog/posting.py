@@ -25,6 +25,7 @@ from agent_logger.catalog.ledger import (
     reported_usd_of,
     shared_key,
 )
+from agent_logger.catalog.models import Answered, SessionModels, models_of
 from agent_logger.catalog.scan import REMOVED
 from agent_logger.catalog.totals import Sum
 from agent_logger.catalog.witness import (
@@ -489,12 +490,14 @@ def _session_values(
     times = [row.at for source in it.sources for row in source.responses if row.at]
     modified = max(source.modified for source in it.sources)
     started, ended = (micros_of(min(times)), micros_of(max(times))) if times else (None, None)
+    models = _models(it)
     return (
         name,
         family,
         _agent(it),
         storable(_project(it) or "") or None,
-        listed(_models(it)),
+        listed(models.all),
+        listed(models.aside),
         started,
         ended,
         ended if ended is not None else round(modified * 1e6),
@@ -516,13 +519,14 @@ def _session_values(
 
 
 _UPSERT_SESSION = f"""
-    INSERT INTO sessions (id, family, agent, told_project, models, first_at, last_at, active, turns, input_tokens,
-        output_tokens, cache_read_tokens, cache_write_tokens, cache_write_1h_tokens, nano_usd, unpriced,
+    INSERT INTO sessions (id, family, agent, told_project, models, side_models, first_at, last_at, active, turns,
+        input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cache_write_1h_tokens, nano_usd, unpriced,
         unpriced_reason, reported_cost_usd, context_tokens, peak_context_tokens, witnesses, parent, place,
         inherited_turns, modified, size, stamp, exchanges, tool_calls, errors)
-    VALUES ({", ".join("?" * 27)}, 0, 0, 0)
+    VALUES ({", ".join("?" * 28)}, 0, 0, 0)
     ON CONFLICT (id) DO UPDATE SET family = excluded.family, agent = coalesce(excluded.agent, agent),
-        told_project = excluded.told_project, models = excluded.models, first_at = excluded.first_at,
+        told_project = excluded.told_project, models = excluded.models, side_models = excluded.side_models,
+        first_at = excluded.first_at,
         last_at = excluded.last_at, active = CASE WHEN detailed IS excluded.stamp THEN coalesce(ended, excluded.active)
             ELSE max(coalesce(ended, excluded.active), excluded.active) END,
         turns = excluded.turns, input_tokens = excluded.input_tokens,
@@ -560,13 +564,20 @@ def _project(it: _Gathered) -> str | None:
     return next(told, None)
 
 
-def _models(it: _Gathered) -> list[str]:
-    told = {
-        (entry.at == NEVER, entry.at, entry.kind.model)
-        for _, entry, _ in it.rows
-        if entry.kind.model and entry.tokens
-    }
-    return list(dict.fromkeys(model for *_, model in sorted(told) if model != SYNTHETIC))
+def _models(it: _Gathered) -> SessionModels:
+    """Of its own responses; where all are a parent's, of those."""
+    rows = [
+        (entry.at, Answered(entry.kind.model, place.thread, entry.tokens is not None))
+        for place, entry, _ in it.rows
+    ]
+    if not rows:
+        rows = [
+            (micros_of(row.at), Answered(row.model, row.thread, row.usage is not None))
+            for source in it.sources
+            for row in source.responses
+        ]
+    rows.sort(key=lambda row: (row[0] == NEVER, row[0], row[1].model or ""))
+    return models_of(answer for _, answer in rows)
 
 
 def _context(it: _Gathered) -> tuple[int | None, int | None]:

@@ -12,12 +12,12 @@ import msgspec
 from agent_logger.catalog.columns import BIT, WITNESS_SETS, micros_of, time_of
 from agent_logger.catalog.database import hashed, listed, restored, storable
 from agent_logger.catalog.found import Found
-from agent_logger.catalog.live import AT_WORK_SECONDS, LIVE_SECONDS, is_live
+from agent_logger.catalog.live import AT_WORK_SECONDS, INTERRUPTED, SessionState, SourceState, is_live
 from agent_logger.catalog.summary import Filter, SessionSummary
 from agent_logger.prices import price_date
 from agent_logger.session import Cost, Usage
 from agent_logger.store.layout import claude_roots
-from agent_logger.store.running import running_sessions
+from agent_logger.store.running import noted_sessions, running_sessions
 
 Order = Literal["active", "started", "cost", "tokens", "turns", "exchanges", "duration"]
 ORDERS: Mapping[Order, str] = {
@@ -59,13 +59,9 @@ PROJECT = "coalesce(project, told_project)"
 STARTED = "coalesce(started, first_at)"
 TURNS = "coalesce(own_turns, turns)"
 ENDED = "max(coalesce(ended, last_at), coalesce(CASE WHEN detailed IS NOT stamp THEN last_at END, ended))"
-_LIVE = f"""
-    (? - modified < CASE in_flight WHEN 0 THEN {LIVE_SECONDS} ELSE {AT_WORK_SECONDS} END
-        OR id IN (SELECT value FROM json_each(?)))
-"""
 
 
-def _where(wanted: Filter) -> tuple[str, list[object]]:
+def _where(database: sqlite3.Connection, wanted: Filter) -> tuple[str, list[object]]:
     terms: list[tuple[str, object]] = [
         ("agent = ?", wanted.agent),
         (f"instr(folded({PROJECT}), ?)", wanted.project and wanted.project.lower()),
@@ -82,21 +78,20 @@ def _where(wanted: Filter) -> tuple[str, list[object]]:
         if value is not None and value != ""
     ]
     if wanted.live:
-        live = _Live()
-        given.append((_LIVE, [live.now, listed(live.running)]))
+        given.append(("id IN (SELECT value FROM json_each(?))", [listed(_live_sessions(database))]))
     return " AND ".join(term for term, _ in given) or "1", [value for _, values in given for value in values]
 
 
 def session_ids(
     database: sqlite3.Connection, wanted: Filter, order: Order, limit: int | None, offset: int
 ) -> list[str]:
-    where, values = _where(wanted)
+    where, values = _where(database, wanted)
     query = f"SELECT id FROM sessions WHERE {where} ORDER BY {ORDERS[order]}, id LIMIT ? OFFSET ?"
     return [name for (name,) in database.execute(query, [*values, -1 if limit is None else limit, offset])]
 
 
 def count_sessions(database: sqlite3.Connection, wanted: Filter) -> int:
-    where, values = _where(wanted)
+    where, values = _where(database, wanted)
     (count,) = database.execute(f"SELECT count(*) FROM sessions WHERE {where}", values).fetchone()
     return int(count)
 
@@ -106,11 +101,11 @@ _AS_IT_IS = (  # columns that a summary has under the same name
     *("context_tokens", "peak_context_tokens", "inherited_exchanges"),
 )
 _SUMMARY = f"""
-    SELECT {", ".join(_AS_IT_IS)}, {", ".join(Usage.__struct_fields__)}, {PROJECT} AS project, models,
+    SELECT {", ".join(_AS_IT_IS)}, {", ".join(Usage.__struct_fields__)}, {PROJECT} AS project, models, side_models,
         {TURNS} AS turns,
         {STARTED} AS started, {ENDED} AS ended, nano_usd, unpriced, unpriced_reason,
         coalesce(own_reported_usd, reported_cost_usd) AS reported_cost_usd, witnesses, parent, modified,
-        in_flight
+        in_flight, over, ending
     FROM sessions WHERE id IN (SELECT value FROM json_each(?))
 """
 
@@ -119,41 +114,67 @@ def summaries(database: sqlite3.Connection, ids: Sequence[str]) -> list[SessionS
     """In this order; those that are not there are left out."""
     given = (listed(ids),)
     sources: dict[str, list[Found]] = {}
+    states: dict[str, list[SourceState]] = {}
     damaged: dict[str, int] = {}
     query = """
-        SELECT session, damaged_lines, key, agent, path, name, modified, size, stamp, others FROM sources
+        SELECT session, witnesses, damaged_lines, key, agent, path, name, modified, size, stamp, others FROM sources
         WHERE session IN (SELECT value FROM json_each(?)) ORDER BY agent IS NULL, key
     """
-    for session, lines, *source in database.execute(query, given):
-        sources.setdefault(session, []).append(_found(*source))
+    for session, witnesses, lines, *source in database.execute(query, given):
+        found = _found(*source)
+        sources.setdefault(session, []).append(found)
+        states.setdefault(session, []).append(SourceState(found.agent, found.path, witnesses, found.modified))
         damaged[session] = damaged.get(session, 0) + (lines or 0)
-    live = _Live()
+    live = _Live(states)
     rows = database.execute(_SUMMARY, given)
     rows.row_factory = sqlite3.Row
-    found = {
+    summaries = {
         row["id"]: _summary(row, sources.get(row["id"], []), live, damaged.get(row["id"], 0)) for row in rows
     }
-    return [found[name] for name in ids if name in found]
+    return [summaries[name] for name in ids if name in summaries]
 
 
 class _Live:
-    """Which sessions somebody is at: their agent says so, or they were written to just now."""
+    """Which sessions are live."""
 
-    def __init__(self) -> None:
+    def __init__(self, sources: Mapping[str, Sequence[SourceState]]) -> None:
         self.now = time.time()
-        self.running = running_sessions(claude_roots())
+        self._noted = noted_sessions(claude_roots())
+        self._sources = sources
 
-    def holds(self, name: str, modified: float, *, in_flight: bool) -> bool:
-        return name in self.running or is_live(modified, self.now, in_flight=in_flight)
+    def holds(self, name: str, ended: int | None, *, in_flight: bool, over: bool) -> bool:
+        last = None if ended is None else ended / 1e6
+        state = SessionState(last, in_flight, over, self._sources.get(name, ()))
+        is_noted = any(it.agent == "claude-code" for it in state.sources)
+        return is_live(state, self.now, runs=self._noted.runs(name, last) if is_noted else None)
+
+
+def may_be_live(database: sqlite3.Connection) -> list[str]:
+    """Sessions whose files were written to a short time ago, whose agent runs, or that have a log of ours."""
+    rows = database.execute(
+        """
+        SELECT id FROM sessions WHERE modified >= ? OR id IN (SELECT value FROM json_each(?))
+            OR id IN (SELECT session FROM sources WHERE agent IS NULL)
+        """,
+        (time.time() - AT_WORK_SECONDS, listed(running_sessions(claude_roots()))),
+    )
+    return [name for (name,) in rows]
+
+
+def _live_sessions(database: sqlite3.Connection) -> list[str]:
+    return [it.id for it in summaries(database, may_be_live(database)) if it.live]
 
 
 def _summary(row: sqlite3.Row, sources: Sequence[Found], live: _Live, damaged: int) -> SessionSummary:
     name, nano = row["id"], row["nano_usd"]
+    in_flight, ending = bool(row["in_flight"]), row["ending"]
+    is_at_work = live.holds(name, row["ended"], in_flight=in_flight, over=bool(row["over"]))
     return SessionSummary(
         **{it: row[it] for it in _AS_IT_IS},
         turns=row["turns"],
         project=row["project"],
         models=tuple(msgspec.json.decode(row["models"])),
+        side_models=tuple(msgspec.json.decode(row["side_models"])),
         started=moment(row["started"]),
         ended=moment(row["ended"]),
         usage=Usage(**{it: row[it] for it in Usage.__struct_fields__}),
@@ -166,7 +187,8 @@ def _summary(row: sqlite3.Row, sources: Sequence[Found], live: _Live, damaged: i
         reported_cost_usd=row["reported_cost_usd"],
         witnesses=WITNESS_SETS[row["witnesses"]],
         parent=row["parent"],
-        live=live.holds(name, row["modified"], in_flight=bool(row["in_flight"])),
+        live=is_at_work,
+        ending=INTERRUPTED if in_flight and not is_at_work else ending,
         paths=tuple(dict.fromkeys(path for it in sources for path in _paths_of(it))),
         prompts_only=bool(sources) and all(it.prompts_only for it in sources),
         damaged_lines=damaged,

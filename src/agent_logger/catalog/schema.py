@@ -63,7 +63,7 @@ CREATE TABLE sessions (           -- a conversation, from all its witnesses
     agent TEXT,
     project TEXT,
     title TEXT,
-    models TEXT NOT NULL,         -- JSON, in the order of their first answer
+    models TEXT NOT NULL,         -- JSON
     started INTEGER,
     ended INTEGER,
     active INTEGER NOT NULL,      -- when it was last active: ended, else when its files were last written to
@@ -71,7 +71,7 @@ CREATE TABLE sessions (           -- a conversation, from all its witnesses
     turns INTEGER NOT NULL,       -- responses in the ledger
     tool_calls INTEGER NOT NULL,
     errors INTEGER NOT NULL,      -- tool calls that failed
-    active_seconds REAL,
+    active_seconds REAL,          -- that its agent was at work
     input_tokens INTEGER NOT NULL,
     output_tokens INTEGER NOT NULL,
     cache_read_tokens INTEGER NOT NULL,
@@ -275,6 +275,21 @@ CREATE INDEX damage_source ON damage (source);
 CREATE TRIGGER damage_gone AFTER DELETE ON sources BEGIN DELETE FROM damage WHERE source = old.id; END;
 """
 
+_MODELS_AND_ENDINGS = """
+-- of models, those that answered beside the conversation alone: JSON. The first of models is the main thread's
+ALTER TABLE sessions ADD COLUMN side_models TEXT NOT NULL DEFAULT '[]';
+-- how its last exchange ended, as the session tells it; none: it has no end yet
+ALTER TABLE sessions ADD COLUMN ending TEXT;
+-- whether its agent said that the session has ended
+ALTER TABLE sessions ADD COLUMN over INTEGER NOT NULL DEFAULT 0;
+
+-- all files are read again: what they say is understood better
+UPDATE sources SET stamp = '';
+UPDATE told SET position = NULL;
+DELETE FROM folders;
+UPDATE sessions SET detailed = NULL, mark = NULL;
+"""
+
 _TEXTS = """
 CREATE TABLE facts (              -- of the index itself
     name TEXT PRIMARY KEY,        -- whole: the state of the catalog that it has all texts of
@@ -328,5 +343,10 @@ STEPS = (
     Step("descent and what forks inherit", _DESCENT),
     Step("totals of clients", _TOTALS),
     Step("damaged lines", _DAMAGE),
+    Step("models of the conversation, and how it ended", _MODELS_AND_ENDINGS),
 )
-TEXT_STEPS = (Step("texts and shards", _TEXTS), Step("turns that were cut have a number", _NUMBERED))
+TEXT_STEPS = (
+    Step("texts and shards", _TEXTS),
+    Step("turns that were cut have a number", _NUMBERED),
+    Step("turns are counted otherwise", "UPDATE indexed SET stamp = '', mark = NULL;"),
+)

@@ -19,14 +19,15 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     agent: str | None
     project: str | None
     title: str | None
-    models: tuple[str, ...]  # in the order of their first answer
+    models: tuple[str, ...]  # the one that answered most in the main thread first
+    side_models: tuple[str, ...] = ()  # those among them that answered beside the conversation alone
     started: datetime | None
     ended: datetime | None
     exchanges: int  # this, turns, usage and cost: of a fork, what came after it
     turns: int
     tool_calls: int
     errors: int  # tool calls that failed
-    active_seconds: float | None
+    active_seconds: float | None  # that the agent was at work
     usage: Usage
     cost: Cost
     reported_cost_usd: float | None  # what the client said, where it did
@@ -34,12 +35,22 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     peak_context_tokens: int | None
     witnesses: frozenset[Witness]
     parent: str | None  # the session it was forked from
-    live: bool
+    live: bool  # its agent runs, as far as that can be known
+    ending: str | None = (
+        None  # how its last exchange ended: `result`, `failed`, `cut`, `exit code 1`, `interrupted`, ...
+    )
     paths: tuple[Path, ...]  # of the files it was derived from
     prompts_only: bool = False  # the agent's file is gone; its history has what was typed
     main_missing: bool = False  # so is its main file, but those of its sub-agents are left
     inherited_exchanges: int | None = 0  # of a fork, what came before it; none: its files do not tell
     damaged_lines: int = 0  # of its files: they cannot be read, and are left out
+
+    @property
+    def wall_seconds(self) -> float | None:
+        """From the first moment to the last; clocks are set back."""
+        if self.started is None or self.ended is None:
+            return None
+        return max(0.0, (self.ended - self.started).total_seconds())
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):

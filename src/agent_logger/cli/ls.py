@@ -13,6 +13,7 @@ from agent_logger.cli.named import short_ids
 from agent_logger.cli.scanning import NOTHING_YET, opened
 from agent_logger.cli.settings import settings_options
 from agent_logger.cli.when import When
+from agent_logger.export.endings import ended_well
 from agent_logger.export.listed import ListedSession, listed
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class SessionRow(ListedSession, frozen=True, kw_only=True):
     "--min-cost", "min_cost_usd", type=float, metavar="USD", help="Only those that cost at least this."
 )
 @click.option("--witness", type=click.Choice(WITNESSES), help="Only those that this one saw.")
-@click.option("--live", is_flag=True, help="Only those that somebody is at.")
+@click.option("--live", is_flag=True, help="Only those whose agent runs.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/ls.json).")
 @settings_options()
 def command(
@@ -55,8 +56,10 @@ def command(
 
     A session is one conversation, whoever saw it: the agent's own file (t), the proxy's log (w), an SDK's (s), a
     run's (r), hooks (h); where the agent's file is gone, the files of its sub-agents (a) or what was typed (p) may be
-    left. Forks stand under what they were forked from. Exchanges, tokens and cost of a fork are what came after it.
-    A star marks a session that somebody is at.
+    left. Forks stand under what they were forked from. The model is the one that answered most in the main thread, +1
+    that there is another. Active is how long the agent was at work. Tokens are all that were billed. Exchanges, tokens
+    and cost of a fork are what came after it. A star marks a session whose agent runs, an exclamation mark one that
+    failed or was interrupted.
 
     \b
     Examples:
@@ -99,7 +102,7 @@ def _told(it: "SessionSummary") -> SessionRow:
 
 # ---------------------------------------------------------------- for people
 
-HEAD = ("active", "id", "title", "project", "model", "ex", "time", "tokens", "cost", "by")
+HEAD = ("last active", "id", "title", "project", "model", "ex", "active", "tokens", "cost", "by")
 TITLE, PROJECT, MODEL, *NUMBERS, BY = range(2, len(HEAD))
 EXCHANGES, TIME, TOKENS, COST = NUMBERS
 LEAST = {PROJECT: 8, MODEL: 8, TITLE: 14}  # columns that are cut where there is no room, and to what
@@ -154,7 +157,7 @@ def _cells(row: "SessionSummary", short_id: str, depth: int) -> list[str | int]:
     told = output.day_and_time(when) if when else "-"
     title = output.printable(" ".join((row.title or (row.paths[0].stem if row.paths else "")).split()))
     return [
-        told + ("*" if row.live else ""),
+        told + ("*" if row.live else "" if ended_well(row.ending) else "!"),
         short_id,
         "  " * (depth - 1) + ("└ " if depth else "") + title,
         output.printable(Path(row.project).name) if row.project else "-",
@@ -175,9 +178,10 @@ def _letter(witness: str, row: "SessionSummary") -> str:
 def _model(row: "SessionSummary") -> str:
     """Without the vendor's name and the day of the model, which are long and say little."""
     if not row.models:
-        return row.agent or "-"
+        return "-"
     short = re.sub(r"^claude-|-\d{8}$", "", row.models[0])
-    return short + (f" +{len(row.models) - 1}" if len(row.models) > 1 else "")
+    more = len(set(row.models[1:]) - set(row.side_models))
+    return short + (f" +{more}" if more else "")
 
 
 def _tokens(row: "SessionSummary") -> str:
@@ -188,9 +192,10 @@ def _tokens(row: "SessionSummary") -> str:
 def _duration(seconds: float | None) -> str:
     if seconds is None:
         return "-"
-    if seconds < 60:
-        return f"{seconds:.0f}s"
-    return f"{seconds / 60:.0f}m" if seconds < 5940 else f"{seconds / 3600:.1f}h"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole}s"
+    return f"{whole // 60}m" if whole < 6000 else f"{whole / 3600:.1f}h"
 
 
 def _thousands(count: int) -> str:

@@ -8,7 +8,7 @@ from agent_logger.catalog.metrics import Metrics, exchange_total, metrics_of
 from agent_logger.cli.output import short_id, width
 from agent_logger.cli.pieces_text import piece_lines
 from agent_logger.cli.rows import Row, Segment, fitted, folded, noted, room, row_text
-from agent_logger.export.facts import context_of, inherited_text
+from agent_logger.export.facts import context_of, durations, inherited_text
 from agent_logger.export.figures import (
     call_seconds,
     counted,
@@ -74,12 +74,11 @@ class SessionText:
             counted(calls, "tool call"),
         )
         started = f"{utc(session.started).astimezone():%Y-%m-%d %H:%M}" if session.started else ""
-        took = "" if metrics.wall_seconds is None else seconds_text(metrics.wall_seconds)
         cost = money(metrics.cost)
         lines = (
             (f"session {short_id(session.id)}", session.agent, session.project),
             ("" if any(it.user_input for it in session.exchanges) else session.title,),
-            (*metrics.models, started, took, cost if cost != "unknown" else "cost unknown"),
+            (*metrics.models, started, durations(metrics), cost if cost != "unknown" else "cost unknown"),
             (", ".join(counts), tokens(metrics.usage, metrics.cost)),
             (inherited_text(session, short_id),),
             (f"with {files}" if (files := context_of(session)) else "",),

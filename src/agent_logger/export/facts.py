@@ -27,7 +27,7 @@ def _facts(session: Session, metrics: Metrics) -> Iterator[tuple[str, str]]:
     yield "model", hidden(", ".join(metrics.models))
     yield "started", moment(session.started)
     yield "ended by", hidden(session.end_reason or "")
-    yield "took", _took(metrics)
+    yield "took", durations(metrics)
     calls = sum(tool.calls for tool in metrics.tools)
     counts = (
         counted(metrics.exchanges, "exchange"),
@@ -70,8 +70,9 @@ def context_of(session: Session) -> str:
     return ", ".join(hidden(it.path) for it in session.context_files)
 
 
-def _took(metrics: Metrics) -> str:
+def durations(metrics: Metrics) -> str:
+    """From the first moment to the last, and how much of that the agent was at work."""
     if metrics.wall_seconds is None or metrics.active_seconds is None:
         return ""
     wall, active = seconds_text(metrics.wall_seconds), seconds_text(metrics.active_seconds)
-    return wall if wall == active else f"{wall}, {active} of them active"
+    return wall if wall == active else f"{wall}, {active} active"

@@ -20,10 +20,12 @@ class ListedSession(msgspec.Struct, frozen=True, kw_only=True):
     agent: str | None
     project: str | None
     title: str | None
-    models: tuple[str, ...]
+    models: tuple[str, ...]  # the one that answered most in the main thread first
+    side_models: tuple[str, ...]  # those among them that answered beside the conversation alone: titles
     started: datetime | None
     ended: datetime | None
-    active_seconds: float | None
+    wall_seconds: float | None  # from the first moment to the last
+    active_seconds: float | None  # that the agent was at work: in exchanges, of no pause more than 5 minutes
     exchanges: int  # of a fork, those that came after it
     inherited_exchanges: int | None  # of a fork, those that came before it; null: its files do not tell
     turns: int  # of a fork, those that came after it
@@ -31,7 +33,10 @@ class ListedSession(msgspec.Struct, frozen=True, kw_only=True):
     errors: int  # tool calls that failed
     witnesses: list[str]
     parent: str | None
-    live: bool
+    live: bool  # its agent runs, as far as that can be known
+    ending: (
+        str | None
+    )  # how its last exchange ended: result, failed, cut, exit code 1, interrupted; none: no end yet
     prompts_only: bool  # the agent's file is gone; its history has what was typed
     damaged_lines: int  # of its files, which cannot be read
     main_missing: bool  # the session's main file is gone; the files of its sub-agents are left
@@ -55,6 +60,7 @@ def listed(it: SessionSummary) -> dict[str, Any]:
     return {
         **{name: getattr(it, name) for name in _SAME},
         **{name: getattr(it.usage, name) for name in _COUNTS},
+        "wall_seconds": it.wall_seconds,
         "witnesses": sorted(it.witnesses),
         "cost_usd": it.cost.usd,
         "unpriced": it.cost.unpriced,

@@ -9,12 +9,12 @@ from textwrap import shorten
 
 from msgspec.structs import replace
 
+from agent_logger.export.endings import exchange_ending
 from agent_logger.export.figures import compacted, not_itemised_text, tokens, utc
 from agent_logger.export.hide import hidden_value
 from agent_logger.export.pictures import pictures_in
 from agent_logger.export.pieces import Json, Output, Piece, Prose, Shown
 from agent_logger.export.tools import shown
-from agent_logger.formats.history import LOST
 from agent_logger.redact import hidden
 from agent_logger.session import (
     MAIN,
@@ -158,10 +158,9 @@ class Chapter:
     @property
     def remarks(self) -> list[str]:
         """That it did not come to its end, if anybody knows, and that the conversation did not go on from it."""
-        exchange = self.exchange
-        known = exchange.complete or exchange.end_reason == LOST or self._is_said_below
-        cut = [] if known else [f"{hidden(exchange.end_reason or 'in flight')}: not complete"]
-        left = ["taken back: the conversation went on from before it"] if exchange.left else []
+        ending = None if self._is_said_below else exchange_ending(self.exchange)
+        cut = [hidden(ending.text)] if ending else []
+        left = ["taken back: the conversation went on from before it"] if self.exchange.left else []
         return cut + left + [not_itemised_text(it) for it in self.not_itemised]
 
 

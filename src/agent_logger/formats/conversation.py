@@ -32,8 +32,18 @@ class OpenTurn(Seen):
     tier: str | None = None
     stop_reason: str | None = None
     usage: Usage | None = None
+    unread_usage: bool = False
     complete: bool = True
     blocks: list[Block] = field(default_factory=list)
+
+    @property
+    def is_counted(self) -> bool:
+        """What it took was told, understood or not."""
+        return self.usage is not None or self.unread_usage
+
+    def count(self, usage: Usage | None, message_id: str | None) -> None:
+        """Take what it took, as its agent counted it; none: that was not understood."""
+        self.usage, self.unread_usage, self.message_id = usage, usage is None, message_id
 
     def waits(self) -> bool:
         """For the result of a tool."""
@@ -49,6 +59,7 @@ class OpenTurn(Seen):
             stop_reason=self.stop_reason,
             blocks=self.blocks,
             usage=self.usage,
+            unread_usage=self.unread_usage,
             started=self.started,
             ended=self.ended,
             witnesses=TRANSCRIPT,

@@ -24,7 +24,7 @@ from msgspec import UNSET
 from msgspec.structs import replace as replace_fields
 
 from agent_logger.formats.json_text import raw
-from agent_logger.formats.sdk_messages import ReportedUsage, Result, SdkMessage
+from agent_logger.formats.sdk_messages import ReportedUsage, Result, SdkMessage, reported_usage
 from agent_logger.prices import canonical
 from agent_logger.records import CostFrom, ExchangeStats, Message, Tokens
 from agent_logger.session import SYNTHETIC, tool_kind
@@ -92,8 +92,8 @@ class Work:
         self.is_seen = True
         self.models |= {canonical(message.model) or message.model} if message.model else set()
         try:
-            usage = msgspec.json.decode(message.usage, type=ReportedUsage)
-        except msgspec.MsgspecError:
+            usage = reported_usage(msgspec.json.decode(message.usage))
+        except (msgspec.MsgspecError, RecursionError):
             return
         self.context[message.message_id or str(len(self.context))] = _of_usage(usage)
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from agent_logger import session
 from agent_logger.formats import counters
 from agent_logger.formats.claude_code.facts import compaction_of
-from agent_logger.formats.claude_code.records import CompactionMessage, MessageUsage
+from agent_logger.formats.claude_code.records import CompactionMessage, MessageUsage, message_usage
 from agent_logger.formats.claude_code.turns import more_final
 from agent_logger.formats.cli_output.argv import starts_new
 from agent_logger.formats.cli_output.outcome import failure_of
@@ -315,12 +315,20 @@ def _extended(turn: Turn, message: Message) -> Turn:
 
 def _counted(turn: Turn, message: Message, reported: MessageUsage) -> Turn:
     """Lines of one response say the same, but for the one it ended with."""
+    if not reported.is_understood:
+        return replace(turn, unread_usage=turn.usage is None)
     usage, final = reported.usage(), message.stop_reason is not None
     was_final = turn.stop_reason is not None
     if turn.usage and not more_final(usage, turn.usage, final=final, was_final=was_final):
         return turn
     tier = reported.service_tier or turn.service_tier
-    return replace(turn, usage=usage, service_tier=tier, stop_reason=message.stop_reason or turn.stop_reason)
+    return replace(
+        turn,
+        usage=usage,
+        unread_usage=False,
+        service_tier=tier,
+        stop_reason=message.stop_reason or turn.stop_reason,
+    )
 
 
 KINDS: Mapping[str, BlockKind] = {
@@ -349,12 +357,7 @@ def _block(message: Message) -> Block:
 
 
 def _reported(message: Message) -> MessageUsage | None:
-    if not message.usage:
-        return None
-    try:
-        return msgspec.json.decode(message.usage, type=MessageUsage)
-    except msgspec.MsgspecError:
-        return None  # not known, rather than wrong
+    return message_usage(_value(message.usage))
 
 
 def _value(raw: msgspec.Raw | msgspec.UnsetType) -> Any:

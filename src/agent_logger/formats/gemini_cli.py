@@ -22,8 +22,9 @@ from agent_logger.formats.objects import objects_of, time_of
 from agent_logger.formats.responses import ModelResponse
 from agent_logger.formats.source import File, Source
 from agent_logger.session import MAIN, Block, Session, Usage
-from agent_logger.wire.answer import Json, count, fields_of, parsed, text_of
+from agent_logger.wire.answer import Json, fields_of, parsed, text_of
 from agent_logger.wire.fitting import REFUSED, fitting
+from agent_logger.wire.token_counts import TokenCounts
 
 AGENT = "gemini-cli"
 PROJECT_FILE = ".project_root"  # in the folder above the chats
@@ -96,14 +97,13 @@ def responses_of(source: Source) -> Iterator[ModelResponse]:
     project = _project(source, main)
     for chat in (main, *(_Chat(file, source) for file in source.others)):
         for message in chat.messages:
-            usage = _usage(message.tokens)
-            if usage is None or message.type != "gemini":
+            if message.tokens is None or message.type != "gemini":
                 continue
             yield ModelResponse(
                 family="gemini",
                 message_id=message.id,
                 model=message.model,
-                usage=usage,
+                usage=_usage(message.tokens),
                 at=message.at,
                 session=main.id,
                 project=project,
@@ -186,7 +186,9 @@ def _is_answered(told: Conversation, part: Any) -> bool:
 
 def _answer(told: Conversation, message: _Message, thread: str) -> None:
     at, calls = message.at, message.calls or ()
-    turn = OpenTurn(thread=thread, message_id=message.id, model=message.model, usage=_usage(message.tokens))
+    turn = OpenTurn(thread=thread, message_id=message.id, model=message.model)
+    if message.tokens is not None:
+        turn.count(_usage(message.tokens), message.id)
     turn.see(at)
     told.add(turn)
     told.see(at)
@@ -237,14 +239,10 @@ def _result(call: _Call) -> Block | None:
 
 def _usage(tokens: Json | None) -> Usage | None:
     """`input` holds what came from the cache; thoughts are billed as output."""
-    if tokens is None:
-        return None
-    cached = count(tokens, "cached")
-    return Usage(
-        input_tokens=max(0, count(tokens, "input") + count(tokens, "tool") - cached),
-        output_tokens=count(tokens, "output") + count(tokens, "thoughts"),
-        cache_read_tokens=cached,
-    )
+    counts = TokenCounts(tokens)
+    cached = counts("cached")
+    asked, answered = counts("input") + counts("tool"), counts("output") + counts("thoughts")
+    return counts.usage(asked - cached, answered, cached)
 
 
 def _project(source: Source, chat: _Chat) -> str | None:

@@ -14,11 +14,9 @@ import msgspec
 
 from agent_logger.formats.objects import in_utc, objects_of
 from agent_logger.formats.source import File
-from agent_logger.session import Exchange, Session
+from agent_logger.session import LOST, Exchange, Session
 from agent_logger.wire.answer import Json
 from agent_logger.wire.fitting import fitting
-
-LOST = "lost"  # how an exchange ended: nobody knows any more
 
 _EVERY_LINE = re.compile(rb"(?!)")
 _PASTED = re.compile(r"\[Pasted text #(\d+)[^\]]*\]")

@@ -18,9 +18,10 @@ from agent_logger.formats.objects import object_in, time_of_ms
 from agent_logger.formats.responses import ModelResponse
 from agent_logger.formats.source import File, Source
 from agent_logger.session import MAIN, Block, Compaction, Session, Usage
-from agent_logger.wire.answer import Json, count, fields_of
+from agent_logger.wire.answer import Json
 from agent_logger.wire.fitting import fitting
 from agent_logger.wire.jsonl import Entry
+from agent_logger.wire.token_counts import TokenCounts
 
 AGENT = "opencode"
 FAMILIES = {"google": "gemini", "google-vertex": "gemini", "google-vertex-anthropic": "anthropic"}
@@ -139,6 +140,11 @@ class _Step:
         return told if told and (told.context_tokens or told.output_tokens) else None
 
     @property
+    def unread_usage(self) -> bool:
+        """It ended with a usage that is not understood."""
+        return self.finish is not None and self.finish.tokens is not None and self.usage is None
+
+    @property
     def cost(self) -> float | None:
         """opencode writes 0 for what it has no price of."""
         cost = self.finish.cost if self.finish else None
@@ -186,7 +192,7 @@ def responses_of(source: Source) -> Iterator[ModelResponse]:
         rows = _Rows(file)
         main = main or rows
         for step in rows.steps():
-            if step.usage is None:
+            if step.usage is None and not step.unread_usage:
                 continue
             provider = step.message.told.provider or ""
             yield ModelResponse(
@@ -269,6 +275,11 @@ def _time_of_part(message: _Message, row: _Row, part: _Part) -> datetime | None:
     return started or written
 
 
+# The parts that a response consists of. Others note what the client did beside it (`patch`, `snapshot`), or are
+# newer than this: none of them is a response.
+CONTENT = frozenset({"text", "reasoning", "tool", "file"})
+
+
 def _steps(message: _Message) -> Iterator[_Step]:
     step = _Step(message, 1)
     for piece in message.pieces:
@@ -280,7 +291,7 @@ def _steps(message: _Message) -> Iterator[_Step]:
             step.finish = piece.part
             yield step
             step = _Step(message, step.number + 1)
-        elif kind != "step-start":
+        elif kind in CONTENT:
             step.pieces.append(piece)
     if step.pieces or (step.number == 1 and step.usage):
         yield step
@@ -293,6 +304,7 @@ def _answer(told: Conversation, step: _Step, thread: str) -> None:
         model=step.message.told.model,
         stop_reason=step.finish.reason if step.finish else None,
         usage=step.usage,
+        unread_usage=step.unread_usage,
         complete=step.finish is not None,
     )
     turn.see(step.message.at)
@@ -353,19 +365,13 @@ def _tool(part: _Part) -> Iterator[Block]:
 
 
 def _usage(tokens: Json | None) -> Usage | None:
-    if tokens is None:
-        return None
-    cache = fields_of(tokens.get("cache"))
-    asked, answered, thought = (count(tokens, name) for name in ("input", "output", "reasoning"))
-    read, written = count(cache, "read"), count(cache, "write")
-    if thought and count(tokens, "total") == asked + answered + read + written:
+    counts = TokenCounts(tokens)
+    cache = counts.inner("cache")
+    asked, answered, thought = (counts(name) for name in ("input", "output", "reasoning"))
+    read, written = cache("read"), cache("write")
+    if thought and counts("total") == asked + answered + read + written:
         thought = 0  # is in `output` already
-    return Usage(
-        input_tokens=asked,
-        output_tokens=answered + thought,
-        cache_read_tokens=read,
-        cache_write_tokens=written,
-    )
+    return counts.usage(asked, answered + thought, read, written)
 
 
 def _json(data: Any) -> Json:

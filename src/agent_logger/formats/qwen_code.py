@@ -19,8 +19,9 @@ from agent_logger.formats.responses import ModelResponse
 from agent_logger.formats.source import Source
 from agent_logger.session import AGENT as AGENT_THREAD
 from agent_logger.session import MAIN, SIDE, Block, Session, Usage
-from agent_logger.wire.answer import Json, count
+from agent_logger.wire.answer import Json
 from agent_logger.wire.fitting import fitting
+from agent_logger.wire.token_counts import TokenCounts
 
 AGENT = "qwen-code"
 FAMILY = "openai"  # the API it speaks, whoever's model it asks
@@ -77,7 +78,7 @@ def session_of(source: Source) -> Session:
 def responses_of(source: Source) -> Iterator[ModelResponse]:
     chat = _Chat(source)
     for turn in (*chat.told.turns(), *chat.aside):
-        if turn.usage:
+        if turn.is_counted:
             yield ModelResponse(
                 family=FAMILY,
                 message_id=turn.message_id,
@@ -124,7 +125,9 @@ class _Chat:
             self.told.ask(text or "[image]", at)
 
     def _answer(self, line: _Line, blocks: list[Block], at: datetime | None) -> None:
-        turn = OpenTurn(model=line.model, usage=_usage(line.usage))
+        turn = OpenTurn(model=line.model)
+        if line.usage is not None:
+            turn.count(_usage(line.usage), None)
         if self._call and self._call.usage == turn.usage:
             turn.message_id, self._call = self._call.message_id, None
         self._put_aside()
@@ -141,10 +144,9 @@ class _Chat:
         self._put_aside()
         turn = OpenTurn(
             thread=f"{AGENT_THREAD}{event.subagent_id}" if event.subagent_id else MAIN,
-            message_id=event.response_id,
             model=event.model,
-            usage=_counted(told),
         )
+        turn.count(_counted(told), event.response_id)
         turn.see(at)
         if event.response_text:
             turn.blocks.append(Block(kind="text", text=event.response_text, at=at))
@@ -159,20 +161,18 @@ class _Chat:
 
 
 def _usage(told: Json | None) -> Usage | None:
-    names = ("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "cachedContentTokenCount")
-    return _of_counts(told, *names) if told else None
+    names = ("prompt_token_count", "candidates_token_count", "thoughts_token_count")
+    return _of_counts(TokenCounts(told), *names)
 
 
-def _counted(event: Json) -> Usage:
-    names = ("input_token_count", "output_token_count", "thoughts_token_count", "cached_content_token_count")
-    return _of_counts(event, *names)
+def _counted(event: Json) -> Usage | None:
+    names = ("input_token_count", "output_token_count", "thoughts_token_count")
+    return _of_counts(TokenCounts(event), *names)
 
 
-def _of_counts(told: Json, *names: str) -> Usage:
+def _of_counts(counts: TokenCounts, *names: str) -> Usage | None:
     """The prompt holds what came from the cache; the answer its thoughts, unless the total says otherwise."""
-    asked, answered, thought, cached = (count(told, name) for name in names)
-    total = count(told, "totalTokenCount") or count(told, "total_token_count")
-    apart = thought if total == asked + answered + thought else 0
-    return Usage(
-        input_tokens=max(0, asked - cached), output_tokens=answered + apart, cache_read_tokens=cached
-    )
+    asked, answered, thought = (counts(name) for name in names)
+    cached = counts("cached_content_token_count")
+    apart = thought if counts("total_token_count") == asked + answered + thought else 0
+    return counts.usage(asked - cached, answered + apart, cached)

@@ -114,7 +114,7 @@ def _known(message: SdkMessage, inner: Inner, kind: str, ts: str) -> Entry:
         origin=message.origin,
         usage=inner.usage,
         model=inner.model,
-        stop_reason=inner.stop_reason,
+        stop_reason=inner.stopped,
         error=message.error,
     )
 

@@ -12,12 +12,15 @@ from typing import Any, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
+from msgspec.structs import replace
 
 from agent_logger.formats import json_text
 from agent_logger.formats.human_input import typed
 from agent_logger.formats.json_text import is_null
 from agent_logger.formats.json_text import raw as raw_json
 from agent_logger.records import Json
+from agent_logger.wire.fitting import fitting
+from agent_logger.wire.token_counts import MOST_TOKENS, usage_of
 
 T = TypeVar("T")
 UNKNOWN, STDERR, STREAM_EVENT = "unknown", "stderr", "stream_event"
@@ -43,6 +46,11 @@ class _Said(msgspec.Struct, frozen=True, kw_only=True):
     model: str | None = None
     usage: Raw | UnsetType = UNSET
     stop_reason: str | None = None
+    stop_reason_camel: str | None = msgspec.field(name="stopReason", default=None)
+
+    @property
+    def stopped(self) -> str | None:
+        return self.stop_reason or self.stop_reason_camel
 
 
 class Inner(_Said, frozen=True, kw_only=True):
@@ -80,10 +88,37 @@ class ReportedUsage(msgspec.Struct, frozen=True):
     cache_creation: CacheCreation | None = None
 
     @property
+    def is_understood(self) -> bool:
+        """It has counts, and nothing that cannot be one."""
+        told = (
+            self.input_tokens,
+            self.output_tokens,
+            self.cache_creation_input_tokens,
+            self.cache_read_input_tokens,
+        )
+        counts = [it for it in told if it is not None]
+        return bool(counts) and 0 <= min(counts) <= max(counts) < MOST_TOKENS
+
+    @property
     def context(self) -> int:
         """What the model read."""
         parts = (self.input_tokens, self.cache_creation_input_tokens, self.cache_read_input_tokens)
         return sum(it or 0 for it in parts)
+
+
+def reported_usage(value: Any) -> ReportedUsage | None:
+    """A usage object in anybody's words; none if it is not understood."""
+    usage = usage_of(value)
+    if usage is None:
+        return None
+    hour = usage.cache_write_1h_tokens
+    return ReportedUsage(
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cache_creation_input_tokens=usage.cache_write_tokens,
+        cache_read_input_tokens=usage.cache_read_tokens,
+        cache_creation=CacheCreation(hour) if hour else None,
+    )
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -241,12 +276,26 @@ def read(line: bytes) -> SdkMessage:
         case "system", "init":
             return _with(known, init=_part(line, Init) or Init())
         case "result", _:
-            return _with(known, result=_part(line, Result) or Result())
+            return _with(known, result=_result(line))
         case "stream_event", _:
             return _with(known, event=(_part(line, _Event) or _Event()).event)
         case (("tool_use" | "tool_result"), _):
             return _tool_line(known)
     return known
+
+
+class _ResultUsage(msgspec.Struct, frozen=True):
+    usage: Any = None
+
+
+def _result(line: bytes) -> Result:
+    """Its usage may be in other words than Anthropic's, or not be one."""
+    result, told = _part(line, Result), _part(line, _ResultUsage)
+    if told is None or told.usage is None or (result and result.usage and result.usage.is_understood):
+        return result or Result()
+    if result is None and (fields := _part(line, dict[str, Any])):
+        result = fitting(Result, {**fields, "usage": None})
+    return replace(result or Result(), usage=reported_usage(told.usage))
 
 
 def _loosely(line: bytes, head: _Head) -> _More:
@@ -259,7 +308,7 @@ def _loosely(line: bytes, head: _Head) -> _More:
     if found:
         it, content = found.message, found.message.content
         blocks = content if isinstance(content, str) else [_part(raw, Block) or Block() for raw in content]
-        inner = Inner(id=it.id, model=it.model, content=blocks, usage=it.usage, stop_reason=it.stop_reason)
+        inner = Inner(id=it.id, model=it.model, content=blocks, usage=it.usage, stop_reason=it.stopped)
     return _More(
         type=beside.type,
         message=inner,

@@ -11,7 +11,13 @@ from typing import Any
 
 from agent_logger.formats.json_text import encode
 
-_INNER = {"model": "model", "message_id": "id", "usage": "usage", "stop_reason": "stop_reason"}
+_INNER = {
+    "model": "model",
+    "message_id": "id",
+    "usage": "usage",
+    "stop_reason": "stop_reason",
+    "stopReason": "stopReason",
+}
 _RENAMED = {"model_usage": "modelUsage"}
 
 

@@ -24,7 +24,7 @@ from agent_logger.wire.jsonl import Entry
 
 FILES_NAMED = 5  # in a summary
 PROMPT_CHARACTERS = 200  # of the first prompt that a list or a summary shows
-_OF_THE_MODEL = ("model", "usage", "stop_reason")
+_OF_THE_MODEL = ("model", "usage", "stop_reason", "stopReason")
 _TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}  # the best first
 
 

@@ -12,6 +12,10 @@ import msgspec
 
 Api = Literal["messages", "chat", "responses", "gemini"]
 NOTHING = msgspec.Raw(b"")
+_ADDITIONAL_TOOLS = (
+    b'"additional_tools"'  # Codex gives most of its models their tools as an item of the history
+)
+HEAD_BYTES = 200  # of an item, that say its type
 
 
 class Body(msgspec.Struct):
@@ -45,7 +49,10 @@ class Body(msgspec.Struct):
 
     @property
     def has_tools(self) -> bool:
-        return len(self.tools) > 2 and bytes(self.tools) != b"null"  # `[]` is none
+        if len(self.tools) > 2 and bytes(self.tools) != b"null":  # `[]` is none
+            return True
+        items = self.input if isinstance(self.input, list) else ()
+        return any(_ADDITIONAL_TOOLS in bytes(memoryview(it)[:HEAD_BYTES]) for it in items)
 
 
 def _typed(prompt: str) -> msgspec.Raw:

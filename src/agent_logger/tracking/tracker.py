@@ -201,7 +201,7 @@ class Tracker:
             decision.kind, decision.thread = "side", "side"
         elif classify.is_compaction(agent, units):
             decision.kind = "compact"
-        elif group and not body.has_tools and not search.is_known(group, "main"):
+        elif group and not (body.has_tools or origin) and not search.is_known(group, "main"):
             decision.kind, decision.thread = "side", "side"
         if said:
             self._place_named(asked, decision, said, group, search)

@@ -87,9 +87,6 @@ class Archive:
         return await self.ask(lambda catalog: self.read(catalog, session_id))
 
     def read(self, catalog: Catalog, session_id: str) -> Book | None:
-        kept = self._kept.get(session_id)
-        if kept and kept[0] == state_of(kept[1].summary.paths):
-            return kept[1]
         summary = catalog.summary(session_id)
         if summary is None:
             return None
@@ -128,7 +125,7 @@ class Archive:
     def _kept_or_read(self, catalog: Catalog, summary: SessionSummary) -> Book | None:
         state = state_of(summary.paths)
         kept = self._kept.get(summary.id)
-        if kept and kept[0] == state:
+        if kept and kept[0] == state and kept[1].summary.live == summary.live:
             return kept[1]
         session = catalog.session(summary.id)
         if session is None:

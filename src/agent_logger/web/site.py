@@ -14,6 +14,7 @@ from starlette.responses import HTMLResponse, Response
 from agent_logger import __version__
 from agent_logger.capture.proxy.status import ProxyReport, proxy_reports
 from agent_logger.catalog.summary import SessionSummary
+from agent_logger.export.endings import exchange_ending, turn_ending
 from agent_logger.export.figures import not_itemised_text
 from agent_logger.session import Session
 from agent_logger.web import charts, shown
@@ -109,6 +110,8 @@ def _environment() -> Environment:
         "share": shown.share,
         "session_url": session_url,
         "icon": _icon,
+        "turn_ending": turn_ending,
+        "exchange_ending": exchange_ending,
         "resume": _resume,
     }
     return environment

@@ -7,10 +7,9 @@ Nothing here raises, whatever comes: what cannot be read is left out, and the an
 """
 
 import json
-import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
 
@@ -291,16 +290,6 @@ def text_of(value: Any) -> str | None:
 def fields_of(value: Any) -> Json:
     """Those of an object; none of anything else."""
     return value if isinstance(value, dict) else {}
-
-
-def count(usage: Mapping[str, Any], name: str) -> int:
-    """A number of tokens; 0 for what cannot be one."""
-    value = usage.get(name)
-    if isinstance(value, float) and math.isfinite(value):
-        value = int(value)
-    if type(value) is not int:  # a bool is none
-        return 0
-    return max(0, min(value, 1 << 62))
 
 
 def failure(body: Any) -> Failure | None:

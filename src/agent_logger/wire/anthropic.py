@@ -4,8 +4,8 @@ from typing import Any
 
 import msgspec
 
-from agent_logger.session import Usage
-from agent_logger.wire.answer import Answer, Assembler, Json, count, failure, fields_of, parsed, text_of
+from agent_logger.wire.answer import Answer, Assembler, Json, failure, fields_of, parsed, text_of
+from agent_logger.wire.token_counts import usage_of
 
 
 class _Delta(msgspec.Struct, gc=False):
@@ -126,7 +126,7 @@ class Messages(Assembler):
             message_id=text_of(message.get("id")),
             model=text_of(message.get("model")),
             stop_reason=text_of(message.get("stop_reason")),
-            usage=_usage(self._usage) if self._usage else None,
+            usage=usage_of(self._usage),
             raw_usage=self._usage,
             service_tier=text_of((self._usage or {}).get("service_tier")),
         )
@@ -187,17 +187,3 @@ class Messages(Assembler):
             known = self._usage or {}
             news = {name: value for name, value in usage.items() if value is not None or name not in known}
             self._usage = {**known, **news}
-
-
-def _usage(usage: Json) -> Usage:
-    written = count(usage, "cache_creation_input_tokens")
-    lifetimes = fields_of(usage.get("cache_creation"))
-    hour = count(lifetimes, "ephemeral_1h_input_tokens")
-    written = max(written, hour + count(lifetimes, "ephemeral_5m_input_tokens"))
-    return Usage(
-        input_tokens=count(usage, "input_tokens"),
-        output_tokens=count(usage, "output_tokens"),
-        cache_read_tokens=count(usage, "cache_read_input_tokens"),
-        cache_write_tokens=written,
-        cache_write_1h_tokens=hour,
-    )

@@ -4,8 +4,8 @@ from typing import Any
 
 import msgspec
 
-from agent_logger.session import Usage
-from agent_logger.wire.answer import Answer, Assembler, count, failure
+from agent_logger.wire.answer import Answer, Assembler, failure
+from agent_logger.wire.token_counts import usage_of
 
 
 class _Body(msgspec.Struct):
@@ -38,6 +38,6 @@ class Embeddings(Assembler):
         return Answer(
             message={"object": "embeddings"} if told else None,
             model=self._body.model,
-            usage=Usage(input_tokens=count(told, "prompt_tokens")) if told else None,
+            usage=usage_of(told),
             raw_usage=told,
         )

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from agent_logger.session import Usage
-from agent_logger.wire.answer import Answer, Assembler, Json, count, failure, fields_of, text_of
+from agent_logger.wire.answer import Answer, Assembler, Json, failure, fields_of, text_of
+from agent_logger.wire.token_counts import usage_of
 
 
 class _Content(msgspec.Struct):
@@ -127,7 +127,7 @@ class GenerateContent(Assembler):
             message_id=self._id,
             model=self._model,
             stop_reason=(candidate.finished if candidate else None) or self._blocked,
-            usage=_usage(self._usage) if self._usage else None,
+            usage=usage_of(self._usage),
             raw_usage=self._usage,
         )
 
@@ -153,13 +153,3 @@ def _before_the_cut(data: bytes) -> tuple[list[bytes], str]:
             return chunks, text[start:]
         chunks.append(text[start:end].encode())
     return chunks, text[end:].strip()
-
-
-def _usage(usage: Json) -> Usage:
-    cached = count(usage, "cachedContentTokenCount")
-    asked = count(usage, "promptTokenCount") + count(usage, "toolUsePromptTokenCount")
-    return Usage(
-        input_tokens=max(0, asked - cached),
-        output_tokens=count(usage, "candidatesTokenCount") + count(usage, "thoughtsTokenCount"),
-        cache_read_tokens=cached,
-    )

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from agent_logger.session import Usage
-from agent_logger.wire.answer import Answer, Assembler, Json, count, failure, fields_of, text_of
+from agent_logger.wire.answer import Answer, Assembler, Json, failure, fields_of, text_of
+from agent_logger.wire.token_counts import usage_of
 
 _COUNTS = ("prompt_eval_count", "eval_count")
 
@@ -74,11 +74,6 @@ class Ollama(Assembler):
             message=message if self._begun else None,
             model=self._model,
             stop_reason=self._stop_reason,
-            usage=_usage(self._usage) if self._usage else None,
+            usage=usage_of(self._usage),
             raw_usage=self._usage,
         )
-
-
-def _usage(told: Json) -> Usage:
-    asked, answered = (count(told, name) for name in _COUNTS)
-    return Usage(input_tokens=asked, output_tokens=answered)

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from agent_logger.session import Usage
-from agent_logger.wire.answer import Answer, Assembler, Json, count, failure, fields_of, text_of
+from agent_logger.wire.answer import Answer, Assembler, Json, failure, fields_of, text_of
+from agent_logger.wire.token_counts import usage_of
 
 _DEEPEST = 8  # levels of a delta that are gathered; below, a later value replaces
 
@@ -82,7 +82,7 @@ class ChatCompletions(Assembler):
             message_id=self._id or None,
             model=self._model or None,
             stop_reason=self._finished.get(first),
-            usage=_usage(self._usage),
+            usage=usage_of(self._usage),
             raw_usage=self._usage,
             service_tier=self._tier,
         )
@@ -110,7 +110,7 @@ def _of_body(body: Json) -> Answer:
         message_id=text_of(body.get("id")),
         model=text_of(body.get("model")),
         stop_reason=text_of(choice.get("finish_reason")),
-        usage=_usage(body.get("usage")),
+        usage=usage_of(body.get("usage")),
         raw_usage=body.get("usage"),
         service_tier=text_of(body.get("service_tier")),
     )
@@ -204,28 +204,3 @@ def _settle(value: Any) -> Any:
     if isinstance(value, _Numbered):
         return value.settled()
     return _settled(value) if isinstance(value, dict) else value
-
-
-# ---------------------------------------------------------------- usage
-
-
-def _usage(usage: Any) -> Usage | None:
-    if not isinstance(usage, dict):
-        return None
-    asked, answered = count(usage, "prompt_tokens"), count(usage, "completion_tokens")
-    details = fields_of(usage.get("prompt_tokens_details"))
-    cached = (
-        count(details, "cached_tokens")
-        or count(usage, "prompt_cache_hit_tokens")  # DeepSeek
-        or count(usage, "cached_tokens")  # Moonshot
-    )
-    written = count(details, "cache_write_tokens")  # OpenRouter
-    thought = count(fields_of(usage.get("completion_tokens_details")), "reasoning_tokens")
-    if thought and count(usage, "total_tokens") == asked + answered + thought:
-        answered += thought  # xAI counts them apart
-    return Usage(
-        input_tokens=max(0, asked - cached - written),
-        output_tokens=answered,
-        cache_read_tokens=cached,
-        cache_write_tokens=written,
-    )

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import UNSET
 
-from agent_logger.session import Usage
-from agent_logger.wire.answer import Answer, Assembler, Failure, Json, count, failure, fields_of, text_of
+from agent_logger.wire.answer import Answer, Assembler, Failure, Json, failure, fields_of, text_of
+from agent_logger.wire.token_counts import usage_of
 
 
 class _Response(msgspec.Struct):
@@ -149,7 +149,7 @@ class Responses(Assembler):
             message_id=text_of(response.get("id")),
             model=text_of(response.get("model")),
             stop_reason=reason or (text_of(response.get("status")) if self.ended else None),
-            usage=_usage(response.get("usage")),
+            usage=usage_of(response.get("usage")),
             raw_usage=response.get("usage"),
             service_tier=text_of(response.get("service_tier")),
         )
@@ -198,16 +198,3 @@ class Responses(Assembler):
         told = self.read(_object, data) or {}
         kind = text_of(told.get("code")) or text_of(told.get("type"))
         self.fail(failure(told) or Failure(type=kind, message=text_of(told.get("message"))))
-
-
-def _usage(usage: Any) -> Usage | None:
-    if not isinstance(usage, dict):
-        return None
-    details = fields_of(usage.get("input_tokens_details"))
-    cached, written = count(details, "cached_tokens"), count(details, "cache_write_tokens")
-    return Usage(
-        input_tokens=max(0, count(usage, "input_tokens") - cached - written),
-        output_tokens=count(usage, "output_tokens"),
-        cache_read_tokens=cached,
-        cache_write_tokens=written,
-    )

@@ -35,22 +35,25 @@ class FileState:
 @dataclass(slots=True)
 class Facts:
     began: datetime | None = None
-    ended: datetime | None = None
+    ended: datetime | None = (
+        None  # the last line that a person or an agent is the reason of; else the last one
+    )
+    is_ended_by_bookkeeping: bool = True
     session_id: str | None = None
     cwd: str | None = None
     reported_cost_usd: float | None = None
     compactions: list[Compaction] = field(default_factory=list)
     files: list[FileState] = field(default_factory=list)
 
-    def see(self, record: SessionRecord, at: datetime | None) -> None:
-        """What every line may tell: where and when."""
+    def see(self, record: SessionRecord, at: datetime | None, *, is_bookkeeping: bool) -> None:
+        """What every line may tell: where and when. Clients note things long after a session, as when it is opened."""
         if at:
-            if self.began is None or self.ended is None:
-                self.began = self.ended = at
-            elif at > self.ended:  # as most are
-                self.ended = at
-            elif at < self.began:
+            if self.began is None or at < self.began:
                 self.began = at
+            if self.ended is None or self.is_ended_by_bookkeeping > is_bookkeeping:
+                self.ended, self.is_ended_by_bookkeeping = at, is_bookkeeping
+            elif at > self.ended and self.is_ended_by_bookkeeping == is_bookkeeping:
+                self.ended = at
         if self.cwd is None:
             self.cwd = record.cwd or None
         if self.session_id is None:

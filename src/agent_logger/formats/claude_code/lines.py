@@ -18,8 +18,10 @@ from agent_logger.formats.claude_code.records import (
     AnyRecord,
     AssistantRecord,
     Message,
+    MessageUsage,
     OtherRecord,
     SessionRecord,
+    message_usage,
 )
 from agent_logger.formats.source import File, lines_of, raw_lines_of
 from agent_logger.wire import jsonl
@@ -144,7 +146,7 @@ def read(data: bytes) -> AnyRecord | None:
         except REFUSED:
             return _read_by_type(data)
         if record.type == guess[0]:
-            return None if _has_no_content(record) else record
+            return None if _is_odd(record) else record
     return _read_by_type(data)
 
 
@@ -152,18 +154,22 @@ def _read_by_type(data: bytes) -> AnyRecord | None:
     kind = type_of(data)
     # What is passed over is looked at, too.
     record: AnyRecord | None = reader_of(kind).exact(data) if is_utf8(data) else None
-    return None if _has_no_content(record) else record
+    return None if _is_odd(record) else record
 
 
-def _has_no_content(record: AnyRecord | None) -> bool:
+def _is_odd(record: AnyRecord | None) -> bool:
     """Samples of the specification have `message` twice: a text, and an object with the usage alone. A line that was
-    damaged may have none."""
+    damaged may have none. A usage may be told in other words than the API's."""
     if type(record) is not AssistantRecord:
         return False
     message = record.message
-    return message is None or (
-        isinstance(message, Message) and message.content is None and message.id is None
-    )
+    if not isinstance(message, Message):
+        return message is None or has_odd_usage(record.usage)
+    return (message.content is None and message.id is None) or has_odd_usage(message.usage or record.usage)
+
+
+def has_odd_usage(usage: MessageUsage | None) -> bool:
+    return usage is not None and not usage.is_understood
 
 
 def _read_oddly(line: Line) -> Iterator[AnyRecord | Damage]:
@@ -187,9 +193,24 @@ def readable(entry: Entry) -> dict[str, Any] | None:
     if not isinstance(entry.value, dict):
         return None
     try:
-        return fields_of(with_whole_characters(_both_messages(entry)))
+        return fields_of(_with_usage_in_known_words(with_whole_characters(_both_messages(entry))))
     except RecursionError:
         return None
+
+
+def _with_usage_in_known_words(line: dict[str, Any]) -> dict[str, Any]:
+    """As the API says it: then it fits, or nothing of it does."""
+    changed = {}
+    if "usage" in line:
+        changed["usage"] = _known_usage(line["usage"])
+    message = line.get("message")
+    if isinstance(message, dict) and "usage" in message:
+        changed["message"] = {**message, "usage": _known_usage(message["usage"])}
+    return {**line, **changed} if changed else line
+
+
+def _known_usage(usage: Any) -> Any:
+    return msgspec.to_builtins(message_usage(usage))
 
 
 def _both_messages(entry: Entry) -> dict[str, Any]:

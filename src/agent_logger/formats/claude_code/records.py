@@ -11,8 +11,7 @@ import msgspec
 
 from agent_logger.formats.result_usage import Counted
 from agent_logger.session import Session, Usage
-
-MOST_TOKENS = 1 << 62  # a higher number is a mistake, and no database could hold it
+from agent_logger.wire.token_counts import MOST_TOKENS, usage_of
 
 _NAMES = {
     "session_id": "sessionId",
@@ -65,7 +64,8 @@ class CacheCreation(Reported, frozen=True, kw_only=True):
 
 
 class MessageUsage(Reported, frozen=True, kw_only=True):
-    """Tokens as the API reported them for one response."""
+    """Tokens as the API reported them for one response, in its own names. Nearly all lines have those, so they are
+    decoded straight into this; a usage object in other words becomes one by `message_usage`."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -85,9 +85,6 @@ class MessageUsage(Reported, frozen=True, kw_only=True):
         write = self.cache_creation_input_tokens or (
             (split.ephemeral_5m_input_tokens or 0) + long if split else 0
         )
-        if not 0 <= given | output | read | write | long < MOST_TOKENS:  # all of them, at once
-            told = (given, output, read, write, long)
-            given, output, read, write, long = (max(0, min(it, MOST_TOKENS)) for it in told)
         return Usage(
             input_tokens=given,
             output_tokens=output,
@@ -96,16 +93,66 @@ class MessageUsage(Reported, frozen=True, kw_only=True):
             cache_write_1h_tokens=long if long <= write else write,
         )
 
+    @property
+    def is_understood(self) -> bool:
+        """It has counts, and nothing that cannot be one."""
+        told = (
+            self.input_tokens,
+            self.output_tokens,
+            self.cache_read_input_tokens,
+            self.cache_creation_input_tokens,
+        )
+        if told == (None, None, None, None) and self.cache_creation is None:
+            return False
+        given, output, read, write = told
+        bits = (given or 0) | (output or 0) | (read or 0) | (write or 0)  # all of them, at once
+        split = self.cache_creation
+        if split is not None:
+            bits |= (split.ephemeral_5m_input_tokens or 0) | (split.ephemeral_1h_input_tokens or 0)
+        return 0 <= bits < MOST_TOKENS
 
-class Message(Reported, frozen=True, kw_only=True):
-    """What the model said, or was told. `content` is a text or a list of blocks, in the API's own form."""
+
+UNREAD_USAGE = MessageUsage()  # stands for a usage object that is not understood
+
+
+def message_usage(value: Any) -> MessageUsage | None:
+    """A usage object in anybody's words; none if there is none."""
+    if value is None:
+        return None
+    usage = usage_of(value)
+    if usage is None:
+        return UNREAD_USAGE
+    hour = usage.cache_write_1h_tokens
+    tier = value.get("service_tier")
+    return MessageUsage(
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cache_read_input_tokens=usage.cache_read_tokens,
+        cache_creation_input_tokens=usage.cache_write_tokens,
+        cache_creation=CacheCreation(ephemeral_1h_input_tokens=hour) if hour else None,
+        service_tier=tier if isinstance(tier, str) else None,
+    )
+
+
+class MessageHead(Reported, frozen=True, kw_only=True):
+    """What a message of the model says of itself."""
 
     id: str | None = None
-    role: str | None = None
     model: str | None = None
-    content: Any = None
     stop_reason: str | None = None
+    stop_reason_camel: str | None = msgspec.field(name="stopReason", default=None)
     usage: MessageUsage | None = None
+
+    @property
+    def stopped(self) -> str | None:
+        return self.stop_reason or self.stop_reason_camel
+
+
+class Message(MessageHead, frozen=True, kw_only=True):
+    """What the model said, or was told. `content` is a text or a list of blocks, in the API's own form."""
+
+    role: str | None = None
+    content: Any = None
 
 
 class Origin(Part, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from agent_logger.formats.claude_code.agents import WARM_UP, agent_of
 from agent_logger.formats.claude_code.beginning import Beginning, BeginningReader
 from agent_logger.formats.claude_code.cost_state import Answer, covered_by, total_of
 from agent_logger.formats.claude_code.lines import Reader, WholeCopies, read, readable, type_of
-from agent_logger.formats.claude_code.records import ForkedFrom, MessageUsage
+from agent_logger.formats.claude_code.records import ForkedFrom, MessageHead, MessageUsage
 from agent_logger.formats.claude_code.session import AGENT, session_id_of
 from agent_logger.formats.claude_code.turns import Billed, is_unique, time_of
 from agent_logger.formats.responses import ModelResponse
@@ -31,19 +31,12 @@ FAMILY = "anthropic"
 COST_STATE = "cost-state"
 
 
-class _Message(msgspec.Struct, frozen=True, gc=False):
-    id: str | None = None
-    model: str | None = None
-    stop_reason: str | None = None
-    usage: MessageUsage | None = None
-
-
 class _Record(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """What money needs of an `AssistantRecord`."""
 
     type: str = ""
     uuid: str | None = None
-    message: _Message | str | None = None
+    message: MessageHead | str | None = None
     request_id: str | None = None
     timestamp: str | None = None
     session_id: str | None = None
@@ -113,7 +106,7 @@ class _Row(Billed, eq=False, gc=False):
     aborted: bool = False
     cost: float | None = None
 
-    def take(self, record: _Record, message: _Message) -> None:
+    def take(self, record: _Record, message: MessageHead) -> None:
         self.request_id = record.request_id or self.request_id
         self.model = message.model or self.model
         self.aborted = self.aborted or bool(record.is_aborted_mid_stream)
@@ -124,7 +117,7 @@ class _Row(Billed, eq=False, gc=False):
             self.at = at
         reported = message.usage or record.usage
         if reported and self.model != SYNTHETIC:
-            self.count(reported, final=message.stop_reason is not None)
+            self.count(reported, final=message.stopped is not None)
 
 
 def _row_of(it: ModelResponse) -> _Row:
@@ -187,7 +180,7 @@ class _Rows:
         self._begins = agent is None and self.beginning.is_open
         for portion in portions_of(file):
             records = _reader.all_exact(portion)
-            if records is None or any(it.type == "assistant" and not _has_id(it) for it in records):
+            if records is None or any(it.type == "assistant" and not _is_plain(it) for it in records):
                 self._read_oddly(portion)
                 continue
             for number, record in enumerate(records):
@@ -209,7 +202,7 @@ class _Rows:
 
     def _begin(self, record: _Record) -> None:
         message = record.message if record.type == "assistant" and not record.is_sidechain else None
-        self.beginning.see(record, message.id if isinstance(message, _Message) else None)
+        self.beginning.see(record, message.id if isinstance(message, MessageHead) else None)
         self._begins = self.beginning.is_open
 
     def _read_oddly(self, portion: bytes) -> None:
@@ -240,7 +233,7 @@ class _Rows:
 
     def _line(self, data: bytes) -> None:
         record = _reader.exact(data) if is_utf8(data) else None
-        if record is None or (record.type == "assistant" and not _has_id(record) and read(data) is None):
+        if record is None or (record.type == "assistant" and not _is_plain(record) and read(data) is None):
             self._damaged(data)
         elif record.type == "assistant":
             self._take(record)
@@ -256,7 +249,7 @@ class _Rows:
                 self._take(_reader.fitting(value))
 
     def _take(self, record: _Record) -> None:
-        message = record.message if isinstance(record.message, _Message) else _Message()
+        message = record.message if isinstance(record.message, MessageHead) else MessageHead()
         if not self._repeats(record, message):
             unique = is_unique(message.id)
             if not unique and record.uuid in self._lines:
@@ -266,7 +259,7 @@ class _Rows:
         if record.uuid and not self._is_unique:
             self._lines.add(record.uuid)
 
-    def _add(self, record: _Record, message: _Message) -> None:
+    def _add(self, record: _Record, message: MessageHead) -> None:
         self._session = self._session or record.session_id
         self._cwd = self._cwd or record.cwd
         thread = self._thread
@@ -277,7 +270,7 @@ class _Rows:
             row.take(record, message)
             self._open[thread] = row
 
-    def _repeats(self, record: _Record, message: _Message) -> bool:
+    def _repeats(self, record: _Record, message: MessageHead) -> bool:
         """Whether a line says what the one before it said, and later, as most lines of a response do."""
         last = self._last
         return (
@@ -331,8 +324,13 @@ class _Rows:
             )
 
 
-def _has_id(record: _Record) -> bool:
-    return isinstance(record.message, _Message) and record.message.id is not None
+def _is_plain(record: _Record) -> bool:
+    """It has an id, and a usage in the API's own words, if any."""
+    message = record.message
+    if not isinstance(message, MessageHead) or message.id is None:
+        return False
+    usage = message.usage or record.usage
+    return usage is None or usage.is_understood
 
 
 class _Prompt(msgspec.Struct, gc=False):

@@ -32,6 +32,7 @@ from agent_logger.formats.claude_code.records import (
     ForkedFrom,
     Message,
     SessionRecord,
+    SystemRecord,
     ToolResultRecord,
     ToolUseRecord,
     ToolUseResult,
@@ -160,7 +161,7 @@ class _Reading:
             self._copy(record)
             return
         now = self._now = time_of(record.timestamp)
-        self._facts.see(record, now)
+        self._facts.see(record, now, is_bookkeeping=kind not in ACTIVITY)
         agent = self._agent_of(record) if self._agent or record.is_sidechain else None
         if isinstance(record, CostRecord) and not agent and record.model_usage is not None:
             self._counted, self._covered = record.model_usage, len(self._all)
@@ -177,8 +178,8 @@ class _Reading:
                 exchange = len(self._exchanges)
                 if uuid:
                     self._tree.begins(exchange, uuid)
-        if exchange:
-            self._exchanges[exchange - 1].see(now)
+        if kind in STEPS or _is_retry(record):
+            self._see(exchange)
         if uuid:
             self._types[uuid] = kind
             self._tree.add(uuid, record.parent_uuid, exchange)
@@ -217,6 +218,7 @@ class _Reading:
         others = 0
         for block in blocks:
             if block.kind == "tool_result":
+                self._see(exchange)
                 self._result(with_side_file(block, record, self._source.text), agent, exchange)
                 self._name_agent(record.tool_use_result, block)
             else:
@@ -229,6 +231,7 @@ class _Reading:
             return
         if exchange and is_interruption(block.text for block in blocks if block.kind == "text"):
             self._exchanges[exchange - 1].interrupted = True
+            self._see(exchange)
         origin = origin_of(record)
         prompt = prompt_of(record, blocks)
         if prompt is not None:
@@ -237,6 +240,15 @@ class _Reading:
             self._begin(None, origin)
         else:
             self._command = command_of(record, blocks) or self._command
+
+    def _see(self, exchange: int | None) -> None:
+        """A step of an exchange.
+
+        The client also writes lines while it waits for a person, and just before the next prompt: queued prompts,
+        snapshots, titles, commands of its own. An exchange does not last longer because of them.
+        """
+        if exchange:
+            self._exchanges[exchange - 1].see(self._now)
 
     def _name_agent(self, told: ToolUseResult | str | list[Any] | None, result: Block) -> None:
         if isinstance(told, ToolUseResult) and told.agent_id and result.id:
@@ -250,6 +262,7 @@ class _Reading:
             self._begin(prompt, None)
         elif attachment.type == "max_turns_reached" and exchange:
             self._exchanges[exchange - 1].stopped = True
+            self._see(exchange)
 
     def _assistant(self, record: AssistantRecord, agent: AgentLines | None, exchange: int | None) -> None:
         message = text_of_message(record.message)
@@ -424,6 +437,10 @@ def _main_response(record: SessionRecord) -> str | None:
     return None
 
 
+def _is_retry(record: SessionRecord) -> bool:
+    return isinstance(record, SystemRecord) and record.subtype == "api_error"
+
+
 def _session_of(told: ForkedFrom | str) -> str | None:
     return told.session_id if isinstance(told, ForkedFrom) else None
 
@@ -433,6 +450,10 @@ def _told(turns: Iterable[TurnLines]) -> list[Turn]:
 
 
 CONVERSATION = (AssistantRecord, UserRecord)
+STEPS = (AssistantRecord, ToolUseRecord, ToolResultRecord)
+ACTIVITY = frozenset(
+    {*CONVERSATION, *STEPS, SystemRecord}
+)  # of a person or an agent; other lines are bookkeeping
 TAKERS: Mapping[type[SessionRecord], Callable[[_Reading, Any, AgentLines | None, int | None], None]] = {
     AssistantRecord: _Reading._assistant,
     UserRecord: _Reading._user,

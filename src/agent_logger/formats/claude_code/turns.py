@@ -48,10 +48,14 @@ class Billed(msgspec.Struct, eq=False, gc=False, kw_only=True):
     usage: Usage | None = None
     tier: str | None = None
     final: bool = False  # `usage` is of a copy that had come to its end
+    unread: bool = False  # a usage was told, and not understood
 
     def count(self, reported: MessageUsage, *, final: bool) -> None:
         if final == self.final and reported == self.reported:
             return  # as most lines repeat it
+        if not reported.is_understood:
+            self.unread = True
+            return
         usage = reported.usage()
         self.tier = reported.service_tier or self.tier
         if self.usage is None or more_final(usage, self.usage, final=final, was_final=self.final):
@@ -79,7 +83,7 @@ class TurnLines(Billed, eq=False, gc=False):
         """Returns the blocks that are new."""
         self.request_id = record.request_id or self.request_id
         self.model = message.model or self.model
-        self.stop_reason = message.stop_reason or self.stop_reason
+        self.stop_reason = message.stopped or self.stop_reason
         if record.is_aborted_mid_stream:
             self.aborted = True
         if record.is_api_error_message:
@@ -87,7 +91,7 @@ class TurnLines(Billed, eq=False, gc=False):
         self.see(at)
         reported = message.usage or record.usage
         if reported and self.model != SYNTHETIC:
-            self.count(reported, final=message.stop_reason is not None)
+            self.count(reported, final=message.stopped is not None)
         new = [it for it in blocks_of(message.content, at) if self._is_new(it, record.api_block_index)]
         self.blocks += new
         return new
@@ -134,6 +138,7 @@ class TurnLines(Billed, eq=False, gc=False):
             stop_reason=self.stop_reason,
             blocks=[*self.blocks, *self.results],
             usage=self.usage,
+            unread_usage=self.unread and self.usage is None,
             started=self.started,
             ended=self.ended,
             witnesses=TRANSCRIPT,

@@ -18,15 +18,9 @@ from agent_logger.formats.sdk_messages import (
     tool_use,
     translated,
 )
+from agent_logger.wire.token_counts import usage_of
 
 MODEL = "unknown"  # no line tells which it is
-
-
-class _Usage(msgspec.Struct, frozen=True):
-    input_tokens: int = 0
-    cached_input_tokens: int = 0
-    cache_write_input_tokens: int = 0
-    output_tokens: int = 0
 
 
 class _Failure(msgspec.Struct, frozen=True):
@@ -37,7 +31,7 @@ class _Line(msgspec.Struct, frozen=True):
     type: str
     thread_id: str | None = None
     item: dict[str, Any] | None = None
-    usage: _Usage | None = None
+    usage: Any = None
     error: _Failure | None = None
 
 
@@ -87,15 +81,13 @@ class Lines:
 
     def _result(self, found: _Line) -> Result:
         failed = found.type == "turn.failed"
-        usage = found.usage
+        usage = usage_of(found.usage)
         counters = (
             {
-                "inputTokens": usage.input_tokens
-                - usage.cached_input_tokens
-                - usage.cache_write_input_tokens,
+                "inputTokens": usage.input_tokens,
                 "outputTokens": usage.output_tokens,
-                "cacheReadInputTokens": usage.cached_input_tokens,
-                "cacheCreationInputTokens": usage.cache_write_input_tokens,
+                "cacheReadInputTokens": usage.cache_read_tokens,
+                "cacheCreationInputTokens": usage.cache_write_tokens,
             }
             if usage
             else None

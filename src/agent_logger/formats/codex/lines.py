@@ -14,18 +14,11 @@ from agent_logger.wire.answer import Json, fields_of
 from agent_logger.wire.fitting import REFUSED, fitting
 
 
-class Tokens(msgspec.Struct, gc=False):
-    """As Codex counts: `input_tokens` holds what came from the cache and what went into it."""
-
-    input_tokens: int = 0
-    cached_input_tokens: int = 0
-    cache_write_input_tokens: int = 0
-    output_tokens: int = 0
-
-
 class Info(msgspec.Struct, gc=False):
-    total_token_usage: Tokens | None = None
-    last_token_usage: Tokens | None = None
+    """In both, `input_tokens` holds what came from the cache and what went into it."""
+
+    total_token_usage: Json | None = None
+    last_token_usage: Json | None = None
 
 
 class Event(msgspec.Struct, gc=False):
@@ -43,7 +36,7 @@ EVENTS = frozenset({"token_count", "task_started", "task_complete", "turn_comple
 class Record(msgspec.Struct, gc=False):
     """`token_usage_record`"""
 
-    usage: Tokens | None = None
+    usage: Json | None = None
     response_id: str | None = None
 
 

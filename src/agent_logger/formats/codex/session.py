@@ -105,7 +105,9 @@ class _Rollout:
         self._meter = Meter()
         self._turn: OpenTurn | None = None
         self._open = False  # the turn may get more items
-        self._early: tuple[Usage, str | None, datetime | None] | None = None  # usage whose items are to come
+        self._early: tuple[Usage | None, str | None, datetime | None] | None = (
+            None  # usage whose items are to come
+        )
 
     @property
     def thread(self) -> str:
@@ -124,7 +126,7 @@ class _Rollout:
                 self._happened(line, at)
         self._settle_early()
 
-    def read_usage(self) -> Iterator[tuple[datetime | None, Usage, str | None]]:
+    def read_usage(self) -> Iterator[tuple[datetime | None, Usage | None, str | None]]:
         for at, line in lines_of(self._file, items=self._looks_for_a_pause):
             self._follow(line, at)
             if used := self._used(line):
@@ -173,7 +175,7 @@ class _Rollout:
 
     # ------------------------------------------------------------ usage
 
-    def _used(self, line: AnyLine) -> tuple[Usage, str | None] | None:
+    def _used(self, line: AnyLine) -> tuple[Usage | None, str | None] | None:
         """Of a response, with its id. Copies are counted through, for the counter goes on behind them."""
         match line:
             case Record():
@@ -182,12 +184,12 @@ class _Rollout:
                 used, response_id = self._meter.counted(line.info), None
             case _:
                 return None
-        return (used, response_id) if used and not self._copied else None
+        return (used.usage, response_id) if used and not self._copied else None
 
-    def _take_usage(self, usage: Usage, response_id: str | None, at: datetime | None) -> None:
+    def _take_usage(self, usage: Usage | None, response_id: str | None, at: datetime | None) -> None:
         self._settle_early()
-        if self._turn and self._turn.usage is None:
-            self._turn.usage, self._turn.message_id = usage, response_id
+        if self._turn and not self._turn.is_counted:
+            self._turn.count(usage, response_id)
             self._turn.see(at)
             self._open = False
         else:
@@ -204,7 +206,7 @@ class _Rollout:
         self._open = True
         turn.see(at)
         if self._early:
-            turn.usage, turn.message_id, _ = self._early
+            turn.count(*self._early[:2])
             self._early = None
         self.conversation.add(turn)
         self.conversation.see(at)
@@ -218,7 +220,7 @@ class _Rollout:
                 self._settle_early()
                 self.conversation.end("failed" if line.error else "result", at)
             case Event(type="turn_aborted"):
-                if self._turn and self._turn.usage is None:
+                if self._turn and not self._turn.is_counted:
                     self._turn.complete = False
                 self.conversation.end("cut", at)
             case Compacted():
@@ -230,24 +232,37 @@ class _Rollout:
                     self.conversation.put(turn, summary, at)
 
     def _item(self, item: Json, at: datetime | None) -> None:
+        """Only what a model says, thinks or calls makes a turn. What else Codex puts into the history (tools, settings,
+        marks of a compaction), and items that are newer than this, belong to no turn."""
         kind, role = text_of(item.get("type")) or "", item.get("role")
-        if kind == "message" and role != "assistant":
-            if role == "user":
-                self._open = False
-                self._user(item, at)
-        elif kind.endswith("_output"):
+        if kind == "message" and role == "user":
             self._open = False
-            self.conversation.result(item_result(item), at)
-        elif kind:
+            self._user(item, at)
+        elif kind.endswith("_output"):
+            self._result(item, at)
+        elif _is_by_model(kind, role):
             turn = self._turn if self._turn and self._open else self._begin(at)
             for block in item_blocks(item):
                 self.conversation.put(turn, _named(block, item), at)
+
+    def _result(self, item: Json, at: datetime | None) -> None:
+        result = item_result(item)
+        if result.id is not None:
+            self._open = False
+            self.conversation.result(result, at)
 
     def _user(self, item: Json, at: datetime | None) -> None:
         text = _typed(item)
         if text:
             self._settle_early()
             self.conversation.ask(text, at)
+
+
+def _is_by_model(kind: str, role: object) -> bool:
+    """Calls of tools all end in `_call`; some name a role, but never another than the model's."""
+    if kind == "message":
+        return role == "assistant"
+    return (kind == "reasoning" or kind.endswith("_call")) and role in (None, "assistant")
 
 
 def _id_of_name(name: str) -> str:

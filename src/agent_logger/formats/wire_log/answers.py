@@ -4,29 +4,17 @@ The recorder has rejoined most answers already. What it could not read, and what
 the stored bytes; so is how an answer ended, where the record does not say it.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import msgspec
-
 from agent_logger.formats.blocks.parts import value_of
 from agent_logger.records import Response
-from agent_logger.session import Usage
 from agent_logger.wire.answer import Answer, fields_of, text_of
-from agent_logger.wire.dialects import (
-    ANTHROPIC,
-    CHAT,
-    COMPLETIONS,
-    EMBEDDINGS,
-    GEMINI,
-    OLLAMA,
-    RESPONSES,
-    Dialect,
-)
+from agent_logger.wire.dialects import Dialect
 from agent_logger.wire.ending import DROPPED, body_of, read_again
+from agent_logger.wire.token_counts import usage_of
 
-__all__ = ["answer_of", "body_of", "usage_of"]
+__all__ = ["answer_of", "body_of"]
 
 _NOT_ENDED_WELL = ("failed", "cancelled")  # words of the responses API
 
@@ -35,28 +23,26 @@ def answer_of(response: Response, dialect: Dialect, *, websocket: bool = False) 
     """None if there is no message: an error, or no answer at all."""
     message = value_of(response.message) if response.message else None
     if message is not None and response.stop_reason is not None and response.complete is not False:
-        answer = _told(response, dialect, message)
+        answer = _told(response, message)
     else:
         answer = read_again(response, dialect, websocket=websocket)
         if message is not None:
             ended = answer.complete and not answer.error
-            answer = replace(
-                _told(response, dialect, message), complete=ended, error=answer.error, ended=answer.ended
-            )
+            answer = replace(_told(response, message), complete=ended, error=answer.error, ended=answer.ended)
     if answer.message is None:
         return None
     whole = answer.complete and response.reason != DROPPED and answer.stop_reason not in _NOT_ENDED_WELL
     return replace(answer, complete=whole)
 
 
-def _told(response: Response, dialect: Dialect, message: Any) -> Answer:
+def _told(response: Response, message: Any) -> Answer:
     reported = value_of(response.usage) if response.usage else None
     return Answer(
         message=message,
         message_id=response.message_id,
         model=response.model,
         stop_reason=response.stop_reason,
-        usage=usage_of(dialect, reported),
+        usage=usage_of(reported),
         raw_usage=reported,
         service_tier=_tier(reported) or _tier(message),
         complete=True,
@@ -66,22 +52,3 @@ def _told(response: Response, dialect: Dialect, message: Any) -> Answer:
 
 def _tier(told: Any) -> str | None:
     return text_of(fields_of(told).get("service_tier"))
-
-
-# The smallest answer of each dialect that tells a usage: the dialect's own reader knows what it means.
-_SMALLEST: Mapping[str, Any] = {
-    ANTHROPIC.name: lambda usage: {"content": [], "usage": usage},
-    CHAT.name: lambda usage: {"choices": [], "usage": usage},
-    COMPLETIONS.name: lambda usage: {"choices": [], "usage": usage},
-    OLLAMA.name: lambda usage: {**usage, "done": True},
-    EMBEDDINGS.name: lambda usage: {"usage": usage},
-    RESPONSES.name: lambda usage: {"output": [], "usage": usage},
-    GEMINI.name: lambda usage: {"candidates": [{}], "usageMetadata": usage},
-}
-
-
-def usage_of(dialect: Dialect, reported: Any) -> Usage | None:
-    """The tokens of a usage as the provider told it."""
-    if not isinstance(reported, dict):
-        return None
-    return dialect.read(msgspec.json.encode(_SMALLEST[dialect.name](reported))).usage

@@ -17,6 +17,7 @@ class Call:
     dialect: Dialect | None
     websocket: bool
     started: datetime | None
+    model: str | None = None  # that was asked for
     exchange: "ExchangeCalls | None" = None  # none: it stands outside
     ended: datetime | None = None
     open: bool = True

@@ -128,6 +128,7 @@ class Reading:
         """The exchange that a call belongs to, after its new messages went to where they belong."""
         question = dialect.question(body_of(record), record.path)
         messages = question.messages if question else ()
+        call.model = question.model if question else None
         new = self._new(call, dialect, messages)
         prompt = _prompt(new) if call.thread == MAIN and call.kind in (None, "main") else None
         current = self._exchanges[-1] if self._exchanges else None
@@ -191,11 +192,12 @@ class Reading:
             message_id=message_id,
             request_id=request_id,
             thread=call.thread,
-            model=answer.model,
+            model=answer.model or call.model,
             service_tier=answer.service_tier,
             stop_reason=answer.stop_reason,
             blocks=blocks,
             usage=None if error and not answer.ended else answer.usage,
+            unread_usage=bool(answer.raw_usage) and answer.usage is None,
             started=call.started,
             ended=call.ended,
             witnesses=WIRE,
