@@ -79,6 +79,11 @@ def without(*began: int) -> Prepare:
     return prepare
 
 
+def without_main_files(home: Path) -> None:
+    for path in home.glob(".claude/projects/*/*.jsonl"):
+        path.unlink()
+
+
 def typed_forks(home: Path) -> None:
     """As the client leaves them when it keeps the terminal: copies alone stand before what is new, with their times."""
     trunk, fork, last = (ID.format(number) for number in (3, 2, 1))
@@ -140,6 +145,11 @@ CORPORA: Mapping[str, Sequence[Prepare]] = {
         client_files("claude-cli/2.1.325/nested_subagents", ".claude"),
         wire_logs("claude-cli/2.1.325/nested_subagents"),
         sdk_logs("claude-cli/2.1.325/nested_subagents"),
+    ],
+    "sub-agents whose sessions are gone": [
+        client_files("claude-cli/2.1.4/resume_chain", ".claude"),
+        client_files("claude-cli/2.1.325/nested_subagents", ".claude"),
+        without_main_files,
     ],
     "an SDK's program": [
         client_files("claude-agent-sdk/0.2.182/client_clear", ".claude"),

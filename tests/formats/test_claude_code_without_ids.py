@@ -22,7 +22,7 @@ def result(second: int, content: str, **more: Any) -> dict[str, Any]:
     return {"type": "tool_result", "content": content, "timestamp": at(second), **more}
 
 
-ASKED = [
+ASKED: list[dict[str, Any]] = [
     {"type": "user", "message": "User prompt", "timestamp": at(0)},
     {
         "type": "assistant",

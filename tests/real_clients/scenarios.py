@@ -119,6 +119,11 @@ SCENARIOS = [
     Scenario(client="claude-cli", fixture=f"{CLAUDE}/subagents", parallel=True),
     Scenario(client="claude-cli", fixture=f"{CLAUDE}/nested_subagents"),
     Scenario(client="claude-cli", fixture=f"{CLAUDE}/resume_chain", forks=(Forked(1, 0, 3), Forked(3, 0, 3))),
+    Scenario(
+        client="claude-cli",
+        fixture=f"{CLAUDE}/forks_go_on",
+        forks=(Forked(1, 0, 1), Forked(2, 1, 2), Forked(3, 0, 2)),
+    ),
     Scenario(client="claude-cli", fixture=f"{CLAUDE}/retry_then_ok", retries=((2, 1), (3, 1))),
     Scenario(
         client="claude-cli",
