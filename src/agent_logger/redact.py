@@ -69,7 +69,7 @@ FAMILIES = (
         "slack",
         tuple(b"xox%c-" % kind for kind in b"abcdeprs"),
         rb"",
-        rb"(?:[\w-]|%(?:2[BFbf]|3[Dd])){20,}+",
+        rb"(?:[\w-]|%(?:2[BFbf]|3[Dd])|(?!)){20,}+",
     ),
     Family("xai", (b"xai-",), rb"", rb"[A-Za-z0-9]{30,}"),
     Family("huggingface", (b"hf_",), rb"", rb"[A-Za-z0-9]{30,}"),
@@ -126,7 +126,7 @@ _ESCAPED = rb"%(?:2[BFbf]|3[Dd])|\\{1,4}(?:/|u00(?:2[BFbf]|3[Dd]))"
 # Below 40 characters a digit is asked for: "bearer authentication/authorization" is prose.
 _BEARER = (
     rb"(?:[ \t+]{1,4}|%%20|\\{1,8}t)(?=[A-Za-z._~+/=-]{0,40}\d|[\w.~+/=-]{40})"
-    rb"(?P<bearer>(?:[\w~+/=-]|%b|\.(?=[\w~+/=-])){16,}+)" % _ESCAPED
+    rb"(?P<bearer>(?:[\w~+/=-]|%b|\.(?=[\w~+/=-])|(?!)){16,}+)" % _ESCAPED
 )
 # `$PASSWORD`, `{password}`, `<password>`, `***`, `%s` are places for a password, not one.
 _PASSWORD = rb"""[^\s/?#@:"'`<>\\]{0,128}:(?![$<{*]|%[s(])(?P<url_password>[^\s/?#"'`<>\\]{1,256})@"""
@@ -144,7 +144,7 @@ _PEM_WORDS = {
 _PEM = rb"""-----BEGIN BLANK (?:[A-Z0-9]{1,12} BLANK){0,3} PRIVATE BLANK KEY (?:BLANK BLOCK)? -----
     (?:LINE [A-Z][A-Za-z-]{2,20}(?::|%3[Aa])(?:[^\\\r\n"%]|%(?!0[ADad])){1,100}){0,5}  # Proc-Type, Version
     (?:LINE{1,2}|BLANK)? (?=B64{20})
-    (?P<private_key> B64 (?:(?:LINE|BLANK(?=B64{40}|B64{1,76}BLANK?-----END))? B64){19,12000}+)"""
+    (?P<private_key> B64 (?:(?:LINE|BLANK(?=B64{40}|B64{1,76}BLANK?-----END))? B64|(?!)){19,12000}+)"""
 for _word, _meaning in _PEM_WORDS.items():
     _PEM = _PEM.replace(_word, _meaning)
 
@@ -191,7 +191,7 @@ _SCHEME = re.compile(
 _QUERY = re.compile(rb"[?&](?i:key|api_key|access_token)=([^&#]+)")
 # The header lines that may hold credentials, with whatever is folded under them, of any head behind its first line.
 CARRIER = re.compile(
-    rb"\n(?=[acpsxACPSX])((?i:%b)[ \t]*:(?:[^\r\n]++|\r(?!\n)|\r?\n[ \t])*+)"
+    rb"\n(?=[acpsxACPSX])((?i:%b)[ \t]*:(?:[^\r\n]++|\r(?!\n)|\r?\n[ \t]|(?!))*+)"
     % b"|".join(sorted(_SCHEMED | _WHOLE | {b"cookie", b"set-cookie"}))
 )
 

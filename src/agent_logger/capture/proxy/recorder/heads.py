@@ -15,7 +15,7 @@ from agent_logger.wire.call import field_of, headers_of
 MOST_REMEMBERED = 4096
 NO_FIELDS = b"\r\n\r\n"
 
-_PLAIN = re.compile(rb"\r\n(?:[!-9;-~]++: (?![ \t])[\t -~]*+(?<![ \t])\r\n)*+\r\n")
+_PLAIN = re.compile(rb"\r\n(?:[!-9;-~]++: (?![ \t])[\t -~]*+(?<![ \t])\r\n|(?!))*+\r\n")
 _FIELD = re.compile(r"([^\r\n:]++): ([^\r]++)")
 
 
