@@ -344,8 +344,10 @@ def test_the_count_of_missing_components_does_not_hide_a_failure(machine: Machin
 
 
 def test_npm_installs_real_clients_once(machine: Machine) -> None:
-    machine.add_program("npm", 'mkdir -p .components; echo "$@" >> "$LOG/npm"')
-    machine.dev("test")
+    machine.add_program("npm", 'echo "$@" >> "$LOG/npm"; pwd > "$LOG/folder"; ls > "$LOG/files"')
+    machine.dev("setup")
+    assert machine.read("folder") == [str(machine.checkout / ".components")]
+    assert machine.read("files") == ["package.json"], "without it npm would look for one in the folders above"
     [call] = machine.read("npm")
     for name in ("@openai/codex@", "@google/gemini-cli@", "opencode-ai@", "ccusage@", "axe-core@"):
         assert f" {name}" in call

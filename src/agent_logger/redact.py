@@ -71,7 +71,7 @@ FAMILIES = (
         "slack",
         tuple(b"xox%c-" % kind for kind in b"abcdeprs"),
         rb"",
-        rb"(?:[\w-]|%(?:2[BFbf]|3[Dd])){20,}+",
+        rb"(?:[\w-]|%(?:2[BFbf]|3[Dd])|(?!)){20,}+",
     ),
     Family("xai", (b"xai-",), rb"", rb"[A-Za-z0-9]{30,}"),
     Family("huggingface", (b"hf_",), rb"", rb"[A-Za-z0-9]{30,}"),
@@ -128,7 +128,7 @@ _ESCAPED = rb"%(?:2[BFbf]|3[Dd])|\\{1,4}(?:/|u00(?:2[BFbf]|3[Dd]))"
 # Below 40 characters a digit is asked for: "bearer authentication/authorization" is prose.
 _BEARER = (
     rb"(?:[ \t+]{1,4}|%%20|\\{1,8}t)(?=[A-Za-z._~+/=-]{0,40}+\d|[\w.~+/=-]{40})"
-    rb"(?P<bearer>(?:[\w~+/=-]|%b|\.(?=[\w~+/=-])){16,}+)" % _ESCAPED
+    rb"(?P<bearer>(?:[\w~+/=-]|%b|\.(?=[\w~+/=-])|(?!)){16,}+)" % _ESCAPED
 )
 # `$PASSWORD`, `{password}`, `<password>`, `***`, `%s` are places for a password, not one.
 _PASSWORD = rb"""[^\s/?#@:"'`<>\\]{0,128}:(?![$<{*]|%[s(])(?P<url_password>[^\s/?#"'`<>\\]{1,256})@"""
@@ -143,10 +143,10 @@ _PEM_WORDS = {
     b"LINE": rb"(?>(?:[\r\n]|\\{1,8}[rn]|%0[ADad]){1,4}[ \t]{0,12}(?:\d{1,6}ARROW)?-?)",
     b"ARROW": rb"(?:\t|\xe2\x86\x92|\\{1,8}(?:t|u2192))",
 }
-_PEM = rb"""-----BEGIN BLANK (?:(?!PRIVATE)[A-Z0-9]{1,12}+ BLANK){0,3}+ PRIVATE BLANK KEY (?:BLANK BLOCK)? -----
+_PEM = rb"""-----BEGIN BLANK (?:(?!PRIVATE)[A-Z0-9]{1,12}+ BLANK|(?!)){0,3}+ PRIVATE BLANK KEY (?:BLANK BLOCK)? -----
     (?:LINE [A-Z][A-Za-z-]{2,20}(?::|%3[Aa])(?:[^\\\r\n"%]|%(?!0[ADad])){1,100}){0,5}  # Proc-Type, Version
     (?:LINE{1,2}|BLANK)? (?=[\w+/=%\\]{20}) (?=B64{20})
-    (?P<private_key> B64 (?:(?:LINE|BLANK(?=B64{40}|B64{1,76}BLANK?-----END))? B64){19,12000}+)"""
+    (?P<private_key> B64 (?:(?:LINE|BLANK(?=B64{40}|B64{1,76}BLANK?-----END))? B64|(?!)){19,12000}+)"""
 for _word, _meaning in _PEM_WORDS.items():
     _PEM = _PEM.replace(_word, _meaning)
 
@@ -195,7 +195,7 @@ _QUERY = rb"[?&]([^=&#]{1,64})=([^&#]+)"
 _PASSED_OVER = [b"anthropic-ratelimit-%b" % it for it in (b"tokens", b"input-tokens", b"output-tokens")]
 _PASSED_OVER += [b"x-ratelimit-%b-tokens" % it for it in (b"limit", b"remaining", b"reset")]
 # From a line's colon to its end, with whatever is folded under it.
-_REST_OF_LINE = rb"(?:[^\r\n]++|\r(?!\n)|\r?\n[ \t])*+"
+_REST_OF_LINE = rb"(?:[^\r\n]++|\r(?!\n)|\r?\n[ \t]|(?!))*+"
 
 
 @cache

@@ -14,7 +14,7 @@ _EVENT = re.compile(rb"[^\n]+")
 # What the dialects tell texts by.
 _PIECE = re.compile(
     rb'"(text|thinking|partial_json|content|arguments|delta|reasoning_content|reasoning|refusal|input|response)"'
-    rb'[ \t]*:[ \t]*"((?:[^"\\]|\\.)*+)"'
+    rb'[ \t]*:[ \t]*"((?:[^"\\]|\\.|(?!))*+)"'
 )
 # Which of several texts that come side by side.
 _WHICH = re.compile(rb'"(?:(?:output_|content_|summary_)?index|item_id)"[ \t]*:[ \t]*("[^"\\]*+"|\d++)')

@@ -55,7 +55,7 @@ _NOT_NAMES = frozenset((b"", b"close", b"keep-alive", b"connection"))
 
 # One expression for all lines of a head: each must be valid. Then every CRLF begins a line, and others find
 # those that matter. What a head costs does not depend on whether it was seen before.
-_LINES = re.compile(rb"\r\n(?:%b\r\n)*+\r\n" % FIELD)
+_LINES = re.compile(rb"\r\n(?:%b\r\n|(?!))*+\r\n" % FIELD)
 
 
 def _lines_named(names: Iterable[bytes]) -> re.Pattern[bytes]:

@@ -16,7 +16,7 @@ MOST_REMEMBERED = 4096
 NO_FIELDS = b"\r\n\r\n"
 Place = tuple[int, int]  # start and end of a line
 
-_PLAIN = re.compile(rb"\r\n(?:[!-9;-~]++: (?![ \t])[\t -~]*+(?<![ \t])\r\n)*+\r\n")
+_PLAIN = re.compile(rb"\r\n(?:[!-9;-~]++: (?![ \t])[\t -~]*+(?<![ \t])\r\n|(?!))*+\r\n")
 _FIELD = re.compile(r"([^\r\n:]++): ([^\r]++)")
 
 
