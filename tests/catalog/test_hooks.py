@@ -58,7 +58,7 @@ def test_a_session_that_only_hooks_saw_is_listed_and_shown(home: Path, catalog: 
     (told,) = catalog.sessions()
     assert (told.id, told.title, told.project) == (ONE, "count the zebras", "/p/shop")
     assert told.witnesses == {"hook"}
-    assert (told.exchanges, told.tool_calls, told.turns, told.cost.nano_usd) == (1, 1, 0, None)
+    assert (told.exchanges, told.tool_calls, told.turns, told.cost.nano_usd) == (1, 1, 2, None)
     assert told.paths == ()
     session = catalog.session(ONE[:6])
     assert session

@@ -20,7 +20,7 @@ STARTS = (
     "05",
     "07",
 )  # the steps that began a session: trunk, fork, fork of the fork, second fork
-EXPECTED = ("01", [("02", [("05", [])]), ("07", [])])
+EXPECTED: Any = ("01", [("02", [("05", [])]), ("07", [])])
 
 
 def answered(home: Path, *arguments: str) -> Any:
