@@ -22,7 +22,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agent_logger.records import Redaction
-from agent_logger.redact import FAMILIES, Known, Redactor, credentials_of
+from agent_logger.redact import FAMILIES, Known, Redactor, credentials_of, hidden_header
 
 INSTALL_KEY = bytes(range(32))
 REDACTOR = Redactor(INSTALL_KEY)
@@ -385,6 +385,23 @@ def test_a_header_that_holds_a_credential_keeps_none_of_it(
     ]
     assert redactor.redact_headers(redacted.data, "request.headers").data == redacted.data
     assert secret.encode() in credentials_of(headers)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [
+        ("X-Portkey-Api-Key", "hunter2", "[redacted]"),
+        ("x-api-key", ANTHROPIC.text, f"sk-ant-...{ANTHROPIC.text[-4:]}"),
+        ("Authorization", "Bearer abc", "Bearer [redacted]"),
+        ("Authorization", "Bearer", "Bearer"),
+        ("Cookie", "a=b; c=\u00e9", "a=[redacted]; c=[redacted]"),
+        ("x-ratelimit-remaining-tokens", "149984", "149984"),
+        ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==", "dGhlIHNhbXBsZSBub25jZQ=="),
+    ],
+)
+def test_headers_of_older_logs_are_shown_without_credentials(name: str, value: str, shown: str) -> None:
+    assert hidden_header(name, value) == shown
+    assert hidden_header(name, shown) == shown
 
 
 def test_each_cookie_is_a_credential_of_its_own_and_names_stay() -> None:

@@ -10,6 +10,7 @@ from agent_logger.redact import (
     credentials_of,
     is_lasting,
     is_word,
+    prepare,
     searchable,
     stands_alone,
 )
@@ -35,6 +36,7 @@ class Credentials:
     """All that a relay has seen, by number. `index` gives a value's number."""
 
     def __init__(self, index: Callable[[bytes], int]) -> None:
+        prepare()
         self.index = index
         self.earlier: tuple[Part, ...] = ()  # that lasting credentials of the last calls have, longest first
         self.any_earlier = AnyOf([])
