@@ -21,8 +21,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from agent_logger.credential_names import is_credential_name
 from agent_logger.records import Redaction
-from agent_logger.redact import FAMILIES, Known, Redactor, credentials_of
+from agent_logger.redact import FAMILIES, Known, Redactor, credential_lines, credentials_of, hidden_header
 
 INSTALL_KEY = bytes(range(32))
 REDACTOR = Redactor(INSTALL_KEY)
@@ -385,6 +386,71 @@ def test_a_header_that_holds_a_credential_keeps_none_of_it(
     ]
     assert redactor.redact_headers(redacted.data, "request.headers").data == redacted.data
     assert secret.encode() in credentials_of(headers)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [
+        ("X-Portkey-Api-Key", "hunter2", "[redacted]"),
+        ("x-api-key", ANTHROPIC.text, f"sk-ant-...{ANTHROPIC.text[-4:]}"),
+        ("Authorization", "Bearer abc", "Bearer [redacted]"),
+        ("Authorization", "Bearer", "Bearer"),
+        ("Cookie", "a=b; c=\u00e9", "a=[redacted]; c=[redacted]"),
+        ("x-ratelimit-remaining-tokens", "149984", "149984"),
+        ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==", "dGhlIHNhbXBsZSBub25jZQ=="),
+    ],
+)
+def test_headers_of_older_logs_are_shown_without_credentials(name: str, value: str, shown: str) -> None:
+    assert hidden_header(name, value) == shown
+    assert hidden_header(name, shown) == shown
+
+
+LINES = st.sampled_from(
+    [
+        *(
+            b"x-api-key: a1",
+            b"X-AUTH-KEY:b2",
+            b"Host: key",
+            b"no colon, a token",
+            b"x-ratelimit-limit-tokens: 9",
+            b"",
+        ),
+        *(
+            b"Cookie: a=b; token: c",
+            b"x-api-key : d4",
+            b"Authorization:",
+            b" folded token: x",
+            b": secret",
+            b"Accept: a",
+        ),
+    ]
+)
+
+
+@given(
+    lines=st.lists(LINES, max_size=8),
+    ends=st.lists(st.sampled_from([b"\r\n", b"\n"]), min_size=9, max_size=9),
+)
+def test_the_lines_of_a_head_that_hold_credentials_are_found_whole(
+    lines: list[bytes], ends: list[bytes]
+) -> None:
+    head = (
+        b"GET /?key=1 HTTP/1.1"
+        + b"".join(end + line for end, line in zip(ends, lines, strict=False))
+        + b"\r\n"
+    )
+    found = credential_lines(head)
+    assert found == sorted(set(found))
+    texts = [head[start:end] for start, end in found]
+    for line in lines:
+        name, colon, _ = line.partition(b":")
+        is_own = colon and not line.startswith(b" ")  # else it may belong to the one before it
+        if is_own:
+            assert any(text.startswith(line) for text in texts) == is_credential_name(name)
+    assert all(
+        text == text.rstrip(b"\r\n") and head[start - 1 : start] == b"\n"
+        for text, (start, _) in zip(texts, found, strict=True)
+    )
 
 
 def test_each_cookie_is_a_credential_of_its_own_and_names_stay() -> None:

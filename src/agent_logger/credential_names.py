@@ -8,7 +8,7 @@ read; to hide too little costs a key. So what neither knows is hidden.
 import re
 from functools import cache, lru_cache
 
-# The search for these decides where a name is looked at more closely, so each credential's name has one of them.
+# Each credential's name has one of these: where none of them is, no name needs to be looked at.
 WORDS = (
     b"key",
     b"token",

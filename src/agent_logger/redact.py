@@ -20,9 +20,9 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from ahocorasick_rs import BytesAhoCorasick, Implementation, MatchKind
+from ahocorasick_rs import BytesAhoCorasick, MatchKind
 
-from agent_logger.credential_names import WORDS, is_credential_name
+from agent_logger.credential_names import is_credential_name
 
 if TYPE_CHECKING:
     from agent_logger.records import Redaction
@@ -134,7 +134,7 @@ _BEARER = (
 _PASSWORD = rb"""[^\s/?#@:"'`<>\\]{0,128}:(?![$<{*]|%[s(])(?P<url_password>[^\s/?#"'`<>\\]{1,256})@"""
 _ENCODED_PASSWORD = (
     rb"%2[Ff]%2[Ff][\w.~-]{0,128}%3[Aa]"
-    rb"(?P<url_password>(?:[\w.~!*'()-]{1,256}+|%(?!40|2[Ff])[0-9A-Fa-f]{2}){1,256}+)%40"
+    rb"(?P<url_password>(?:[\w.~!*'()-]{1,256}+|%(?!40|2[Ff])[0-9A-Fa-f]{2}|(?!)){1,256}+)%40"
 )
 # Lines may be indented, or numbered as agents' tools print them, or joined by blanks in a variable.
 _PEM_WORDS = {
@@ -191,42 +191,52 @@ _SCHEME = rb"[ \t]*%b[ \t]+" % _SCHEMES
 _SCHEME_ALONE = rb"[ \t]*%b[ \t]*" % _SCHEMES
 _ONE_TIME = rb"[ \t]*(?i:digest|negotiate|ntlm|aws4-hmac-sha256)[ \t]"  # of no use in another request
 _QUERY = rb"[?&]([^=&#]{1,64})=([^&#]+)"
-# Each answer of a provider has several of these: they are found as a whole, and not looked at.
-_PASSED_OVER = [b"anthropic-ratelimit-%b" % it for it in (b"tokens", b"input-tokens", b"output-tokens")]
-_PASSED_OVER += [b"x-ratelimit-%b-tokens" % it for it in (b"limit", b"remaining", b"reset")]
-# From a line's colon to its end, with whatever is folded under it.
+_CR = ord("\r")
+# To the end of a line, with whatever is folded under it.
 _REST_OF_LINE = rb"(?:[^\r\n]++|\r(?!\n)|\r?\n[ \t]|(?!))*+"
 
 
-@cache
-def _name_words() -> Callable[[bytes], list[tuple[int, int, int]]]:
-    literals = [*WORDS, *_PASSED_OVER]
-    automaton = BytesAhoCorasick(
-        literals, matchkind=MatchKind.LeftmostLongest, implementation=Implementation.DFA
-    )
-    return automaton.find_matches_as_indexes
-
-
 def credential_lines(head: bytes) -> list[tuple[int, int]]:
-    """Where the header lines begin and end that hold credentials, in any head behind its first line."""
+    """Where the header lines begin and end that hold credentials, in any head behind its first line.
+
+    By their names: an automaton that looks for words in all of it gives other threads a turn, and a relay that waits
+    for its own is late for the next call.
+    """
+    if b"\n " in head or b"\n\t" in head:
+        return _folded_credential_lines(head)
+    names = {line.partition(b":")[0] for line in head.split(b"\n")[1:]} - _harmless_names
+    return sorted(place for name in names for place in _lines_named(head, name)) if names else []
+
+
+_harmless_names: set[bytes] = set()  # that were seen: nearly all heads have these, and one or two more
+_MOST_NAMES, _LONGEST_NAME = 4096, 64
+
+
+def _lines_named(head: bytes, name: bytes) -> Iterator[tuple[int, int]]:
+    if not is_credential_name(name):
+        if len(_harmless_names) >= _MOST_NAMES:
+            _harmless_names.clear()
+        if len(name) <= _LONGEST_NAME:
+            _harmless_names.add(name)
+        return
+    at = head.find(b"\n%b:" % name)
+    while at >= 0:
+        end = head.find(b"\n", at + 1)
+        end = end if end >= 0 else len(head)
+        yield at + 1, end - (head[end - 1] == _CR)
+        at = head.find(b"\n%b:" % name, end)
+
+
+def _folded_credential_lines(head: bytes) -> list[tuple[int, int]]:
     lines: list[tuple[int, int]] = []
-    looked_at = 0
-    for word, at, _ in _name_words()(head.lower()):
-        if at < looked_at or word >= len(WORDS):
-            continue
-        start = head.rfind(b"\n", looked_at, at) + 1
-        colon = head.find(b":", at)
-        if not start or colon < 0:
-            continue  # in the first line, or where no name is
-        name = head[start:colon]
-        if b":" in name or b"\n" in name:
-            continue  # in a value
-        if is_credential_name(name):
-            found = _compiled(_REST_OF_LINE).match(head, colon)
-            looked_at = found.end() if found else colon
-            lines.append((start, looked_at))
-        else:
-            looked_at = colon
+    at = head.find(b"\n") + 1
+    while at and at < len(head):
+        found = _compiled(_REST_OF_LINE).match(head, at)
+        end = found.end() if found else len(head)
+        name, colon, _ = head[at:end].partition(b":")
+        if colon and is_credential_name(name):
+            lines.append((at, end))
+        at = head.find(b"\n", end) + 1
     return lines
 
 
@@ -299,8 +309,6 @@ def _trimmed(value: bytes, start: int, end: int) -> list[Span]:
 
 
 def _target_spans(target: bytes) -> list[Span]:
-    if not _name_words()(target.lower()):
-        return []
     found = _compiled(_QUERY).finditer(target)
     return [Span(*pair.span(2), _CREDENTIAL) for pair in found if is_credential_name(pair[1])]
 
@@ -354,7 +362,7 @@ def _string_end(data: bytes, at: int) -> int:
         if (len(before) - len(before.rstrip(b"\\"))) % 2 == 0:
             return quote
         at = quote + 1
-    rest = _compiled(rb'(?:[^"\\]++|\\.)*+', re.DOTALL).match(data, at)  # quotes are all it is made of
+    rest = _compiled(rb'(?:[^"\\]++|\\.|(?!))*+', re.DOTALL).match(data, at)  # quotes are all it is made of
     return rest.end() if rest else at
 
 
@@ -399,6 +407,13 @@ class Credential:
                 break
             end = found.end()
         return end
+
+
+def prepare() -> None:
+    """Compile what heads and credentials need, for somebody who must not wait for it at the first call."""
+    credential_lines(b"\nx-api-key: x")
+    for value in credentials_of([(b"Authorization", b"Bearer abcdef")], b"/?key=abcdef"):
+        any(stands_alone(b"a" + part, 1, len(part)) for part in searchable(value))
 
 
 class AnyOf:
@@ -610,6 +625,13 @@ def hidden(text: str) -> str:
     A key that is broken over two lines is none that a pattern knows, and one that a reader can still put together.
     """
     return _for_screens().redact_text(text, "").data
+
+
+def hidden_header(name: str, value: str) -> str:
+    """The value of a header without credentials: older logs hold those of gateways as they came."""
+    header = name.encode("utf-8", "surrogatepass"), value.encode("utf-8", "surrogatepass")
+    ((_, shown),) = _for_screens().redact_headers([header], "").data
+    return shown.decode("utf-8", "surrogatepass")
 
 
 def hidden_bytes(data: bytes) -> bytes:

@@ -11,7 +11,7 @@ from agent_logger.export.pieces import json_text
 from agent_logger.formats.wire_log.answers import body_of
 from agent_logger.formats.wire_log.asked import Asked, Changes, Message
 from agent_logger.records import Headers, Request, Response
-from agent_logger.redact import hidden
+from agent_logger.redact import hidden, hidden_header
 from agent_logger.session import SIDE, Block
 
 
@@ -70,7 +70,7 @@ class WireText:
     def _headers(self, headers: Headers) -> Iterator[Row]:
         for name, value in headers.items():
             for it in [value] if isinstance(value, str) else value:
-                yield from self._text(f"{name}: {it}", "quiet")
+                yield from self._text(f"{name}: {hidden_header(name, it)}", "quiet")
 
     def _text(self, text: str, style: Style = "") -> Iterator[Row]:
         return (Row.of(line, style) for line in folded(hidden(text), room(self._columns, 0)))

@@ -13,7 +13,7 @@ from agent_logger.formats.blocks.parts import value_of
 from agent_logger.formats.wire_log.answers import body_of
 from agent_logger.formats.wire_log.asked import Change, Message
 from agent_logger.records import Headers
-from agent_logger.redact import hidden
+from agent_logger.redact import hidden, hidden_header
 from agent_logger.session import Block
 from agent_logger.web.stream import Event, events_of
 
@@ -91,7 +91,7 @@ class ShownCall:
 def headers_of(headers: Headers | None) -> list[tuple[str, str]]:
     told = []
     for name, value in (headers or {}).items():
-        told += [(name, it) for it in ([value] if isinstance(value, str) else value)]
+        told += [(name, hidden_header(name, it)) for it in ([value] if isinstance(value, str) else value)]
     return told
 
 

@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 from agent_logger.capture.proxy.spool.frames import Mask
 from agent_logger.redact import (
-    AnyOf,
     credential_lines,
     credentials_of,
     is_lasting,
     is_word,
+    prepare,
     searchable,
     stands_alone,
 )
@@ -35,9 +35,9 @@ class Credentials:
     """All that a relay has seen, by number. `index` gives a value's number."""
 
     def __init__(self, index: Callable[[bytes], int]) -> None:
+        prepare()
         self.index = index
         self.earlier: tuple[Part, ...] = ()  # that lasting credentials of the last calls have, longest first
-        self.any_earlier = AnyOf([])
         self.sought: tuple[int, ...] = ()  # their indexes
         self._in_lines: dict[bytes, InLine] = {}
         self._newest = self._newest_then = 0  # indexes: of all, and when the lines were forgotten
@@ -73,7 +73,6 @@ class Credentials:
 
     def _number_earlier(self) -> None:
         self.earlier = self.numbered(self._lasting)
-        self.any_earlier = AnyOf([part for part, _ in self.earlier])
         self.sought = tuple(index for _, index in self.earlier)
 
     def _found(self, line: bytes, start: int, secrets: tuple[Part, ...]) -> InLine:
@@ -115,9 +114,6 @@ class Masker:
             masks += [Mask(start + mask.offset, mask.length, mask.credential) for mask in found.masks]
         if b"=" in target:
             head = self._in_target(head, target, masks)
-        earlier = self._credentials.earlier
-        if self._parts is not earlier and set(self._parts) == set(earlier):
-            self._parts = earlier
         return self._elsewhere(head, masks)
 
     def trailers(self, trailers: bytes) -> Masked:
@@ -131,8 +127,6 @@ class Masker:
         return self.data(target)[0]
 
     def data(self, data: bytes) -> Masked:
-        if self._parts is self._credentials.earlier:
-            return self._elsewhere(data, []) if self._credentials.any_earlier.may_be_in(data) else (data, ())
         for part, _ in self._parts:
             if part in data:
                 return self._elsewhere(data, [])
