@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from agent_logger.capture.proxy.spool.spool import Spool, spool_folder
+from tests.capture.proxy.killing import Fault, stage
 from tests.capture.proxy.process import Process, proxying, wait_until
-from tests.capture.proxy.spooling import Relay, record
+from tests.capture.proxy.spooling import Relay, Script, record
+from tests.capture.proxy.test_recorder_kill import STEPS, check
 from tests.capture.proxy.wires import Upstream, answering, response
 
 Damage = Callable[[Path], object]
@@ -82,6 +84,23 @@ def test_calls_are_in_the_logs_once_whatever_of_the_spools_own_files_is_lost(
         assert "Traceback" not in proxy.said
     assert [len(it) for it in found.requests.values()] == [1] * 52
     assert [len(it) for it in found.responses.values()] == [1] * 52
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_position_that_is_lost_in_the_middle_of_a_checkpoint_costs_nothing(
+    tmp_path: Path, step: str
+) -> None:
+    script = Script(f"lost {step}", calls=5000)
+    with stage(tmp_path, pause=0.004) as it:
+        relay = it.relay(script)
+        recorder = it.recorder(Fault(step, 3), carry=True)
+        recorder.join(60)
+        assert recorder.exitcode == -9, "the step was never done"
+        time.sleep(0.1)
+        it.kill(relay)
+        for name in ("position.json", "touched.jsonl"):
+            (spool_folder(it.log_dir) / name).unlink(missing_ok=True)
+        check(it, [script])
 
 
 def test_what_is_touched_is_on_the_device_before_the_log_is_written_to(

@@ -241,8 +241,8 @@ def test_a_relay_is_not_gone_though_it_was_looked_for_when_its_folder_was_begun_
     looking: list[platform.Held] = []
     open_file = platform.open_file
 
-    def looked_for(path: Path, *, create: bool = False) -> platform.Held:
-        held = open_file(path, create=create)
+    def looked_for(path: Path, *, create: bool = False, top: Path | None = None) -> platform.Held:
+        held = open_file(path, create=create, top=top)
         if path.suffix == ".lock" and not looking:
             looking.append(open_file(path))
             assert platform.lock(looking[0])

@@ -127,6 +127,7 @@ def unsure(folder: Path, position: Position | None) -> Unsure | None:
 
 def without(folder: Path) -> Position:
     """In place of one that is damaged: all that is there is to be read."""
+    # The oldest one: what a newer one holds beyond that is in the segments, which are removed after it is named.
     carried = {
         path.name.partition(".")[0]: path.name for path in sorted(folder.glob("*.carried"), reverse=True)
     }

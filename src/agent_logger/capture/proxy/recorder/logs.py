@@ -9,7 +9,7 @@ too, back to what the checkpoint covers: every record names a frame of the spool
 import os
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count, islice
@@ -93,6 +93,7 @@ class Logs:
         self._waiting_bytes = 0
         self._journals: OrderedDict[LogName, Journal] = OrderedDict()
         self._touched: set[LogName] = set()  # since that checkpoint
+        self._written: set[LogName] = set()  # the same, of those that were then written to
         self._path = spool / "touched.jsonl"
         self._lines: list[Touched] = []  # as they stand in the file
         self._file: platform.Held | None = None
@@ -123,6 +124,7 @@ class Logs:
         records = self._waiting.pop(log)
         journal = self._touch(log)
         self._sync_touched()
+        self._written.add(log)
         alone = [records.pop()] if last_alone else []
         if records:
             self._insist(lambda: journal.offer(*records))
@@ -133,6 +135,7 @@ class Logs:
     def adopt(self, log: LogName, file: Path, name: str) -> str:
         journal = self._touch(log)
         self._sync_touched()
+        self._written.add(log)
         named: list[str] = []
 
         def move() -> bool:
@@ -174,9 +177,22 @@ class Logs:
     # ------------------------------------------------------------ what was touched
 
     def begin_checkpoint(self) -> None:
-        """What is touched from now on belongs to the next."""
+        """What is touched from now on belongs to the next.
+
+        Logs that were written to since the last one will be written to again: they are touched together, for one sync.
+        """
         self.checkpoint += 1
+        written, self._written = self._written, set()
         self._touched.clear()
+        places = [(log, self._journals[log].place()) for log in written if log in self._journals]
+        touched = {log: self._touched_line(*place) for log, place in places if place}
+        try:
+            if touched:
+                self._append_touched(touched.values())
+        except OSError:  # each of them will be touched alone
+            return
+        self._lines += touched.values()
+        self._touched.update(touched)
 
     def end_checkpoint(self) -> None:
         """It is on disk: what was touched before it need not be known any more. Raises `OSError`."""
@@ -215,20 +231,27 @@ class Logs:
         return journal
 
     def _write_touched(self, log: LogName, part: Path, size: int) -> None:
-        line = Touched(str(part.relative_to(self.log_dir)), size, self.checkpoint)
+        line = self._touched_line(part, size)
 
         def write() -> bool:
             try:
-                self._file = self._file or _open(self._path, self.log_dir)
-                self._file.write(msgspec.json.encode(line) + b"\n")
+                self._append_touched([line])
             except OSError:
                 return False
             return True
 
         self._insist(write)
-        self._unsynced = True
         self._lines.append(line)
         self._touched.add(log)
+
+    def _touched_line(self, part: Path, size: int) -> Touched:
+        return Touched(str(part.relative_to(self.log_dir)), size, self.checkpoint)
+
+    def _append_touched(self, lines: Iterable[Touched]) -> None:
+        self._file = self._file or _open(self._path, self.log_dir)
+        self._unsynced = True
+        # Newlines on both sides: what a full disk has cut off must not take the next line with it.
+        self._file.write(b"\n" + b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
 
     def _sync_touched(self) -> None:
         """Before anything is appended that it tells of. Once for each log and checkpoint, and mostly for many logs."""

@@ -35,6 +35,7 @@ from agent_logger.store import platform
 READ_BYTES = 1 << 20
 HELD_BYTES = 8 << 20  # of one relay's frames, read and not taken yet
 WATERMARK_NS = 100_000_000
+LAST_NUMBER = 1 << 62
 
 _SEGMENT = re.compile(r"([0-9a-f]+)\.([0-9]+)\.spool")
 
@@ -73,6 +74,9 @@ class Follower:
         self.latest_ns = 0  # of what was read
         self._start = start
         self._reading = 0 if start.carried else start.segment  # 0: the carried file
+        # What was carried may still be in its segments: a crash came before they were removed.
+        after = head_of(segment_path(folder, relay, start.segment)) if start.carried else None
+        self._carried_until = after.first if after else LAST_NUMBER
         self._offset, self._next = 0, 1
         self._fd = -1
         self._held: deque[Read] = deque()
@@ -189,6 +193,8 @@ class Follower:
         self._next += 1
         if number < self._start.number and frame.call not in self._start.calls:
             return
+        if not self._reading and number >= self._carried_until:
+            return
         if frame.ns > self.latest_ns:
             self.latest_ns = frame.ns
         self._held.append(Read(self.latest_ns, self, number, self._reading, size, entry))
@@ -274,19 +280,26 @@ def oldest_entries(folder: Path) -> dict[str, Oldest]:
     for path in folder.iterdir():
         if not (_SEGMENT.fullmatch(path.name) or path.suffix == ".carried"):
             continue
-        with suppress(OSError):
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-            try:
-                heads = [entry[0] for entry, _ in _read_entries(fd, 0)[:1]]
-            finally:
-                os.close(fd)
-            for head in heads:
-                if isinstance(head, Segment):
-                    known = found.get(head.relay, Oldest(head.first, head.wall_ns / 1e9))
-                    found[head.relay] = Oldest(
-                        min(known.number, head.first), min(known.wall, head.wall_ns / 1e9)
-                    )
+        if head := head_of(path):
+            known = found.get(head.relay, Oldest(head.first, head.wall_ns / 1e9))
+            found[head.relay] = Oldest(min(known.number, head.first), min(known.wall, head.wall_ns / 1e9))
     return found
+
+
+def head_of(path: Path) -> Segment | None:
+    """The first frame of a segment, or of a carried file. None if it cannot be read."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    try:
+        entries = _read_entries(fd, 0)
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+    head = entries[0][0][0] if entries else None
+    return head if isinstance(head, Segment) else None
 
 
 def is_gone(folder: Path, relay: str) -> bool:
