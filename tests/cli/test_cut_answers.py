@@ -16,6 +16,7 @@ from tests.capture.proxy.streams import DIALECTS, anthropic, event
 from tests.cli.terminals import STYLE, on_a_terminal
 from tests.cli.test_usage import run
 from tests.formats.wire_records import talk
+from tests.web.pages import showing
 
 from agent_logger.catalog.schema import STEPS
 from agent_logger.records import encode
@@ -158,6 +159,10 @@ def test_what_does_not_count_is_listed_with_the_reason(client: Client) -> None:
     assert max(map(len, narrow.splitlines())) <= 80
     shown = run(client.folder, "show", SESSION).stdout
     assert shown.count("(failed: overloaded_error)") == 1
+    with showing(client.folder) as page:
+        why = page.ask(f"/sessions/{SESSION}/why", cookie=page.cookie()).text
+    assert why.count("Not counted") == 1
+    assert "ended the answer with an error (overloaded_error)" in why
 
 
 def test_a_catalog_of_an_earlier_version_reads_the_logs_again(client: Client) -> None:
