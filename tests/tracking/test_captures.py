@@ -14,6 +14,9 @@ TRACKED = ("main", "subagent", "compact")
 FORKS = {
     ("claude-cli/2.1.325/resume_chain", 4): "656a4701-791f-445e-ba7c-a7a76bed4e5f",
     ("claude-cli/2.1.325/resume_chain", 6): "656a4701-791f-445e-ba7c-a7a76bed4e5f",
+    ("claude-cli/2.1.325/forks_go_on", 2): "64c46467-354d-48b5-af25-2116d9ce1d01",
+    ("claude-cli/2.1.325/forks_go_on", 5): "59378c67-7b0d-4a1c-94cd-d3739637cb13",
+    ("claude-cli/2.1.325/forks_go_on", 7): "64c46467-354d-48b5-af25-2116d9ce1d01",
     ("claude-cli/2.1.197/resume_chain", 6): "9401cd92-c750-4e5e-a161-185afedb8803",
 }
 # After a compaction nothing of the history is as it was; without the session's name nothing tells whose it is.

@@ -94,7 +94,7 @@ def scripted_usage(turn: Json, dialect: Dialect) -> Usage:
 def test_there_are_calls_of_every_dialect() -> None:
     kinds = Counter((it.dialect.name, it.streamed) for it in SUCCESSES if it.dialect)
     assert kinds == {
-        ("messages", True): 153,
+        ("messages", True): 162,
         ("messages", False): 3,
         ("chat", True): 7,
         ("chat", False): 5,
