@@ -309,6 +309,7 @@ class Script:
         for index in range(rng.choice(self.chunks)):
             text = _filler(f"{self.seed}:{call}:c{index}", rng.choice((5, 80, 900)))
             yield Step(call, "chunk", b"event: ping\ndata: %b\n\n" % text)
+        yield Step(call, "chunk", b'event: message_stop\ndata: {"type":"message_stop"}\n\n')
         yield Step(call, "end")
 
 
