@@ -38,7 +38,7 @@ def test_a_run_that_reached_its_turn_limit_failed(output: Path, tmp_path: Path) 
     [exchange] = session.exchanges
     assert (exchange.complete, exchange.end_reason) == (False, "max_turns")
     [chapter] = chapters(session)
-    assert chapter.remarks == ["max_turns: not complete"]
+    assert chapter.remarks[0] == "max_turns: not complete"
 
 
 def test_a_limit_that_only_the_result_tells_of_stands_in_the_joined_session() -> None:

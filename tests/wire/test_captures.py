@@ -98,7 +98,7 @@ def test_there_are_calls_of_every_dialect() -> None:
         ("messages", False): 3,
         ("chat", True): 7,
         ("chat", False): 5,
-        ("responses", True): 11,
+        ("responses", True): 13,
         ("responses", False): 2,
         ("gemini", True): 3,
         ("gemini", False): 2,
