@@ -16,8 +16,8 @@ from datetime import datetime
 import click
 
 from agent_logger.config import no_color, variable
-from agent_logger.export.printable import CONTROLS_IN_LINES
 from agent_logger.export.printable import printable as printable
+from agent_logger.export.printable import printable_json
 
 WAIT_SECONDS = 0.5  # that nobody minds
 PLAIN_COLUMNS = 80  # where there is no terminal
@@ -71,12 +71,7 @@ def hidden_json(value: object) -> None:
 
 def json_text(text: str) -> None:
     """The same for what is JSON already."""
-    click.echo(CONTROLS_IN_LINES.sub(_json_escape, text))
-
-
-def _json_escape(match: re.Match[str]) -> str:
-    units = match[0].encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{units[i : i + 2].hex()}" for i in range(0, len(units), 2))
+    click.echo(printable_json(text))
 
 
 def json_lines(lines: Iterable[bytes]) -> None:
@@ -87,7 +82,7 @@ def json_lines(lines: Iterable[bytes]) -> None:
 
 
 def _shown(line: bytes) -> bytes:
-    return CONTROLS_IN_LINES.sub(_json_escape, line.decode("utf-8", "replace")).encode()
+    return printable_json(line.decode("utf-8", "replace")).encode()
 
 
 def texts(pieces: Iterable[str]) -> None:

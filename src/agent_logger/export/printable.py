@@ -24,3 +24,13 @@ def printable(text: str, *, lines: bool = False) -> str:
 
 def _escape(match: re.Match[str]) -> str:
     return match[0].encode("unicode_escape").decode("ascii")
+
+
+def printable_json(text: str) -> str:
+    r"""JSON that means the same, with control characters as `\u202e`; newlines and tabs stay."""
+    return CONTROLS_IN_LINES.sub(_json_escape, text)
+
+
+def _json_escape(match: re.Match[str]) -> str:
+    units = match[0].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[i : i + 2].hex()}" for i in range(0, len(units), 2))

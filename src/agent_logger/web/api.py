@@ -14,6 +14,7 @@ from starlette.routing import Route
 from agent_logger.capture.proxy.status import proxy_reports
 from agent_logger.catalog.totals import By
 from agent_logger.export.listed import LedgerItem, UsageRow
+from agent_logger.export.printable import printable_json
 from agent_logger.formats.wire_log.answers import body_of
 from agent_logger.redact import hidden_bytes
 from agent_logger.web import items
@@ -258,8 +259,9 @@ def _told(request: Request, page: Page, wanted: Wanted) -> object:
 
 
 def json_answer(told: object, status: int = 200) -> Response:
-    """Redacted as a whole: JSON stays JSON."""
-    return Response(hidden_bytes(json_bytes(told)), status, media_type="application/json")
+    """Redacted as a whole, and safe to be printed: JSON stays JSON."""
+    text = hidden_bytes(json_bytes(told)).decode()
+    return Response(printable_json(text), status, media_type="application/json")
 
 
 def json_bytes(told: object) -> bytes:
