@@ -199,9 +199,16 @@ def test_a_writer_and_a_sealer_on_one_log_lose_nothing(writers: Writers, tmp_pat
 
 
 @pytest.mark.needs("strace")
-@pytest.mark.parametrize("call", ["openat", "flock"])
+@pytest.mark.parametrize(
+    ("call", "when"),
+    [
+        pytest.param("openat", 1, id="openat to create it"),
+        pytest.param("openat", 2, id="openat to go on with it"),
+        pytest.param("flock", 1, id="flock"),
+    ],
+)
 def test_a_part_that_is_sealed_while_a_writer_is_about_to_open_it_stays_sealed(
-    writers: Writers, tmp_path: Path, call: str
+    writers: Writers, tmp_path: Path, call: str, when: int
 ) -> None:
     folder = tmp_path / "logs"
     journal = Journal(folder, "log", "exchange")
@@ -209,8 +216,10 @@ def test_a_part_that_is_sealed_while_a_writer_is_about_to_open_it_stays_sealed(
     journal.close()
     job = Job(folder=str(folder), seed="w", count=3, largest=1_000, stopped=True)
     writer = writers.start(job)
-    options = ["-e", f"trace={call}", "-e", f"inject={call}:delay_enter=2000000:when=1"]
-    with traced(writer, tmp_path / "trace", *options, paths=[folder / "log.jsonl"]):
+    options = ["-e", f"trace={call}", "-e", f"inject={call}:delay_enter=2000000:when={when}"]
+    # A part is opened below a descriptor of its folder, by its bare name; a lock is on the file itself.
+    path = Path("log.jsonl") if call == "openat" else folder / "log.jsonl"
+    with traced(writer, tmp_path / "trace", *options, paths=[path]):
         writer.wait_for("opening")
         time.sleep(0.3)  # it waits in the call now, and for long enough
         assert seal(PartFile(folder, "log"))

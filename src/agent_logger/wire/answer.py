@@ -188,6 +188,15 @@ class Reader:
         answer.streamed = self._is_streamed
         return answer
 
+    def so_far(self) -> Answer:
+        """What the events told until now. More may be fed: nothing is closed by looking, however often."""
+        assembler = self._assembler
+        ended, assembler.framed = assembler.ended, False
+        answer = assembler.answer()
+        answer.streamed = self._is_streamed
+        assembler.ended = ended
+        return answer
+
     def _begin(self, data: bytes) -> None:
         self._pieces.append(data)
         begun = data.lstrip(_BLANK)

@@ -34,6 +34,7 @@ class Coming:
     reader: Reader
     undo: Decoder | None = None
     size: int = 0  # bytes that came
+    ended: Answer | None = None  # all of it, when nothing more comes
 
     def take(self, data: bytes) -> None:
         self.size += len(data)
@@ -43,6 +44,12 @@ class Coming:
             self.reader.feed(self.undo.feed(data) if self.undo else data)
         except DecodeError:
             self.size = LONGEST
+
+    def end(self, *, framed: bool) -> None:
+        self.ended = self.reader.finish(framed=framed)
+
+    def answer(self) -> Answer:
+        return self.ended or self.reader.so_far()
 
 
 @dataclass(slots=True)
@@ -89,7 +96,7 @@ class InFlight:
     def answer(self, call: str) -> tuple[Dialect, Answer] | None:
         """None if nothing has come of it, or it is not one of a model's."""
         coming = self._coming.get(call)
-        return (coming.dialect, coming.reader.finish()) if coming and coming.size else None
+        return (coming.dialect, coming.answer()) if coming and coming.size else None
 
     def close(self) -> None:
         for follower in self._followers.values():
@@ -139,7 +146,7 @@ class InFlight:
             case frames.ResponseData():
                 coming.take(frame.data)
             case frames.CallEnd():
-                self._end(self._numbers.pop((relay, frame.call)))
+                self._end(self._numbers.pop((relay, frame.call)), framed=frame.reason is None)
 
     def _begin(self, relay: str, frame: frames.RequestHead) -> None:
         dialect = dialect_of(frame.provider, frame.path.decode("latin-1"))
@@ -165,7 +172,7 @@ class InFlight:
                     if coming := self._coming.get(tunnel.current):
                         coming.take(data)
                     if tunnel.current and ends_answer(data):
-                        self._end(tunnel.current)
+                        self._end(tunnel.current, framed=True)
                         tunnel.current = ""
             case frames.CallEnd() | frames.Dropped():  # without all of it nobody knows which message is which
                 del self._tunnels[relay, frame.call]
@@ -179,7 +186,9 @@ class InFlight:
         else:
             del self._coming[self._numbers.pop((relay, frame.call))]
 
-    def _end(self, call: str) -> None:
+    def _end(self, call: str, *, framed: bool) -> None:
+        if coming := self._coming.get(call):
+            coming.end(framed=framed)
         self._ended.append(call)
         if len(self._ended) > ENDED_KEPT:
             self._coming.pop(self._ended.pop(0), None)
