@@ -3,7 +3,7 @@
 import json
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import combinations, product
@@ -53,7 +53,9 @@ def write_transcripts(fixture: Fixture, home: Path) -> None:
         shutil.copytree(path, home / ".claude" / "projects", dirs_exist_ok=True)
 
 
-def write_printed(fixture: Fixture, home: Path, *, at_its_time: bool) -> None:
+def write_printed(
+    fixture: Fixture, home: Path, *, at_its_time: bool, changed: Callable[[bytes], bytes] = bytes
+) -> None:
     """What an SDK, or who ran the client, was told: when it was, or all of it now."""
     folder, spans = home / "sessions", bursts(fixture)
     witness: Literal["sdk", "run"] = "sdk" if fixture.name.startswith("claude-agent-sdk") else "run"
@@ -65,7 +67,7 @@ def write_printed(fixture: Fixture, home: Path, *, at_its_time: bool) -> None:
         return at
 
     for number, path in enumerate(printed_files(fixture)):
-        messages = [sdk_messages.read(it) for it in printed_by(path)]
+        messages = [sdk_messages.read(changed(it)) for it in printed_by(path)]
         sessions = {it.session_id for it in messages}
         burst = next((it for it in spans if it.sessions & sessions or not messages), None)
         has_ids = any(it.inner and it.inner.id in times for it in messages)
@@ -155,19 +157,27 @@ MESSAGE = re.compile(r'"id": ?"(msg_\w+)"')
 @dataclass(frozen=True)
 class Truth:
     whole: Usage  # of the responses that came to their end
-    begun: Usage  # with what was told of those that were cut
+    billed: Usage  # with what was told of those that were cut
 
 
 def truths(fixture: Fixture) -> dict[str | None, Truth]:
     manifest = json.loads((fixture.folder / "manifest.json").read_text())
+    failed = ended_by_error(fixture)
     found: dict[str | None, Truth] = {}
     for call in manifest["requests"]:
-        if call["usage"] and call["kind"] not in ("probe", "models", "count_tokens"):
+        is_billed = call["seq"] not in failed and call["kind"] not in ("probe", "models", "count_tokens")
+        if call["usage"] and is_billed:
             usage = usage_of(call["usage"])
             known = found.get(call["session_id"], Truth(Usage(), Usage()))
             whole = known.whole + usage if call["complete"] and call["status"] == 200 else known.whole
-            found[call["session_id"]] = Truth(whole, known.begun + usage)
+            found[call["session_id"]] = Truth(whole, known.billed + usage)
     return found
+
+
+def ended_by_error(fixture: Fixture) -> set[int]:
+    """Calls whose answer the API ended with an error, which it does not bill."""
+    calls = [json.loads(it) for it in (fixture.folder / "wire.jsonl").read_text().split("\n") if it]
+    return {it["seq"] for it in calls if "event: error" in json.dumps(it.get("response", {}).get("body", ""))}
 
 
 def usage_of(told: dict[str, int]) -> Usage:
@@ -192,19 +202,28 @@ def rows_of(fixture: Fixture, subset: tuple[str, ...], home: Path, *, at_its_tim
         write_printed(fixture, home, at_its_time=at_its_time)
     with Catalog.open(home / ".agent-logger") as catalog:
         rows = list(catalog.ledger())
-        for it in catalog.sessions():
-            session = catalog.session(it.id)
-            if session and not catalog.counted_elsewhere(it.id):
-                own = total([row for row in rows if row.session == it.id])
-                shown = metrics_of(session)
-                assert session.usage == shown.usage == own.usage == it.usage
-                assert session.cost.nano_usd == shown.cost.nano_usd == own.cost.nano_usd
-                assert shown.turns == own.responses == it.turns
+        assert_views_agree(catalog, rows)
     return rows
+
+
+def assert_views_agree(catalog: Catalog, rows: list[LedgerRow]) -> None:
+    """The ledger, the list of sessions, and each session as it is shown."""
+    for it in catalog.sessions():
+        if session := catalog.session(it.id):
+            own_rows = [row for row in rows if row.session == it.id]
+            own, shown = total(own_rows), metrics_of(session)
+            assert session.usage == shown.usage == own.usage == it.usage
+            assert session.cost.nano_usd == shown.cost.nano_usd == own.cost.nano_usd
+            assert shown.turns == it.turns == len(session.own_turns)  # also those that nobody bills
+            billed = [turn for turn in session.own_turns if turn.is_billed and not turn.is_sum]
+            assert len([row for row in own_rows if row.joined_by != "result"]) == len(billed)
 
 
 # Its warm-ups have sessions of their own on the wire; the client counts them, and writes them down, with the others.
 WARMED_UP_ELSEWHERE = {"claude-cli/2.1.4/resume_chain"}
+
+# Killed while an answer came: without the wire nobody knows that the answer had begun.
+KILLED = {"claude-cli/2.1.325/kill9_resume"}
 
 NOT_WRITTEN_DOWN = pytest.mark.xfail(reason="2.1.4 writes nothing of its title calls", strict=True)
 
@@ -224,13 +243,41 @@ def test_the_witnesses_that_are_left_tell_the_truth_or_say_that_they_do_not(
     fixture: Fixture, subset: tuple[str, ...], at_its_time: bool, home: Path
 ) -> None:
     rows = rows_of(fixture, subset, home, at_its_time=at_its_time)
-    known = {row.session for row in rows}
-    for session, true in truths(fixture).items():
+    known, true_of = {row.session for row in rows}, truths(fixture)
+    if "wire" in subset:  # saw every call: nothing is missing, and nothing counts twice
+        assert without_hours(total(rows).usage) == sum((it.billed for it in true_of.values()), Usage())
+    for session, true in true_of.items():
         own = [row for row in rows if row.session == session]
         found = without_hours(total(own).usage)
-        if session not in known or is_marked(own):
+        if session not in known:
             continue
-        if fixture.name in WARMED_UP_ELSEWHERE and "wire" not in subset:
+        if "wire" in subset:
+            assert found == true.billed, session
+        elif is_marked(own):
+            continue
+        elif fixture.name in WARMED_UP_ELSEWHERE:
             assert all(map(ge, found.counts, true.whole.counts)), session
+        elif fixture.name in KILLED:
+            assert found == true.whole, session
         else:
-            assert found in (true.whole, true.begun), session
+            assert found == true.billed, session
+
+
+FORK = b"c67b7cc2-ec6e-4bd6-bdff-43fcd811681a"
+SIDE_CALL = b'"claude-haiku-4-5":{"inputTokens":7,"outputTokens":3},'
+
+
+def test_what_a_fork_does_not_itemise_is_in_all_its_numbers(home: Path) -> None:
+    """Its client made a call aside, of which nothing but the result tells."""
+
+    def with_side_call(line: bytes) -> bytes:
+        return line.replace(b'"modelUsage":{', b'"modelUsage":{' + SIDE_CALL) if FORK in line else line
+
+    fixture = next(it for it in fixtures() if it.name == "claude-cli/2.1.325/forks_go_on")
+    write_transcripts(fixture, home)
+    write_printed(fixture, home, at_its_time=True, changed=with_side_call)
+    with Catalog.open(home / ".agent-logger") as catalog:
+        rows = list(catalog.ledger())
+        (aside,) = [row for row in rows if row.joined_by == "result"]
+        assert (aside.session, aside.tokens) == (FORK.decode(), (7, 3, 0, 0, 0))
+        assert_views_agree(catalog, rows)

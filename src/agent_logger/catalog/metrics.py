@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from agent_logger.catalog.models import Answered, models_of
 from agent_logger.catalog.totals import Total, total_of
-from agent_logger.formats.responses import ModelResponse
 from agent_logger.formats.session_responses import responses_of_session, totals_of_session
 from agent_logger.session import (
     PATH_KEYS,
@@ -62,7 +61,7 @@ class Metrics:
 def metrics_of(session: Session) -> Metrics:
     turns = session.turns
     inherited = session.inherited
-    billed = total_of(_own_responses(session)) if inherited else _billed(session)
+    usage, cost = _own_usage(session)
     calls = _calls(turns)
     files = _files(calls)
     answers = (Answered(turn.model, turn.thread, turn.usage is not None) for turn in turns)
@@ -76,11 +75,11 @@ def metrics_of(session: Session) -> Metrics:
         files_edited=files["edit"],
         wall_seconds=_wall_seconds(session),
         active_seconds=active_seconds(session),
-        usage=billed.usage,
-        output_tokens=billed.usage.output_tokens,
+        usage=usage,
+        output_tokens=usage.output_tokens,
         context_tokens=session.context_tokens,
         peak_context_tokens=session.peak_context_tokens,
-        cost=billed.cost,
+        cost=cost,
     )
 
 
@@ -90,8 +89,18 @@ def exchange_total(session: Session, exchange: Exchange) -> Total:
     return _billed(replace(session, exchanges=[exchange], side_turns=(), totals=totals))
 
 
-def _own_responses(session: Session) -> Iterator[ModelResponse]:
-    return responses_of_session(replace(session, exchanges=(), side_turns=session.own_turns))
+def _own_usage(session: Session) -> tuple[Usage, Cost]:
+    """What counts in this session. A fork's totals are also of turns that count in another one, so what they have
+    beyond all turns is taken from the session, which knows these."""
+    if not session.inherited:
+        billed = _billed(session)
+        return billed.usage, billed.cost
+    own = total_of(
+        responses_of_session(replace(session, exchanges=(), side_turns=session.own_turns, totals=()))
+    )
+    beyond = session.not_itemised
+    usage = sum((it.usage for it in beyond if it.usage), own.usage)
+    return usage, Cost.total([own.cost, *(it.cost for it in beyond if it.cost)])
 
 
 def _billed(session: Session) -> Total:
