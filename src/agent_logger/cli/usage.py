@@ -52,7 +52,9 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 @click.option("--model", help="Only models with this in their name.")
 @click.option("--project", help="Only projects with this in their path.")
 @click.option(
-    "--explain", metavar="SESSION", help="Every response of a session: what it cost, and why it counts or not."
+    "--explain",
+    metavar="SESSION",
+    help="Every response of a session: what it cost, and why it counts or not.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/usage*.json).")
 @settings_options()
