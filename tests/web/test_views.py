@@ -343,6 +343,7 @@ def test_a_session_that_goes_on_is_followed_until_one_scrolls(tmp_path: Path, br
     with showing(tmp_path) as page, let_in(browser, page) as watched:
         watched.go(f"/sessions/{session}")
         tab = watched.tab
+        _append(path, session, "What shows that it goes on")
         tab.click("[data-follow]")
         _append(path, session, "The first new thing")
         expect(tab.get_by_text("The first new thing").last).to_be_in_viewport(timeout=10_000)

@@ -220,7 +220,7 @@ const then = step => { queue = queue.then(step).catch(() => {}); };
 
 listen(`${url}/events?state=${reading.dataset.state}`, {
   live: () => { follow.hidden = false; },
-  changed: () => then(renew),
+  changed: () => { follow.hidden = false; then(renew); }, // what grows can be followed, whether its agent is known to run or not
   words: event => then(() => {
     follow.hidden = false;
     say(words, JSON.parse(event.data).html);
