@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from random import Random
+from time import process_time
 from typing import NamedTuple
 
 import pytest
@@ -204,3 +205,26 @@ def test_a_total_that_a_fork_took_along_counts_once() -> None:
     copies = [replace(told(it, "transcript"), session="f") for it in (first, own)]
     found = ledger_of([told(first, "transcript"), *copies], parent, fork)
     assert total(found).usage == Usage(input_tokens=51, output_tokens=114)
+
+
+@pytest.mark.parametrize("are_clocks_apart", [False, True])
+def test_four_times_the_exchanges_take_about_four_times_as_long(are_clocks_apart: bool) -> None:
+    def seconds(exchanges: int) -> float:
+        ledger = Ledger()
+        shift = timedelta(days=90 if are_clocks_apart else 0)
+        for number in range(exchanges):
+            seen, missing = (
+                Response(2 * number + it, MAIN, OPUS, Usage(input_tokens=10, output_tokens=20))
+                for it in range(2)
+            )
+            ledger.add(
+                [told(seen, "sdk"), replace(told(missing, "transcript"), at=at(missing.number) + shift)]
+            )
+            ledger.add_totals([client_total([seen, missing], [seen])])
+        started = process_time()
+        rows = list(ledger.rows())
+        assert len(rows) >= 2 * exchanges
+        return process_time() - started
+
+    seconds(50)  # what is made once
+    assert seconds(1600) < 9 * max(seconds(400), 0.01)

@@ -166,8 +166,8 @@ class Ledger:
                 self._add(response, self._rows.entry(response))
 
     def add_totals(self, totals: Iterable[ReportedTotal]) -> None:
-        self._totals += totals
-        for it in self._totals:
+        for it in totals:
+            self._totals.append(it)
             self._rows.place((it.session, it.project, it.agent, MAIN))
 
     def rows(self) -> Iterator[LedgerRow]:

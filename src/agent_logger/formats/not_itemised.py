@@ -10,9 +10,13 @@ room for it. A stretch whose responses all went through the proxy has no remaind
 """
 
 import math
+from bisect import bisect_right
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import accumulate
+from operator import itemgetter
 from typing import NamedTuple
 
 from agent_logger.prices import Tokens, canonical
@@ -63,8 +67,10 @@ def remainders(stretches: Iterable[Stretch], responses: Iterable[SeenResponse]) 
         groups.setdefault((it.session, it.total.witness), []).append(it)
     for (session, _), group in groups.items():
         _claim(group, known.responses[session])
-    for at, it in enumerate(found):
-        it.take_told(found[:at])
+    settled = _Settled()
+    for it in found:
+        it.settle(settled.totals_beside(it))
+        settled.add(it)
     return [row for it in found for row in it.rows]
 
 
@@ -156,9 +162,6 @@ class _Open:
             return _has_room(self.left[name], response)
         return any(_has_room(self.left[it], response) for it in self.left.keys() - self.named)
 
-    def is_all(self, response: SeenResponse) -> bool:
-        return [it[:HOUR] for it in self.left.values() if any(it)] == [(response.tokens or ())[:HOUR]]
-
     def spans(self, seconds: float | None) -> bool:
         return self.distance(seconds) <= SLACK_SECONDS
 
@@ -175,38 +178,92 @@ class _Open:
             return whole and all("wire" in it.witnesses for it in self.seen)
         return any("wire" in it.witnesses for it in self.claimed)
 
-    def take_told(self, before: Sequence["_Open"]) -> None:
+    def settle(self, beside: Iterable["_Open"]) -> None:
         """What is left is not itemised. What another total of the same responses has left is the same."""
         self.take_strays()
-        ids = set(self.total.message_ids)
-        for other in before:
-            if self._is_of(other, ids):
-                for row in other.rows:
-                    name = _name(row.model)
-                    if name in self.left and row.usage:
-                        self.left[name] = _minus(self.left[name], row.usage.counts)
+        for row in (row for other in beside for row in other.rows):
+            name = _name(row.model)
+            if name in self.left and row.usage:
+                self.left[name] = _minus(self.left[name], row.usage.counts)
         if self.is_on_the_wire() or (not self.total.is_whole and self.claimed):
             return
-        is_sum = not (self.seen or self.claimed or ids)
+        is_sum = not (self.seen or self.claimed or self.total.message_ids)
         for name, tokens in self.left.items():
             usage = _usage(tokens)
             if any(usage.counts):
                 self.rows.append(Remainder(self.stretch, self.names[name], usage, is_sum))
         self.rows += [Remainder(self.stretch, model, None, is_sum) for model in self.unknown]
 
-    def _is_of(self, other: "_Open", ids: set[str]) -> bool:
-        if ids and other.total.message_ids:
-            return not ids.isdisjoint(other.total.message_ids)
-        apart = self.session != other.session or self.total.witness == other.total.witness
-        if not apart and (self.is_adrift or other.is_adrift):
+    def overlaps(self, other: "_Open") -> bool:
+        if self.is_adrift or other.is_adrift:
             return True
-        return not apart and (
-            self.spans(_seconds(other.total.ended)) or other.spans(_seconds(self.total.ended))
-        )
+        return self.spans(_seconds(other.total.ended)) or other.spans(_seconds(self.total.ended))
+
+    @property
+    def is_full(self) -> bool:
+        """Every response reads something, so there is no room for one."""
+        return not any(left[kind] > 0 for left in self.left.values() for kind in (INPUT, READ, WRITE))
 
     def _model_of(self, response: SeenResponse) -> str:
         only = next(iter(self.left)) if len(self.left) == 1 and response.model is None else None
         return only if only is not None else _name(response.model)
+
+
+class _Settled:
+    """Stretches whose rows are known, by what another total of the same responses is found by: an id that both name, or
+    else the session, if another witness tells it."""
+
+    def __init__(self) -> None:
+        self._order: dict[_Open, int] = {}
+        self._by_id: dict[str, list[_Open]] = {}
+        self._with_ids: dict[tuple[str, Witness], list[_Open]] = {}
+        self._without_ids: dict[tuple[str, Witness], list[_Open]] = {}
+
+    def add(self, it: _Open) -> None:
+        self._order[it] = len(self._order)
+        for message_id in set(it.total.message_ids):
+            self._by_id.setdefault(message_id, []).append(it)
+        kind = self._with_ids if it.total.message_ids else self._without_ids
+        kind.setdefault((it.session, it.total.witness), []).append(it)
+
+    def totals_beside(self, it: _Open) -> list[_Open]:
+        """In the order in which they were added."""
+        same = {other for message_id in it.total.message_ids for other in self._by_id.get(message_id, ())}
+        kinds = [self._without_ids] if it.total.message_ids else [self._without_ids, self._with_ids]
+        others = (
+            other
+            for kind in kinds
+            for (session, witness), members in kind.items()
+            if session == it.session and witness != it.total.witness
+            for other in members
+        )
+        same.update(other for other in others if it.overlaps(other))
+        return sorted(same, key=self._order.__getitem__)
+
+
+class _Calendar:
+    """Stretches by time."""
+
+    def __init__(self, group: Sequence[_Open]) -> None:
+        times = [(_seconds(it.total.started), _seconds(it.total.ended), it) for it in group]
+        self._spans = sorted(
+            ((start, end, it) for start, end, it in times if start is not None and end is not None),
+            key=itemgetter(0),
+        )
+        self._starts = [start for start, _, _ in self._spans]
+        self._latest = list(accumulate((end for _, end, _ in self._spans), max))  # end of all up to here
+
+    def spanning(self, seconds: float | None) -> list[_Open]:
+        """Those that this moment falls into, the earliest first."""
+        if seconds is None:
+            return []
+        found: list[_Open] = []
+        at = bisect_right(self._starts, seconds + SLACK_SECONDS) - 1
+        while at >= 0 and self._latest[at] >= seconds - SLACK_SECONDS:
+            if self._spans[at][2].spans(seconds):
+                found.append(self._spans[at][2])
+            at -= 1
+        return found[::-1]
 
 
 def _has_room(left: Tokens, response: SeenResponse) -> bool:
@@ -237,9 +294,9 @@ def _claim(group: Sequence[_Open], responses: Sequence[SeenResponse]) -> None:
 
 def _claim_by_time(group: Sequence[_Open], others: Sequence[SeenResponse]) -> list[SeenResponse]:
     """The rest is of no stretch."""
-    rest = []
+    rest, calendar = [], _Calendar(group)
     for response in others:
-        fitting = [it for it in group if it.spans(response.first)]
+        fitting = calendar.spanning(response.first)
         if fitting:
             nearest = min(it.distance(response.first) for it in fitting)
             near = [it for it in fitting if it.distance(response.first) == nearest]
@@ -251,16 +308,27 @@ def _claim_by_time(group: Sequence[_Open], others: Sequence[SeenResponse]) -> li
 
 def _claim_by_room(group: Sequence[_Open], others: Sequence[SeenResponse]) -> None:
     """What is all that a stretch has left is of it; then each response is of the first that has room."""
-    rest = list(others)
+    by_tokens: dict[Tokens | None, deque[SeenResponse]] = {}
+    for response in others:
+        by_tokens.setdefault(_without_hour(response.tokens), deque()).append(response)
+    taken: set[int] = set()
     for it in group:
-        if same := next((response for response in rest if it.is_all(response)), None):
-            it.claim(same)
-            rest.remove(same)
-    for response in rest:
-        roomy = [it for it in group if it.has_room_for(response)]
-        partial = [it for it in group if not it.total.is_whole]
-        if roomy or partial:
-            (roomy or partial)[0].claim(response)
+        left = [_without_hour(tokens) for tokens in it.left.values() if any(tokens)]
+        if len(left) == 1 and (same := by_tokens.get(left[0])):
+            taken.add(id(same[0]))
+            it.claim(same.popleft())
+    partial = next((it for it in group if not it.total.is_whole), None)
+    roomy = [it for it in group if not it.is_full]
+    for response in (it for it in others if id(it) not in taken):
+        found = next((it for it in roomy if it.has_room_for(response)), partial)
+        if found:
+            found.claim(response)
+            if found.is_full and found in roomy:
+                roomy.remove(found)
+
+
+def _without_hour(tokens: Tokens | None) -> Tokens | None:
+    return (tokens[INPUT], tokens[OUTPUT], tokens[READ], tokens[WRITE], 0) if tokens else None
 
 
 def _began(it: _Open) -> tuple[float, tuple[object, ...]]:
