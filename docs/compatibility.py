@@ -32,7 +32,11 @@ TRAPS = {
 - 1.0.3 gives every resume a new id; later versions keep it, and 2.1.4 leaves an empty file per resume.
 - 2.1.50 writes aside: a line may come before the one it follows. And it keeps the counts of a response's beginning,
   so that its output is told as 1 token; the proxy, and what it prints at the end, know better.
-- Calls for compactions, titles and warm-ups are not in the files; the proxy sees them.
+- Calls for compactions, titles and warm-ups are not in the files; the proxy sees them. The total that later versions
+  write when they end (`cost-state`) has them.
+- Before each call 2.1.325 writes a line `api-request`. An error of the API follows as `api_error` with a status, or not
+  at all if the call is made again at once; a lost connection as `api_error` without one. When a killed session is
+  resumed, the client adds a response of its own (`<synthetic>`, `isApiErrorMessage: false`).
 """,
     "codex": """\
 - `token_count` is a running total, told again when only limits changed; `token_usage_record` (0.166) is exact.

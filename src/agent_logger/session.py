@@ -227,6 +227,12 @@ class ClientTotal(Model, frozen=True, kw_only=True, gc=False):
     is_whole: bool = True  # with sub-agents and side calls; else the main thread alone
     exchange: int | None = None  # its number, if it is one
 
+    @property
+    def is_request(self) -> bool:
+        """It is of one request whose answer its client did not write down; an open one has no end."""
+        unknown = self.witness == "transcript" and all(it.usage is None for it in self.models)
+        return unknown and not self.message_ids and len(self.models) == 1
+
 
 class NotItemised(Model, frozen=True, kw_only=True, gc=False):
     """What a client's total has of one model beyond the responses that anybody was told of."""

@@ -226,5 +226,8 @@ def test_four_times_the_exchanges_take_about_four_times_as_long(are_clocks_apart
         assert len(rows) >= 2 * exchanges
         return process_time() - started
 
+    def best(exchanges: int) -> float:
+        return min(seconds(exchanges) for _ in range(3))
+
     seconds(50)  # what is made once
-    assert seconds(1600) < 9 * max(seconds(400), 0.01)
+    assert best(1600) < 9 * max(best(400), 0.01)

@@ -323,6 +323,12 @@ class Catalog:
 
         return self._asked(lambda database: total_usage(database, wanted or Filter()))
 
+    def sessions_with_unlisted_calls(self, wanted: Filter | None = None) -> int:
+        """Of those in the total: their agents' files, the only witnesses, leave out calls beside the conversation."""
+        from agent_logger.catalog.sums import sessions_with_unlisted_calls
+
+        return self._asked(lambda database: sessions_with_unlisted_calls(database, wanted or Filter()))
+
     def search(self, words: str, *, limit: int = 20) -> Sequence[Hit]:
         """The best first. Words, `"phrases"`, `begin*`, `tool:Bash`, `file:login.py`, `is:error`, `project:`, `agent:`.
 

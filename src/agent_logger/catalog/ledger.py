@@ -128,7 +128,10 @@ class LedgerRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def _why_not_itemised(self) -> str:
-        by = f"the client's own total ({', '.join(sorted(self.witnesses))})"
+        seen = ", ".join(sorted(self.witnesses))
+        if self.tokens is None and self.is_response:
+            return f"a request whose answer was not recorded ({seen}); counted as unknown"
+        by = f"the client's own total ({seen})"
         if self.tokens is None:
             return f"not itemised: {by} holds an earlier history, so the amount is unknown"
         what = "has more than all known responses" if not self.is_response else "is all there is"

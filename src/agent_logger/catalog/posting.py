@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from agent_logger.catalog.columns import NEVER, NOT_REPORTED, Entry, Place, micros_of, time_of
+from agent_logger.catalog.columns import NEVER, NOT_REPORTED, WITNESS_SETS, Entry, Place, micros_of, time_of
 from agent_logger.catalog.database import hashed, listed, storable
 from agent_logger.catalog.found import Found
 from agent_logger.catalog.ledger import (
@@ -28,6 +28,7 @@ from agent_logger.catalog.ledger import (
 from agent_logger.catalog.models import Answered, SessionModels, models_of
 from agent_logger.catalog.scan import REMOVED
 from agent_logger.catalog.totals import Sum
+from agent_logger.catalog.unlisted import has_unlisted_calls
 from agent_logger.catalog.witness import (
     NO_SESSION,
     Told,
@@ -512,6 +513,7 @@ def _session_values(
         parent,
         place,
         _inherited(it),
+        _has_unlisted_calls(it),
         modified,
         sum(source.size for source in it.sources),
         hashlib.sha256("\n".join(sorted(source.stamp for source in it.sources)).encode()).hexdigest()[:32],
@@ -522,8 +524,8 @@ _UPSERT_SESSION = f"""
     INSERT INTO sessions (id, family, agent, told_project, models, side_models, first_at, last_at, active, turns,
         input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cache_write_1h_tokens, nano_usd, unpriced,
         unpriced_reason, reported_cost_usd, context_tokens, peak_context_tokens, witnesses, parent, place,
-        inherited_turns, modified, size, stamp, exchanges, tool_calls, errors)
-    VALUES ({", ".join("?" * 28)}, 0, 0, 0)
+        inherited_turns, unlisted_calls, modified, size, stamp, exchanges, tool_calls, errors)
+    VALUES ({", ".join("?" * 29)}, 0, 0, 0)
     ON CONFLICT (id) DO UPDATE SET family = excluded.family, agent = coalesce(excluded.agent, agent),
         told_project = excluded.told_project, models = excluded.models, side_models = excluded.side_models,
         first_at = excluded.first_at,
@@ -538,7 +540,8 @@ _UPSERT_SESSION = f"""
         detailed = CASE WHEN inherited_turns = excluded.inherited_turns AND parent IS excluded.parent THEN detailed END,
         mark = CASE WHEN inherited_turns = excluded.inherited_turns AND parent IS excluded.parent THEN mark END,
         parent = excluded.parent, place = excluded.place, inherited_turns = excluded.inherited_turns,
-        modified = excluded.modified, size = excluded.size, stamp = excluded.stamp
+        unlisted_calls = excluded.unlisted_calls, modified = excluded.modified, size = excluded.size,
+        stamp = excluded.stamp
 """
 
 
@@ -547,6 +550,11 @@ def _inherited(it: _Gathered) -> int:
     counted = {_said(entry.message_id, entry.at) for _, entry, _ in it.rows}
     main = {_said(row.message_id, micros_of(row.at)) for row in it.best.responses if _is_main(row)}
     return len(main - counted)
+
+
+def _has_unlisted_calls(it: _Gathered) -> int:
+    totals = (told.total for source in it.sources for told in source.told.totals)
+    return int(has_unlisted_calls(_agent(it), WITNESS_SETS[_witnesses(it)], totals))
 
 
 def _is_main(row: ModelResponse) -> bool:

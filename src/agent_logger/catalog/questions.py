@@ -105,7 +105,7 @@ _SUMMARY = f"""
         {TURNS} AS turns,
         {STARTED} AS started, {ENDED} AS ended, nano_usd, unpriced, unpriced_reason,
         coalesce(own_reported_usd, reported_cost_usd) AS reported_cost_usd, witnesses, parent, modified,
-        in_flight, over, ending
+        in_flight, over, ending, unlisted_calls
     FROM sessions WHERE id IN (SELECT value FROM json_each(?))
 """
 
@@ -192,6 +192,7 @@ def _summary(row: sqlite3.Row, sources: Sequence[Found], live: _Live, damaged: i
         paths=tuple(dict.fromkeys(path for it in sources for path in _paths_of(it))),
         prompts_only=bool(sources) and all(it.prompts_only for it in sources),
         damaged_lines=damaged,
+        unlisted_calls=bool(row["unlisted_calls"]),
         main_missing=_is_main_missing(sources),
     )
 

@@ -290,6 +290,17 @@ DELETE FROM folders;
 UPDATE sessions SET detailed = NULL, mark = NULL;
 """
 
+_UNLISTED_CALLS = """
+-- whether calls may have been made that are in no sum: for titles and the like, which the agent's file leaves out
+ALTER TABLE sessions ADD COLUMN unlisted_calls INTEGER NOT NULL DEFAULT 0;
+
+-- all files are read again: requests without an answer count as unknown
+UPDATE sources SET stamp = '';
+UPDATE told SET position = NULL;
+DELETE FROM folders;
+UPDATE sessions SET detailed = NULL, mark = NULL;
+"""
+
 _TEXTS = """
 CREATE TABLE facts (              -- of the index itself
     name TEXT PRIMARY KEY,        -- whole: the state of the catalog that it has all texts of
@@ -344,6 +355,7 @@ STEPS = (
     Step("totals of clients", _TOTALS),
     Step("damaged lines", _DAMAGE),
     Step("models of the conversation, and how it ended", _MODELS_AND_ENDINGS),
+    Step("calls that nobody tells of", _UNLISTED_CALLS),
 )
 TEXT_STEPS = (
     Step("texts and shards", _TEXTS),

@@ -44,6 +44,9 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     main_missing: bool = False  # so is its main file, but those of its sub-agents are left
     inherited_exchanges: int | None = 0  # of a fork, what came before it; none: its files do not tell
     damaged_lines: int = 0  # of its files: they cannot be read, and are left out
+    unlisted_calls: bool = (
+        False  # calls may be in no sum: for titles and the like, which its agent's file leaves out
+    )
 
     @property
     def wall_seconds(self) -> float | None:
@@ -68,7 +71,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 UncountedReason = Literal[
-    "copy", "synthetic", "error_status", "error_event", "no_answer", "in_flight", "free"
+    "copy", "synthetic", "error_status", "error_event", "no_answer", "in_flight", "free", "unlisted"
 ]
 
 

@@ -137,6 +137,19 @@ def total_usage(database: sqlite3.Connection, wanted: Filter) -> Total:
     return summed.total()
 
 
+def sessions_with_unlisted_calls(database: sqlite3.Connection, wanted: Filter) -> int:
+    """How many of the sessions that rows are of have calls that are in no sum."""
+    where, values = _where(wanted, None)
+    query = "SELECT count(*) FROM sessions WHERE unlisted_calls AND turns > 0"
+    if values:
+        query = f"""
+            SELECT count(DISTINCT session) {_ROWS} WHERE {where}
+                AND session IN (SELECT id FROM sessions WHERE unlisted_calls)
+        """
+    (count,) = database.execute(query, values).fetchone()
+    return int(count)
+
+
 def _shared_out(
     by: By, key: object, told: Sequence[object], zone: tzinfo | None
 ) -> Iterator[tuple[str | None, Sequence[object]]]:

@@ -6,6 +6,7 @@ from datetime import UTC
 from agent_logger.catalog.calls import WireCall
 from agent_logger.catalog.ledger import LedgerRow
 from agent_logger.catalog.summary import Uncounted, UncountedReason
+from agent_logger.catalog.unlisted import UNLISTED_CALLS, session_has_unlisted_calls
 from agent_logger.session import Session
 
 # Kinds of calls that no provider bills.
@@ -33,7 +34,7 @@ def uncounted(
         *_synthetic(session),
         *(it for call in calls if (it := _call(call, counted))),
     ]
-    return [*sorted(found, key=_moment), *_free(calls)]
+    return [*sorted(found, key=_moment), *_free(calls), *_unlisted(session)]
 
 
 def _moment(it: Uncounted) -> float:
@@ -93,6 +94,11 @@ def _call(call: WireCall, counted: Collection[str]) -> Uncounted | None:
         message_id=call.message_id,
         status=call.status,
     )
+
+
+def _unlisted(session: Session | None) -> Iterator[Uncounted]:
+    if session and session_has_unlisted_calls(session):
+        yield Uncounted(reason="unlisted", why=UNLISTED_CALLS, thread="side", count=0)
 
 
 def _free(calls: Iterable[WireCall]) -> Iterator[Uncounted]:

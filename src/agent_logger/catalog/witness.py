@@ -16,7 +16,13 @@ from agent_logger.errors import SourceError
 from agent_logger.formats import hook_session
 from agent_logger.formats.claude_code.agents import agent_of
 from agent_logger.formats.claude_code.beginning import Beginning
-from agent_logger.formats.claude_code.responses import SessionResponses, may_read_on, read_responses
+from agent_logger.formats.claude_code.responses import (
+    FAMILY,
+    SessionResponses,
+    may_read_on,
+    read_responses,
+)
+from agent_logger.formats.claude_code.session import AGENT
 from agent_logger.formats.claude_code.session import session_of as claude_session_of
 from agent_logger.formats.hook_session import HookEvent
 from agent_logger.formats.responses import ModelResponse, ReportedTotal
@@ -24,7 +30,7 @@ from agent_logger.formats.session_responses import responses_of_session, totals_
 from agent_logger.formats.source import Source
 from agent_logger.formats.table import format_of
 from agent_logger.prices import Tokens
-from agent_logger.session import MAIN, SIDE, ClientTotal, Session, Usage, Witness
+from agent_logger.session import MAIN, SIDE, Session, Usage, Witness
 from agent_logger.store import foreign, opencode, opencode_files
 from agent_logger.store.agent_sources import sources_of
 from agent_logger.store.follow import Position, Rest
@@ -197,9 +203,9 @@ def _told_by_claude(found: Found, before: Told | None) -> Told:
     read = Source(main, source.others, source.text)
     goes_on = known is not None and bool(rest.position.offset)
     beginning = before.beginning if before and goes_on else None
-    total = before.totals[0].total if before and before.totals and known is not None else None
-    told = read_responses(read, known or (), beginning, total)
-    if goes_on and not may_read_on(told.responses):
+    totals = [it.total for it in before.totals] if before and known is not None else []
+    told = read_responses(read, known or (), beginning, totals)
+    if goes_on and (told.must_reread or not may_read_on(told.responses)):
         return _told_by_claude(found, None)
     return _told_by_file(found, told)._replace(position=rest.position, is_rest=goes_on)
 
@@ -212,19 +218,17 @@ def _told_by_file(found: Found, read: SessionResponses) -> Told:
         BIT["transcript"],
         read.responses,
         beginning=read.beginning,
-        totals=_totals(read.total, name, read.responses),
+        totals=_totals(read, name),
         summaries=read.summaries,
     )
 
 
-def _totals(total: ClientTotal | None, name: str, responses: Sequence[ModelResponse]) -> list[ReportedTotal]:
-    if total is None or not responses:
-        return []
-    first = responses[0]
-    told = ReportedTotal(
-        session=name, project=first.project, agent=first.agent, family=first.family, total=total
-    )
-    return [told]
+def _totals(read: SessionResponses, name: str) -> list[ReportedTotal]:
+    project = next((it.project for it in read.responses), None)
+    return [
+        ReportedTotal(session=name, project=project, agent=AGENT, family=FAMILY, total=it)
+        for it in read.totals
+    ]
 
 
 def _of_main(responses: list[ModelResponse], source: Source) -> list[ModelResponse] | None:

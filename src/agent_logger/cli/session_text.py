@@ -5,10 +5,11 @@ from dataclasses import replace
 from itertools import chain
 
 from agent_logger.catalog.metrics import Metrics, exchange_total, metrics_of
+from agent_logger.catalog.unlisted import session_has_unlisted_calls
 from agent_logger.cli.output import short_id, width
 from agent_logger.cli.pieces_text import piece_lines
 from agent_logger.cli.rows import Row, Segment, fitted, folded, noted, room, row_text
-from agent_logger.export.facts import context_of, durations, inherited_text
+from agent_logger.export.facts import UNLISTED_TEXT, context_of, durations, inherited_text
 from agent_logger.export.figures import (
     call_seconds,
     counted,
@@ -81,6 +82,7 @@ class SessionText:
             (*metrics.models, started, durations(metrics), cost if cost != "unknown" else "cost unknown"),
             (", ".join(counts), tokens(metrics.usage, metrics.cost)),
             (inherited_text(session, short_id),),
+            (f"without {UNLISTED_TEXT}" if session_has_unlisted_calls(session) else "",),
             (f"with {files}" if (files := context_of(session)) else "",),
             ("The agent's file is gone; its history has what was typed." if session.prompts_only else "",),
             (

@@ -32,6 +32,9 @@ BY = ("day", "week", "month", "session", "model", "project", "agent", "tool")
 class UsageReport(msgspec.Struct, frozen=True, kw_only=True):
     rows: list[UsageRow]
     totals: UsageRow
+    unlisted_calls: (
+        int  # sessions whose agents' files, the only witnesses, leave out calls beside the conversation
+    )
     price_date: str | None
 
 
@@ -97,13 +100,28 @@ def _report(catalog: "Catalog", by: str, wanted: "Filter", *, as_json: bool) -> 
         with bar("reading tools") as progress:
             catalog.read_details(progress=progress)
     sums, whole = catalog.usage(by, wanted), catalog.total(wanted)  # type: ignore[arg-type]  # one of `BY`
+    unlisted = catalog.sessions_with_unlisted_calls(wanted)
     if as_json:
         rows = [UsageRow.of(key, it) for key, it in sums.items()]
-        output.json(UsageReport(rows=rows, totals=UsageRow.of("total", whole), price_date=price_date()))
+        report = UsageReport(
+            rows=rows,
+            totals=UsageRow.of("total", whole),
+            unlisted_calls=unlisted,
+            price_date=price_date(),
+        )
+        output.json(report)
     elif sums:
         _print(by, sums, whole, short_ids(catalog, filter(None, sums)) if by == "session" else {})
+        if unlisted:
+            output.note(_unlisted_text(unlisted))
     else:
         output.note("No usage found." if catalog.count() else NOTHING_YET, lines=True)
+
+
+def _unlisted_text(count: int) -> str:
+    """Below the table: why the sums may be too low."""
+    files = "its agent's file" if count == 1 else "their agents' files"
+    return f"side calls (titles, compactions) of {counted(count, 'session')} are not in {files}"
 
 
 def _print(by: str, sums: "dict[str | None, Total]", whole: "Total", names: dict[str, str]) -> None:
@@ -203,17 +221,22 @@ def _print_rows(rows: "Sequence[LedgerRow]") -> None:
 def _print_uncounted(found: "Sequence[Uncounted]") -> None:
     for it in found:
         if it.at is None and it.message_id is None and it.model is None:
-            output.echo(it.why)
+            _print_folded(it.why)
         else:
             _print_head(it, "-")
             _print_below(f"{it.thread}: {it.why}" if it.thread != MAIN else it.why)
 
 
 def _print_below(text: str) -> None:
-    """Under its head; on a terminal in as many lines as it takes."""
-    room = output.columns() - 4 if output.is_terminal() else len(text) + 1
+    """Under its head."""
+    _print_folded(text, " " * 4)
+
+
+def _print_folded(text: str, indent: str = "") -> None:
+    """On a terminal in as many lines as it takes."""
+    room = output.columns() - len(indent) if output.is_terminal() else len(text) + 1
     for line in folded(text, max(room, 20)):
-        output.echo(f"    {line}")
+        output.echo(f"{indent}{line}")
 
 
 def _print_head(row: "LedgerRow | Uncounted", cost: str) -> None:

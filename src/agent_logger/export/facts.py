@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from agent_logger.catalog.metrics import Metrics
+from agent_logger.catalog.unlisted import session_has_unlisted_calls
 from agent_logger.export.figures import (
     compacted,
     counted,
@@ -14,6 +15,8 @@ from agent_logger.export.figures import (
 )
 from agent_logger.redact import hidden
 from agent_logger.session import MAIN, Session
+
+UNLISTED_TEXT = "calls beside the conversation (titles, compactions), which the agent's file does not list"
 
 
 def facts_of(session: Session, metrics: Metrics) -> list[tuple[str, str]]:
@@ -37,6 +40,7 @@ def _facts(session: Session, metrics: Metrics) -> Iterator[tuple[str, str]]:
     yield "size", ", ".join(counts)
     yield "tokens", tokens(metrics.usage, metrics.cost)
     yield "cost", money(metrics.cost)
+    yield "left out", UNLISTED_TEXT if session_has_unlisted_calls(session) else ""
     beyond = [it for it in session.not_itemised if it.exchange is None]
     yield "beside", "; ".join(not_itemised_text(it) for it in beyond)
     yield "compacted", "; ".join(_compactions(session))

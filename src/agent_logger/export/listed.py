@@ -39,6 +39,7 @@ class ListedSession(msgspec.Struct, frozen=True, kw_only=True):
     )  # how its last exchange ended: result, failed, cut, exit code 1, interrupted; none: no end yet
     prompts_only: bool  # the agent's file is gone; its history has what was typed
     damaged_lines: int  # of its files, which cannot be read
+    unlisted_calls: bool  # calls may be in no sum: for titles and the like, which its agent's file leaves out
     main_missing: bool  # the session's main file is gone; the files of its sub-agents are left
     cost_usd: float | None  # of the responses that have a price
     unpriced: int  # how many have none

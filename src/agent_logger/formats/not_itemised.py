@@ -2,7 +2,8 @@
 
 A client's result says what its exchange took in all, by model. An SDK, or a run, is not told of every response: the
 last answer of a sub-agent, a title, a compaction, the end of an answer. What remains of such a total when all known
-responses of its stretch are taken off is not itemised, and counts too.
+responses of its stretch are taken off is not itemised, and counts too. So does a request that its client wrote down,
+and no answer: nobody knows how much it took, unless another witness saw the answer.
 
 Which responses are of a stretch is known by the ids that its witness was told. What only others saw is of the stretch
 it falls into by time; where the clocks of witnesses differ, as in a log that was replayed, of the first one that has
@@ -162,12 +163,23 @@ class _Open:
             return _has_room(self.left[name], response)
         return any(_has_room(self.left[it], response) for it in self.left.keys() - self.named)
 
+    def is_answered_by(self, response: SeenResponse) -> bool:
+        """Whether this is a request without an answer, and another witness saw the answer."""
+        is_free = self.total.is_request and not self.claimed
+        return is_free and _name(self.total.models[0].model) == _name(response.model)
+
+    @property
+    def span(self) -> tuple[float | None, float | None]:
+        """What has no end yet was just begun."""
+        start, end = _seconds(self.total.started), _seconds(self.total.ended)
+        return start, start if end is None else end
+
     def spans(self, seconds: float | None) -> bool:
         return self.distance(seconds) <= SLACK_SECONDS
 
     def distance(self, seconds: float | None) -> float:
         """Seconds before or behind the stretch."""
-        start, end = _seconds(self.total.started), _seconds(self.total.ended)
+        start, end = self.span
         if seconds is None or start is None or end is None:
             return math.inf
         return max(start - seconds, seconds - end, 0.0)
@@ -197,7 +209,7 @@ class _Open:
     def overlaps(self, other: "_Open") -> bool:
         if self.is_adrift or other.is_adrift:
             return True
-        return self.spans(_seconds(other.total.ended)) or other.spans(_seconds(self.total.ended))
+        return self.spans(other.span[1]) or other.spans(self.span[1])
 
     @property
     def is_full(self) -> bool:
@@ -245,7 +257,7 @@ class _Calendar:
     """Stretches by time."""
 
     def __init__(self, group: Sequence[_Open]) -> None:
-        times = [(_seconds(it.total.started), _seconds(it.total.ended), it) for it in group]
+        times = [(*it.span, it) for it in group]
         self._spans = sorted(
             ((start, end, it) for start, end, it in times if start is not None and end is not None),
             key=itemgetter(0),
@@ -297,7 +309,10 @@ def _claim_by_time(group: Sequence[_Open], others: Sequence[SeenResponse]) -> li
     rest, calendar = [], _Calendar(group)
     for response in others:
         fitting = calendar.spanning(response.first)
-        if fitting:
+        request = next((it for it in fitting if it.is_answered_by(response)), None)
+        if request:
+            request.claim(response)
+        elif fitting := [it for it in fitting if not it.total.is_request]:
             nearest = min(it.distance(response.first) for it in fitting)
             near = [it for it in fitting if it.distance(response.first) == nearest]
             next((it for it in near if it.has_room_for(response)), near[0]).claim(response)

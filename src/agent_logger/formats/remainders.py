@@ -13,7 +13,9 @@ from agent_logger.session import Cost, NotItemised, Session, Turn
 def with_remainders(session: Session, times: Iterable[tuple[float | None, float | None]] = ()) -> Session:
     """`times`: of each turn, when it was by the first and by the last of its witnesses, where these are several."""
     has_sums = any(turn.is_sum for turn in session.turns)  # such a turn has all of its exchange already
-    stretches = [Stretch(session.id, it) for it in session.totals if it.message_ids or not has_sums]
+    stretches = [
+        Stretch(session.id, it) for it in session.totals if it.message_ids or it.is_request or not has_sums
+    ]
     turns = session.turns
     spans = list(times) or [(_seconds(turn),) * 2 for turn in turns]
     seen = [_seen(turn, session.id, *span) for turn, span in zip(turns, spans, strict=True)]

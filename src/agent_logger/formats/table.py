@@ -30,6 +30,7 @@ class Format:
     module: str  # has `session_of`
     responses_module: str | None = None  # has `responses_of`, where that one does not
     names_parents: bool = False  # the module has `parent_of`
+    lists_every_call: bool = False  # its files do, those for titles and the like too
     name: re.Pattern[str]  # of a main file: the end of its path
     begins: Callable[[bytes], bool]  # whether a main file begins with these bytes
 
@@ -152,6 +153,7 @@ FORMATS = (
         agent="codex",
         module="codex.session",
         names_parents=True,
+        lists_every_call=True,
         name=re.compile(r"(?:^|/)rollout-[^/]+\.jsonl$"),
         begins=is_codex,
     ),

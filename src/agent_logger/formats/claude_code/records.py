@@ -13,6 +13,8 @@ from agent_logger.formats.result_usage import Counted
 from agent_logger.session import Session, Usage
 from agent_logger.wire.token_counts import MOST_TOKENS, usage_of
 
+NOTHING = msgspec.Raw()  # in the place of a value that is decoded where it is needed
+
 _NAMES = {
     "session_id": "sessionId",
     "parent_uuid": "parentUuid",
@@ -294,6 +296,15 @@ class SystemRecord(SessionRecord, frozen=True, kw_only=True):
     is_meta: bool | None = None
     logical_parent_uuid: str | None = None
     compact_metadata: CompactMetadata | None = None
+    error: msgspec.Raw = NOTHING
+
+
+class RequestRecord(SessionRecord, frozen=True, kw_only=True):
+    """A call that is about to be made."""
+
+    TYPE = "api-request"
+
+    params: msgspec.Raw = NOTHING
 
 
 class ResultRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -383,6 +394,7 @@ RECORDS: dict[str, type[AnyRecord]] = {
         TitleRecord,
         CustomTitleRecord,
         CostRecord,
+        RequestRecord,
     )
 }
 

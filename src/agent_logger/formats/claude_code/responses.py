@@ -15,7 +15,17 @@ from agent_logger.formats.claude_code.agents import WARM_UP, agent_of
 from agent_logger.formats.claude_code.beginning import Beginning, BeginningReader
 from agent_logger.formats.claude_code.cost_state import Answer, covered_by, total_of
 from agent_logger.formats.claude_code.lines import Reader, WholeCopies, read, readable, type_of
-from agent_logger.formats.claude_code.records import ForkedFrom, MessageHead, MessageUsage
+from agent_logger.formats.claude_code.records import NOTHING, ForkedFrom, MessageHead, MessageUsage
+from agent_logger.formats.claude_code.requests import (
+    API_ERROR,
+    REQUEST,
+    RequestReader,
+    UnansweredRequest,
+    model_of,
+    of_agents,
+    request_of_total,
+    total_of_request,
+)
 from agent_logger.formats.claude_code.session import AGENT, session_id_of
 from agent_logger.formats.claude_code.turns import Billed, is_unique, time_of
 from agent_logger.formats.responses import ModelResponse
@@ -50,6 +60,10 @@ class _Record(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     model_usage: dict[str, Counted] | None = None  # of all of the session, in a `cost-state`
     summary: object = None  # this and the next: of a `SummaryRecord`
     leaf_uuid: object = None
+    params: msgspec.Raw = NOTHING  # of a request
+    subtype: object = None  # this and the next: of a `SystemRecord`
+    error: msgspec.Raw = NOTHING
+    is_api_error_message: object = None
 
 
 _reader = Reader(_Record)
@@ -69,25 +83,33 @@ class SessionResponses(NamedTuple):
 
     responses: list[ModelResponse]
     beginning: Beginning
-    total: ClientTotal | None  # what the client says that they took in all
+    totals: tuple[
+        ClientTotal, ...
+    ]  # what the client says that they took in all, and requests without an answer
     summaries: Mapping[str, str]  # by the line that they end at, which may stand in another file
+    must_reread: bool = False  # what was known before does not tell enough to go on from there
 
 
 def read_responses(
     source: Source,
     known: Iterable[ModelResponse] = (),
     beginning: Beginning | None = None,
-    total: ClientTotal | None = None,
+    totals: Iterable[ClientTotal] = (),
 ) -> SessionResponses:
-    """The same; `beginning` and `total` are what was known of them before, as `known` of the responses."""
-    rows = _Rows(source, known, beginning)
+    """The same; `beginning` and `totals` are what was known of them before, as `known` of the responses."""
+    rows = _Rows(source, known, beginning, totals)
     rows.read(source.main)
     main = rows.count()
     for file in source.others:
         if file.name.endswith(".jsonl"):
             rows.read(file)
-    total = rows.total(main, total)
-    return SessionResponses(list(rows.told()), rows.beginning.beginning(), total, rows.summaries)
+    return SessionResponses(
+        list(rows.told()),
+        rows.beginning.beginning(),
+        rows.totals(main),
+        rows.summaries,
+        rows.requests.must_reread,
+    )
 
 
 def may_read_on(responses: Iterable[ModelResponse]) -> bool:
@@ -137,7 +159,17 @@ def _row_of(it: ModelResponse) -> _Row:
 
 
 class _Rows:
-    def __init__(self, source: Source, known: Iterable[ModelResponse], before: Beginning | None) -> None:
+    def __init__(
+        self,
+        source: Source,
+        known: Iterable[ModelResponse],
+        before: Beginning | None,
+        totals: Iterable[ClientTotal],
+    ) -> None:
+        self._known_totals = [it for it in totals if request_of_total(it) is None]
+        self.requests = RequestReader(filter(None, map(request_of_total, totals)))  # of the main file
+        self._of_agents: list[UnansweredRequest] = []
+        self._file_requests = self.requests  # of the file that is read
         self._name = source.main.name
         self._rows = [_row_of(it) for it in known]
         self.beginning = BeginningReader(before, sum(it.thread == MAIN for it in self._rows))
@@ -158,8 +190,14 @@ class _Rows:
     def count(self) -> int:
         return len(self._rows)
 
-    def total(self, main: int, known: ClientTotal | None) -> ClientTotal | None:
+    def totals(self, main: int) -> tuple[ClientTotal, ...]:
         """`main`: how many rows are of the session's own file."""
+        total = self._total(main, next(iter(self._known_totals), None))
+        restarts = (it.at for it in self._rows if it.thread == MAIN and it.model == SYNTHETIC and it.at)
+        requests = [*self.requests.unanswered(), *of_agents(self._of_agents, total, restarts)]
+        return (*([total] if total else ()), *map(total_of_request, requests))
+
+    def _total(self, main: int, known: ClientTotal | None) -> ClientTotal | None:
         answers = [Answer(it.message_id, it.thread, it.model, it.at) for it in self._rows]
         if self._counted is not None:
             return total_of(self._counted, answers[: self._covered], answers[main:])
@@ -171,6 +209,14 @@ class _Rows:
     def _count(self, record: _Record) -> None:
         if self._thread is None and record.model_usage is not None:
             self._counted, self._covered = record.model_usage, len(self._rows)
+            self.requests.total()
+
+    def _note(self, record: _Record) -> None:
+        """What the client writes of its calls."""
+        if record.type == REQUEST:
+            self._file_requests.request(time_of(record.timestamp), model_of(record.params))
+        elif record.type == "system" and record.subtype == API_ERROR:
+            self._file_requests.error(record.error)
 
     def read(self, file: File) -> None:
         self._last = None
@@ -178,6 +224,7 @@ class _Rows:
         agent = agent_of(file.name)
         self._thread, self._is_asked = (f"agent:{agent}", False) if agent else (None, True)
         self._begins = agent is None and self.beginning.is_open
+        self._file_requests = RequestReader() if agent else self.requests
         for portion in portions_of(file):
             records = _reader.all_exact(portion)
             if records is None or any(it.type == "assistant" and not _is_plain(it) for it in records):
@@ -194,6 +241,10 @@ class _Rows:
                     self._count(record)
                 elif record.type == "summary":
                     self._sum_up(record)
+                else:
+                    self._note(record)
+        if agent:
+            self._of_agents += self._file_requests.unanswered()
 
     def _sum_up(self, record: _Record) -> None:
         leaf, summary = record.leaf_uuid, record.summary
@@ -218,6 +269,8 @@ class _Rows:
                 self._count(record)
             elif kind == "summary" and is_utf8(data) and (record := _reader.exact(data)):
                 self._sum_up(record)
+            elif kind in (REQUEST, "system") and is_utf8(data) and (record := _reader.exact(data)):
+                self._note(record)
             # Quotes within texts are escaped, so this stands in lines of responses, in those that are glued to one, and
             # in few others.
             if kind == "assistant" or b'"assistant"' in data:
@@ -230,6 +283,7 @@ class _Rows:
         self._is_asked = True
         self._open.clear()
         self._last = None
+        self._file_requests.interruption()
 
     def _line(self, data: bytes) -> None:
         record = _reader.exact(data) if is_utf8(data) else None
@@ -250,6 +304,10 @@ class _Rows:
 
     def _take(self, record: _Record) -> None:
         message = record.message if isinstance(record.message, MessageHead) else MessageHead()
+        if message.model == SYNTHETIC and not record.is_api_error_message:
+            self._file_requests.restart()
+        else:
+            self._file_requests.answer()
         if not self._repeats(record, message):
             unique = is_unique(message.id)
             if not unique and record.uuid in self._lines:

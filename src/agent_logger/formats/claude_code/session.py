@@ -31,12 +31,20 @@ from agent_logger.formats.claude_code.records import (
     CostRecord,
     ForkedFrom,
     Message,
+    RequestRecord,
     SessionRecord,
     SystemRecord,
     ToolResultRecord,
     ToolUseRecord,
     ToolUseResult,
     UserRecord,
+)
+from agent_logger.formats.claude_code.requests import (
+    RequestReader,
+    UnansweredRequest,
+    model_of,
+    of_agents,
+    total_of_request,
 )
 from agent_logger.formats.claude_code.tree import Lineage, Tree, behind_parents
 from agent_logger.formats.claude_code.turns import (
@@ -52,7 +60,7 @@ from agent_logger.formats.ids import UUID
 from agent_logger.formats.remainders import with_remainders
 from agent_logger.formats.result_usage import Counted
 from agent_logger.formats.source import File, Source
-from agent_logger.session import MAIN, SIDE, Block, ClientTotal, Session, Turn
+from agent_logger.session import MAIN, SIDE, SYNTHETIC, Block, ClientTotal, Session, Turn
 from agent_logger.wire.jsonl import Damage
 
 AGENT = "claude-code"
@@ -129,6 +137,8 @@ class _Reading:
         self._counted: dict[str, Counted] | None = None  # by the client, for all of the session
         self._covered = 0  # turns before that
         self._main = 0  # turns of the session's own file
+        self._requests = self._file_requests = RequestReader()  # of the main file; of the one that is read
+        self._of_agents: list[UnansweredRequest] = []
 
     def read_all(self) -> None:
         self._read(self._source.main)
@@ -142,8 +152,11 @@ class _Reading:
         self._agent = self._agent_lines(named) if named else None
         if self._agent:
             self._agent.meta = meta_of(file.name, self._source.text)
+            self._file_requests = RequestReader()
         for record in behind_parents(self._records(file)):
             self._record(record)
+        if self._agent:
+            self._of_agents += self._file_requests.unanswered()
 
     def _records(self, file: File) -> Iterator[SessionRecord]:
         """As they stand in the file."""
@@ -151,9 +164,27 @@ class _Reading:
             if isinstance(found, SessionRecord):
                 if self._agent is None and self._beginning.is_open:
                     self._beginning.see(found, _main_response(found))
+                self._note_call(found)
                 yield found
             elif isinstance(found, Damage):
                 self._damages.add(file.name, found)
+
+    def _note_call(self, record: SessionRecord) -> None:
+        requests = self._file_requests
+        match record:
+            case AssistantRecord():
+                is_restart = text_of_message(record.message).model == SYNTHETIC
+                requests.restart() if is_restart and not record.is_api_error_message else requests.answer()
+            case UserRecord():
+                requests.interruption()
+            case RequestRecord():
+                requests.request(
+                    time_of(record.timestamp), model_of(record.params), len(self._exchanges) or None
+                )
+            case SystemRecord(subtype="api_error"):
+                requests.error(record.error)
+            case CostRecord() if not self._agent and record.model_usage is not None:
+                requests.total()
 
     def _record(self, record: SessionRecord) -> None:
         kind, uuid = type(record), record.uuid
@@ -412,11 +443,18 @@ class _Reading:
         return with_remainders(session) if session.totals else session
 
     def _totals(self) -> tuple[ClientTotal, ...]:
+        total = self._total()
+        restarts = (
+            it.started for it in self._all if it.thread == MAIN and it.model == SYNTHETIC and it.started
+        )
+        requests = [*self._requests.unanswered(), *of_agents(self._of_agents, total, restarts)]
+        return (*([total] if total else ()), *map(total_of_request, requests))
+
+    def _total(self) -> ClientTotal | None:
         if self._counted is None:
-            return ()
+            return None
         answers = [Answer(it.message_id, it.thread, it.model, it.started) for it in self._all]
-        total = total_of(self._counted, answers[: self._covered], answers[self._main :])
-        return (total,) if total else ()
+        return total_of(self._counted, answers[: self._covered], answers[self._main :])
 
     def _first_prompt(self) -> str | None:
         inputs = [it for it in self._exchanges if it.user_input and it.user_input.strip()]

@@ -1,0 +1,34 @@
+"""Whether a session's sums are too low because its only witness leaves calls out.
+
+Agents ask models for titles, summaries and the like, beside the conversation, and most write nothing of it into their
+files. The proxy sees every call, and a client's own total has them all. Where there is neither, nobody knows how many
+there were.
+"""
+
+from collections.abc import Collection, Iterable
+
+from agent_logger.formats.table import format_of
+from agent_logger.session import ClientTotal, Session, Witness
+
+UNLISTED_CALLS = (
+    "not counted: calls beside the conversation (titles, compactions), which the agent's file leaves out; "
+    "the proxy records them"
+)
+
+
+def has_unlisted_calls(
+    agent: str | None, witnesses: Collection[Witness], totals: Iterable[ClientTotal]
+) -> bool:
+    """Whether calls may have been made that are in no sum."""
+    if "transcript" not in witnesses or "wire" in witnesses:
+        return False
+    form = format_of(agent) if agent else None
+    return bool(form and not form.lists_every_call) and not any(map(_is_of_all_calls, totals))
+
+
+def _is_of_all_calls(total: ClientTotal) -> bool:
+    return total.is_whole and not total.is_request
+
+
+def session_has_unlisted_calls(session: Session) -> bool:
+    return has_unlisted_calls(session.agent, session.witnesses, session.totals)
