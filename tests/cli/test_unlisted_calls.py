@@ -5,7 +5,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-
 from tests.commands import run_command
 from tests.wire.captures import DATA
 
