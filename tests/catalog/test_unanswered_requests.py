@@ -10,7 +10,7 @@ import pytest
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.ledger import LedgerRow
 from agent_logger.catalog.totals import total
-from tests.formats.claude_files import DATA
+from tests.wire.captures import DATA
 
 ID = "11111111-2222-4333-8444-555555555555"
 MODEL = "claude-opus-5-5"
