@@ -1,7 +1,9 @@
 """Requests that a client wrote down, and no answer: they count as unknown, once."""
 
 import json
+import time
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.ledger import LedgerRow
 from agent_logger.catalog.totals import total
+from agent_logger.formats.not_itemised import AT_WORK_SECONDS
 from tests.wire.captures import DATA
 
 ID = "11111111-2222-4333-8444-555555555555"
@@ -153,6 +156,21 @@ def test_a_file_read_as_it_grows_gives_the_same_rows_as_the_whole_file(name: str
         write(file_of(home), lines[:count])
         grown, whole = ledger_of(home), ledger_of(home, f"fresh-{count}")
         assert sorted(grown, key=repr) == sorted(whole, key=repr), count
+
+
+def test_a_request_in_flight_counts_once_it_is_too_old_to_be_answered(home: Path) -> None:
+    def aged(line: Line, seconds: float) -> Line:
+        return line | {"timestamp": (datetime.now(UTC) - timedelta(seconds=seconds)).isoformat()}
+
+    write(file_of(home), [aged(prompt(1), 1000), aged(request(2), AT_WORK_SECONDS - 3)])
+    assert unknown(ledger_of(home)) == []
+    deadline = time.monotonic() + 30
+    while not (rows := unknown(ledger_of(home))) and time.monotonic() < deadline:
+        time.sleep(0.5)
+    assert len(rows) == 1
+    with file_of(home).open("a") as file:
+        file.write(json.dumps(aged(response(3), 0)) + "\n")
+    assert unknown(ledger_of(home)) == []
 
 
 @pytest.mark.parametrize(

@@ -20,12 +20,12 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from agent_logger.catalog.columns import BIT
+from agent_logger.formats.not_itemised import AT_WORK_SECONDS
 from agent_logger.session import Session
 from agent_logger.store import platform
 from agent_logger.store.parts import part_of, parts_of
 
 LIVE_SECONDS = 300.0  # that an agent may wait for a person
-AT_WORK_SECONDS = 900.0  # that a call or a tool may take without a word
 LOG_BEHIND_SECONDS = 5.0  # that the last event of a session may be noted before its agent's own file has it
 INTERRUPTED = "interrupted"  # how an exchange ended that has no end, in a session that is not live
 

@@ -7,6 +7,7 @@ that something new has joined become one.
 
 import hashlib
 import sqlite3
+import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -40,6 +41,7 @@ from agent_logger.catalog.witness import (
 from agent_logger.formats.claude_code.beginning import Beginning
 from agent_logger.formats.claude_code.tree import Lineage, Relatives
 from agent_logger.formats.claude_code.turns import is_unique
+from agent_logger.formats.not_itemised import in_flight_until
 from agent_logger.formats.responses import ModelResponse, ReportedTotal
 from agent_logger.redact import hidden
 from agent_logger.session import MAIN, SYNTHETIC
@@ -91,6 +93,15 @@ def post_again(database: sqlite3.Connection) -> None:
         _derive(database, _families(database, set(names[start : start + 200])), {})
 
 
+def post_overdue(database: sqlite3.Connection) -> None:
+    """Sessions with a request that was in flight, and has no answer by now."""
+    due = "FROM sources WHERE in_flight_until < ?"
+    now = (time.time(),)
+    sessions = {name for (name,) in database.execute(f"SELECT session {due}", now)}
+    _derive(database, _families(database, sessions), {})
+    database.execute(f"UPDATE sources SET in_flight_until = NULL WHERE id IN (SELECT id {due})", now)
+
+
 class _Responses:
     """What a source told, with what it can be found by."""
 
@@ -116,6 +127,7 @@ def _keep(database: sqlite3.Connection, it: Read) -> int:
         found.stamp,
         it.damage,
         *_times(told.beginning),
+        max(filter(None, (in_flight_until(total.total) for total in told.totals)), default=None),
     )
     source: int = database.execute(_KEEP, values).fetchone()[0]
     position = msgspec.json.encode(told.position) if told.position else None
@@ -157,11 +169,12 @@ def _read_titles_again(database: sqlite3.Connection, sources: Iterable[int]) -> 
 
 _KEEP = """
     INSERT INTO sources (key, path, agent, name, others, session, parent, witnesses, size, modified, stamp, damage,
-        first_written, own_line_after)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        first_written, own_line_after, in_flight_until)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (key) DO UPDATE SET others = excluded.others, session = excluded.session, parent = excluded.parent,
         witnesses = excluded.witnesses, size = excluded.size, modified = excluded.modified, stamp = excluded.stamp,
-        damage = excluded.damage, first_written = excluded.first_written, own_line_after = excluded.own_line_after
+        damage = excluded.damage, first_written = excluded.first_written, own_line_after = excluded.own_line_after,
+        in_flight_until = excluded.in_flight_until
     RETURNING id
 """
 

@@ -12,8 +12,9 @@ import msgspec
 from agent_logger.catalog.columns import BIT, WITNESS_SETS, micros_of, time_of
 from agent_logger.catalog.database import hashed, listed, restored, storable
 from agent_logger.catalog.found import Found
-from agent_logger.catalog.live import AT_WORK_SECONDS, INTERRUPTED, SessionState, SourceState, is_live
+from agent_logger.catalog.live import INTERRUPTED, SessionState, SourceState, is_live
 from agent_logger.catalog.summary import Filter, SessionSummary
+from agent_logger.formats.not_itemised import AT_WORK_SECONDS
 from agent_logger.prices import price_date
 from agent_logger.session import Cost, Usage
 from agent_logger.store.layout import claude_roots

@@ -4,6 +4,7 @@ What is unchanged by its stamp is not opened; what has grown is read on where it
 """
 
 import sqlite3
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -43,6 +44,7 @@ def refresh(database: sqlite3.Connection, home: Path, progress: Progress | None 
         written += take_in(database, seen.changed, seen.known, seen.removed, progress)
     _keep_looks(database, seen, written)
     _price_again(database)
+    _count_overdue(database)
     return Refreshed(
         sources=database.execute("SELECT count(*) FROM sources").fetchone()[0],
         changed=len(seen.changed),
@@ -157,6 +159,16 @@ def _price_again(database: sqlite3.Connection) -> None:
             post_again(database)
         database.execute("INSERT OR REPLACE INTO facts VALUES ('prices', ?)", (price_date(),))
         count_change(database)
+
+
+def _count_overdue(database: sqlite3.Connection) -> None:
+    query = "SELECT 1 FROM sources WHERE in_flight_until < ? LIMIT 1"
+    if database.execute(query, (time.time(),)).fetchone():
+        from agent_logger.catalog.posting import post_overdue
+
+        with writing(database):
+            post_overdue(database)
+            count_change(database)
 
 
 def _remembered(database: sqlite3.Connection) -> dict[str, tuple[str, str]]:

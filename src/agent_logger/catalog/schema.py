@@ -294,6 +294,10 @@ _UNLISTED_CALLS = """
 -- whether calls may have been made that are in no sum: for titles and the like, which the agent's file leaves out
 ALTER TABLE sessions ADD COLUMN unlisted_calls INTEGER NOT NULL DEFAULT 0;
 
+-- until when a request of it that has no answer may be in flight: seconds since 1970. Then it counts as unknown
+ALTER TABLE sources ADD COLUMN in_flight_until REAL;
+CREATE INDEX sources_in_flight ON sources (in_flight_until) WHERE in_flight_until IS NOT NULL;
+
 -- all files are read again: requests without an answer count as unknown
 UPDATE sources SET stamp = '';
 UPDATE told SET position = NULL;

@@ -11,6 +11,7 @@ room for it. A stretch whose responses all went through the proxy has no remaind
 """
 
 import math
+import time
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -26,6 +27,7 @@ from agent_logger.session import MAIN, ClientTotal, Usage, Witness
 SLACK_SECONDS = (
     2.0  # between a witness that notes when it hears something and one that notes when it happened
 )
+AT_WORK_SECONDS = 900.0  # that a call or a tool may take without a word
 INPUT, OUTPUT, READ, WRITE, HOUR = range(5)
 NOTHING: Tokens = (0, 0, 0, 0, 0)
 
@@ -56,9 +58,17 @@ class Remainder(NamedTuple):
     is_sum: bool  # of an exchange that no response was told of: there was one at least
 
 
+def in_flight_until(total: ClientTotal) -> float | None:
+    """Of a request that has no answer so far: until when one may still come, in seconds since 1970."""
+    started = _seconds(total.started)
+    return started + AT_WORK_SECONDS if total.is_request and total.ended is None and started else None
+
+
 def remainders(stretches: Iterable[Stretch], responses: Iterable[SeenResponse]) -> list[Remainder]:
-    """The order in which anything comes does not matter."""
-    found = sorted(map(_Open, dict.fromkeys(stretches)), key=_Open.order)
+    """The order in which anything comes does not matter. What is in flight is left out."""
+    now = time.time()
+    over = [it for it in dict.fromkeys(stretches) if (in_flight_until(it.total) or 0.0) < now]
+    found = sorted(map(_Open, over), key=_Open.order)
     if not found:
         return []
     known = _Known(responses, {it.session for it in found})
