@@ -713,9 +713,11 @@ def hidden_header(name: str, value: str) -> str:
     return shown.decode("utf-8", "surrogatepass")
 
 
-def hidden_bytes(data: bytes) -> bytes:
-    """The same for JSON, which stays JSON."""
-    return _for_screens().redact(data, "").data
+def hidden_bytes(data: bytes, credentials: Iterable[bytes] = ()) -> bytes:
+    """The same for JSON, which stays JSON; also without these credentials."""
+    credentials = tuple(credentials)
+    redactor = Redactor(bytes(_KEY_BYTES), credentials) if credentials else _for_screens()
+    return redactor.redact(data, "").data
 
 
 def _pattern_spans(data: bytes, low: int, high: int) -> list[Span]:
