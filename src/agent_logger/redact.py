@@ -199,6 +199,7 @@ _SHORTEST_IN_PROTOCOL = 16  # characters of a key
 _LONGEST_PROTOCOL = 64  # characters of the name before it
 _LIST_WORD = rb'[^\s,"]+'
 _MOST_WORDS = 16  # of a list: a head may be made of nothing else
+_NAMED_ANYWHERE = rb"([A-Za-z][\w-]{0,63})[ \t]*[:=][ \t]*([^\r\n\x00]+)"
 _BASIC = rb"[ \t]*(?i:basic)[ \t]+([A-Za-z0-9+/_-]+=*)[ \t]*"
 _NO_PASSWORDS = (b"", b"x", b"x-oauth-basic", b"api_token")  # then the user's name is the key
 _CR, _BLANK = ord("\r"), ord(" ")
@@ -298,6 +299,13 @@ def credentials_of(headers: Headers, target: bytes = b"") -> tuple[bytes, ...]:
     from urllib.parse import unquote_to_bytes
 
     return tuple(dict.fromkeys(form for value in found for form in (value, unquote_to_bytes(value))))
+
+
+def credentials_in_any_form(text: bytes) -> tuple[bytes, ...]:
+    """The secrets behind the names of credentials in what may be no head at all: its lines may end in CR or not at all."""
+    pairs = [(it[1], it[2]) for it in _compiled(_NAMED_ANYWHERE).finditer(text)]
+    firsts = [(name, re.split(rb"[&;]", value)[0]) for name, value in pairs]
+    return credentials_of([*pairs, *firsts])
 
 
 def _words_of(secret: bytes) -> list[bytes]:
