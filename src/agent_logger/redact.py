@@ -193,7 +193,9 @@ _ONE_TIME = rb"[ \t]*(?i:digest|negotiate|ntlm|aws4-hmac-sha256)[ \t]"  # of no 
 _QUERY = rb"[?&#]([^=&#]{1,256})=([^&#]+)"
 # A parameter behind a semicolon, or in a URL that is itself a parameter's value.
 _INNER_QUERY = rb"(?:[;?]|%3[BbFf]|%26)([^=;?%]{1,256})(?:=|%3[Dd])"
-_PROTOCOLS = b"sec-websocket-protocol"  # browsers can set no other header of a WebSocket: some send a key in it
+_PROTOCOLS = (
+    b"sec-websocket-protocol"  # browsers can set no other header of a WebSocket: some send a key in it
+)
 _URL_HEADERS = (b"location", b"referer", b"-url", b"-uri")  # how their names end
 _SHORTEST_IN_PROTOCOL = 16  # characters of a key
 _LONGEST_PROTOCOL = 64  # characters of the name before it
@@ -302,15 +304,15 @@ def credentials_of(headers: Headers, target: bytes = b"") -> tuple[bytes, ...]:
 
 
 def credentials_in_any_form(text: bytes) -> tuple[bytes, ...]:
-    """The secrets behind the names of credentials in what may be no head at all: its lines may end in CR or not at all."""
+    """The secrets behind names of credentials in what may be no head at all: its lines may end in CR, or never."""
     pairs = [(it[1], it[2]) for it in _compiled(_NAMED_ANYWHERE).finditer(text)]
     firsts = [(name, re.split(rb"[&;]", value)[0]) for name, value in pairs]
     return credentials_of([*pairs, *firsts])
 
 
 def _words_of(secret: bytes) -> list[bytes]:
-    """The words of a value that is more than one, as a list is, and what has a scheme we do not know. Each may be echoed
-    alone; but a word that is none but letters may be one of a phrase, and stand everywhere."""
+    """The words of a value of several, as a list is, or what has a scheme we do not know. Each may be echoed alone; but
+    a word that is none but letters may be one of a phrase, and stand everywhere."""
     if not (b" " in secret or b"," in secret or b"\t" in secret):
         return []
     words = (it[0] for it in islice(re.finditer(_LIST_WORD, secret), _MOST_WORDS))
@@ -326,7 +328,9 @@ def _basic_password(value: bytes) -> list[bytes]:
     import binascii
 
     try:
-        decoded = base64.b64decode(found[1] + b"==", altchars=b"-_" if re.search(rb"[_-]", found[1]) else None)
+        decoded = base64.b64decode(
+            found[1] + b"==", altchars=b"-_" if re.search(rb"[_-]", found[1]) else None
+        )
     except binascii.Error:
         return []
     user, _, password = decoded.partition(b":")

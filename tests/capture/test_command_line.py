@@ -73,14 +73,19 @@ LONG = "jD4bQ9xW2kV7nP5cT8"
     ("words", "shown"),
     [
         (["--token", "-" + LONG], ["--token", "[redacted]"]),
-        (["configure", "set", "aws_secret_access_key", LONG], [*"configure set aws_secret_access_key".split(), "[redacted]"]),
+        (
+            ["configure", "set", "aws_secret_access_key", LONG],
+            ["configure", "set", "aws_secret_access_key", "[redacted]"],
+        ),
         (["set", "//registry/:_authToken", LONG], ["set", "//registry/:_authToken", "[redacted]"]),
         (["--header", "Authorization", LONG], ["--header", "Authorization", "[redacted]"]),
         (["clone", f"https://{LONG}@h/x"], ["clone", "https://[redacted]@h/x"]),
         (['{"pin_token": 48151623}'], ['{"pin_token": [redacted]}']),
     ],
 )
-def test_what_looks_like_a_secret_beside_the_name_of_one_is_hidden(words: list[str], shown: list[str]) -> None:
+def test_what_looks_like_a_secret_beside_the_name_of_one_is_hidden(
+    words: list[str], shown: list[str]
+) -> None:
     assert hidden_arguments(words) == shown
     assert len(argument_credentials(words)) == 1
 

@@ -30,7 +30,9 @@ CONNECT_SECONDS = 0.5
 # A name with a domain, or anything with a port; a gateway's path may go on with `v1`.
 _HOST = r"(?:[a-z0-9_-]+\.)+[a-z]{2,}(?::\d+)?|[a-z0-9._-]+:\d+|\[[0-9a-f:.]+\](?::\d+)?"
 _OURS = re.compile(rf"http://127\.0\.0\.1:(\d{{1,5}})/({'|'.join(PROVIDERS)})/({_HOST})(/.*)?", re.ASCII)
-_UPWARDS = re.compile(r"(?:^|[/\\])(?:\.|%2e){1,2}(?:[/\\?#]|$)", re.IGNORECASE)  # clients resolve it in any path
+_UPWARDS = re.compile(
+    r"(?:^|[/\\])(?:\.|%2e){1,2}(?:[/\\?#]|$)", re.IGNORECASE
+)  # clients resolve it in any path
 
 
 def base_urls(port: int) -> dict[str, str]:
@@ -63,8 +65,8 @@ class ProxyAddress:
         return f"http://127.0.0.1:{port}/{self.provider}/{self.host}{self.path}"
 
     def direct(self, allowed: Collection[str] = ()) -> str:
-        """The same place without a proxy. What names a port may be http or https: one of the `allowed` origins tells, and
-        on this machine it is http."""
+        """The same place without a proxy. What names a port may be http or https: one of the `allowed` origins tells,
+        and on this machine it is http."""
         if f"http://{self.host}" in allowed:
             return f"http://{self.host}{self.path}"
         name = self.host.rpartition(":")[0] if re.search(r":\d+\Z", self.host) else ""
@@ -188,7 +190,9 @@ def shell_variables(
             return Variable(name, now, urls[name], "")
         # No other program has a known provider's host in its path. Any other host may be a part of a gateway's path.
         if ours and (ours.host in KNOWN_HOSTS or ours.host in spelled):
-            return Variable(name, now, ours.at(port), "" if ours.at(port) == urls[name] else ours.direct(allowed))
+            return Variable(
+                name, now, ours.at(port), "" if ours.at(port) == urls[name] else ours.direct(allowed)
+            )
         if ours and ours.port != port and ours.port not in other_ports and not is_listening(ours.port):
             return Variable(name, now, ours.direct(), ours.direct())
         theirs = _chosen(name, now) if not ours else None

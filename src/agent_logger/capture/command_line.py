@@ -37,10 +37,12 @@ _INSIDE = (
     re.compile(r"(?:%26|%3[Ff])([\w.-]+)%3[Dd]([^\s%&\"']+)"),
     re.compile(r"(?:^|\s)--?([A-Za-z][\w-]+)(?:\s+(?!-)|=)" + _TEXT),
 )
-# Users with their passwords, wherever they stand, and tokens in place of a user. What `$` or a bracket begins is a place
-# for a password, not one.
+# Users with their passwords, wherever they stand, and tokens in place of a user. What `$` or a bracket begins is a
+# place for a password, not one.
 _UNNAMED = (
-    re.compile(r"""(?:^|\s)(?:-[uU](?!r[il]:)\s*|--(?:proxy-)?user[\s=]\s*)["']?[^:/\s"']+:([^\s"'/$<{*][^\s"']*)"""),
+    re.compile(
+        r"""(?:^|\s)(?:-[uU](?!r[il]:)\s*|--(?:proxy-)?user[\s=]\s*)["']?[^:/\s"']+:([^\s"'/$<{*][^\s"']*)"""
+    ),
     re.compile(r"""://[^\s/?#@:"'`<>]{0,128}:(?![$<{*]|%[s(])([^\s/?#@"'`<>]{1,256})@"""),
     re.compile(r"""://([\w.~-]{16,256})(?::x-oauth-basic)?@"""),
 )

@@ -9,7 +9,8 @@ says so, or if a record of ours names it:
 - a file of `<session>/tool-results/` beside a transcript of ours: a line names it;
 - a log below `<session>/`, as of a sub-agent: its header names the session.
 
-Links are nobody's, and a file that is put in the place of a planned one stays. A folder goes with the last file of ours in it, if nothing else is in it.
+Links are nobody's, and a file that is put in the place of a planned one stays. A folder goes with the last file of
+ours in it, if nothing else is in it.
 """
 
 import os
@@ -40,7 +41,9 @@ CALL_CHARACTERS = 36  # of the id that a body may be called after
 class OwnFile:
     path: Path
     size: int  # bytes on the disk
-    place: tuple[int, int]  # device and inode: by the time somebody has agreed, another file may have the name
+    place: tuple[
+        int, int
+    ]  # device and inode: by the time somebody has agreed, another file may have the name
 
     def remove(self) -> None:
         """Raises `OSError`."""

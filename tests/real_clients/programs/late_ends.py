@@ -34,9 +34,17 @@ def said(event: Any) -> str:
 def creator(kind: str, prefix: str = "") -> Callable[[list[Any]], Any]:
     """What sends a history with the client of a vendor, that with this prefix to its name."""
     if kind == "messages":
-        create, options, key = client_of("anthropic", f"{prefix}Anthropic").messages.create, MESSAGES, "messages"
+        create, options, key = (
+            client_of("anthropic", f"{prefix}Anthropic").messages.create,
+            MESSAGES,
+            "messages",
+        )
     elif kind == "chat":
-        create, options, key = client_of("openai", f"{prefix}OpenAI").chat.completions.create, CHAT, "messages"
+        create, options, key = (
+            client_of("openai", f"{prefix}OpenAI").chat.completions.create,
+            CHAT,
+            "messages",
+        )
     else:
         create, options, key = client_of("openai", f"{prefix}OpenAI").responses.create, RESPONSES, "input"
     return lambda history: create(**options, **{key: history})

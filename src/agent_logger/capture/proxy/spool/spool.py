@@ -563,7 +563,11 @@ def _special_files(folder: Path) -> list[Path]:
     if not folder.is_dir():
         return []
     modes = {path: os.lstat(path).st_mode for path in sorted(folder.iterdir())}
-    return [path for path, mode in modes.items() if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode) or stat.S_ISDIR(mode))]
+    return [
+        path
+        for path, mode in modes.items()
+        if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode) or stat.S_ISDIR(mode))
+    ]
 
 
 def _links(log_dir: Path, folders: Sequence[str]) -> Iterator[Path]:
