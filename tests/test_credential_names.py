@@ -18,6 +18,8 @@ _HIDDEN = """
     x-ms-token-aad-access-token X-Personal-Access-Tokens X-Author-Token authorization-key OPENAI_API_KEY
     AWS_SECRET_ACCESS_KEY ANTHROPIC_AUTH_TOKEN CLAUDE_CODE_OAUTH_TOKEN PGPASSWORD MYSQL_PWD DB_PASS GITHUB_TOKEN
     apiKey clientSecret model_providers.x.api_key key api_key access_token token sig id_token
+    commonkey x-addonkey keyword-secret x-keywordsecret authorkey x-admintokens tokenizerkey
+    COSMOS_PRIMARY_KEY PAGERDUTY_ROUTING_KEY X-Access-Control-Token
 """
 _READABLE = """
     Host Content-Type User-Agent X-Request-Id request-id x-oai-request-id Keep-Alive Idempotency-Key
@@ -28,7 +30,8 @@ _READABLE = """
     Access-Control-Allow-Credentials Surrogate-Key X-Cache-Key Author X-Authority Authority x-litellm-key-spend
     x-passthrough X-Keyboard keywords monkey max_tokens maxTokens pageToken next_page_token
     CLAUDE_CODE_MAX_OUTPUT_TOKENS MAX_THINKING_TOKENS TOKENIZERS_PARALLELISM GIT_AUTHOR_EMAIL SSH_AUTH_SOCK PWD
-    OLDPWD AWS_SHARED_CREDENTIALS_FILE auth-type --token-limit Design
+    OLDPWD AWS_SHARED_CREDENTIALS_FILE auth-type --token-limit Design authors keybindings
+    Access-Control-Request-Headers Access-Control-Max-Age tokenizer tokenization
 """
 HIDDEN, READABLE = _HIDDEN.split(), _READABLE.split()
 

@@ -30,15 +30,15 @@ _CREDENTIAL = (
 )
 _HARMLESS = r"""
     # Keys that name a request, a place in a cache, a row; and the handshake of a WebSocket.
-      (?:idempotency|sec-web-?socket|cache|surrogate|partition|routing|primary|foreign|sort|public)-?keys?\d?
-    | key(?:board|word|note|stroke|map|bind|frame|space)[a-z]*
-    | (?:mon|tur|don|whis|hoc|joc)key
+      (?:idempotency|sec-web-?socket|cache|surrogate|partition|foreign|sort|public)-?keys?\d?
+    | key(?:board|word|note|stroke|map|bind(?:ing)?|frame|space)s?(?![a-z])
+    | (?<![a-z])(?:mon|tur|don|whis|hoc|joc)keys?(?![a-z])
     | key-(?:spend|max-budget|[tr]pm-limit)         # what LiteLLM tells of a key
-    | author(?!i[sz])[a-z]*                         # author, authority
+    | author(?:s|ed|ship|ity|ities)?(?![a-z])
     | (?:www|proxy)-authenticate                    # what a server asks for
-    | access-control-[a-z-]*
+    | access-control-(?:allow|expose|request|max)-[a-z-]*
     | (?:accept-signature|signature-(?:input|agent))
-    | tokeni[sz][a-z]* | (?:max|min|num)tokens
+    | tokeni[sz](?:e|er|ers|ed|ing|ation)(?![a-z]) | (?<![a-z])(?:max|min|num)tokens
     | (?:page|next|continuation|sync|cursor|skip)-?token
     | ^(?:old)?pwd$                                 # a shell's folder
     | .*-request-?id$

@@ -16,7 +16,7 @@ edge forbids it, or the first match takes the whole run); the others read a boun
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, cached_property, lru_cache
-from itertools import groupby
+from itertools import groupby, islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
@@ -190,8 +190,21 @@ _SCHEMES = rb"(?i:bearer|basic|digest|token|negotiate|ntlm|oauth|dpop|api-?key|k
 _SCHEME = rb"[ \t]*%b[ \t]+" % _SCHEMES
 _SCHEME_ALONE = rb"[ \t]*%b[ \t]*" % _SCHEMES
 _ONE_TIME = rb"[ \t]*(?i:digest|negotiate|ntlm|aws4-hmac-sha256)[ \t]"  # of no use in another request
-_QUERY = rb"[?&]([^=&#]{1,64})=([^&#]+)"
-_CR = ord("\r")
+_QUERY = rb"[?&#]([^=&#]{1,256})=([^&#]+)"
+# A parameter behind a semicolon, or in a URL that is itself a parameter's value.
+_INNER_QUERY = rb"(?:[;?]|%3[BbFf]|%26)([^=;?%]{1,256})(?:=|%3[Dd])"
+_PROTOCOLS = (
+    b"sec-websocket-protocol"  # browsers can set no other header of a WebSocket: some send a key in it
+)
+_URL_HEADERS = (b"location", b"referer", b"-url", b"-uri")  # how their names end
+_SHORTEST_IN_PROTOCOL = 16  # characters of a key
+_LONGEST_PROTOCOL = 64  # characters of the name before it
+_LIST_WORD = rb'[^\s,"]+'
+_MOST_WORDS = 16  # of a list: a head may be made of nothing else
+_NAMED_ANYWHERE = rb"([A-Za-z][\w-]{0,63})[ \t]*[:=][ \t]*([^\r\n\x00]+)"
+_BASIC = rb"[ \t]*(?i:basic)[ \t]+([A-Za-z0-9+/_-]+=*)[ \t]*"
+_NO_PASSWORDS = (b"", b"x", b"x-oauth-basic", b"api_token")  # then the user's name is the key
+_CR, _BLANK = ord("\r"), ord(" ")
 # To the end of a line, with whatever is folded under it.
 _REST_OF_LINE = rb"(?:[^\r\n]++|\r(?!\n)|\r?\n[ \t]|(?!))*+"
 
@@ -212,8 +225,17 @@ _harmless_names: set[bytes] = set()  # that were seen: nearly all heads have the
 _MOST_NAMES, _LONGEST_NAME = 4096, 64
 
 
+def _may_hold_credential(name: bytes) -> bool:
+    """Whether the value of a header is a credential, or may have one in it."""
+    return is_credential_name(name) or _holds_others(name.strip(b" \t").lower())
+
+
+def _holds_others(name: bytes) -> bool:
+    return name == _PROTOCOLS or name.endswith(_URL_HEADERS)
+
+
 def _lines_named(head: bytes, name: bytes) -> Iterator[tuple[int, int]]:
-    if not is_credential_name(name):
+    if not _may_hold_credential(name):
         if len(_harmless_names) >= _MOST_NAMES:
             _harmless_names.clear()
         if len(name) <= _LONGEST_NAME:
@@ -234,7 +256,7 @@ def _folded_credential_lines(head: bytes) -> list[tuple[int, int]]:
         found = _compiled(_REST_OF_LINE).match(head, at)
         end = found.end() if found else len(head)
         name, colon, _ = head[at:end].partition(b":")
-        if colon and is_credential_name(name):
+        if colon and _may_hold_credential(name):
             lines.append((at, end))
         at = head.find(b"\n", end) + 1
     return lines
@@ -268,7 +290,11 @@ class Known(NamedTuple):
 
 def credentials_of(headers: Headers, target: bytes = b"") -> tuple[bytes, ...]:
     """The secrets in the head of a request or response, without schemes, as sent and percent-decoded."""
-    found = [value[s.start : s.end] for name, value in headers for s in _header_spans(name, value)]
+    found: list[bytes] = []
+    for name, value in headers:
+        for span in _header_spans(name, value):
+            secret = value[span.start : span.end]
+            found += [secret, *_words_of(secret), *_basic_password(value)]
     found += [target[s.start : s.end] for s in _target_spans(target)]
     if not found:
         return ()
@@ -277,10 +303,45 @@ def credentials_of(headers: Headers, target: bytes = b"") -> tuple[bytes, ...]:
     return tuple(dict.fromkeys(form for value in found for form in (value, unquote_to_bytes(value))))
 
 
-def _header_spans(name: bytes, value: bytes) -> list[Span]:
-    if not is_credential_name(name):
+def credentials_in_any_form(text: bytes) -> tuple[bytes, ...]:
+    """The secrets behind names of credentials in what may be no head at all: its lines may end in CR, or never."""
+    pairs = [(it[1], it[2]) for it in _compiled(_NAMED_ANYWHERE).finditer(text)]
+    firsts = [(name, re.split(rb"[&;]", value)[0]) for name, value in pairs]
+    return credentials_of([*pairs, *firsts])
+
+
+def _words_of(secret: bytes) -> list[bytes]:
+    """The words of a value of several, as a list is, or what has a scheme we do not know. Each may be echoed alone; but
+    a word that is none but letters may be one of a phrase, and stand everywhere."""
+    if not (b" " in secret or b"," in secret or b"\t" in secret):
         return []
+    words = (it[0] for it in islice(re.finditer(_LIST_WORD, secret), _MOST_WORDS))
+    return [it for it in words if it != secret and (len(it) >= _GLUED or re.search(rb"[0-9]", it))]
+
+
+def _basic_password(value: bytes) -> list[bytes]:
+    """What `Basic` encodes, as whoever decodes it may show it."""
+    found = _compiled(_BASIC).fullmatch(value)
+    if not found:
+        return []
+    import base64
+    import binascii
+
+    try:
+        decoded = base64.b64decode(
+            found[1] + b"==", altchars=b"-_" if re.search(rb"[_-]", found[1]) else None
+        )
+    except binascii.Error:
+        return []
+    user, _, password = decoded.partition(b":")
+    return [user if password.lower() in _NO_PASSWORDS else password]
+
+
+def _header_spans(name: bytes, value: bytes) -> list[Span]:
+    is_credential = is_credential_name(name)
     name = name.strip(b" \t").lower()
+    if not is_credential:
+        return _spans_beside_others(name, value) if _holds_others(name) else []
     if name.endswith(b"set-cookie"):
         return _cookie(value, 0, len(value.partition(b";")[0]))  # attributes follow
     if name.endswith(b"cookie"):
@@ -289,6 +350,20 @@ def _header_spans(name: bytes, value: bytes) -> list[Span]:
         return []
     scheme = _compiled(_SCHEME).match(value)
     return _trimmed(value, scheme.end() if scheme else 0, len(value))
+
+
+def _spans_beside_others(name: bytes, value: bytes) -> list[Span]:
+    """The credentials in a header that is not one itself: in the query of a URL, or the name of a protocol."""
+    if name != _PROTOCOLS:
+        return _target_spans(value)
+    spans: list[Span] = []
+    for item in islice(re.finditer(rb"[^,\s]+", value), _MOST_WORDS):
+        dots = re.finditer(rb"\.", item[0][:_LONGEST_PROTOCOL])
+        ends = (dot.end() for dot in dots if is_credential_name(item[0][: dot.start()]))
+        start = item.start() + next(ends, len(item[0]))
+        if item.end() - start >= _SHORTEST_IN_PROTOCOL:
+            spans.append(Span(start, item.end(), _CREDENTIAL))
+    return spans
 
 
 def is_lasting(name: bytes, value: bytes) -> bool:
@@ -309,8 +384,23 @@ def _trimmed(value: bytes, start: int, end: int) -> list[Span]:
 
 
 def _target_spans(target: bytes) -> list[Span]:
-    found = _compiled(_QUERY).finditer(target)
-    return [Span(*pair.span(2), _CREDENTIAL) for pair in found if is_credential_name(pair[1])]
+    return [span for pair in _compiled(_QUERY).finditer(target) for span in _parameter_spans(pair)]
+
+
+def _parameter_spans(pair: re.Match[bytes]) -> list[Span]:
+    if _is_parameter_of_credential(pair[1]):
+        return [Span(*pair.span(2), _CREDENTIAL)]
+    inner = _compiled(_INNER_QUERY).finditer(pair[2])
+    start = next((it.end() for it in inner if _is_parameter_of_credential(it[1])), len(pair[2]))
+    return [Span(pair.start(2) + start, pair.end(2), _CREDENTIAL)] if start < len(pair[2]) else []
+
+
+def _is_parameter_of_credential(name: bytes) -> bool:
+    if b"%" in name:
+        from urllib.parse import unquote_to_bytes
+
+        name = unquote_to_bytes(name)
+    return is_credential_name(name)
 
 
 _TELLING = 64  # characters from the start of a credential that tell it, even where it is cut off
@@ -474,7 +564,8 @@ def _spellings(byte: int) -> bytes:
     char = re.escape(bytes([byte]))
     if byte not in _MAY_BE_ESCAPED:
         return char
-    return rb"(?:%b|\\{1,8}(?:%b|u00(?i:%02x))|%%(?:25)?(?i:%02x))" % (char, char, byte, byte)
+    in_form = rb"|\+" if byte == _BLANK else b""
+    return rb"(?:%b|\\{1,8}(?:%b|u00(?i:%02x))|%%(?:25)?(?i:%02x)%b)" % (char, char, byte, byte, in_form)
 
 
 _MAY_BE_ESCAPED = bytes(byte for byte in range(128) if not chr(byte).isalnum() and byte not in b"_.-")
@@ -634,9 +725,11 @@ def hidden_header(name: str, value: str) -> str:
     return shown.decode("utf-8", "surrogatepass")
 
 
-def hidden_bytes(data: bytes) -> bytes:
-    """The same for JSON, which stays JSON."""
-    return _for_screens().redact(data, "").data
+def hidden_bytes(data: bytes, credentials: Iterable[bytes] = ()) -> bytes:
+    """The same for JSON, which stays JSON; also without these credentials."""
+    credentials = tuple(credentials)
+    redactor = Redactor(bytes(_KEY_BYTES), credentials) if credentials else _for_screens()
+    return redactor.redact(data, "").data
 
 
 def _pattern_spans(data: bytes, low: int, high: int) -> list[Span]:

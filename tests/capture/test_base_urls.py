@@ -41,6 +41,9 @@ THEIRS = [
     "https://openrouter.ai/api/v1",
     "https://llm.example.com:8443",
     "http://user:password@127.0.0.1:4000",
+    "http://127.0.0.1:4000/../../openai/api.openai.com",  # clients would resolve it
+    "https://llm.example.com/%2e%2e/v1",
+    "https://llm.example.com?api-version=1",
     "not a URL",
     "127.0.0.1:4000",
 ]
@@ -66,6 +69,13 @@ THROUGH = {
 @pytest.mark.parametrize("url", THROUGH)
 def test_one_that_the_proxy_may_call_is_reached_through_it(url: str) -> None:
     assert wanted("OPENAI_BASE_URL", url)["OPENAI_BASE_URL"] == THROUGH[url]
+
+
+def test_without_the_proxy_an_allowed_origin_is_called_by_its_own_scheme() -> None:
+    url = "http://127.0.0.1:8080/openai/10.0.0.5:4000/v1"
+    variables = shell_variables({"OPENAI_BASE_URL": url}, PORT, ["http://10.0.0.5:4000"])
+    found = {it.name: (it.wanted, it.without_proxy) for it in variables}
+    assert found["OPENAI_BASE_URL"] == (url, "http://10.0.0.5:4000/v1")
 
 
 OURS = {  # of proxies that ended, and where they lead now

@@ -33,6 +33,24 @@ HIDING = {
     ),
     "in a URL": (["https://h/?api_key={}&x=1"], ["https://h/?api_key=[redacted]&x=1"]),
     "of a user": (["-u", "me:{}"], ["-u", "me:[redacted]"]),
+    "of a user beside the option": (["-ume:{}"], ["-ume:[redacted]"]),
+    "of a user in the option": (["--user=me:{}"], ["--user=me:[redacted]"]),
+    "of a user in a script": (["sh", "-c", "curl -u me:{} h"], ["sh", "-c", "curl -u me:[redacted] h"]),
+    "of a user in a URL": (["https://me:{}@h/x"], ["https://me:[redacted]@h/x"]),
+    "with a scheme in a table": (
+        ["-c", 'h={{Authorization="Bearer {}"}}'],
+        ["-c", 'h={Authorization="[redacted]"}'],
+    ),
+    "in quotes": (["--api-key='{}'"], ["--api-key=[redacted]"]),
+    "behind a colon": (["--api-key:{}"], ["--api-key:[redacted]"]),
+    "behind two names": (["--set", "auth:token={}"], ["--set", "auth:[redacted]"]),
+    "before another word": (["ssh", "h", "TOKEN={} x"], ["ssh", "h", "TOKEN=[redacted]"]),
+    "as a cookie": (["--cookie", "id={}; a=b"], ["--cookie", "[redacted]"]),
+    "in an encoded URL": (["/?to=%2F%3Fapi_key%3D{}"], ["/?to=%2F%3Fapi_key%3D[redacted]"]),
+    "in JSON in a string": (['{{\\"api_key\\": \\"{}\\"}}'], ['{\\"api_key\\": \\"[redacted]\\"}']),
+    "in a literal of Python": (["{{'api_key': '{}'}}"], ["{'api_key': '[redacted]'}"]),
+    "in a list in JSON": (['{{"api_key":["{}"]}}'], ['{"api_key":["[redacted]"]}']),
+    "deeper in JSON": (['{{"auth":{{"value":"{}"}}}}'], ['{"auth":{"value":"[redacted]"}}']),
     "in JSON": (
         ["--settings", '{{"env":{{"ANTHROPIC_API_KEY":"{}"}},"max_tokens":5}}'],
         ["--settings", '{"env":{"ANTHROPIC_API_KEY":"[redacted]"},"max_tokens":5}'],
@@ -45,7 +63,31 @@ def test_a_credential_in_the_command_line_is_hidden_and_known(place: str) -> Non
     words, shown = HIDING[place]
     given = ["agent", *(word.format(SECRET) for word in words)]
     assert hidden_arguments(given) == ["agent", *shown]
-    assert any(SECRET.encode() in value for value in argument_credentials(given))
+    assert SECRET.encode() in argument_credentials(given)
+
+
+LONG = "jD4bQ9xW2kV7nP5cT8"
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (["--token", "-" + LONG], ["--token", "[redacted]"]),
+        (
+            ["configure", "set", "aws_secret_access_key", LONG],
+            ["configure", "set", "aws_secret_access_key", "[redacted]"],
+        ),
+        (["set", "//registry/:_authToken", LONG], ["set", "//registry/:_authToken", "[redacted]"]),
+        (["--header", "Authorization", LONG], ["--header", "Authorization", "[redacted]"]),
+        (["clone", f"https://{LONG}@h/x"], ["clone", "https://[redacted]@h/x"]),
+        (['{"pin_token": 48151623}'], ['{"pin_token": [redacted]}']),
+    ],
+)
+def test_what_looks_like_a_secret_beside_the_name_of_one_is_hidden(
+    words: list[str], shown: list[str]
+) -> None:
+    assert hidden_arguments(words) == shown
+    assert len(argument_credentials(words)) == 1
 
 
 READABLE = [
@@ -56,6 +98,10 @@ READABLE = [
     ["agent", "--key", ""],
     ["claude", "--settings", '{"max_tokens":50000000,"keybindings":"vim-mode-2"}'],
     ["python", "-c", "print(monkey == 'donkey-12345')"],
+    ["gh", "auth", "login", "--hostname", "example.com"],
+    ["agent", "keys", "list-everything-2", "-url:value-12345"],
+    ["agent", "https://example.com:8443/a@b", "git@example.com:me/x.git", "http://${USER}:${PASSWORD}@h"],
+    ["docker", "run", "-v", "/a:/b", "--user-agent=a:b"],
 ]
 
 

@@ -167,6 +167,19 @@ def test_raw_lines_are_those_of_the_file(run: Run) -> None:
     assert done.stderr == f"{RECORDED}:\n"
 
 
+def test_raw_lines_of_older_logs_hold_no_credential_of_a_header(run: Run, tmp_path: Path) -> None:
+    lines = [
+        '{"type":"session_start","v":1,"ts":"2026-01-01T00:00:00.000Z","provider":"openai","upstream":"h","session":"x"}',
+        '{"type":"request","v":1,"ts":"2026-01-01T00:00:00.000Z","seq":1,"method":"POST","path":"/v1?key=pA55phrase",'
+        '"headers":{"X-Auth-Token":"tiny1"},"body":"{\\"k\\":\\"pA55phrase\\"}","fingerprint":null}',
+    ]
+    file = tmp_path / "old.jsonl"
+    file.write_text("\n".join(lines) + "\n")
+    done = run("show", file, "--raw")
+    assert done.returncode == 0, done.stderr
+    assert "[redacted]" in done.stdout and not re.search("tiny1|pA55phrase", done.stdout)
+
+
 def test_raw_lines_hold_no_key(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
     file.write_bytes(f'{{"type":"user","text":"{KEY}"}}\n'.encode() + b"\xff torn")

@@ -41,6 +41,16 @@ def test_as_json_the_records_are_whole(world: World) -> None:
     assert call["changes"]["kept"] == 1
 
 
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_credentials_in_the_headers_of_an_older_log_are_not_shown(world: World, options: list[str]) -> None:
+    for log in world.log_dir.glob("*/*.jsonl"):
+        log.write_bytes(
+            log.read_bytes().replace(b'"headers":{', b'"headers":{"X-Portkey-Api-Key":"hunter2",')
+        )
+    shown = run(world, "show", "0b1c2d3e", "--turn", "1", "--wire", *options).stdout
+    assert "X-Portkey-Api-Key" in shown and "hunter2" not in shown
+
+
 def test_a_turn_that_the_proxy_did_not_see_is_exit_1(world: World) -> None:
     done = run(world, "show", "0b1c2d3e", "--turn", "7", "--wire")
     assert (done.returncode, done.stdout) == (1, "")

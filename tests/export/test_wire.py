@@ -55,6 +55,26 @@ def test_the_file_is_a_log_and_the_same_session(tmp_path: Path) -> None:
     assert (verify_file(file).damage, verify_file(file).records) == ([], 7)
 
 
+@pytest.mark.parametrize("secret", ["hunter2-of-a-gateway", "tiny1"])
+def test_headers_of_an_older_log_are_written_without_credentials(tmp_path: Path, secret: str) -> None:
+    request, response = calls(1)
+    assert isinstance(request, Request) and isinstance(response, Response)
+    headers = {"X-Portkey-Api-Key": secret, "Cookie": [f"a={secret}", "b=c"], "X-Request-Id": "17"}
+    body = f'{{"error":"key {secret} is unknown"}}'
+    old = [replace(request, headers=headers), replace(response, body=body, chunks=None, trailers=headers)]
+    write(tmp_path, "log", [start("log"), *old])
+    _, request, response = exported(tmp_path, "log")
+    assert isinstance(request, Request) and isinstance(response, Response)
+    hidden = {
+        "X-Portkey-Api-Key": "[redacted]",
+        "Cookie": ["a=[redacted]", "b=[redacted]"],
+        "X-Request-Id": "17",
+    }
+    assert request.headers == response.trailers == hidden
+    echoed = secret if len(secret) < 6 else "[redacted]"  # as the rule has it
+    assert response.body == f'{{"error":"key {echoed} is unknown"}}'
+
+
 def test_it_names_no_part_of_another_log(tmp_path: Path) -> None:
     write(tmp_path, "log", [start("log"), *calls(1)])
     assert all((it.log, it.part, it.machine, it.writer) == (None,) * 4 for it in exported(tmp_path, "log"))

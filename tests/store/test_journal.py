@@ -1,3 +1,4 @@
+import fcntl
 import json
 import os
 import threading
@@ -152,6 +153,22 @@ def test_a_second_writer_begins_a_part_of_its_own(folder: Path) -> None:
     parts = [it for it in records_in(folder) if isinstance(it, Part)]
     assert [(part.number, part.reason, part.after) for part in parts] == [(2, "owned", None)]
     assert parts[0].log == first_line(folder / f"{NAME}.jsonl")["log"]
+
+
+@pytest.mark.parametrize(("seconds", "parts"), [(0.02, 1), (2.0, 2)])
+def test_who_only_looks_whether_a_log_has_an_owner_costs_it_no_part(
+    folder: Path, seconds: float, parts: int
+) -> None:
+    one = journal(folder)
+    one.append(start())
+    one.close()
+    fd = os.open(folder / f"{NAME}.jsonl", os.O_RDONLY)
+    fcntl.flock(fd, fcntl.LOCK_SH)  # as `is_locked` does, for a moment
+    looked = threading.Timer(seconds, os.close, [fd])
+    looked.start()
+    assert journal(folder).append(note("next"))  # and nobody who looks for ever holds it up
+    assert len(parts_of(folder, NAME)) == parts
+    looked.join()
 
 
 def test_whoever_comes_after_the_owner_goes_on_with_its_part(folder: Path) -> None:

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from agent_logger.store.parts import PartFile, live_files_of, parts_in, parts_of
-from agent_logger.store.remove import removal_of_session
+from agent_logger.store.remove import removal_of_log, removal_of_session
+from tests.store.wire_logs import calls, write
+from tests.store.wire_logs import start as wire_start
 
 
 @pytest.fixture
@@ -72,3 +74,23 @@ def test_nothing_but_a_folder_of_its_own_is_removed_with_a_log(tmp_path: Path, n
     with pytest.raises(ValueError, match="not the name of a log"):
         removal_of_session(PartFile(folder, name.format(outside=outside)))
     assert outside.is_dir() and folder.is_dir()
+
+
+@pytest.mark.parametrize("kind", ["file", "link to a folder", "nothing"])
+def test_what_takes_the_place_of_a_planned_file_is_not_removed(tmp_path: Path, kind: str) -> None:
+    """Between the plan and the removal somebody is asked, which may take an hour."""
+    logs = tmp_path / "logs"
+    log = write(logs, "notes", [wire_start("notes"), *calls(1)])
+    removal = removal_of_log(PartFile(logs, "notes"))
+    assert [it.path for it in removal.files] == [log]
+    mine = tmp_path / "mine" / log.name
+    mine.parent.mkdir()
+    mine.write_text("mine")
+    if kind == "file":
+        os.replace(mine, log)
+    else:
+        logs.rename(tmp_path / "moved")
+        if kind == "link to a folder":
+            logs.symlink_to(mine.parent)
+    removal.carry_out()
+    assert (log if kind == "file" else mine).read_text() == "mine"

@@ -29,7 +29,10 @@ CONNECT_SECONDS = 0.5
 
 # A name with a domain, or anything with a port; a gateway's path may go on with `v1`.
 _HOST = r"(?:[a-z0-9_-]+\.)+[a-z]{2,}(?::\d+)?|[a-z0-9._-]+:\d+|\[[0-9a-f:.]+\](?::\d+)?"
-_OURS = re.compile(rf"http://127\.0\.0\.1:(\d{{1,5}})/({'|'.join(PROVIDERS)})/({_HOST})(/.*)?")
+_OURS = re.compile(rf"http://127\.0\.0\.1:(\d{{1,5}})/({'|'.join(PROVIDERS)})/({_HOST})(/.*)?", re.ASCII)
+_UPWARDS = re.compile(
+    r"(?:^|[/\\])(?:\.|%2e){1,2}(?:[/\\?#]|$)", re.IGNORECASE
+)  # clients resolve it in any path
 
 
 def base_urls(port: int) -> dict[str, str]:
@@ -61,8 +64,11 @@ class ProxyAddress:
         """The same place, by way of another proxy."""
         return f"http://127.0.0.1:{port}/{self.provider}/{self.host}{self.path}"
 
-    def direct(self) -> str:
-        """The same place without a proxy. What names a port may be http or https: on this machine it is http."""
+    def direct(self, allowed: Collection[str] = ()) -> str:
+        """The same place without a proxy. What names a port may be http or https: one of the `allowed` origins tells,
+        and on this machine it is http."""
+        if f"http://{self.host}" in allowed:
+            return f"http://{self.host}{self.path}"
         name = self.host.rpartition(":")[0] if re.search(r":\d+\Z", self.host) else ""
         on_this_machine = name in ("localhost", "[::1]") or name.startswith("127.")
         return f"{'http' if on_this_machine else 'https'}://{self.host}{self.path}"
@@ -95,6 +101,8 @@ def _chosen(variable: str, url: str) -> Chosen | None:
         url = ours.direct()
     scheme, separator, rest = url.partition("://")
     host, slash, path = rest.partition("/")
+    if _UPWARDS.search(f"{slash}{path}"):
+        return None  # behind the proxy it would lead to another host
     try:
         return Chosen(variable, Origin.parse(f"{scheme}{separator}{host}"), f"{slash}{path}")
     except ValueError:
@@ -182,7 +190,9 @@ def shell_variables(
             return Variable(name, now, urls[name], "")
         # No other program has a known provider's host in its path. Any other host may be a part of a gateway's path.
         if ours and (ours.host in KNOWN_HOSTS or ours.host in spelled):
-            return Variable(name, now, ours.at(port), "" if ours.at(port) == urls[name] else ours.direct())
+            return Variable(
+                name, now, ours.at(port), "" if ours.at(port) == urls[name] else ours.direct(allowed)
+            )
         if ours and ours.port != port and ours.port not in other_ports and not is_listening(ours.port):
             return Variable(name, now, ours.direct(), ours.direct())
         theirs = _chosen(name, now) if not ours else None

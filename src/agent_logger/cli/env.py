@@ -1,6 +1,6 @@
 """`agent-logger env`: lines to eval in a shell, so that agents started there are recorded."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,33 +47,27 @@ def command(settings: config.Settings, shell: str | None) -> int:
     return 0
 
 
+def _branches(
+    variables: "Iterable[Variable]",
+    lines_to_set: "Callable[[Variable], list[str]]",
+    line_to_undo: "Callable[[Variable], str]",
+) -> tuple[list[str], list[str]]:
+    """The lines of a shell for while the proxy runs, and for when it does not."""
+    running, gone = [], []
+    for it in variables:
+        running += [_stays(it)] if it.stays else lines_to_set(it)
+        if it.wanted not in ("", it.without_proxy):
+            gone.append(line_to_undo(it))
+    return [f"    {line}" for line in running], [f"    {line}" for line in gone]
+
+
 def _posix(state: Path, pid: int, variables: "Iterable[Variable]") -> str:
     """For bash and zsh; dash understands it too. Nothing fails under `set -e` or `set -u`."""
-    there, gone = [], []
-    for it in variables:
-        value = f"${{{it.name}:-}}"
-        if it.stays:
-            there += [f"    {_stays(it)}"]
-            continue
-        there += [
-            f'    case "{value}" in',
-            *(
-                [f"      {_posix_quoted(it.now)}) {_posix_set(it.name, it.wanted)} ;;"]
-                if it.now != it.wanted
-                else []
-            ),
-            f"      {_posix_quoted(it.wanted)}) ;;",
-            *([f"      '') {_posix_set(it.name, it.wanted)} ;;"] if it.now and not it.without_proxy else []),
-            f"      *) {_stays(it)} ;;",
-            "    esac",
-        ]
-        if it.wanted not in ("", it.without_proxy):
-            undo = _posix_set(it.name, it.without_proxy)
-            gone.append(f'    case "{value}" in {_posix_quoted(it.wanted)}) {undo} ;; esac')
+    running, gone = _branches(variables, _posix_lines, _posix_undo)
     lines = [
         "agent_logger_env() {",
         f"  if [ -O {_posix_quoted(str(state))} ] && kill -0 {pid} 2>/dev/null; then",
-        *there,
+        *running,
         "  else",
         "    echo 'agent-logger: the proxy is gone; eval its env again when one runs' >&2",
         *gone,
@@ -85,6 +79,23 @@ def _posix(state: Path, pid: int, variables: "Iterable[Variable]") -> str:
     return "\n".join(lines)
 
 
+def _posix_lines(it: "Variable") -> list[str]:
+    set_it = _posix_set(it.name, it.wanted)
+    return [
+        f'case "${{{it.name}:-}}" in',
+        *([f"  {_posix_quoted(it.now)}) {set_it} ;;"] if it.now != it.wanted else []),
+        f"  {_posix_quoted(it.wanted)}) ;;",
+        *([f"  '') {set_it} ;;"] if it.now and not it.without_proxy else []),
+        f"  *) {_stays(it)} ;;",
+        "esac",
+    ]
+
+
+def _posix_undo(it: "Variable") -> str:
+    undo = _posix_set(it.name, it.without_proxy)
+    return f'case "${{{it.name}:-}}" in {_posix_quoted(it.wanted)}) {undo} ;; esac'
+
+
 def _posix_set(name: str, value: str) -> str:
     return f"export {name}={_posix_quoted(value)}" if value else f"unset {name}"
 
@@ -94,26 +105,11 @@ def _posix_quoted(text: str) -> str:
 
 
 def _fish(state: Path, pid: int, variables: "Iterable[Variable]") -> str:
-    there, gone = [], []
-    for it in variables:
-        if it.stays:
-            there += [f"    {_stays(it)}"]
-            continue
-        is_now = f'test "${it.name}" = {_fish_quoted(it.now)}'
-        there += [
-            f"    if {is_now}" if it.without_proxy else f'    if {is_now}; or test -z "${it.name}"',
-            f"      {_fish_set(it.name, it.wanted)}",
-            f'    else if test "${it.name}" != {_fish_quoted(it.wanted)}',
-            f"      {_stays(it)}",
-            "    end",
-        ]
-        if it.wanted not in ("", it.without_proxy):
-            undo = _fish_set(it.name, it.without_proxy)
-            gone.append(f'    test "${it.name}" = {_fish_quoted(it.wanted)}; and {undo}')
+    running, gone = _branches(variables, _fish_lines, _fish_undo)
     lines = [
         "function agent_logger_env",
         f"  if test -O {_fish_quoted(str(state))}; and kill -0 {pid} 2>/dev/null",
-        *there,
+        *running,
         "  else",
         "    echo 'agent-logger: the proxy is gone; source its env again when one runs' >&2",
         *gone,
@@ -123,6 +119,21 @@ def _fish(state: Path, pid: int, variables: "Iterable[Variable]") -> str:
         "agent_logger_env; or true",
     ]
     return "\n".join(lines)
+
+
+def _fish_lines(it: "Variable") -> list[str]:
+    is_now = f'test "${it.name}" = {_fish_quoted(it.now)}'
+    return [
+        f"if {is_now}" if it.without_proxy else f'if {is_now}; or test -z "${it.name}"',
+        f"  {_fish_set(it.name, it.wanted)}",
+        f'else if test "${it.name}" != {_fish_quoted(it.wanted)}',
+        f"  {_stays(it)}",
+        "end",
+    ]
+
+
+def _fish_undo(it: "Variable") -> str:
+    return f'test "${it.name}" = {_fish_quoted(it.wanted)}; and {_fish_set(it.name, it.without_proxy)}'
 
 
 def _fish_set(name: str, value: str) -> str:

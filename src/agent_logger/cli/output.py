@@ -93,10 +93,12 @@ def texts(pieces: Iterable[str]) -> None:
 
 def raw_lines(lines: Iterable[bytes]) -> None:
     """Print lines of a foreign file without keys; on a terminal what that would act on is shown as text."""
+    from agent_logger.export.hide import hidden_line
+
     shown = is_terminal()
     for line in lines:
-        text = hidden(line.decode("utf-8", "surrogateescape"))
-        click.echo(printable(text) if shown else text.encode("utf-8", "surrogateescape"))
+        safe = hidden_line(line)
+        click.echo(printable(safe.decode("utf-8", "surrogateescape")) if shown else safe)
 
 
 def table(

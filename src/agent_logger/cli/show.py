@@ -1,5 +1,6 @@
 """`agent-logger show`: one session, readable."""
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 import click
@@ -13,6 +14,7 @@ from agent_logger.cli.settings import settings_options
 from agent_logger.errors import SourceError
 
 if TYPE_CHECKING:
+    from agent_logger.catalog.calls import CallDetail
     from agent_logger.catalog.metrics import Metrics
     from agent_logger.session import Session
 
@@ -143,6 +145,16 @@ def _print_raw(settings: config.Settings, wanted: str) -> None:
         output.raw_lines(raw_lines(file))
 
 
+def _without_credentials(detail: "CallDetail") -> "CallDetail":
+    from agent_logger.export.hide import hidden_headers
+
+    request, response = detail.request, detail.response
+    request = msgspec.structs.replace(request, headers=hidden_headers(request.headers))
+    if response and response.headers:
+        response = msgspec.structs.replace(response, headers=hidden_headers(response.headers))
+    return dataclasses.replace(detail, request=request, response=response)
+
+
 def _print_wire(settings: config.Settings, wanted: str, turn: int, *, as_json: bool) -> None:
     from agent_logger.catalog.calls import call_detail
     from agent_logger.catalog.served import calls_by_turn
@@ -155,7 +167,7 @@ def _print_wire(settings: config.Settings, wanted: str, turn: int, *, as_json: b
     if not details:
         raise SourceError(f"the proxy saw no call of turn {turn}")
     if as_json:
-        output.hidden_json(details)
+        output.hidden_json([_without_credentials(it) for it in details])
         return
     columns = output.columns()
     print_rows(WireText(columns).rows(details), columns)

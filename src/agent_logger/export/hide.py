@@ -1,11 +1,13 @@
 """Keys taken out of what is shown, on the way from a session to its pieces: nothing reaches a view past this."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
-from agent_logger.redact import hidden
+from agent_logger.records import Headers
+from agent_logger.redact import credentials_of, hidden, hidden_bytes, hidden_header
 from agent_logger.session import ToolCall
 
 DEEPEST = 100  # levels of a JSON value; nobody reads further
@@ -35,3 +37,56 @@ def hidden_call(call: ToolCall) -> ToolCall:
         input=hidden_value(call.input),
         result=None if call.result is None else hidden(call.result),
     )
+
+
+def hidden_headers(headers: Headers) -> Headers:
+    """By today's rule: older logs hold those of gateways as they came."""
+    return {
+        name: hidden_header(name, value)
+        if isinstance(value, str)
+        else [hidden_header(name, it) for it in value]
+        for name, value in headers.items()
+    }
+
+
+class _Carriers(msgspec.Struct):
+    """What of a record of the wire carries credentials."""
+
+    headers: Headers | None = None
+    trailers: Headers | None = None
+    path: str = ""
+
+
+def hidden_line(line: bytes) -> bytes:
+    """A line of JSON without keys. Logs that are older than a rule for headers hold in clear what it would hide: that
+    is hidden here, and wherever else it stands in the line."""
+    try:
+        carriers = _decode(line) if b'"headers"' in line else _Carriers()
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        carriers = _Carriers()
+    pairs = [*_pairs(carriers.headers), *_pairs(carriers.trailers)]
+    for name, values in pairs:
+        shown = [hidden_header(name, it) for it in values]
+        if shown != values:  # however short it is
+            for form, hidden_form in ((values[0], shown[0]), (values, shown)):
+                line = line.replace(_member(name, form), _member(name, hidden_form))
+    headers = [(_encoded(name), _encoded(it)) for name, values in pairs for it in values]
+    return hidden_bytes(line, credentials_of(headers, _encoded(carriers.path)))
+
+
+def _pairs(headers: Headers | None) -> Iterator[tuple[str, list[str]]]:
+    for name, value in (headers or {}).items():
+        values = [value] if isinstance(value, str) else value
+        if values:
+            yield name, values
+
+
+def _member(name: str, value: str | list[str]) -> bytes:
+    return msgspec.json.encode({name: value})[1:-1]
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+_decode = msgspec.json.Decoder(_Carriers).decode

@@ -7,12 +7,13 @@ from msgspec.structs import replace
 
 from agent_logger import records
 from agent_logger.errors import SourceError
+from agent_logger.export.hide import hidden_line
 from agent_logger.records import Record, Unknown
 from agent_logger.store.read import kind_of_log, read_branch
 
 
 def wire_lines(folder: Path, name: str, damaged: Callable[[object], None]) -> Iterator[bytes]:
-    """The lines of the file, each with its newline. Bodies stand in them, however large.
+    """The lines of the file, each with its newline, and without keys. Bodies stand in them, however large.
 
     What cannot be read is left out, and `damaged` is told where it is. Raises `SourceError` if there is no such log.
     """
@@ -21,8 +22,8 @@ def wire_lines(folder: Path, name: str, damaged: Callable[[object], None]) -> It
     for record in read_branch(folder, name):
         if isinstance(record, Record):  # the ids of its part are those of another file
             copy = replace(record, log=None, part=None, machine=None, writer=None)
-            yield records.encode(copy) + b"\n"
+            yield hidden_line(records.encode(copy)) + b"\n"
         elif isinstance(record, Unknown):
-            yield record.raw + b"\n"
+            yield hidden_line(record.raw) + b"\n"
         else:
             damaged(record)

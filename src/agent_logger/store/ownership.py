@@ -128,7 +128,7 @@ def _take_over(part: PartFile, full_at: int, top: Path) -> platform.Held | Reaso
 
 def _obstacle(held: platform.Held, part: PartFile, full_at: int) -> Reason | Literal["ours"] | None:
     try:
-        if not platform.lock(held):
+        if not platform.lock_past_looks(held):
             return "owned"
     except platform.NoLocksError:
         return "no_locks"

@@ -7,8 +7,10 @@ a lock would otherwise outlive its owner for as long as the child runs.
 import errno
 import fcntl
 import os
+import random
 import stat
 import sys
+import time
 import weakref
 from contextlib import suppress
 from pathlib import Path
@@ -158,10 +160,24 @@ def lock(held: Held, *, shared: bool = False) -> bool:
     return True
 
 
+LOOK_SECONDS = 0.1  # for which somebody who only looks may have the lock, on a busy machine
+
+
+def lock_past_looks(held: Held) -> bool:
+    """As `lock`, and not refused because of somebody who only looks (`is_locked`): they share the lock for a moment."""
+    give_up = time.monotonic() + LOOK_SECONDS
+    while not lock(held):
+        if not lock(held, shared=True) or time.monotonic() > give_up:
+            return False  # an owner shares it with nobody
+        fcntl.flock(held.fd, fcntl.LOCK_UN)
+        time.sleep(random.uniform(0.0005, 0.002))  # others may try the same
+    return True
+
+
 def is_locked(path: Path) -> bool:
     """Whether another process owns the file just now. Without locks nobody can tell, and it is not.
 
-    To find out, the lock is shared for a moment: who wants to own the file just then begins another part.
+    To find out, the lock is shared for a moment; see `lock_past_looks`.
     """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)

@@ -9,7 +9,8 @@ says so, or if a record of ours names it:
 - a file of `<session>/tool-results/` beside a transcript of ours: a line names it;
 - a log below `<session>/`, as of a sub-agent: its header names the session.
 
-Links are nobody's. A folder goes with the last file of ours in it, if nothing else is in it.
+Links are nobody's, and a file that is put in the place of a planned one stays. A folder goes with the last file of
+ours in it, if nothing else is in it.
 """
 
 import os
@@ -40,6 +41,16 @@ CALL_CHARACTERS = 36  # of the id that a body may be called after
 class OwnFile:
     path: Path
     size: int  # bytes on the disk
+    place: tuple[
+        int, int
+    ]  # device and inode: by the time somebody has agreed, another file may have the name
+
+    def remove(self) -> None:
+        """Raises `OSError`."""
+        with suppress(FileNotFoundError, NotADirectoryError):
+            status = os.lstat(self.path)
+            if (status.st_dev, status.st_ino) == self.place:
+                self.path.unlink()
 
 
 @dataclass(slots=True)
@@ -59,14 +70,14 @@ class Removal:
         with suppress(FileNotFoundError):
             status = os.lstat(path)
             if is_ours and stat.S_ISREG(status.st_mode):
-                self.files.append(OwnFile(path, status.st_size))
+                self.files.append(OwnFile(path, status.st_size, (status.st_dev, status.st_ino)))
             else:
                 self.strangers.append(path)
 
     def carry_out(self) -> None:
         """Raises `OSError`."""
         for file in self.files:
-            file.path.unlink(missing_ok=True)
+            file.remove()
         for folder in _emptied(self):
             with suppress(OSError):  # others are in it
                 folder.rmdir()

@@ -93,7 +93,7 @@ class Table:
 
     def open(self) -> None:
         self.close()
-        if self._version() != VERSION or self._is_linked():
+        if self._is_foreign() or self._version() != VERSION:
             raise TableLost("it is missing, of another version, or a link")
         self._connect()
         try:
@@ -106,8 +106,8 @@ class Table:
         """An empty one, in the place of whatever is there."""
         self.close()
         try:
-            for ending in ("", "-wal", "-shm"):
-                self.path.with_name(self.path.name + ending).unlink(missing_ok=True)
+            for path in self._files():
+                path.unlink(missing_ok=True)
             os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         except OSError as error:
             raise TableBusy(str(error)) from error
@@ -136,12 +136,15 @@ class Table:
                 self._connection.close()
             self._connection = None
 
-    def _is_linked(self) -> bool:
-        """What is written to it would go elsewhere; SQLite follows links."""
-        for ending in ("", "-wal", "-shm"):
+    def _files(self) -> list[Path]:
+        return [self.path.with_name(self.path.name + ending) for ending in ("", "-wal", "-shm", "-journal")]
+
+    def _is_foreign(self) -> bool:
+        """What is written to a link would go elsewhere, and SQLite follows them; what is read of a FIFO never comes."""
+        for path in self._files():
             with contextlib.suppress(FileNotFoundError):
-                found = os.lstat(self.path.with_name(self.path.name + ending))
-                if stat.S_ISLNK(found.st_mode) or found.st_nlink > 1:
+                found = os.lstat(path)
+                if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
                     return True
         return False
 

@@ -125,7 +125,7 @@ def test_a_log_that_is_a_link_is_not_appended_to(
 
 
 @pytest.mark.parametrize("kind", ["hard", "symbolic"])
-@pytest.mark.parametrize("name", ["sessions.db", "sessions.db-wal"])
+@pytest.mark.parametrize("name", ["sessions.db", "sessions.db-wal", "sessions.db-journal"])
 def test_the_index_is_made_anew_in_place_of_a_link(
     tmp_path: Path, elsewhere: Path, kind: str, name: str
 ) -> None:
@@ -149,6 +149,26 @@ def test_the_index_is_made_anew_in_place_of_a_link(
     assert victim.read_bytes() == before
     assert os.lstat(logs / "sessions.db").st_nlink == 1
     assert not (logs / "sessions.db").is_symlink()
+
+
+def test_the_index_is_made_anew_in_place_of_a_fifo(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    os.mkfifo(tmp_path / "logs" / "sessions.db")
+    with Upstream(answering(response())) as upstream, proxying(tmp_path, upstream) as proxy:
+        call(proxy)
+        assert proxy.stop() == 0
+        assert len(proxy.logged().responses) == 1
+    assert (tmp_path / "logs" / "sessions.db").is_file()
+
+
+@pytest.mark.parametrize("name", ["position.json", "touched.jsonl", "abcd.1.spool", "abcd.7.carried"])
+def test_a_fifo_in_the_spool_is_refused_at_the_start(tmp_path: Path, name: str) -> None:
+    fifo = tmp_path / "logs" / ".spool" / name
+    fifo.parent.mkdir(parents=True)
+    os.mkfifo(fifo)
+    done = start(tmp_path)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
+    assert f"{fifo} is not a regular file; remove it" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["owner", "recorder.lock", "touched.jsonl"])

@@ -158,30 +158,23 @@ def check(folder: Path, storm: Storm, seconds: float, log_dir: Path | None = Non
     assert refused > 200 * seconds / 10, "that was no storm"
 
 
-@pytest.mark.parametrize("storm", STORMS)
-def test_a_storm_of_refused_requests_costs_no_call_and_little_room(tmp_path: Path, storm: Storm) -> None:
-    check(tmp_path, storm, 3.0)
+A_MINUTE = pytest.param(60.0, id="a minute", marks=pytest.mark.long)
+A_SMALL_DISK = pytest.param("16m", 3.0, id="16 MB")
+A_DISK_OF_400_MB = pytest.param("400m", 40.0, id="400 MB", marks=[pytest.mark.long, pytest.mark.timeout(300)])
 
 
 @pytest.mark.parametrize("storm", STORMS)
+@pytest.mark.parametrize("seconds", [3.0, A_MINUTE])
+def test_a_storm_of_refused_requests_costs_no_call_and_little_room(
+    tmp_path: Path, storm: Storm, seconds: float
+) -> None:
+    check(tmp_path, storm, seconds)
+
+
+@pytest.mark.parametrize("storm", STORMS)
+@pytest.mark.parametrize(("size", "seconds"), [A_SMALL_DISK, A_DISK_OF_400_MB])
 def test_a_storm_of_refused_requests_costs_no_call_on_a_small_disk(
-    tmp_path: Path, small_disk: Path, storm: Storm
+    tmp_path: Path, small_disk: Path, storm: Storm, size: str, seconds: float
 ) -> None:
-    subprocess.run(["mount", "-o", "remount,size=16m", str(small_disk)], check=True)
-    check(tmp_path, storm, 3.0, small_disk / "logs")
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("storm", STORMS)
-def test_a_storm_of_a_minute_costs_no_call_and_little_room(tmp_path: Path, storm: Storm) -> None:
-    check(tmp_path, storm, 60.0)
-
-
-@pytest.mark.long
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("storm", STORMS)
-def test_a_storm_of_a_minute_costs_no_call_on_a_disk_of_400_mb(
-    tmp_path: Path, small_disk: Path, storm: Storm
-) -> None:
-    subprocess.run(["mount", "-o", "remount,size=400m", str(small_disk)], check=True)
-    check(tmp_path, storm, 40.0, small_disk / "logs")
+    subprocess.run(["mount", "-o", f"remount,size={size}", str(small_disk)], check=True)
+    check(tmp_path, storm, seconds, small_disk / "logs")

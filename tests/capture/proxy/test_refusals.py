@@ -95,6 +95,34 @@ def test_a_key_that_the_cut_would_fall_into_is_in_no_file(tmp_path: Path, line: 
     assert not [path for path, data in files.items() if longest_shown in data]
 
 
+ODD_HEADS = [  # with a secret of no known form in each
+    b"GET / HTTP/1.1\rHost: evil\rX-Api-Key: %b\r\r",
+    b"GET / HTTP/1.1\r\nHost: evil\r\n X-Api-Key: %b\r\n\r\n",
+    b"GET / HTTP/1.1 X-Api-Key: %b\r\n\r\n",
+    b"X-Api-Key: %b\r\n\r\n",
+    b"api_key=%b&x=1",
+    b"GET /?a=1;api_key=%b HTTP/1.1\r\nHost: evil\r\n\r\n",
+    b"CONNECT evil:443 HTTP/1.1\r\nProxy-Authorization: Splunk %b\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: evil\r\nX-Api-Key: %b",
+]
+
+
+def test_a_credential_in_a_request_that_is_hardly_one_is_in_no_file(tmp_path: Path) -> None:
+    secrets = [b"zQ%02dx7wV4kP9mB2" % number for number in range(len(ODD_HEADS))]
+    with Upstream(answering(response())) as upstream, proxying(tmp_path, upstream) as proxy:
+        for head, secret in zip(ODD_HEADS, secrets, strict=True):
+            with contextlib.suppress(ConnectionResetError), proxy.client() as client:
+                client.send(head % secret)
+                client.end()
+                client.rest()
+        wait_until(lambda: proxy.refused() == len(ODD_HEADS))
+        spooled = b"".join(path.read_bytes() for path in (proxy.log_dir / ".spool").iterdir())
+        assert proxy.stop() == 0
+        assert len(one_by_one(proxy.logged())) == len(ODD_HEADS)
+        kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert [it for it in secrets if it in spooled + kept] == []
+
+
 def test_beyond_the_budget_refusals_are_counted_and_the_log_says_how_many(tmp_path: Path) -> None:
     with Upstream(answering(response())) as upstream, proxying(tmp_path, upstream) as proxy:
         for number in range(150):

@@ -31,32 +31,35 @@ def said(event: Any) -> str:
     return event.delta.text if event.type == "content_block_delta" else ""
 
 
-def asker(kind: str) -> Ask:
+def creator(kind: str, prefix: str = "") -> Callable[[list[Any]], Any]:
+    """What sends a history with the client of a vendor, that with this prefix to its name."""
     if kind == "messages":
-        create, options, key = client_of("anthropic", "Anthropic").messages.create, MESSAGES, "messages"
-    else:
-        client = client_of("openai", "OpenAI")
         create, options, key = (
-            (client.chat.completions.create, CHAT, "messages")
-            if kind == "chat"
-            else (client.responses.create, RESPONSES, "input")
+            client_of("anthropic", f"{prefix}Anthropic").messages.create,
+            MESSAGES,
+            "messages",
         )
-    return lambda history: "".join(said(event) for event in create(**options, **{key: history}))
+    elif kind == "chat":
+        create, options, key = (
+            client_of("openai", f"{prefix}OpenAI").chat.completions.create,
+            CHAT,
+            "messages",
+        )
+    else:
+        create, options, key = client_of("openai", f"{prefix}OpenAI").responses.create, RESPONSES, "input"
+    return lambda history: create(**options, **{key: history})
+
+
+def asker(kind: str) -> Ask:
+    create = creator(kind)
+    return lambda history: "".join(said(event) for event in create(history))
 
 
 def soon_asker(kind: str) -> AskSoon:
-    if kind == "messages":
-        create, options, key = client_of("anthropic", "AsyncAnthropic").messages.create, MESSAGES, "messages"
-    else:
-        client = client_of("openai", "AsyncOpenAI")
-        create, options, key = (
-            (client.chat.completions.create, CHAT, "messages")
-            if kind == "chat"
-            else (client.responses.create, RESPONSES, "input")
-        )
+    create = creator(kind, "Async")
 
     async def ask(history: list[Any]) -> str:
-        return "".join([said(event) async for event in await create(**options, **{key: history})])
+        return "".join([said(event) async for event in await create(history)])
 
     return ask
 

@@ -104,6 +104,10 @@ class Masker:
         """The indexes of credentials of earlier calls, which it looks for, too."""
         return self._credentials.sought
 
+    def search_for(self, values: Iterable[bytes]) -> None:
+        """Look for these, too."""
+        self._learn(self._credentials.parts(self._credentials.numbered(values)))
+
     def head(self, head: bytes, target: bytes = b"") -> Masked:
         """Mask a head. In their own places credentials go however short they are."""
         masks: list[Mask] = []

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from agent_logger.capture.proxy.relay.masks import Credentials, Masker
 from agent_logger.capture.proxy.spool.frames import AnyFrame, Refusal, Refusals
+from agent_logger.redact import credentials_in_any_form
 
 PER_MINUTE, PER_DAY = 100, 1000  # that are told one by one, by all relays of a proxy together
 TOLD_BYTES = 2048  # of a head; half of them are kept, the rest tells whether a key is cut in two there
@@ -74,7 +75,9 @@ class RefusalReports:
         end = data.find(b"\r\n\r\n")
         whole = end + 4 if end >= 0 else len(data)
         head = data[: min(whole, TOLD_BYTES)]
-        masked, masks = Masker(self._credentials).head(head, head.partition(b"\n")[0])
+        masker = Masker(self._credentials)
+        masker.search_for(credentials_in_any_form(head))  # what is refused need not be HTTP
+        masked, masks = masker.head(head, head.partition(b"\n")[0])
         call, name = self._next_call()
         ns = time.monotonic_ns()
         return self._tap.put_if_room(

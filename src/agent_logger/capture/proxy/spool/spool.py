@@ -12,6 +12,7 @@ import itertools
 import logging
 import os
 import secrets
+import stat
 import threading
 import time
 from collections import OrderedDict
@@ -533,6 +534,8 @@ def own(log_dir: Path, folders: Sequence[str] = ()) -> Owner:
     folder = spool_folder(log_dir)
     for link in _links(log_dir, [folder.name, *folders]):
         raise StoreError(f"{link} is a symbolic link; remove it, or choose another log folder")
+    for path in _special_files(folder):
+        raise StoreError(f"{path} is not a regular file; remove it, or choose another log folder")
     path = folder / "owner"
     try:
         _make_folder(folder)
@@ -553,6 +556,18 @@ def own(log_dir: Path, folders: Sequence[str] = ()) -> Owner:
     raise StoreError(
         f"{log_dir} is recorded to by process {holder.pid} {where}; use that one, or another folder"
     )
+
+
+def _special_files(folder: Path) -> list[Path]:
+    """FIFOs, sockets and devices among the files of the spool: whoever reads one may wait for ever."""
+    if not folder.is_dir():
+        return []
+    modes = {path: os.lstat(path).st_mode for path in sorted(folder.iterdir())}
+    return [
+        path
+        for path, mode in modes.items()
+        if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode) or stat.S_ISDIR(mode))
+    ]
 
 
 def _links(log_dir: Path, folders: Sequence[str]) -> Iterator[Path]:
