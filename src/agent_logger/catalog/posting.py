@@ -438,6 +438,8 @@ def _lineage(name: str, it: _Gathered) -> Lineage:
         recorded_parent=_named_parent(name, (source for source in it.sources if source.agent is None)),
         first_written=best.beginning.first_written,
         own_line_after=best.beginning.own_line_after,
+        responses=len(main),
+        ended=max((row.at for row in main if row.at), default=None),
     )
 
 
