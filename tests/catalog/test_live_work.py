@@ -1,6 +1,7 @@
 """How much is looked at to know which sessions are live: it grows with what has changed, not with the archive."""
 
 import os
+import sqlite3
 import subprocess
 import sys
 import time
@@ -12,8 +13,10 @@ import pytest
 
 from agent_logger import SessionLogger
 from agent_logger.catalog.catalog import Catalog
+from agent_logger.catalog.questions import may_be_live
 from agent_logger.catalog.summary import Filter
 from agent_logger.store.upkeep import UPKEEP
+from tests.catalog.catalogs import assistant, claude_file, user
 
 LIVE = Filter(live=True)
 ID = "{:08x}-1111-4111-8111-111111111111"
@@ -186,3 +189,15 @@ def test_nothing_is_looked_at_again_in_a_closed_log_that_was_sealed(home: Path, 
         assert [(summary.live, summary.damaged_lines) for summary in catalog.sessions()] == [(False, 0)] * 5
         assert ids_of_live_sessions(catalog) == []
     assert (looks.opened, looks.locked) == ([], 0)
+
+
+def test_copies_of_old_files_are_not_asked_again_though_the_files_are_new(
+    home: Path, catalog: Catalog
+) -> None:
+    for number in range(1, 31):
+        name = ID.format(number)
+        claude_file(home, name, [user(1, "one", name), assistant(2, "a", name)])
+    assert catalog.count(LIVE) == 0
+    database = sqlite3.connect(home / ".agent-logger" / "catalog.db")
+    assert may_be_live(database) == []
+    database.close()

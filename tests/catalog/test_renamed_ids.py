@@ -118,7 +118,7 @@ def nothing_to_go_by(home: Path) -> None:
 
 
 def ids_given_again(home: Path) -> None:
-    """Answers of a server that gives its ids again after a restart: two forks have one, and a third copies the latter."""
+    """Answers of a server that gives its ids again after a restart: two forks have one, a third copies the latter."""
     trunk, one, two, last = (ID.format(number) for number in (4, 3, 2, 1))
     begun = [user(1, "one", trunk), assistant(2, "a", trunk)]
     first = [user(11, "b", one), assistant(12, "b", one, id="local-7")]

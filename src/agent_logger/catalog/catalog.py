@@ -233,10 +233,8 @@ class Catalog:
 
     def damaged_files(self, *session_ids: str) -> dict[str, dict[Path, int]]:
         """Of each of these sessions that has damaged lines, how many there are in which file; `verify` shows them."""
-        from agent_logger.catalog.damage import damaged_files
-
         self._count_damaged_lines(session_ids)
-        return self._safely(lambda database: damaged_files(database, session_ids))
+        return self._safely(lambda database: questions.damaged_files(database, session_ids))
 
     def _count_damaged_lines(self, session_ids: Sequence[str] | None) -> None:
         if self._asked(lambda database: questions.source_rows(database, session_ids)):

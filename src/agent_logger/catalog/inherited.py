@@ -112,7 +112,7 @@ def _inherited(session: Session, turns: Sequence[Turn]) -> Inherited:
     copied = [bool(it.turns) and all(turn.counted_in for turn in it.turns) for it in session.exchanges]
     last = max((at for at, is_copy in enumerate(copied) if is_copy), default=-1)
     before = [it for it in session.exchanges[: last + 1] if all(turn.counted_in for turn in it.turns)]
-    # Without the session's totals: they are of its own exchanges, and must not stand for the sums of inherited ones.
+    # Without the session's totals: they are of its own exchanges, and do not replace the sums of inherited ones.
     billed = total_of(responses_of_session(replace(session, exchanges=(), side_turns=turns, totals=())))
     return Inherited(
         exchanges=len(before),

@@ -7,6 +7,7 @@ that something new has joined become one.
 
 import hashlib
 import sqlite3
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -41,7 +42,7 @@ from agent_logger.formats.claude_code.tree import Lineage, Relatives
 from agent_logger.formats.claude_code.turns import is_unique
 from agent_logger.formats.responses import ModelResponse, ReportedTotal
 from agent_logger.redact import hidden
-from agent_logger.session import MAIN, SYNTHETIC
+from agent_logger.session import MAIN, SIDE, SYNTHETIC
 
 LONGEST_SUMMARY = 500  # characters
 
@@ -264,6 +265,8 @@ class _Gathered:
     @property
     def best(self) -> _Source:
         """The agent's own file has all threads. Of two copies of it, the one that was written first."""
+        if len(self.sources) == 1:  # as in nearly all of many thousand sessions
+            return self.sources[0]
         return min(
             self.sources,
             key=lambda it: (it.agent is None, -len(it.responses), micros_of(it.beginning.first_written)),
@@ -290,8 +293,16 @@ def _derive(database: sqlite3.Connection, names: set[str], fresh: Mapping[str, _
     gone = (listed(names - gathered.keys()),)
     for table, column in (("sessions", "id"), ("places", "session"), ("tools", "session")):
         database.execute(f"DELETE FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))", gone)
+    sizes = Counter(families.values())
     sessions = (
-        _session_values(name, it, families[name], parents.get(name), descent.places.get(name, 0))
+        _session_values(
+            name,
+            it,
+            families[name],
+            parents.get(name),
+            descent.places.get(name, 0),
+            _inherited(it) if sizes[families[name]] > 1 else 0,
+        )
         for name, it in gathered.items()
         if not name.startswith(NO_SESSION)
     )
@@ -482,7 +493,7 @@ _INSERT_ROW = f"""
 
 
 def _session_values(
-    name: str, it: _Gathered, family: str, parent: str | None, place: int
+    name: str, it: _Gathered, family: str, parent: str | None, place: int, inherited_turns: int
 ) -> tuple[object, ...]:
     summed = Sum()
     for _, entry, nano_usd in it.rows:
@@ -513,7 +524,7 @@ def _session_values(
         _witnesses(it),
         parent,
         place,
-        _inherited(it),
+        inherited_turns,
         modified,
         sum(source.size for source in it.sources),
         hashlib.sha256("\n".join(sorted(source.stamp for source in it.sources)).encode()).hexdigest()[:32],
@@ -568,6 +579,8 @@ def _project(it: _Gathered) -> str | None:
 
 def _models(it: _Gathered) -> SessionModels:
     """Of its own responses; where all are a parent's, of those."""
+    if only := _only_model(it.rows):
+        return SessionModels([only], [])
     rows = [
         (entry.at, Answered(entry.kind.model, place.thread, entry.tokens is not None))
         for place, entry, _ in it.rows
@@ -580,6 +593,13 @@ def _models(it: _Gathered) -> SessionModels:
         ]
     rows.sort(key=lambda row: (row[0] == NEVER, row[0], row[1].model or ""))
     return models_of(answer for _, answer in rows)
+
+
+def _only_model(rows: Sequence[_Row]) -> str | None:
+    """The model that answered in all of these, none of them beside the conversation; `None` if there is no such one."""
+    models = {entry.kind.model if place.thread != SIDE else None for place, entry, _ in rows}
+    only = models.pop() if len(models) == 1 else None
+    return None if only == SYNTHETIC else only
 
 
 def _context(it: _Gathered) -> tuple[int | None, int | None]:

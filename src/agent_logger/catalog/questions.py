@@ -152,13 +152,16 @@ class _Live:
 
 
 def may_be_live(database: sqlite3.Connection) -> list[str]:
-    """Sessions whose files were written to a short time ago, whose agent runs, or that a program has a log of open."""
+    """Sessions whose files were written to a short time ago, whose agent runs, or that a program has a log of open.
+    Files may be new copies of old ones: where the last event is known, it counts."""
+    begin = time.time() - AT_WORK_SECONDS
     rows = database.execute(
         f"""
-        SELECT id FROM sessions WHERE modified >= ? OR id IN (SELECT value FROM json_each(?))
+        SELECT id FROM sessions WHERE id IN (SELECT value FROM json_each(:running))
             OR id IN (SELECT session FROM sources WHERE {OPEN_LOG})
+            OR modified >= :begin AND (detailed IS NOT stamp OR coalesce({ENDED} >= :begin * 1e6, 1))
         """,
-        (time.time() - AT_WORK_SECONDS, listed(running_sessions(claude_roots()))),
+        {"begin": begin, "running": listed(running_sessions(claude_roots()))},
     )
     return [name for (name,) in rows]
 
@@ -333,6 +336,18 @@ def source_rows(database: sqlite3.Connection, sessions: Iterable[str] | None) ->
         (None if sessions is None else listed(sessions),),
     )
     return [(source, _found(*told)) for source, *told in rows]
+
+
+def damaged_files(database: sqlite3.Connection, sessions: Iterable[str]) -> dict[str, dict[Path, int]]:
+    """Of each session that has any, how many damaged lines are in which file."""
+    query = """
+        SELECT session, damage.path, places FROM damage JOIN sources ON sources.id = source
+        WHERE places > 0 AND session IN (SELECT value FROM json_each(?)) ORDER BY session, damage.path
+    """
+    found: dict[str, dict[Path, int]] = {}
+    for session, path, places in database.execute(query, (listed(sessions),)):
+        found.setdefault(session, {})[Path(restored(path))] = places
+    return found
 
 
 def logs_and_forks(database: sqlite3.Connection) -> list[tuple[str, str, bool]]:
