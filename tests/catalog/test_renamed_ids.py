@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.records import Fork, Record
+from agent_logger.session import Session
 from agent_logger.store.facts import know_folder
 from tests.catalog.catalogs import ID, assistant, claude_file, user
 from tests.catalog.witnesses import printed, timed
@@ -116,6 +117,18 @@ def nothing_to_go_by(home: Path) -> None:
         claude_file(home, name, [{**it, "sessionId": name} for it in lines])
 
 
+def ids_given_again(home: Path) -> None:
+    """Answers of a server that gives its ids again after a restart: two forks have one, a third copies the latter."""
+    trunk, one, two, last = (ID.format(number) for number in (4, 3, 2, 1))
+    begun = [user(1, "one", trunk), assistant(2, "a", trunk)]
+    first = [user(11, "b", one), assistant(12, "b", one, id="local-7")]
+    second = [user(21, "c", two), assistant(22, "c", two, id="local-7")]
+    own = [user(31, "d", last), assistant(32, "d", last)]
+    files = {trunk: begun, one: begun + first, two: begun + second, last: begun + second + own}
+    for name, lines in files.items():
+        claude_file(home, name, [{**line, "sessionId": name} for line in lines])
+
+
 def opencode_database(home: Path) -> None:
     folder = home / ".local/share/opencode"
     folder.mkdir(parents=True)
@@ -137,6 +150,7 @@ CORPORA: Mapping[str, Sequence[Prepare]] = {
     "forks and what was printed": [client_files(FORKS, ".claude"), sdk_logs(FORKS)],
     "forks in the terminal": [typed_forks],
     "nothing to go by": [nothing_to_go_by],
+    "ids that are given again": [ids_given_again],
     "a chain of 2.1.325": [client_files("claude-cli/2.1.325/resume_chain", ".claude")],
     "a chain of 2.1.197": [client_files("claude-cli/2.1.197/resume_chain", ".claude")],
     "a chain of 2.1.4": [client_files("claude-cli/2.1.4/resume_chain", ".claude")],
@@ -229,11 +243,17 @@ def told_of(home: Path, names: Mapping[str, str]) -> Any:
             },
             "spent": catalog.usage("session"),
             "elsewhere": {it.id: sorted(map(repr, catalog.counted_elsewhere(it.id))) for it in sessions},
+            "inherited": {it.id: _inherited(catalog.session(it.id)) for it in sessions},
             "total": catalog.total(),
         }
     text = json.dumps(msgspec.to_builtins(found), indent=1)
     text = re.compile("|".join(map(re.escape, first))).sub(lambda it: first[it[0]], text)
     return _sorted(json.loads(text))
+
+
+def _inherited(session: Session | None) -> Any:
+    """Where each turn counts, and what came before the fork."""
+    return session and ([turn.counted_in for turn in session.turns], session.inherited)
 
 
 def _sorted(found: Any) -> Any:
@@ -290,3 +310,14 @@ def test_the_corpora_are_varied(tmp_path: Path) -> None:
         for prepare in prepared:
             prepare(folder)
         assert ids_in(folder), name
+
+
+def test_a_copied_answer_counts_in_the_session_that_it_was_copied_from(home: Path) -> None:
+    ids_given_again(home)
+    trunk, _, two, last = (ID.format(number) for number in (4, 3, 2, 1))
+    with Catalog.open(home / ".agent-logger") as catalog:
+        session = catalog.session(last)
+        assert session and session.inherited
+        assert [turn.counted_in for turn in session.turns] == [trunk, two, None]
+        assert session.inherited.counted_in == [trunk, two]
+        assert catalog.total().responses == 4

@@ -180,13 +180,14 @@ class Catalog:
         if asked.title or order in NEED_DETAILS:
             self.read_details()
         elif asked.live:
-            self.read_details(self._asked(questions.may_be_live))
+            self._read_live_details()
         ids: list[str] = []
         for _ in range(MOST_LOOKS):  # what is read may tell that others were active later
             ids = self._asked(lambda database: questions.session_ids(database, asked, order, limit, offset))
             if not self.read_details(ids):
                 break
         self._count_damaged_lines(ids)
+        self._note_closed_logs(ids)
         return self._asked(lambda database: questions.summaries(database, ids))
 
     def count(self, wanted: Filter | None = None) -> int:
@@ -195,12 +196,13 @@ class Catalog:
         if asked.title:
             self.read_details()
         elif asked.live:
-            self.read_details(self._asked(questions.may_be_live))
+            self._read_live_details()
         return self._asked(lambda database: questions.count_sessions(database, asked))
 
     def summary(self, session_id: str) -> SessionSummary | None:
         self.read_details([session_id])
         self._count_damaged_lines([session_id])
+        self._note_closed_logs([session_id])
         return next(iter(self._asked(lambda database: questions.summaries(database, [session_id]))), None)
 
     def called(self, wanted: str) -> list[str]:
@@ -231,16 +233,25 @@ class Catalog:
 
     def damaged_files(self, *session_ids: str) -> dict[str, dict[Path, int]]:
         """Of each of these sessions that has damaged lines, how many there are in which file; `verify` shows them."""
-        from agent_logger.catalog.damage import damaged_files
-
         self._count_damaged_lines(session_ids)
-        return self._safely(lambda database: damaged_files(database, session_ids))
+        return self._safely(lambda database: questions.damaged_files(database, session_ids))
 
     def _count_damaged_lines(self, session_ids: Sequence[str] | None) -> None:
         if self._asked(lambda database: questions.source_rows(database, session_ids)):
             from agent_logger.catalog.damage import count_damaged_lines
 
             self._safely(lambda database: count_damaged_lines(database, session_ids))
+
+    def _read_live_details(self) -> None:
+        """Read the details of all sessions that may be live, so that they tell whether they are."""
+        self._note_closed_logs(None)
+        self.read_details(self._asked(questions.may_be_live))
+
+    def _note_closed_logs(self, session_ids: Sequence[str] | None) -> None:
+        if self._asked(lambda database: questions.open_logs(database, session_ids)):
+            from agent_logger.catalog.closed_logs import note_closed_logs
+
+            self._safely(lambda database: note_closed_logs(database, session_ids))
 
     def calls(self, session_id: str) -> "list[WireCall]":
         """Of the session, as the wire saw them, in the order of time; none if it did not."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from agent_logger.catalog.database import listed, restored, storable, writing
+from agent_logger.catalog.database import storable, writing
 from agent_logger.catalog.found import Found
 from agent_logger.catalog.questions import source_rows
 from agent_logger.catalog.scan import count_change
@@ -42,18 +42,6 @@ def _count_in(database: sqlite3.Connection, behind: Iterable[tuple[int, Found]])
             )
         if any(it.places for _, _, files in counts for _, it in files):
             count_change(database)
-
-
-def damaged_files(database: sqlite3.Connection, sessions: Iterable[str]) -> dict[str, dict[Path, int]]:
-    """Of each session that has any, how many damaged lines are in which file."""
-    query = """
-        SELECT session, damage.path, places FROM damage JOIN sources ON sources.id = source
-        WHERE places > 0 AND session IN (SELECT value FROM json_each(?)) ORDER BY session, damage.path
-    """
-    found: dict[str, dict[Path, int]] = {}
-    for session, path, places in database.execute(query, (listed(sessions),)):
-        found.setdefault(session, {})[Path(restored(path))] = places
-    return found
 
 
 def _counts(database: sqlite3.Connection, found: Found) -> Iterator[tuple[Path, DamageCount]]:

@@ -11,7 +11,7 @@ from agent_logger.catalog.found import Files, Found, Remembered, entries_in, sta
 from agent_logger.store import foreign
 from agent_logger.store.facts import known_folders
 from agent_logger.store.hook_files import day_folders, tag_in
-from agent_logger.store.parts import part_of
+from agent_logger.store.parts import log_named
 
 REFUSED = "refused"  # a log of what we did not pass on, which nobody was paid for
 SETTLED_SECONDS = 2.0  # clocks of file systems are coarse: a folder that changed just now may change unseen
@@ -37,12 +37,12 @@ def folders_of_logs(home: Path) -> Iterator[Path]:
 def logs_in(folder: str, remembered: Remembered) -> Iterator[Found]:
     logs: dict[str, Files] = {}
     for entry in sorted(entries_in(folder), key=lambda it: it.name):
-        part = part_of(Path(entry.name))
-        if part and part.name != REFUSED:
-            files = logs.get(part.name) or Files()
+        name = log_named(entry.name)
+        if name and name != REFUSED:
+            files = logs.get(name) or Files()
             is_sealed = entry.name.endswith(foreign.SEALED)
             if files.add(entry, SEALED_MARK if is_sealed else ""):
-                logs[part.name] = files
+                logs[name] = files
                 if not is_sealed:
                     remembered.unsealed_since = min(remembered.unsealed_since, files.modified)
     _mark_branches(logs)

@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -27,23 +28,42 @@ def with_inherited(database: sqlite3.Connection, name: str, session: Session) ->
     return _marked(session, _counted_in(database, name, family, session.turns)) if relatives else session
 
 
+class _Counted(NamedTuple):
+    """A row of the ledger: the session that a response counts in, and that session's place in its family."""
+
+    at: int
+    session: str
+    place: int
+
+
 def _counted_in(
     database: sqlite3.Connection, name: str, family: str, turns: Sequence[Turn]
-) -> Mapping[Said, str]:
-    """Of responses that count in another session of the family, which one that is."""
+) -> list[str | None]:
+    """Return of each turn the other session of the family that it counts in; none: it counts in its own."""
     said = {it for turn in turns if (it := _said(turn)) is not None}
     rows = database.execute(
         """
-        SELECT message_id, at, session FROM ledger JOIN places ON places.id = place
-        WHERE session IN (SELECT id FROM sessions WHERE family = ?)
-        AND coalesce(message_id, at) IN (SELECT value FROM json_each(?))
+        SELECT message_id, at, session, sessions.place
+        FROM ledger JOIN places ON places.id = ledger.place JOIN sessions ON sessions.id = session
+        WHERE sessions.family = ? AND coalesce(message_id, at) IN (SELECT value FROM json_each(?))
         """,
         (family, listed(said)),
     )
-    counted: dict[Said, set[str]] = {}
-    for message_id, at, session in rows:
-        counted.setdefault(at if message_id is None else message_id, set()).add(session)
-    return {it: min(sessions) for it, sessions in counted.items() if name not in sessions}
+    counted: dict[Said, list[_Counted]] = {}
+    for message_id, at, session, place in rows:
+        counted.setdefault(at if message_id is None else message_id, []).append(_Counted(at, session, place))
+    return [_other_session(turn, name, counted) for turn in turns]
+
+
+def _other_session(turn: Turn, name: str, counted: Mapping[Said, Sequence[_Counted]]) -> str | None:
+    """A server may give an id again: then the response of the same time is the same, else that of the session which
+    comes first in the family."""
+    said = _said(turn)
+    rows = [] if said is None else counted.get(said, [])
+    rows = [row for row in rows if row.at == _time(turn)] or rows
+    if any(row.session == name for row in rows):
+        return None
+    return min(rows, key=lambda row: row.place).session if rows else None
 
 
 def _said(turn: Turn) -> Said | None:
@@ -51,12 +71,16 @@ def _said(turn: Turn) -> Said | None:
         return None
     if turn.message_id:
         return turn.message_id
-    at = micros_of(turn.started or turn.ended)
+    at = _time(turn)
     return None if at == NEVER else at
 
 
-def _marked(session: Session, counted_in: Mapping[Said, str]) -> Session:
-    places = [counted_in.get(said) if (said := _said(turn)) is not None else None for turn in session.turns]
+def _time(turn: Turn) -> int:
+    return micros_of(turn.started or turn.ended)
+
+
+def _marked(session: Session, places: list[str | None]) -> Session:
+    """`places`: of each turn, the other session that it counts in."""
     if not any(places):
         return session
     # What was not billed, as an attempt that failed, goes with the response behind it.
@@ -88,7 +112,8 @@ def _inherited(session: Session, turns: Sequence[Turn]) -> Inherited:
     copied = [bool(it.turns) and all(turn.counted_in for turn in it.turns) for it in session.exchanges]
     last = max((at for at, is_copy in enumerate(copied) if is_copy), default=-1)
     before = [it for it in session.exchanges[: last + 1] if all(turn.counted_in for turn in it.turns)]
-    billed = total_of(responses_of_session(replace(session, exchanges=(), side_turns=turns)))
+    # Without the session's totals: they are of its own exchanges, and do not replace the sums of inherited ones.
+    billed = total_of(responses_of_session(replace(session, exchanges=(), side_turns=turns, totals=())))
     return Inherited(
         exchanges=len(before),
         turns=len(turns),

@@ -37,6 +37,7 @@ class SourceState(NamedTuple):
     path: str
     witnesses: int  # bits
     modified: float  # seconds since 1970
+    is_closed: bool = False  # no process had the log open when it last changed
 
 
 class SessionState(NamedTuple):
@@ -49,23 +50,34 @@ class SessionState(NamedTuple):
 
 
 def is_live(state: SessionState, now: float, *, runs: bool | None) -> bool:
-    """`runs`: whether its agent does, as it notes; none: nothing tells. Looks up which logs a program has open."""
+    """`runs`: whether its agent does, as it notes; none: nothing tells. Looks up which logs a program has open; what is
+    known to be closed is not opened."""
     if runs:
         return True
     if state.is_over:
         return False
     own = [it for it in state.sources if it.agent is None and not it.witnesses & BIT["hook"]]
-    recorded = [it for it in own if not _is_by_proxy(it)]
+    if any(_is_open_in_program(it) for it in own):
+        return True
     last = state.last_event
     if last is None:
         last = max((it.modified for it in state.sources), default=0.0)
     is_recent = now - last < (AT_WORK_SECONDS if state.in_flight else LIVE_SECONDS)
-    if any(has_writer(it.path) for it in recorded):
-        return True
-    if runs is False or any(it.modified + LOG_BEHIND_SECONDS >= last for it in recorded) or not is_recent:
+    if runs is False or not is_recent:
+        return False
+    if any(it.modified + LOG_BEHIND_SECONDS >= last and not _is_by_proxy(it) for it in own):
         return False
     others = [it for it in state.sources if it not in own]
-    return bool(others) or any(has_writer(it.path) for it in own)
+    return bool(others) or any(_is_open(it) for it in own)
+
+
+def _is_open_in_program(source: SourceState) -> bool:
+    """Return whether a program other than the proxy has this log open. A log with a `wire` witness is the proxy's."""
+    return not source.witnesses & BIT["wire"] and _is_open(source) and not _is_by_proxy(source)
+
+
+def _is_open(source: SourceState) -> bool:
+    return not source.is_closed and has_writer(source.path)
 
 
 def _is_by_proxy(source: SourceState) -> bool:

@@ -8,6 +8,7 @@ that something new has joined become one.
 import hashlib
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -44,7 +45,7 @@ from agent_logger.formats.claude_code.turns import is_unique
 from agent_logger.formats.not_itemised import in_flight_until
 from agent_logger.formats.responses import ModelResponse, ReportedTotal
 from agent_logger.redact import hidden
-from agent_logger.session import MAIN, SYNTHETIC
+from agent_logger.session import MAIN, SIDE, SYNTHETIC
 
 LONGEST_SUMMARY = 500  # characters
 
@@ -278,6 +279,8 @@ class _Gathered:
     @property
     def best(self) -> _Source:
         """The agent's own file has all threads. Of two copies of it, the one that was written first."""
+        if len(self.sources) == 1:  # as in nearly all of many thousand sessions
+            return self.sources[0]
         return min(
             self.sources,
             key=lambda it: (it.agent is None, -len(it.responses), micros_of(it.beginning.first_written)),
@@ -304,8 +307,16 @@ def _derive(database: sqlite3.Connection, names: set[str], fresh: Mapping[str, _
     gone = (listed(names - gathered.keys()),)
     for table, column in (("sessions", "id"), ("places", "session"), ("tools", "session")):
         database.execute(f"DELETE FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))", gone)
+    sizes = Counter(families.values())
     sessions = (
-        _session_values(name, it, families[name], parents.get(name), descent.places.get(name, 0))
+        _session_values(
+            name,
+            it,
+            families[name],
+            parents.get(name),
+            descent.places.get(name, 0),
+            _inherited(it) if sizes[families[name]] > 1 else 0,
+        )
         for name, it in gathered.items()
         if not name.startswith(NO_SESSION)
     )
@@ -452,6 +463,8 @@ def _lineage(name: str, it: _Gathered) -> Lineage:
         recorded_parent=_named_parent(name, (source for source in it.sources if source.agent is None)),
         first_written=best.beginning.first_written,
         own_line_after=best.beginning.own_line_after,
+        responses=len(main),
+        ended=max((row.at for row in main if row.at), default=None),
     )
 
 
@@ -494,7 +507,7 @@ _INSERT_ROW = f"""
 
 
 def _session_values(
-    name: str, it: _Gathered, family: str, parent: str | None, place: int
+    name: str, it: _Gathered, family: str, parent: str | None, place: int, inherited_turns: int
 ) -> tuple[object, ...]:
     summed = Sum()
     for _, entry, nano_usd in it.rows:
@@ -525,7 +538,7 @@ def _session_values(
         _witnesses(it),
         parent,
         place,
-        _inherited(it),
+        inherited_turns,
         _has_unlisted_calls(it),
         modified,
         sum(source.size for source in it.sources),
@@ -587,6 +600,8 @@ def _project(it: _Gathered) -> str | None:
 
 def _models(it: _Gathered) -> SessionModels:
     """Of its own responses; where all are a parent's, of those."""
+    if only := _only_model(it.rows):
+        return SessionModels([only], [])
     rows = [
         (entry.at, Answered(entry.kind.model, place.thread, entry.tokens is not None))
         for place, entry, _ in it.rows
@@ -599,6 +614,13 @@ def _models(it: _Gathered) -> SessionModels:
         ]
     rows.sort(key=lambda row: (row[0] == NEVER, row[0], row[1].model or ""))
     return models_of(answer for _, answer in rows)
+
+
+def _only_model(rows: Sequence[_Row]) -> str | None:
+    """The model that answered in all of these, none of them beside the conversation; `None` if there is no such one."""
+    models = {entry.kind.model if place.thread != SIDE else None for place, entry, _ in rows}
+    only = models.pop() if len(models) == 1 else None
+    return None if only == SYNTHETIC else only
 
 
 def _context(it: _Gathered) -> tuple[int | None, int | None]:

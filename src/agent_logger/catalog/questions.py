@@ -118,13 +118,15 @@ def summaries(database: sqlite3.Connection, ids: Sequence[str]) -> list[SessionS
     states: dict[str, list[SourceState]] = {}
     damaged: dict[str, int] = {}
     query = """
-        SELECT session, witnesses, damaged_lines, key, agent, path, name, modified, size, stamp, others FROM sources
+        SELECT session, witnesses, damaged_lines, closed_stamp IS stamp,
+            key, agent, path, name, modified, size, stamp, others FROM sources
         WHERE session IN (SELECT value FROM json_each(?)) ORDER BY agent IS NULL, key
     """
-    for session, witnesses, lines, *source in database.execute(query, given):
+    for session, witnesses, lines, is_closed, *source in database.execute(query, given):
         found = _found(*source)
         sources.setdefault(session, []).append(found)
-        states.setdefault(session, []).append(SourceState(found.agent, found.path, witnesses, found.modified))
+        state = SourceState(found.agent, found.path, witnesses, found.modified, bool(is_closed))
+        states.setdefault(session, []).append(state)
         damaged[session] = damaged.get(session, 0) + (lines or 0)
     live = _Live(states)
     rows = database.execute(_SUMMARY, given)
@@ -151,15 +153,46 @@ class _Live:
 
 
 def may_be_live(database: sqlite3.Connection) -> list[str]:
-    """Sessions whose files were written to a short time ago, whose agent runs, or that have a log of ours."""
+    """Sessions whose files were written to a short time ago, whose agent runs, or that a program has a log of open.
+    Files may be new copies of old ones: where the last event is known, it counts."""
+    begin = time.time() - AT_WORK_SECONDS
     rows = database.execute(
-        """
-        SELECT id FROM sessions WHERE modified >= ? OR id IN (SELECT value FROM json_each(?))
-            OR id IN (SELECT session FROM sources WHERE agent IS NULL)
+        f"""
+        SELECT id FROM sessions WHERE id IN (SELECT value FROM json_each(:running))
+            OR id IN (SELECT session FROM sources WHERE {OPEN_LOG})
+            OR modified >= :begin AND (detailed IS NOT stamp OR coalesce({ENDED} >= :begin * 1e6, 1))
         """,
-        (time.time() - AT_WORK_SECONDS, listed(running_sessions(claude_roots()))),
+        {"begin": begin, "running": listed(running_sessions(claude_roots()))},
     )
     return [name for (name,) in rows]
+
+
+# Of sources: a log of ours that a program other than the proxy may have open. The index `sources_open` has these terms.
+OPEN_LOG = "agent IS NULL AND key = path AND NOT witnesses & 1 AND closed_stamp IS NOT stamp"
+
+
+class OpenLog(NamedTuple):
+    """A log that a program may have open, and its stamp when it was last looked at."""
+
+    source: int  # sources.id
+    folder: Path
+    name: str
+    stamp: str
+
+
+def open_logs(database: sqlite3.Connection, sessions: Iterable[str] | None) -> list[OpenLog]:
+    """Return the logs of these sessions, or of all, that are not known to be closed."""
+    query = f"SELECT id, path, name, stamp FROM sources WHERE {OPEN_LOG}"
+    if sessions is None:
+        rows = database.execute(query)
+    else:
+        rows = database.execute(
+            f"{query} AND session IN (SELECT value FROM json_each(?))", (listed(sessions),)
+        )
+    return [
+        OpenLog(source, Path(restored(path)).parent, restored(name), stamp)
+        for source, path, name, stamp in rows
+    ]
 
 
 def _live_sessions(database: sqlite3.Connection) -> list[str]:
@@ -305,6 +338,18 @@ def source_rows(database: sqlite3.Connection, sessions: Iterable[str] | None) ->
         (None if sessions is None else listed(sessions),),
     )
     return [(source, _found(*told)) for source, *told in rows]
+
+
+def damaged_files(database: sqlite3.Connection, sessions: Iterable[str]) -> dict[str, dict[Path, int]]:
+    """Of each session that has any, how many damaged lines are in which file."""
+    query = """
+        SELECT session, damage.path, places FROM damage JOIN sources ON sources.id = source
+        WHERE places > 0 AND session IN (SELECT value FROM json_each(?)) ORDER BY session, damage.path
+    """
+    found: dict[str, dict[Path, int]] = {}
+    for session, path, places in database.execute(query, (listed(sessions),)):
+        found.setdefault(session, {})[Path(restored(path))] = places
+    return found
 
 
 def logs_and_forks(database: sqlite3.Connection) -> list[tuple[str, str, bool]]:

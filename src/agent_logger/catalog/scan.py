@@ -73,6 +73,14 @@ class _Seen:
         self.gone = [key for key in known if key not in there]
 
 
+# What was found of a log holds for its sealed form, but for the files that damaged lines are in.
+_SEALED = """
+    UPDATE sources SET stamp = ?1, size = ?2, closed_stamp = iif(closed_stamp = stamp, ?1, closed_stamp),
+        damage_stamp = iif(damage_stamp = stamp AND damaged_lines = 0, ?1, damage_stamp)
+    WHERE key = ?3
+"""
+
+
 def _put_down(database: sqlite3.Connection, seen: _Seen) -> int:
     """What can be said without opening a file. How many changes that was."""
     if not (seen.gone or seen.sealed or seen.remembered.new):
@@ -80,9 +88,7 @@ def _put_down(database: sqlite3.Connection, seen: _Seen) -> int:
     with writing(database):
         _remember(database, seen.remembered)
         for it in seen.sealed:
-            database.execute(
-                "UPDATE sources SET stamp = ?, size = ? WHERE key = ?", (it.stamp, it.size, storable(it.key))
-            )
+            database.execute(_SEALED, (it.stamp, it.size, storable(it.key)))
         if seen.gone:
             from agent_logger.catalog.posting import post
 

@@ -305,6 +305,15 @@ DELETE FROM folders;
 UPDATE sessions SET detailed = NULL, mark = NULL;
 """
 
+_CLOSED_LOGS = """
+-- of a log of ours: the stamp that it had when no process had it open; none: not tried yet
+ALTER TABLE sources ADD COLUMN closed_stamp TEXT;
+-- the logs that a program may have open; those of the proxy (witness bit 1) are live only while they grow
+CREATE INDEX sources_open ON sources (session)
+    WHERE agent IS NULL AND key = path AND NOT witnesses & 1 AND closed_stamp IS NOT stamp;
+CREATE INDEX sessions_modified ON sessions (modified);
+"""
+
 _TEXTS = """
 CREATE TABLE facts (              -- of the index itself
     name TEXT PRIMARY KEY,        -- whole: the state of the catalog that it has all texts of
@@ -360,6 +369,7 @@ STEPS = (
     Step("damaged lines", _DAMAGE),
     Step("models of the conversation, and how it ended", _MODELS_AND_ENDINGS),
     Step("calls that nobody tells of", _UNLISTED_CALLS),
+    Step("closed logs", _CLOSED_LOGS),
 )
 TEXT_STEPS = (
     Step("texts and shards", _TEXTS),

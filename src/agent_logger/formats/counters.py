@@ -24,7 +24,7 @@ from msgspec import UNSET
 from msgspec.structs import replace as replace_fields
 
 from agent_logger.formats.json_text import raw
-from agent_logger.formats.sdk_messages import ReportedUsage, Result, SdkMessage, reported_usage
+from agent_logger.formats.sdk_messages import ReportedUsage, Result, SdkMessage, usage_in
 from agent_logger.prices import canonical
 from agent_logger.records import CostFrom, ExchangeStats, Message, Tokens
 from agent_logger.session import SYNTHETIC, tool_kind
@@ -92,7 +92,7 @@ class Work:
         self.is_seen = True
         self.models |= {canonical(message.model) or message.model} if message.model else set()
         try:
-            usage = reported_usage(msgspec.json.decode(message.usage))
+            usage = usage_in(bytes(message.usage))
         except (msgspec.MsgspecError, RecursionError):
             return
         self.context[message.message_id or str(len(self.context))] = _of_usage(usage)

@@ -8,6 +8,7 @@ Agents wait for this: a long text is passed over, and stays the JSON it came as,
 
 import dataclasses
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -119,6 +120,13 @@ def reported_usage(value: Any) -> ReportedUsage | None:
         cache_read_input_tokens=usage.cache_read_tokens,
         cache_creation=CacheCreation(hour) if hour else None,
     )
+
+
+@lru_cache(maxsize=8)
+def usage_in(data: bytes) -> ReportedUsage | None:
+    """As `reported_usage`, of JSON: several ask for the usage of the same message, one after the other. Raises
+    `MsgspecError` and `RecursionError`."""
+    return reported_usage(msgspec.json.decode(data))
 
 
 class Result(msgspec.Struct, frozen=True):

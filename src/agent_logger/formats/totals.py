@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from agent_logger.formats import counters
 from agent_logger.formats.counters import COST_DIGITS, Counters, Work
-from agent_logger.formats.sdk_messages import ReportedUsage, reported_usage
+from agent_logger.formats.sdk_messages import ReportedUsage, usage_in
 from agent_logger.records import Exchange, ExchangeStats, Message, SessionEnd, Tokens
 from agent_logger.session import SYNTHETIC
 
@@ -138,6 +138,6 @@ def _reported(message: Message) -> ReportedUsage | None:
     if not message.usage:
         return None
     try:
-        return reported_usage(msgspec.json.decode(message.usage))
+        return usage_in(bytes(message.usage))
     except (msgspec.MsgspecError, RecursionError):
         return None

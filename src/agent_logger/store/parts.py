@@ -64,6 +64,12 @@ def part_of(path: Path) -> PartFile | None:
     return PartFile(path.parent, found["name"], int(found["number"] or 1)) if found else None
 
 
+def log_named(file_name: str) -> str | None:
+    """Return the name of the log that a file of this name belongs to; `None` for a file that is no log's."""
+    found = _PART.fullmatch(file_name)
+    return found["name"] if found else None
+
+
 def is_live(path: Path) -> bool:
     found = _PART.fullmatch(path.name)
     return bool(found and found["live"])
@@ -87,6 +93,14 @@ def parts_in(folder: Path) -> list[PartFile]:
     return sorted({part for part, path in _files(folder) if not is_live(path)})
 
 
+def parts_by_log(folder: Path) -> dict[str, list[PartFile]]:
+    """Return the parts of all logs in a folder by the name of the log, from one listing."""
+    logs: dict[str, list[PartFile]] = {}
+    for part in parts_in(folder):
+        logs.setdefault(part.name, []).append(part)
+    return logs
+
+
 Files = list[tuple[PartFile, Path]]
 
 
@@ -106,6 +120,8 @@ def _files(folder: Path, name: str | None = None) -> Files:
         changed_ns = os.stat(folder).st_mtime_ns
         known = _listings.get(folder)
         if known is None or known.changed_ns != changed_ns:
+            if name is not None and not _is_settled(changed_ns):
+                return _by_name(folder, name).get(name, [])  # the listing cannot be used again
             known = _Listing(changed_ns, _by_name(folder))
             _remember(folder, known)
     except (FileNotFoundError, NotADirectoryError):
@@ -115,11 +131,12 @@ def _files(folder: Path, name: str | None = None) -> Files:
     return [it for files in known.by_name.values() for it in files]
 
 
-def _by_name(folder: Path) -> dict[str, Files]:
+def _by_name(folder: Path, beginning: str = "") -> dict[str, Files]:
+    """Of the files whose names begin so."""
     found: dict[str, Files] = {}
     with os.scandir(folder) as entries:
         for entry in entries:
-            part = part_of(Path(entry.path))
+            part = part_of(Path(entry.path)) if entry.name.startswith(beginning) else None
             if part and entry.is_file():  # else it is somebody else's, and would hide the log
                 found.setdefault(part.name, []).append((part, Path(entry.path)))
     return found
@@ -127,7 +144,11 @@ def _by_name(folder: Path) -> dict[str, Files]:
 
 def _remember(folder: Path, listing: _Listing) -> None:
     _listings.pop(folder, None)
-    if time.time() - listing.changed_ns / 1e9 > _SETTLED_SECONDS:
+    if _is_settled(listing.changed_ns):
         while len(_listings) >= _MOST_LISTINGS:
             _listings.pop(next(iter(_listings)), None)
         _listings[folder] = listing
+
+
+def _is_settled(changed_ns: int) -> bool:
+    return time.time() - changed_ns / 1e9 > _SETTLED_SECONDS

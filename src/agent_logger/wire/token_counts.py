@@ -20,26 +20,26 @@ class TokenCounts:
     """The counts in one usage object. Ask for them by name, then call `usage`."""
 
     def __init__(self, value: Any) -> None:
-        self._fields: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
+        self._fields: Mapping[str, Any] = value if type(value) is dict or isinstance(value, Mapping) else {}
+        self._present = {name for name, value in self._fields.items() if value is not None}
         self._inner: list[TokenCounts] = []
         self._counts = 0  # that were there
         self._misfits = 0  # what stood in the place of a count and was none
 
     def __call__(self, *names: str) -> int:
         """The first of these that is there; 0 if none is."""
-        for name in names:
-            for spelling in (name, in_camel_case(name)):
-                value = self._fields.get(spelling)
-                if value is not None:
-                    return self._count(value)
+        for spelling in _spellings(names):
+            value = self._fields.get(spelling)
+            if value is not None:
+                return self._count(value)
         return 0
 
     def has(self, *names: str) -> bool:
-        return any(self._fields.get(it) is not None for name in names for it in (name, in_camel_case(name)))
+        return not self._present.isdisjoint(_spellings(names))
 
     def inner(self, name: str) -> "TokenCounts":
         """The counts of an object within it; what is wrong there is wrong here."""
-        for spelling in (name, in_camel_case(name)):
+        for spelling in _spellings((name,)):
             value = self._fields.get(spelling)
             if value is not None:
                 counts = TokenCounts(value)
@@ -64,6 +64,8 @@ class TokenCounts:
 
     @property
     def _understood(self) -> bool:
+        if not self._inner:
+            return self._counts > 0 and not self._misfits
         every = (self, *self._inner)
         return any(it._counts for it in every) and not any(it._misfits for it in every)
 
@@ -81,6 +83,12 @@ class TokenCounts:
 def in_camel_case(name: str) -> str:
     first, *others = name.split("_")
     return first + "".join(it.capitalize() for it in others)
+
+
+@lru_cache(maxsize=256)
+def _spellings(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Each of these names in both spellings, in their order."""
+    return tuple(dict.fromkeys(spelling for name in names for spelling in (name, in_camel_case(name))))
 
 
 def usage_of(value: Any) -> Usage | None:

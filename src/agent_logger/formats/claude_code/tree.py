@@ -143,6 +143,8 @@ class Lineage:
     recorded_parent: str | None = None  # as somebody says who saw it: the proxy
     first_written: datetime | None = None  # the next two: see `Beginning`
     own_line_after: int | None = None
+    responses: int = 0  # of the main thread, also those whose ids tell nothing
+    ended: datetime | None = None  # the latest time of these
 
     @cached_property
     def ids(self) -> frozenset[str]:
@@ -272,6 +274,7 @@ def _own_line(it: Lineage) -> int:
     return _MANY if it.own_line_after is None else it.own_line_after
 
 
-def _age(it: Lineage) -> tuple[datetime, int, int, Sequence[str], str]:
+def _age(it: Lineage) -> tuple[datetime, int, int, Sequence[str], int, datetime, str]:
     """The id of the session is the last resort: between two that say the same in everything else."""
-    return it.first or _LATE, _own_line(it), len(it.message_ids), tuple(it.message_ids), it.session
+    ids, length = tuple(it.message_ids), it.responses
+    return it.first or _LATE, _own_line(it), len(ids), ids, length, it.ended or _LATE, it.session
