@@ -24,7 +24,6 @@ FLAGS = [
 FLAGS += ["--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"]
 expect.set_options(timeout=20_000)  # the machine may be busy; what is there is found at once
 AXE = ROOT / ".components" / "node_modules" / "axe-core" / "axe.min.js"
-ARTEFACTS = ROOT / "build" / "screenshots"
 VIEWPORT: ViewportSize = {"width": 1280, "height": 860}
 
 
@@ -68,10 +67,6 @@ class Watched:
             for it in found["violations"]
             if it["impact"] in ("serious", "critical")
         ]
-
-    def shot(self, name: str) -> None:
-        ARTEFACTS.mkdir(parents=True, exist_ok=True)
-        self.tab.screenshot(path=ARTEFACTS / f"{name}.png")
 
     def clear(self) -> None:
         """Make the tab what `let_in` gives, for the next test: a new browser takes a second of processor time."""
