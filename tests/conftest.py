@@ -32,8 +32,16 @@ FOREIGN_ENDS = ("_PROXY", "_proxy")
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are cores: about half of the time tests wait, for a client, a browser or a clock."""
-    return (os.cpu_count() or 1) + 1
+    """Two more than there are cores: about half of the time tests wait, for a client, a browser or a clock."""
+    return (os.cpu_count() or 1) + 2
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes longest comes first, or at the end all others wait for it."""
+    items.sort(key=lambda item: not _SLOW.isdisjoint(item.path.parts))
+
+
+_SLOW = {"real_clients", "test_views.py", "test_package.py"}
 
 
 def pytest_collection_finish() -> None:
