@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -150,16 +151,21 @@ def children() -> Iterator[Any]:
 
 
 def _is_at_work(pid: int) -> bool:
-    """Whether it takes more than a twentieth of a second's time, however little of it a busy machine leaves it."""
-    before = _ticks(pid)
+    """Whether it takes more than a twentieth of a second's time, or would if a busy machine left it any."""
+    before = _seconds(pid)
     time.sleep(1)
-    return _ticks(pid) - before > 0.05 * os.sysconf("SC_CLK_TCK")
+    ran, waited = (now - then for now, then in zip(_seconds(pid), before, strict=True))
+    return ran > 0.05 or ran + waited > 0.5
 
 
-def _ticks(pid: int) -> int:
-    """Of processor time that it has had."""
+def _seconds(pid: int) -> tuple[float, float]:
+    """How long it ran, and how long its threads have waited for a processor."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return int(fields[11]) + int(fields[12])
+    waited_ns = 0
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(OSError):  # it has just ended
+            waited_ns += int((task / "schedstat").read_text().split()[1])
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"), waited_ns / 1e9
 
 
 @pytest.mark.parametrize(

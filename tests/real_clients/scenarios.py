@@ -110,6 +110,11 @@ CLAUDE = "claude-cli/2.1.325"
 AGENT_SDK = "claude-agent-sdk/0.2.182"
 CODEX = "codex/0.166.0"
 
+FORKS_GO_ON = Scenario(
+    client="claude-cli",
+    fixture=f"{CLAUDE}/forks_go_on",
+    forks=(Forked(1, 0, 1), Forked(2, 1, 2), Forked(3, 0, 2)),
+)
 SCENARIOS = [
     Scenario(client="claude-cli", fixture=f"{CLAUDE}/hello_json"),
     Scenario(client="claude-cli", fixture=f"{CLAUDE}/tools_stream"),
@@ -119,11 +124,7 @@ SCENARIOS = [
     Scenario(client="claude-cli", fixture=f"{CLAUDE}/subagents", parallel=True),
     Scenario(client="claude-cli", fixture=f"{CLAUDE}/nested_subagents"),
     Scenario(client="claude-cli", fixture=f"{CLAUDE}/resume_chain", forks=(Forked(1, 0, 3), Forked(3, 0, 3))),
-    Scenario(
-        client="claude-cli",
-        fixture=f"{CLAUDE}/forks_go_on",
-        forks=(Forked(1, 0, 1), Forked(2, 1, 2), Forked(3, 0, 2)),
-    ),
+    FORKS_GO_ON,
     Scenario(client="claude-cli", fixture=f"{CLAUDE}/retry_then_ok", retries=((2, 1), (3, 1))),
     Scenario(
         client="claude-cli",

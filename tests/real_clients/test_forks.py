@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ import pytest
 from tests.commands import run_command
 
 from .running import Ran, run_directly, run_recorded
-from .scenarios import CLAUDE, SCENARIOS
+from .scenarios import FORKS_GO_ON
+from .test_real_clients import assert_same
 
-GO_ON = next(it for it in SCENARIOS if it.fixture == f"{CLAUDE}/forks_go_on")
+pytestmark = pytest.mark.needs("claude")
 STARTS = (
     "01",
     "02",
@@ -21,6 +23,39 @@ STARTS = (
     "07",
 )  # the steps that began a session: trunk, fork, fork of the fork, second fork
 EXPECTED: Any = ("01", [("02", [("05", [])]), ("07", [])])
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Of the same commands, without a proxy and through one, each with what is in its home afterwards."""
+
+    direct: Ran
+    direct_home: Path
+    recorded: Ran
+    recorded_home: Path
+    log_dir: Path
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    folder = tmp_path_factory.mktemp("forks")
+    homes = folder / "direct", folder / "recorded"
+    direct = run_directly(FORKS_GO_ON, folder / "run")
+    shutil.copytree(folder / "run/home", homes[0], symlinks=True)
+    recorded, log_dir = run_recorded(FORKS_GO_ON, folder / "run", folder / "proxy")
+    shutil.copytree(folder / "run/home", homes[1], symlinks=True)
+    shutil.copytree(folder / "proxy/home/.agent-logger", homes[1] / ".agent-logger", dirs_exist_ok=True)
+    return Runs(direct, homes[0], recorded, homes[1], log_dir)
+
+
+@pytest.fixture
+def direct_home(runs: Runs, tmp_path: Path) -> Path:
+    return shutil.copytree(runs.direct_home, tmp_path / "copy", symlinks=True)
+
+
+@pytest.fixture
+def recorded_home(runs: Runs, tmp_path: Path) -> Path:
+    return shutil.copytree(runs.recorded_home, tmp_path / "copy", symlinks=True)
 
 
 def answered(home: Path, *arguments: str) -> Any:
@@ -45,30 +80,25 @@ def check_trees(ran: Ran, home: Path) -> None:
     }
 
 
-@pytest.mark.needs("claude")
-def test_forks_are_under_their_sessions_when_all_of_them_go_on(tmp_path: Path) -> None:
-    ran = run_directly(GO_ON, tmp_path / "run")
-    assert ran.sandbox
-    home = ran.sandbox.home
-    check_trees(ran, home)
-    spent = sum(row["cost_usd"] for row in answered(home, "ls"))
-    trunk = json.loads(ran.finished["01"].stdout)["session_id"]
-    for path in home.glob(f".claude/projects/*/{trunk}.jsonl"):
+def test_a_client_that_forks_does_as_it_would_without_us(runs: Runs) -> None:
+    assert_same(FORKS_GO_ON, runs.direct, runs.recorded, runs.log_dir)
+
+
+def test_forks_are_under_their_sessions_when_all_of_them_go_on(runs: Runs, direct_home: Path) -> None:
+    check_trees(runs.direct, direct_home)
+    spent = sum(row["cost_usd"] for row in answered(direct_home, "ls"))
+    trunk = json.loads(runs.direct.finished["01"].stdout)["session_id"]
+    for path in direct_home.glob(f".claude/projects/*/{trunk}.jsonl"):
         path.unlink()
-    left = answered(home, "ls")
-    own = answered(home, "usage")["totals"]["cost_usd"]
+    left = answered(direct_home, "ls")
+    own = answered(direct_home, "usage")["totals"]["cost_usd"]
     assert len(left) == len(STARTS) - 1
     assert own == pytest.approx(sum(row["cost_usd"] for row in left))
     assert own < spent  # what the trunk alone had is gone, and nothing is counted twice
 
 
-@pytest.mark.needs("claude")
-def test_forks_that_the_proxy_saw_are_the_same_trees(tmp_path: Path) -> None:
-    ran, log_dir = run_recorded(GO_ON, tmp_path / "run", tmp_path / "proxy")
-    assert ran.sandbox
-    home = ran.sandbox.home
-    shutil.copytree(tmp_path / "proxy/home/.agent-logger", home / ".agent-logger", dirs_exist_ok=True)
-    check_trees(ran, home)
-    shutil.rmtree(home / ".claude")
-    assert log_dir.exists()
-    check_trees(ran, home)
+def test_forks_that_the_proxy_saw_are_the_same_trees(runs: Runs, recorded_home: Path) -> None:
+    check_trees(runs.recorded, recorded_home)
+    shutil.rmtree(recorded_home / ".claude")
+    assert runs.log_dir.exists()
+    check_trees(runs.recorded, recorded_home)

@@ -13,12 +13,14 @@ import pytest
 from tests.capture.proxy.spooling import every_byte_under
 
 from . import alike, logged
-from .running import CLIENTS, KEYS, run_directly, run_recorded, verify
-from .scenarios import SCENARIOS, Forked, Scenario
+from .running import CLIENTS, KEYS, Ran, run_directly, run_recorded, verify
+from .scenarios import FORKS_GO_ON, SCENARIOS, Forked, Scenario
 
 
 def _parameters() -> Iterator[Any]:
     for scenario in SCENARIOS:
+        if scenario is FORKS_GO_ON:
+            continue  # test_forks.py has it, with more to ask of the same two runs
         marks = [pytest.mark.needs(*CLIENTS[scenario.client].needs)]
         yield pytest.param(
             scenario, id=scenario.id, marks=[*marks, *([pytest.mark.long] if scenario.long else [])]
@@ -30,7 +32,11 @@ def test_a_real_client_does_as_it_would_without_us(scenario: Scenario, tmp_path:
     root = tmp_path / "run"
     direct = run_directly(scenario, root)
     recorded, log_dir = run_recorded(scenario, root, tmp_path / "proxy")
+    assert_same(scenario, direct, recorded, log_dir)
 
+
+def assert_same(scenario: Scenario, direct: Ran, recorded: Ran, log_dir: Path) -> None:
+    """The client did the same in both runs, and what it did is in the logs."""
     for step in scenario.steps():
         mine, theirs = recorded.finished[step.label], direct.finished[step.label]
         assert theirs.exit_code == step.exit_code, theirs.stdout + theirs.stderr

@@ -165,17 +165,22 @@ LISTS += [
 ]
 
 
-@pytest.mark.parametrize("path", [*(f"/sessions/{SESSION}{view}" for view in VIEWS), *LISTS])
-def test_nothing_in_a_transcript_runs_or_loads(
-    browser: Browser, page: Page, canary: Canary, path: str
-) -> None:
+@pytest.fixture(scope="module")
+def shared_tab(browser: Browser, page: Page) -> Iterator[Watched]:
     with let_in(browser, page) as watched:
-        watched.go(path)
-        watched.tab.keyboard.press("o")
-        _scroll(watched)
-        active = watched.tab.evaluate(ACTIVE) if not path.startswith("/api") else []
-        shown = watched.tab.content()
-        complaints = [it for it in watched.complaints if "status of 404" not in it]
+        yield watched
+
+
+@pytest.mark.parametrize("path", [*(f"/sessions/{SESSION}{view}" for view in VIEWS), *LISTS])
+def test_nothing_in_a_transcript_runs_or_loads(shared_tab: Watched, canary: Canary, path: str) -> None:
+    watched = shared_tab
+    watched.clear()
+    watched.go(path)
+    watched.tab.keyboard.press("o")
+    _scroll(watched)
+    active = watched.tab.evaluate(ACTIVE) if not path.startswith("/api") else []
+    shown = watched.tab.content()
+    complaints = [it for it in watched.complaints if "status of 404" not in it]
     assert (active, complaints, watched.elsewhere, canary.asked) == ([], [], [], [])
     assert SECRET not in shown
     assert not {"\x1b", "\u202e", "\x9b"} & set(shown)

@@ -46,20 +46,30 @@ def browser() -> Iterator[Browser]:
         yield browser
 
 
-@pytest.fixture
-def seen(browser: Browser, page: Page) -> Iterator[Watched]:
-    """Whatever a test does, the browser has nothing to complain about, and asks nobody else."""
+@pytest.fixture(scope="module")
+def shared_tab(browser: Browser, page: Page) -> Iterator[Watched]:
     with let_in(browser, page) as watched:
         yield watched
-        assert watched.complaints == []
-        assert watched.elsewhere == []
+
+
+@pytest.fixture
+def tab(shared_tab: Watched) -> Watched:
+    shared_tab.clear()
+    return shared_tab
+
+
+@pytest.fixture
+def seen(tab: Watched) -> Iterator[Watched]:
+    """Whatever a test does, the browser has nothing to complain about, and asks nobody else."""
+    yield tab
+    assert tab.complaints == []
+    assert tab.elsewhere == []
 
 
 @pytest.fixture(scope="module")
-def demo_url(browser: Browser, page: Page, demo: str) -> str:
-    with let_in(browser, page) as watched:
-        watched.go("/api/v1/sessions?project=tea-timer")
-        (session,) = json.loads(watched.tab.inner_text("body"))["items"]
+def demo_url(page: Page, demo: str) -> str:
+    answer = page.ask("/api/v1/sessions?project=tea-timer", cookie=page.let_in)
+    (session,) = json.loads(answer.text)["items"]
     assert session["id"].startswith(demo)
     return str(session["url"])
 
@@ -93,28 +103,22 @@ LARGE = pytest.param("long", marks=pytest.mark.long)  # axe takes its time with 
 
 
 @pytest.mark.parametrize("view", [LARGE if view == "long" else view for view in VIEWS])
-def test_every_view_can_be_used_by_everybody(
-    browser: Browser, page: Page, demo_url: str, long: str, view: str
-) -> None:
+def test_every_view_can_be_used_by_everybody(tab: Watched, demo_url: str, long: str, view: str) -> None:
     """By light and in the dark, on a large screen and a narrow one."""
     missing = view in ("gone", "nowhere")
-    with let_in(browser, page) as watched:
-        answer = watched.go(VIEWS[view].format(demo=demo_url, long=long))
-        assert answer is not None
-        assert answer.status == (404 if missing else 200)
-        watched.shot(f"{view}-light")
-        assert watched.axe() == []
-        watched.tab.evaluate("document.documentElement.dataset.theme = 'dark'")
-        watched.shot(f"{view}-dark")
-        assert watched.axe("color-contrast") == []
-        watched.tab.set_viewport_size({"width": 380, "height": 740})
-        watched.shot(f"{view}-narrow")
-        assert watched.tab.evaluate("document.documentElement.scrollWidth") <= 380, watched.tab.evaluate(
-            "[...document.querySelectorAll('main *')].filter(it => it.getBoundingClientRect().right > 381)"
-            ".slice(0, 5).map(it => it.outerHTML.slice(0, 120))"
-        )
-        assert [it for it in watched.complaints if not (missing and "404" in it)] == []
-        assert watched.elsewhere == []
+    answer = tab.go(VIEWS[view].format(demo=demo_url, long=long))
+    assert answer is not None
+    assert answer.status == (404 if missing else 200)
+    assert tab.axe() == []
+    tab.tab.evaluate("document.documentElement.dataset.theme = 'dark'")
+    assert tab.axe("color-contrast") == []
+    tab.tab.set_viewport_size({"width": 380, "height": 740})
+    assert tab.tab.evaluate("document.documentElement.scrollWidth") <= 380, tab.tab.evaluate(
+        "[...document.querySelectorAll('main *')].filter(it => it.getBoundingClientRect().right > 381)"
+        ".slice(0, 5).map(it => it.outerHTML.slice(0, 120))"
+    )
+    assert [it for it in tab.complaints if not (missing and "404" in it)] == []
+    assert tab.elsewhere == []
 
 
 # ---------------------------------------------------------------- home

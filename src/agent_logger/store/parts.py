@@ -60,8 +60,12 @@ class PartFile(NamedTuple):
 
 def part_of(path: Path) -> PartFile | None:
     """The part that a file belongs to, whatever its suffix; `None` for a file that is no log's."""
-    found = _PART.fullmatch(path.name)
-    return PartFile(path.parent, found["name"], int(found["number"] or 1)) if found else None
+    return _part_called(path.name, path.parent)
+
+
+def _part_called(file_name: str, folder: Path) -> PartFile | None:
+    found = _PART.fullmatch(file_name)
+    return PartFile(folder, found["name"], int(found["number"] or 1)) if found else None
 
 
 def log_named(file_name: str) -> str | None:
@@ -136,9 +140,9 @@ def _by_name(folder: Path, beginning: str = "") -> dict[str, Files]:
     found: dict[str, Files] = {}
     with os.scandir(folder) as entries:
         for entry in entries:
-            part = part_of(Path(entry.path)) if entry.name.startswith(beginning) else None
+            part = _part_called(entry.name, folder) if entry.name.startswith(beginning) else None
             if part and entry.is_file():  # else it is somebody else's, and would hide the log
-                found.setdefault(part.name, []).append((part, Path(entry.path)))
+                found.setdefault(part.name, []).append((part, folder / entry.name))
     return found
 
 

@@ -18,6 +18,7 @@ from agent_logger.capture.proxy.server import RelaysStatus
 from agent_logger.capture.proxy.spool.spool import SpoolStatus
 from tests.capture.proxy.spooling import Logged, logged
 from tests.capture.proxy.wires import Upstream, Wire
+from tests.commands import run_command
 
 
 class Process:
@@ -113,8 +114,7 @@ class Process:
     def command(self, *arguments: str) -> str:
         """What another command prints, in the home of this proxy."""
         env = {"PATH": os.environ["PATH"], "HOME": str(self.folder / "home")}
-        line = [sys.executable, "-m", "agent_logger", *arguments]
-        done = subprocess.run(line, env=env, capture_output=True, text=True, timeout=60, check=False)
+        done = run_command([*arguments], env)
         return done.stdout + done.stderr
 
     def stop(self, seconds: float = 60.0) -> int:

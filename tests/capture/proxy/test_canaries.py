@@ -23,6 +23,7 @@ from agent_logger.store.sealed import zstd
 from tests.capture.proxy.process import Process, proxying
 from tests.capture.proxy.spooling import every_byte_under
 from tests.capture.proxy.wires import Upstream, Wire, response
+from tests.commands import run_command
 
 HIDDEN = [
     *(
@@ -177,21 +178,16 @@ def read_all(folder: Path, environment: dict[str, str]) -> None:
         "search": ["search", "sent"],
         "verify": ["verify"],
     }.items():
-        done = subprocess.run(
-            [sys.executable, "-m", "agent_logger", *line], env=environment, cwd=folder, capture_output=True
-        )
-        (folder / f"output-{name}").write_bytes(done.stdout + done.stderr)
+        _keep_output(folder / f"output-{name}", line, environment)
     logs = [it for it in folder.glob("**/*.jsonl") if not any(name.startswith(".") for name in it.parts)]
     for number, log in enumerate(sorted(logs)):
         for form in ("json", "md", "html", "wire"):
-            line = ["export", str(log), "--to", form]
-            done = subprocess.run(
-                [sys.executable, "-m", "agent_logger", *line],
-                env=environment,
-                cwd=folder,
-                capture_output=True,
-            )
-            (folder / f"output-{number}-{form}").write_bytes(done.stdout + done.stderr)
+            _keep_output(folder / f"output-{number}-{form}", ["export", str(log), "--to", form], environment)
+
+
+def _keep_output(path: Path, arguments: list[str], environment: dict[str, str]) -> None:
+    done = run_command(arguments, environment, folder=path.parent)
+    path.write_text(done.stdout + done.stderr)
 
 
 @pytest.mark.timeout(300)

@@ -151,6 +151,35 @@ def test_a_credential_that_comes_too_late_for_its_head_is_not_put_back(
     assert response.body_hmac is None
 
 
+def test_a_token_is_taken_out_of_a_quote_though_the_frames_of_its_own_call_come_late(tmp_path: Path) -> None:
+    """The relay that saw it is slow to write them; another relay has the call that quotes it."""
+    token = b"t0ken" + b"7Kq" * 12
+    tells: list[Credential] = []
+    folder = spool_folder(tmp_path / "logs")
+    slow, quick = (Spool(folder, tell=tells.append) for _ in range(2))
+    Masker(Credentials(slow.credential)).head(request_head(PATH, b"Authorization: Bearer " + token))
+    ours, theirs = os.pipe()
+    running = threading.Thread(target=Child(tmp_path / "logs", tmp_path / "home", pipe=ours).run)
+    running.start()
+    try:
+        talk = Talk(quick)
+        number, masker = talk.begin()
+        for credential in tells:
+            os.write(theirs, message(credential))
+        talk.end(number, masker, cookie_of(number), b'{"history":"my token was %b"}' % token)
+        wait_until(lambda: logged(tmp_path / "logs").responses)
+    finally:
+        slow.close()
+        quick.close()
+        os.close(theirs)
+        running.join(30)
+        os.close(ours)
+    response = logged(tmp_path / "logs").response(talk.relay.ids[number])
+    assert b"my token was" in response_bytes(response)
+    for path, data in every_byte_under(tmp_path / "logs"):
+        assert token not in data, path
+
+
 def told(pipe: int, *indexes: int) -> None:
     for index in indexes:
         os.write(pipe, message(Credential("ab", index, b"%d" % index)))

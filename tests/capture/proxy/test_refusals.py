@@ -190,7 +190,9 @@ def test_each_refusal_is_told_or_counted_whatever_room_there_is(
 ) -> None:
     tap = Full()
     numbers = iter(range(1, 10_000))
-    reports = refusals.RefusalReports(tap, Credentials(lambda _: 0), lambda: (next(numbers), "id"), relays=4)
+    reports = refusals.RefusalReports(
+        tap, Credentials(lambda value, /, *, lasting=False: 0), lambda: (next(numbers), "id"), relays=4
+    )
     for has_room, answered, sweeps in steps:
         tap.has_room = has_room
         reports.add(1, answered, "no", b"GET / HTTP/1.1\r\n\r\n")

@@ -182,7 +182,7 @@ class Collected:
         self.frames.append(frame)
         return True
 
-    def credential(self, value: bytes) -> int:
+    def credential(self, value: bytes, *, lasting: bool = False) -> int:
         return self.credentials.setdefault(value, len(self.credentials))
 
     def of(self, kind: type[F]) -> list[F]:

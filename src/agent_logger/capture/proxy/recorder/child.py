@@ -156,7 +156,13 @@ class Child:
         self._steps("recovered")
         bench = Bench(key, self.folder, self)
         self.recording = Recording(
-            self.logs, self.filing, bench, self.pipe.values, patterns=self._patterns, show=self._show
+            self.logs,
+            self.filing,
+            bench,
+            self.pipe.values,
+            self.pipe.take_lasting,
+            patterns=self._patterns,
+            show=self._show,
         )
         self.recording.resume(position, found)
         self._checkpoints = Checkpoints(self.folder, position, self._steps, self.recording.ended)

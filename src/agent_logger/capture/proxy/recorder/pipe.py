@@ -60,6 +60,7 @@ class Pipe:
         self.ended = False
         self._fd, self._data = fd, bytearray()
         self._relays: dict[str, _Known] = {}
+        self._lasting: list[bytes] = []  # that nobody took yet
         os.set_blocking(fd, False)
 
     def drain(self) -> bool:
@@ -81,7 +82,16 @@ class Pipe:
             del self._data[: LENGTH.size + length]
             credential = msgspec.msgpack.decode(message, type=Credential)
             self._of(credential.relay).add(credential)
+            if credential.lasting:
+                self._lasting.append(credential.value)
         return came
+
+    def take_lasting(self) -> list[bytes]:
+        """Lasting credentials that came since the last time. They are here before the frames of their calls, which the
+        relay may be slow to write."""
+        self.drain()
+        new, self._lasting = self._lasting, []
+        return new
 
     def wait(self, seconds: float) -> None:
         if self.ended:

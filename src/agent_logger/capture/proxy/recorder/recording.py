@@ -23,7 +23,7 @@ from agent_logger.capture.proxy.recorder.open_call import OpenCall, Tunnel, mess
 from agent_logger.capture.proxy.recorder.pair import Bench, Pair, Written
 from agent_logger.capture.proxy.recorder.payload import REDACTED, SMALLEST_KNOWN, KnownBodies, restored
 from agent_logger.capture.proxy.recorder.refusals import refused
-from agent_logger.capture.proxy.recorder.unmask import Unmask, Values
+from agent_logger.capture.proxy.recorder.unmask import TakeLasting, Unmask, Values
 from agent_logger.capture.proxy.spool import frames
 from agent_logger.capture.proxy.spool.segments import Follower, Read
 from agent_logger.records import Gap, Refusals, Response, Rewrite, Timing
@@ -55,6 +55,7 @@ class Recording:
         filing: Filing,
         bench: Bench,
         values: Values,
+        take_lasting: TakeLasting,
         *,
         patterns: bool = True,
         show: Show | None = None,
@@ -64,7 +65,7 @@ class Recording:
         self.ended = Ended()  # what the spool may still have of calls that are not open any more
         self.filing, self._show = filing, show
         self._logs, self._bench = logs, bench
-        self._unmask = Unmask(bench.key, values, patterns=patterns)
+        self._unmask = Unmask(bench.key, values, take_lasting, patterns=patterns)
         self._found = Found()
         self._resumed: dict[tuple[str, int], Open] = {}
         self._known = KnownBodies()

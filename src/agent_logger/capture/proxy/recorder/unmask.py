@@ -17,11 +17,13 @@ MOST_EARLIER = 64
 Values = Callable[
     [Follower, Sequence[Mask]], Mapping[int, bytes]
 ]  # of a relay's credentials, as far as known
+TakeLasting = Callable[[], Sequence[bytes]]  # credentials that any relay told to look for, each once
 
 
 class Unmask:
-    def __init__(self, key: bytes, values: Values, *, patterns: bool) -> None:
+    def __init__(self, key: bytes, values: Values, take_lasting: TakeLasting, *, patterns: bool) -> None:
         self._key, self._values, self._patterns = key, values, patterns
+        self._take_lasting = take_lasting
         self._secrets: OrderedDict[tuple[str, frozenset[int], int], Secrets] = OrderedDict()
         self._earlier: OrderedDict[bytes, None] = (
             OrderedDict()
@@ -58,7 +60,10 @@ class Unmask:
         if not indexes:
             return
         known = self._values(relay, [Mask(0, 0, index) for index in indexes])
-        new = [value for index in indexes if (value := known.get(index)) and value not in self._earlier]
+        self._look_for([value for index in indexes if (value := known.get(index))])
+
+    def _look_for(self, values: Sequence[bytes]) -> None:
+        new = [value for value in values if value not in self._earlier]
         if new:
             self._earlier.update(dict.fromkeys(new))
             while len(self._earlier) > MOST_EARLIER:
@@ -66,6 +71,7 @@ class Unmask:
             self._generation += 1
 
     def secrets(self, relay: Follower, indexes: frozenset[int], *heads: bytes) -> Secrets:
+        self._look_for(self._take_lasting())
         key = relay.relay, indexes, self._generation
         secrets = self._secrets.get(key)
         if secrets is None:

@@ -45,8 +45,9 @@ class Tap(SpareTap, Protocol):
     def put(self, *frames: AnyFrame) -> None:
         """All of one call."""
 
-    def credential(self, value: bytes) -> int:
-        """The number that stands for the value in `Mask.credential`; the same one for the same value."""
+    def credential(self, value: bytes, *, lasting: bool = False) -> int:
+        """The number that stands for the value in `Mask.credential`; the same one for the same value. `lasting`: the
+        calls of other relays may quote it."""
 
 
 class Reporter:

@@ -1,7 +1,7 @@
 """Credentials do not stand in frames: NULs of the same length do, and a list of what stood where."""
 
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol
 
 from agent_logger.capture.proxy.spool.frames import Mask
 from agent_logger.redact import (
@@ -31,10 +31,15 @@ class InLine(NamedTuple):
     parts: tuple[Part, ...]  # what of them can be looked for in any text
 
 
-class Credentials:
-    """All that a relay has seen, by number. `index` gives a value's number."""
+class Index(Protocol):
+    def __call__(self, value: bytes, /, *, lasting: bool = False) -> int:
+        """A value's number. `lasting`: it is looked for in later calls, too."""
 
-    def __init__(self, index: Callable[[bytes], int]) -> None:
+
+class Credentials:
+    """All that a relay has seen, by number."""
+
+    def __init__(self, index: Index) -> None:
         prepare()
         self.index = index
         self.earlier: tuple[Part, ...] = ()  # that lasting credentials of the last calls have, longest first
@@ -72,7 +77,7 @@ class Credentials:
         self._number_earlier()
 
     def _number_earlier(self) -> None:
-        self.earlier = self.numbered(self._lasting)
+        self.earlier = self.numbered(self._lasting, lasting=True)
         self.sought = tuple(index for _, index in self.earlier)
 
     def _found(self, line: bytes, start: int, secrets: tuple[Part, ...]) -> InLine:
@@ -80,9 +85,10 @@ class Credentials:
         masked = _cover_all(line, secrets, start, len(line), masks)
         return InLine(masked, tuple(masks), self.parts(secrets))
 
-    def numbered(self, values: Iterable[bytes]) -> tuple[Part, ...]:
+    def numbered(self, values: Iterable[bytes], *, lasting: bool = False) -> tuple[Part, ...]:
         """Longest first: a shorter one may be a part of it."""
-        found = tuple((value, self.index(value)) for value in sorted(values, key=len, reverse=True))
+        ordered = sorted(values, key=len, reverse=True)
+        found = tuple((value, self.index(value, lasting=lasting)) for value in ordered)
         self._newest = max([self._newest, *(index for _, index in found)])
         return found
 

@@ -39,6 +39,7 @@ class Credential(msgspec.Struct, array_like=True, frozen=True):
     relay: str
     index: int
     value: bytes
+    lasting: bool = False  # looked for in later calls, too, whichever relay has them
 
 
 class Frame(msgspec.Struct, array_like=True, frozen=True):

@@ -155,6 +155,7 @@ class Spool:
         self._segment_bytes, self._segment_seconds = segment_bytes, segment_seconds
         self._idle_seconds = min(IDLE_SECONDS, segment_seconds)
         self._credentials: OrderedDict[bytes, int] = OrderedDict()  # those asked for last, by index
+        self._lasting: OrderedDict[bytes, int] = OrderedDict()  # those of them that were told as lasting
         self._indexes = 0
         self._handover = threading.Lock()  # held for a few statements, never while something is written
         self._waiting: list[bytes] = []  # head, body, head, body
@@ -214,17 +215,23 @@ class Spool:
         self.put(frame)
         return True
 
-    def credential(self, value: bytes) -> int:
+    def credential(self, value: bytes, *, lasting: bool = False) -> int:
         """What stands for the value in a `Mask`. The recorder is told the value before it reads such a frame."""
         index = self._credentials.get(value, -REMEMBERED)
-        if index < self._indexes - REMEMBERED // 2:
+        is_new = index < self._indexes - REMEMBERED // 2
+        if is_new:
             self._credentials.pop(value, None)  # to the end, if it is there
             index = self._credentials[value] = self._indexes
             self._indexes += 1
             if len(self._credentials) > REMEMBERED:
                 self._credentials.popitem(last=False)
-            if self._tell:
-                self._tell(Credential(self.relay, index, value))
+        is_news = lasting and self._lasting.get(value) != index
+        if is_news:
+            self._lasting[value] = index
+            if len(self._lasting) > REMEMBERED:
+                self._lasting.popitem(last=False)
+        if self._tell and (is_new or is_news):
+            self._tell(Credential(self.relay, index, value, lasting))
         return index
 
     def status(self) -> SpoolStatus:
