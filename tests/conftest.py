@@ -38,7 +38,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What takes longest comes first, or at the end all others wait for it."""
-    items.sort(key=lambda item: not _SLOW.isdisjoint(item.path.parts))
+    items.sort(key=lambda item: _SLOW.isdisjoint(item.path.parts))
 
 
 _SLOW = {"real_clients", "test_views.py", "test_package.py"}
