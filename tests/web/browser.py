@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 from playwright.sync_api import Browser, BrowserContext, Response, ViewportSize, expect, sync_playwright
 from playwright.sync_api import Page as Tab
 
-from agent_logger.web.site import STATIC
 from tests.clients import ROOT
 from tests.web.pages import Page
 
@@ -70,8 +69,9 @@ class Watched:
 
     def clear(self) -> None:
         """Make the tab what `let_in` gives, for the next test: a new browser takes a second of processor time."""
-        self.go(f"{STATIC}/page.css")  # ends whatever the document before it was doing
-        self.tab.evaluate("localStorage.clear(); sessionStorage.clear()")
+        if self.tab.url.startswith(self.page.url):
+            self.tab.evaluate("localStorage.clear(); sessionStorage.clear()")
+        self.tab.goto("about:blank")  # ends whatever the document before it was doing
         self.tab.set_viewport_size(VIEWPORT)
         self.tab.context.clear_cookies()
         _add_cookie(self.tab.context, self.page)
