@@ -7,7 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, BrowserContext, Response, ViewportSize, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Response,
+    ViewportSize,
+    expect,
+    sync_playwright,
+)
 from playwright.sync_api import Page as Tab
 
 from agent_logger.web.site import STATIC
@@ -24,6 +32,8 @@ FLAGS = [
 FLAGS += ["--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"]
 expect.set_options(timeout=20_000)  # the machine may be busy; what is there is found at once
 AXE = ROOT / ".components" / "node_modules" / "axe-core" / "axe.min.js"
+PLAIN_DOCUMENT = f"{STATIC}/page.css"  # of the same site, or the browser would start a process for it
+PLAIN_ICON = "/favicon.ico"  # what a browser asks for, beside a document that names no icon
 VIEWPORT: ViewportSize = {"width": 1280, "height": 860}
 
 
@@ -68,9 +78,13 @@ class Watched:
             if it["impact"] in ("serious", "critical")
         ]
 
+    def hear(self, said: ConsoleMessage) -> None:
+        if said.type in ("error", "warning") and not said.location["url"].endswith(PLAIN_ICON):
+            self.complaints.append(said.text)
+
     def clear(self) -> None:
         """Make the tab what `let_in` gives, for the next test: a new browser takes a second of processor time."""
-        self.go(f"{STATIC}/page.css")  # ends whatever the document before it was doing
+        self.go(PLAIN_DOCUMENT)  # ends whatever the document before it was doing
         self.tab.evaluate("localStorage.clear(); sessionStorage.clear()")
         self.tab.set_viewport_size(VIEWPORT)
         self.tab.context.clear_cookies()
@@ -100,9 +114,7 @@ def _add_cookie(context: BrowserContext, page: Page) -> None:
 def _watched(context: BrowserContext, page: Page) -> Watched:
     watched = Watched(context.new_page(), page)
     tab = watched.tab
-    tab.on(
-        "console", lambda it: watched.complaints.append(it.text) if it.type in ("error", "warning") else None
-    )
+    tab.on("console", watched.hear)
     tab.on("pageerror", lambda error: watched.complaints.append(str(error)))
     tab.on("dialog", lambda dialog: watched.complaints.append(f"dialog: {dialog.message}"))
     context.on("request", lambda it: watched.elsewhere.append(it.url) if _is_foreign(it.url, page) else None)

@@ -109,6 +109,7 @@ def test_every_view_can_be_used_by_everybody(tab: Watched, demo_url: str, long: 
     answer = tab.go(VIEWS[view].format(demo=demo_url, long=long))
     assert answer is not None
     assert answer.status == (404 if missing else 200)
+    assert tab.tab.locator("link[rel=icon]").count() == 1
     assert tab.axe() == []
     tab.tab.evaluate("document.documentElement.dataset.theme = 'dark'")
     assert tab.axe("color-contrast") == []

@@ -1,6 +1,7 @@
 """`agent-logger proxy` as a process, recorder included, with raw sockets on both sides."""
 
 import contextlib
+import json
 import os
 import re
 import resource
@@ -10,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -116,6 +118,18 @@ class Process:
         env = {"PATH": os.environ["PATH"], "HOME": str(self.folder / "home")}
         done = run_command([*arguments], env)
         return done.stdout + done.stderr
+
+    def recording_status(self) -> dict[str, Any]:
+        """What `status --json` says once the recorder answers: on a busy machine it is slow to start."""
+        give_up = time.monotonic() + 60
+        while not (report := self._status())["recording"]:
+            assert time.monotonic() < give_up, report
+            time.sleep(0.02)
+        return report
+
+    def _status(self) -> dict[str, Any]:
+        (report,) = json.loads(self.command("status", "--json"))
+        return dict(report)
 
     def stop(self, seconds: float = 60.0) -> int:
         """Gracefully: what is on the spool is in the logs afterwards."""

@@ -108,6 +108,7 @@ def test_a_storm_of_such_messages_fills_no_disk_and_holds_up_no_call(tmp_path: P
                     other.message()
             with contextlib.suppress(OSError):
                 client.rest()
+        proxy.recording_status()  # from now on it stays so
         while (report := json.loads(proxy.command("status", "--json"))[0])["calls"] != 6:
             assert (report["recording"], report["problem"]) == (True, None)
             assert time.monotonic() < begun + 60

@@ -160,6 +160,7 @@ def test_a_gitignore_that_is_the_users_stays_as_it_is_and_doctor_says_so(tmp_pat
     ):
         call(proxy, PROMPT)
         wait_until((work / "logs" / "sessions.db").exists)
+        proxy.recording_status()  # before that, doctor may not know of the folder
         told = proxy.command("doctor")
         assert "logs/sessions.db" in told and "git" in told, told
         (work / ".gitignore").write_text("/logs/\n")
