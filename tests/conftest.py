@@ -32,8 +32,8 @@ FOREIGN_ENDS = ("_PROXY", "_proxy")
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Two more than there are cores: about half of the time tests wait, for a client, a browser or a clock."""
-    return (os.cpu_count() or 1) + 2
+    """One more than there are cores: tests wait at times, for a client, a browser or a clock."""
+    return (os.cpu_count() or 1) + 1
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
