@@ -170,7 +170,8 @@ class Followed(RuleBasedStateMachine):
     def remove(self, which: int) -> None:
         there = self.catalog.sessions()
         if there:
-            self.catalog.remove(there[which % len(there)].id)
+            name = there[which % len(there)].id
+            self.catalog.remove(name, *self.catalog.branches(name))
             self.changed = True
 
     @rule()
