@@ -118,6 +118,13 @@ def test_a_call_that_is_open_over_many_segments_keeps_all_its_chunks(tmp_path: P
         assert it.frames[script.seed] > 3000, "no call was open for long"
 
 
+MANY_BYTES = 20_000  # that a few calls take
+
+
+def _spooled_bytes(log_dir: Path) -> int:
+    return sum(path.stat().st_size for path in spool_folder(log_dir).glob("*.spool"))
+
+
 @pytest.mark.parametrize("relay_dies", [False, True])
 def test_no_checkpoint_forgets_what_is_still_to_be_read_again(tmp_path: Path, relay_dies: bool) -> None:
     """All is in the logs and no checkpoint says so; the next one dies right after its first.
@@ -128,6 +135,8 @@ def test_no_checkpoint_forgets_what_is_still_to_be_read_again(tmp_path: Path, re
     with stage(tmp_path, pause=0.01 if relay_dies else 0) as it:
         relay = it.relay(script)
         relay.join(0.3 if relay_dies else 60)
+        while _spooled_bytes(it.log_dir) < MANY_BYTES:  # on a busy machine it has hardly begun
+            time.sleep(0.1)
         it.kill(relay)
         first = it.recorder(Fault(checkpoint_seconds=1000))
         size, before = 0, -1
