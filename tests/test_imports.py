@@ -29,7 +29,7 @@ MAY_IMPORT = {
         ["web", "demo", "sdk", "testing", "context", "adapters", "storage"], None
     ),  # anything but cli
 }
-READ_THE_ENVIRONMENT = {"config.py", "store/layout.py"}
+READ_THE_ENVIRONMENT = {"config.py", "store/agent_folders.py"}
 
 
 MODULES = [path.relative_to(SOURCE).as_posix() for path in sorted(SOURCE.rglob("*.py"))]
