@@ -61,7 +61,7 @@ def moves() -> dict[str, str]:
     """Where modules are about to move to: rooms are those of the tree to come, whichever have moved already."""
     path = ROOT / "tools" / "moves.txt"
     lines = path.read_text().splitlines() if path.exists() else []
-    return dict(line.replace(".*", "").split(" -> ") for line in lines if " -> " in line)
+    return dict(line.replace(".*", "").split(" -> ") for line in lines if " -> " in line and line[0] != "#")
 
 
 def room_of(module: str) -> str:

@@ -1,6 +1,9 @@
 """Apply tools/moves.txt: move modules, and rewrite every import, dotted name and path that refers to them.
 
     python tools/move.py [FOLDER ...]      only the moves into these target folders; without any, all of them
+    python tools/move.py --folders         the target folders, in the order in which to move
+
+A test goes with its folder. `root` stands for the package itself, and for the tests that lie beside its tests.
 
 The script can run again at any time: a module that has moved already is only looked for in references.
 """
@@ -26,7 +29,7 @@ PLACES = re.compile(r"agent_logger|tests|\w/\w")
 DATA = {
     "agent_logger.prices": ("prices.json",),
     "tests.export.test_session_files": ("golden",),
-}  # what lies beside a module and belongs to it
+}  # what lies beside a module and moves with it
 SKIP = ("tests/data/", "tools/moves.txt", "CHANGELOG.md")
 
 
@@ -40,7 +43,7 @@ def main(folders: list[str]) -> None:
         for old, new in moves.items()
         if old not in packages or old in moved
     }
-    names = References(moves)
+    names = References(moves, moved_data(moves))
     for path in tracked():
         if path.suffix == ".py":
             rewrite(path, lambda text, path=path: rewrite_imports(text, moves, path))
@@ -50,19 +53,45 @@ def main(folders: list[str]) -> None:
         [".venv/bin/ruff", "check", "-q", "--select", "I", "--fix", *SOURCES], cwd=ROOT, check=False
     )
     subprocess.run([".venv/bin/ruff", "format", "-q", *SOURCES], cwd=ROOT, check=True)
-    subprocess.run(
-        ["git", "add", "-A", *SOURCES, "pyproject.toml", "README.md", "CONTRIBUTING.md"], cwd=ROOT, check=True
-    )
+    git("add", "-u")
 
 
 def read_moves(folders: list[str]) -> dict[str, str]:
-    lines = (ROOT / "tools/moves.txt").read_text().splitlines()
-    pairs = [(full(old), full(new)) for old, new in (line.split(" -> ") for line in lines if " -> " in line)]
     moves: dict[str, str] = {}
-    for old, new in pairs:
-        if not folders or new.split(".")[1] in folders or (new.startswith("tests.") and "tests" in folders):
+    for old, new in listed_moves():
+        if not folders or folder_of(new) in folders:
             moves |= expanded(old, new, moves)
     return moves
+
+
+def listed_moves() -> list[tuple[str, str]]:
+    lines = (ROOT / "tools/moves.txt").read_text().splitlines()
+    pairs = (line.split(" -> ") for line in lines if " -> " in line and not line.startswith("#"))
+    return [(full(old), full(new)) for old, new in pairs]
+
+
+def folder_of(module: str) -> str:
+    """`journal` for agent_logger.journal.parts and for tests.journal.test_parts; `root` for agent_logger.clock."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 2 else "root"
+
+
+def all_folders() -> list[str]:
+    return list(dict.fromkeys(folder_of(new) for _, new in listed_moves()))
+
+
+def moved_data(moves: dict[str, str]) -> dict[str, str]:
+    """Where files that belong to a module were, and where they are."""
+    return {
+        f"{package_path(old)}/{name}": f"{package_path(moves[old])}/{name}"
+        for old, names in DATA.items()
+        if old in moves
+        for name in names
+    }
+
+
+def package_path(module: str) -> str:
+    return module.rpartition(".")[0].replace(".", "/")
 
 
 def full(module: str) -> str:
@@ -329,8 +358,9 @@ def rewrite_names(text: str, names: References) -> str:
 class References:
     """Finds dotted names (`agent_logger.store.journal`) and paths (`store/journal.py`) of modules that moved."""
 
-    def __init__(self, moves: dict[str, str]) -> None:
+    def __init__(self, moves: dict[str, str], data: dict[str, str]) -> None:
         self.moves = moves
+        self._data = data
         longest_first = sorted(moves, key=len, reverse=True)
         slashed = [old.replace(".", "/") for old in longest_first]
         below = [
@@ -340,11 +370,13 @@ class References:
         ]
         self._dotted = re.compile(rf"\b({'|'.join(map(re.escape, longest_first))})\b(?!/)")
         self._paths = re.compile(rf"\b({'|'.join(slashed)})(?=\.py\b|/|`|\"|'|\s|$)")
-        self._short = re.compile(rf"(?<![\w/.-])({'|'.join(below)})(?=\.py\b|`)") if below else None
+        self._short = re.compile(rf"(?<![\w/.-])({'|'.join(below)})(?=\.py\b|/?`)") if below else None
 
     def rewrite(self, line: str) -> str:
         line = self._dotted.sub(lambda match: self.moves[match[1]], line)
         line = self._paths.sub(lambda match: self._slashed(match[1]), line)
+        for old, new in self._data.items():
+            line = re.sub(rf"\b{re.escape(old)}\b", new, line)
         return (
             self._short.sub(
                 lambda match: self._slashed(f"{PACKAGE}/{match[1]}").removeprefix(f"{PACKAGE}/"), line
@@ -358,4 +390,7 @@ class References:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    if sys.argv[1:] == ["--folders"]:
+        print(*all_folders(), sep="\n")
+    else:
+        main(sys.argv[1:])
