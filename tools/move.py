@@ -47,7 +47,7 @@ def main(folders: list[str]) -> None:
     for path in tracked():
         if path.suffix == ".py":
             rewrite(path, lambda text, path=path: rewrite_imports(text, moves, path))
-        rewrite(path, lambda text: rewrite_names(text, names))
+        rewrite(path, lambda text, path=path: rewrite_names(text, names, path))
     remove_empty_packages()
     subprocess.run(
         [".venv/bin/ruff", "check", "-q", "--select", "I", "--fix", *SOURCES], cwd=ROOT, check=False
@@ -348,11 +348,12 @@ def applied(text: str, edits: list[Edit]) -> str:
     return b"\n".join(lines).decode()
 
 
-def rewrite_names(text: str, names: References) -> str:
-    """Rewrite dotted names and paths in strings, comments and prose; imports are done already."""
+def rewrite_names(text: str, names: References, path: Path) -> str:
+    """Rewrite dotted names and paths in strings, comments and prose; imports of programs are done already."""
     if not names.moves or not PLACES.search(text):
         return text
-    return "\n".join(line if IMPORT.match(line) else names.rewrite(line) for line in text.split("\n"))
+    is_done = IMPORT.match if path.suffix == ".py" else lambda _: None
+    return "\n".join(line if is_done(line) else names.rewrite(line) for line in text.split("\n"))
 
 
 class References:
