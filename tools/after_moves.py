@@ -95,7 +95,7 @@ def spec_of(name: str) -> ModuleSpec | None:
     if short in MOVED:
         return ModuleSpec(name, _Alias(f"agent_logger.{MOVED[short]}"))  # type: ignore[arg-type]
     if any(module.startswith(f"{short}.") for module in MOVED):
-        return ModuleSpec(name, None, is_package=True)  # a package that is gone; its modules are found one by one
+        return ModuleSpec(name, None, is_package=True)  # a package that is gone: its modules are found one by one
     return None
 
 
@@ -198,11 +198,9 @@ def write_former_names() -> None:
     moved = {
         old.removeprefix("agent_logger."): new.removeprefix("agent_logger.")
         for old, new in move.read_moves([]).items()
-        if not old.startswith("tests.") and is_gone(old.removesuffix(".*"))
+        if not old.startswith("tests.") and not old.endswith(".*") and is_gone(old)
     }
-    lines = [
-        f'    "{old.removesuffix(".*")}": "{new.removesuffix(".*")}",' for old, new in sorted(moved.items())
-    ]
+    lines = [f'    "{old}": "{new}",' for old, new in sorted(moved.items())]
     (SOURCE / "_former_names.py").write_text(FORMER + "\n".join(lines) + "\n}\n")
     path = SOURCE / "__init__.py"
     text = path.read_text()
