@@ -23,7 +23,9 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = "agent_logger"
 SOURCES = ("src", "tests", "benches", "docs", "tools", "examples")
 TEXTS = (".md", ".toml", ".html", ".css", ".js", ".py", ".json", ".txt", "")
-IMPORT = re.compile(r"\s*(from|import) (agent_logger|tests)\b")
+QUOTED_IMPORT = re.compile(
+    r"(from (?:agent_logger|tests)[\w.]* import \w+(?:, \w+)*)"
+)  # in a string or on a page
 ORIGIN: dict[Path, Path] = {}  # where a file that was moved in this run came from
 PLACES = re.compile(r"agent_logger|tests|\w/\w")
 DATA = {
@@ -352,8 +354,14 @@ def rewrite_names(text: str, names: References, path: Path) -> str:
     """Rewrite dotted names and paths in strings, comments and prose; imports of programs are done already."""
     if not names.moves or not PLACES.search(text):
         return text
-    is_done = IMPORT.match if path.suffix == ".py" else lambda _: None
-    return "\n".join(line if is_done(line) else names.rewrite(line) for line in text.split("\n"))
+    done = import_lines(text) if path.suffix == ".py" else set()
+    lines = enumerate(text.split("\n"), 1)
+    return "\n".join(line if number in done else names.rewrite(line) for number, line in lines)
+
+
+def import_lines(text: str) -> set[int]:
+    nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
+    return {line for node in nodes for line in range(node.lineno, (node.end_lineno or 0) + 1)}
 
 
 class References:
@@ -374,6 +382,27 @@ class References:
         self._short = re.compile(rf"(?<![\w/.-])({'|'.join(below)})(?=\.py\b|/?`)") if below else None
 
     def rewrite(self, line: str) -> str:
+        pieces = QUOTED_IMPORT.split(line)  # text, import, text, ...
+        return "".join(
+            self._rewrite_import(piece) if number % 2 else self._rewrite_text(piece)
+            for number, piece in enumerate(pieces)
+        )
+
+    def _rewrite_import(self, text: str) -> str:
+        package, _, names = text.removeprefix("from ").partition(" import ")
+        imports = Imports()
+        for name in names.split(", "):
+            home, _, leaf = self.moves.get(f"{package}.{name}", "").rpartition(".")
+            imports.add(
+                home or self.moves.get(package, package),
+                leaf or name,
+                name if leaf not in ("", name) else None,
+            )
+        return "; ".join(
+            f"from {module} import {', '.join(found)}" for module, found in imports.by_module.items()
+        )
+
+    def _rewrite_text(self, line: str) -> str:
         line = self._dotted.sub(lambda match: self.moves[match[1]], line)
         line = self._paths.sub(lambda match: self._slashed(match[1]), line)
         for old, new in self._data.items():
