@@ -6,14 +6,19 @@ import os
 import re
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
 from tests.clients import Sandbox
 from tests.components import look_for
+
+if TYPE_CHECKING:
+    from tests.store.writer import Writers
 
 # How long an example takes says more about the other tests beside it than about the product.
 settings.register_profile("side by side", settings(), deadline=None)
@@ -82,7 +87,19 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("AGENT_LOGGER_HOME", str(home / ".agent-logger"))
+    if install := sys.modules.get("agent_logger.capture.install"):
+        for remembered in (install.key, install.redactor, install.know):  # of the home of another test
+            remembered.cache_clear()
     return home
+
+
+@pytest.fixture(scope="session")
+def writers() -> Iterator["Writers"]:
+    """Processes that write logs: see `tests.store.writer`."""
+    from tests.store.writer import Writers
+
+    with Writers() as writers:
+        yield writers
 
 
 @pytest.fixture

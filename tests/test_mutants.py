@@ -12,12 +12,14 @@ import pytest
 import agent_logger
 
 ROOT = Path(__file__).parent.parent
-KILL, FAULTS, POWER = (f"tests/store/test_{name}.py" for name in ("kill", "faults", "power_cut"))
+KILL = "tests/store/test_kill.py"
+FAULTS = "tests/store/test_faults.py"
+POWER = "tests/store/test_power_cut.py"
 
 
 class Mutant(NamedTuple):
     name: str
-    file: str  # in src/agent_logger
+    file: str  # in src
     old: str  # is there exactly once, or this test fails: then the row has to follow the code
     new: str
     test: str
@@ -26,70 +28,70 @@ class Mutant(NamedTuple):
 MUTANTS = [
     Mutant(
         "no sync",
-        "store/platform.py",
+        "agent_logger/store/platform.py",
         "        os.fdatasync(fd)\n",
         "        pass\n",
         f"{POWER}::test_a_power_cut_that_keeps_names_takes_nothing_that_was_synced[_dropped]",
     ),
     Mutant(
         "no newline first",
-        "store/append.py",
+        "agent_logger/store/append.py",
         "self._newline_first = torn > 0",
         "self._newline_first = False",
         f"{KILL}::test_a_torn_last_line_takes_no_later_record_with_it[within its head]",
     ),
     Mutant(
         "no recovery of live files",
-        "store/journal.py",
+        "agent_logger/store/journal.py",
         "            self._recover(part)\n",
         "            pass\n",
         f"{KILL}::test_an_interrupted_exchange_is_completed_once_with_every_acknowledged_message",
     ),
     Mutant(
         "no going on after a short write",
-        "store/platform.py",
+        "agent_logger/store/platform.py",
         "            view = view[os.write(self.fd, view) :]",
         "            os.write(self.fd, view)\n            return",
         f"{FAULTS}::test_short_writes_are_taken_back_and_counted",
     ),
     Mutant(
         "no taking back of half a line",
-        "store/append.py",
+        "agent_logger/store/append.py",
         "os.ftruncate(self._held.fd, self.size)",
         "pass",
         f"{FAULTS}::test_short_writes_are_taken_back_and_counted",
     ),
     Mutant(
         "no new part after a failed sync",
-        "store/journal.py",
+        "agent_logger/store/journal.py",
         'self._beyond = Beyond(self._part.file.number, "sync_failed")',
         "pass",
         f"{FAULTS}::test_after_a_failed_sync_a_new_part_begins_and_the_old_one_is_left_alone",
     ),
     Mutant(
         "no modes but the umask's",
-        "store/platform.py",
+        "agent_logger/store/platform.py",
         "os.fchmod(held.fd, FILE_MODE)",
         "pass",
         f"{FAULTS}::test_every_file_and_folder_is_its_owner_s_alone[511]",
     ),
     Mutant(
         "no credentials by exact value",
-        "redact.py",
+        "agent_logger/redact.py",
         "for credential in self._credentials:",
         "for credential in ():",
         "tests/test_redact.py::test_a_short_credential_is_removed_where_it_stands_alone",
     ),
     Mutant(
         "no check of the Host",
-        "capture/proxy/relay/guard.py",
+        "agent_logger/capture/proxy/relay/guard.py",
         "if hosts[0].lower() not in self._hosts:",
         "if False:",
         "tests/capture/proxy/test_guard.py::test_another_host_is_misdirected_on_every_route",
     ),
     Mutant(
         "no check of the address",
-        "capture/proxy/relay/route.py",
+        "agent_logger/capture/proxy/relay/route.py",
         "if route.any_address or is_public(address)]",
         "]",
         "tests/capture/proxy/test_ssrf.py::test_a_known_name_that_resolves_to_a_private_address_is_not_connected_to",
@@ -114,7 +116,7 @@ def copy(tmp_path: Path) -> Path:
 @pytest.mark.needs("strace")
 @pytest.mark.parametrize("mutant", [pytest.param(mutant, id=mutant.name) for mutant in MUTANTS])
 def test_the_suite_notices(mutant: Mutant, copy: Path) -> None:
-    path = copy / "agent_logger" / mutant.file
+    path = copy / mutant.file
     text = path.read_text()
     assert text.count(mutant.old) == 1
     path.write_text(text.replace(mutant.old, mutant.new))

@@ -17,7 +17,7 @@ from agent_logger import Cost, Usage, price
 from agent_logger.prices import Period, canonical, price_date
 
 ROOT = Path(__file__).parents[1]
-SNAPSHOT = ROOT / "src" / "agent_logger" / "prices.json"
+SNAPSHOT = ROOT / "src/agent_logger/prices.json"
 MILLION = 1_000_000
 BOTH = Usage(input_tokens=100_000, output_tokens=100_000)  # a tenth of what price lists tell
 

@@ -1,6 +1,9 @@
 """Apply tools/moves.txt: move modules, and rewrite every import, dotted name and path that refers to them.
 
     python tools/move.py [FOLDER ...]      only the moves into these target folders; without any, all of them
+    python tools/move.py --folders         the target folders, in the order in which to move
+
+A test goes with its folder. `root` stands for the package itself, and for the tests that lie beside its tests.
 
 The script can run again at any time: a module that has moved already is only looked for in references.
 """
@@ -20,14 +23,16 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = "agent_logger"
 SOURCES = ("src", "tests", "benches", "docs", "tools", "examples")
 TEXTS = (".md", ".toml", ".html", ".css", ".js", ".py", ".json", ".txt", "")
-IMPORT = re.compile(r"\s*(from|import) (agent_logger|tests)\b")
+QUOTED_IMPORT = re.compile(
+    r"(from (?:agent_logger|tests)[\w.]* import \w+(?:, \w+)*)"
+)  # in a string or on a page
 ORIGIN: dict[Path, Path] = {}  # where a file that was moved in this run came from
 PLACES = re.compile(r"agent_logger|tests|\w/\w")
 DATA = {
     "agent_logger.prices": ("prices.json",),
     "tests.export.test_session_files": ("golden",),
-}  # what lies beside a module and belongs to it
-SKIP = ("tests/data/", "tools/moves.txt", "CHANGELOG.md")
+}  # what lies beside a module and moves with it
+SKIP = ("tests/data/", "tools/move", "tools/after_moves.py", "tools/rename", "CHANGELOG.md")
 
 
 def main(folders: list[str]) -> None:
@@ -40,29 +45,55 @@ def main(folders: list[str]) -> None:
         for old, new in moves.items()
         if old not in packages or old in moved
     }
-    names = References(moves)
+    names = References(moves, moved_data(moves))
     for path in tracked():
         if path.suffix == ".py":
             rewrite(path, lambda text, path=path: rewrite_imports(text, moves, path))
-        rewrite(path, lambda text: rewrite_names(text, names))
+        rewrite(path, lambda text, path=path: rewrite_names(text, names, path))
     remove_empty_packages()
     subprocess.run(
         [".venv/bin/ruff", "check", "-q", "--select", "I", "--fix", *SOURCES], cwd=ROOT, check=False
     )
     subprocess.run([".venv/bin/ruff", "format", "-q", *SOURCES], cwd=ROOT, check=True)
-    subprocess.run(
-        ["git", "add", "-A", *SOURCES, "pyproject.toml", "README.md", "CONTRIBUTING.md"], cwd=ROOT, check=True
-    )
+    git("add", "-u")
 
 
 def read_moves(folders: list[str]) -> dict[str, str]:
-    lines = (ROOT / "tools/moves.txt").read_text().splitlines()
-    pairs = [(full(old), full(new)) for old, new in (line.split(" -> ") for line in lines if " -> " in line)]
     moves: dict[str, str] = {}
-    for old, new in pairs:
-        if not folders or new.split(".")[1] in folders or (new.startswith("tests.") and "tests" in folders):
+    for old, new in listed_moves():
+        if not folders or folder_of(new) in folders:
             moves |= expanded(old, new, moves)
     return moves
+
+
+def listed_moves() -> list[tuple[str, str]]:
+    lines = (ROOT / "tools/moves.txt").read_text().splitlines()
+    pairs = (line.split(" -> ") for line in lines if " -> " in line and not line.startswith("#"))
+    return [(full(old), full(new)) for old, new in pairs]
+
+
+def folder_of(module: str) -> str:
+    """`journal` for agent_logger.journal.parts and for tests.journal.test_parts; `root` for agent_logger.clock."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 2 else "root"
+
+
+def all_folders() -> list[str]:
+    return list(dict.fromkeys(folder_of(new) for _, new in listed_moves()))
+
+
+def moved_data(moves: dict[str, str]) -> dict[str, str]:
+    """Where files that belong to a module were, and where they are."""
+    return {
+        f"{package_path(old)}/{name}": f"{package_path(moves[old])}/{name}"
+        for old, names in DATA.items()
+        if old in moves
+        for name in names
+    }
+
+
+def package_path(module: str) -> str:
+    return module.rpartition(".")[0].replace(".", "/")
 
 
 def full(module: str) -> str:
@@ -319,18 +350,26 @@ def applied(text: str, edits: list[Edit]) -> str:
     return b"\n".join(lines).decode()
 
 
-def rewrite_names(text: str, names: References) -> str:
-    """Rewrite dotted names and paths in strings, comments and prose; imports are done already."""
+def rewrite_names(text: str, names: References, path: Path) -> str:
+    """Rewrite dotted names and paths in strings, comments and prose; imports of programs are done already."""
     if not names.moves or not PLACES.search(text):
         return text
-    return "\n".join(line if IMPORT.match(line) else names.rewrite(line) for line in text.split("\n"))
+    done = import_lines(text) if path.suffix == ".py" else set()
+    lines = enumerate(text.split("\n"), 1)
+    return "\n".join(line if number in done else names.rewrite(line) for number, line in lines)
+
+
+def import_lines(text: str) -> set[int]:
+    nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
+    return {line for node in nodes for line in range(node.lineno, (node.end_lineno or 0) + 1)}
 
 
 class References:
     """Finds dotted names (`agent_logger.store.journal`) and paths (`store/journal.py`) of modules that moved."""
 
-    def __init__(self, moves: dict[str, str]) -> None:
+    def __init__(self, moves: dict[str, str], data: dict[str, str]) -> None:
         self.moves = moves
+        self._data = data
         longest_first = sorted(moves, key=len, reverse=True)
         slashed = [old.replace(".", "/") for old in longest_first]
         below = [
@@ -340,11 +379,34 @@ class References:
         ]
         self._dotted = re.compile(rf"\b({'|'.join(map(re.escape, longest_first))})\b(?!/)")
         self._paths = re.compile(rf"\b({'|'.join(slashed)})(?=\.py\b|/|`|\"|'|\s|$)")
-        self._short = re.compile(rf"(?<![\w/.-])({'|'.join(below)})(?=\.py\b|`)") if below else None
+        self._short = re.compile(rf"(?<![\w/.-])({'|'.join(below)})(?=\.py\b|/?`)") if below else None
 
     def rewrite(self, line: str) -> str:
+        pieces = QUOTED_IMPORT.split(line)  # text, import, text, ...
+        return "".join(
+            self._rewrite_import(piece) if number % 2 else self._rewrite_text(piece)
+            for number, piece in enumerate(pieces)
+        )
+
+    def _rewrite_import(self, text: str) -> str:
+        package, _, names = text.removeprefix("from ").partition(" import ")
+        imports = Imports()
+        for name in names.split(", "):
+            home, _, leaf = self.moves.get(f"{package}.{name}", "").rpartition(".")
+            imports.add(
+                home or self.moves.get(package, package),
+                leaf or name,
+                name if leaf not in ("", name) else None,
+            )
+        return "; ".join(
+            f"from {module} import {', '.join(found)}" for module, found in imports.by_module.items()
+        )
+
+    def _rewrite_text(self, line: str) -> str:
         line = self._dotted.sub(lambda match: self.moves[match[1]], line)
         line = self._paths.sub(lambda match: self._slashed(match[1]), line)
+        for old, new in self._data.items():
+            line = re.sub(rf"\b{re.escape(old)}\b", new, line)
         return (
             self._short.sub(
                 lambda match: self._slashed(f"{PACKAGE}/{match[1]}").removeprefix(f"{PACKAGE}/"), line
@@ -358,4 +420,7 @@ class References:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    if sys.argv[1:] == ["--folders"]:
+        print(*all_folders(), sep="\n")
+    else:
+        main(sys.argv[1:])

@@ -26,11 +26,11 @@ from agent_logger.formats.json_text import encode
 from agent_logger.prices import NO_USAGE, price
 from agent_logger.session import Block, Cost, Usage
 from agent_logger.store import platform
+from agent_logger.store.agent_folders import provider_root, variable_prefix
 from agent_logger.store.append import Appender
 from agent_logger.store.claude_files import folder_name
 from agent_logger.store.clock import CLOCK
 from agent_logger.store.git import branch_of
-from agent_logger.store.layout import provider_root, variable_prefix
 from agent_logger.store.transcripts import real
 from agent_logger.wire.dialects import dialect_of
 

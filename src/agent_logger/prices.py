@@ -69,7 +69,7 @@ class _Snapshot(msgspec.Struct, frozen=True):
 
 @cache
 def _snapshot() -> _Snapshot:
-    return msgspec.json.decode(pkgutil.get_data("agent_logger", "prices.json") or b"", type=_Snapshot)
+    return msgspec.json.decode(pkgutil.get_data(__name__, "prices.json") or b"", type=_Snapshot)
 
 
 def price_date() -> str:

@@ -27,7 +27,10 @@ PathLike = str | os.PathLike[str]
 
 
 class SessionStorage(Protocol):
-    """Where an agent keeps its sessions. `agent_logger.testing.run_storage_conformance` says what must hold."""
+    """Where an agent keeps its sessions.
+
+    `agent_logger.testing.run_storage_conformance` says what must hold.
+    """
 
     def append(self, session_id: str, message: object) -> bool:
         """Keep a message at once. `True`: it is kept; `ValueError`: it is none, or another session's."""

@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 from tests.catalog.catalogs import ID, claude_file, user
 from tests.cli.terminals import STYLE, on_a_terminal, printed_on_a_terminal
 
-from agent_logger.cli import output
-from agent_logger.cli.output import printable, width
+from agent_logger.cli import output, screen
+from agent_logger.cli.output import printable
+from agent_logger.cli.screen import width
 
 HOSTILE = [
     pytest.param("\x1b[2J", "\\x1b[2J", id="escape sequence"),
@@ -157,9 +158,9 @@ def test_in_a_pipe_every_row_is_one_whole_line(capsys: pytest.CaptureFixture[str
 
 
 SCRIPT = """
-from agent_logger.cli import output
+from agent_logger.cli import output, screen
 output.table(("name", "value"), [("[red]x", "\\x1b[31m" + "y" * 100), ("日本", "z")])
-print(output.columns())
+print(screen.columns())
 """
 
 
@@ -247,4 +248,4 @@ def test_a_pipe_gets_no_bar(capsys: pytest.CaptureFixture[str], monkeypatch: pyt
     ],
 )
 def test_an_id_is_shortened_to_what_tells_it_from_others(session: str, short: str) -> None:
-    assert output.short_id(session) == short
+    assert screen.short_id(session) == short

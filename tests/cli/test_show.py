@@ -18,8 +18,8 @@ from tests.export.hostile import HOSTILE
 from tests.export.sessions import all_tools, call, hostile, turn, with_agents
 from tests.formats.claude_files import SESSION, assistant, user
 
-from agent_logger.cli.output import width
 from agent_logger.cli.rows import Row, fitted, folded, row_text
+from agent_logger.cli.screen import width
 from agent_logger.cli.session_text import SessionText, session_lines
 from agent_logger.export.printable import printable
 from agent_logger.session import Block, Exchange, Session

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from agent_logger.catalog.ledger import Ledger
 from agent_logger.formats import sdk_entries, sdk_messages
-from agent_logger.formats.exchange_log import from_live, session_of
+from agent_logger.formats.exchange_log import session_of
+from agent_logger.formats.live_exchanges import from_live
 from agent_logger.formats.session_responses import responses_of_session
 from agent_logger.records import Exchange, ExchangeStats, LiveMessage, LiveStart, Message, SessionStart
 from agent_logger.session import Compaction, ContextFile, Turn, Usage

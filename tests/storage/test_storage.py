@@ -553,9 +553,8 @@ def test_the_branch_is_told_without_a_process(tmp_path: Path, project: Path) -> 
 
 
 def test_nothing_of_the_sdk_is_imported() -> None:
-    program = (
-        "import sys, agent_logger.storage, agent_logger.testing; sys.exit('claude_agent_sdk' in sys.modules)"
-    )
+    modules = "agent_logger.storage, agent_logger.testing"
+    program = f"import sys, {modules}; sys.exit('claude_agent_sdk' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
     assert {"FileStorage", "InMemoryStorage", "SessionStorage"} <= set(agent_logger.__all__)
     assert issubclass(FileStorage, Transcripts)

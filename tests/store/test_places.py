@@ -11,8 +11,8 @@ import pytest
 from agent_logger.formats.table import format_of
 from agent_logger.session import Usage
 from agent_logger.store import places
+from agent_logger.store.agent_folders import agent_files
 from agent_logger.store.agent_sources import codex_sources, gemini_cli_source, sources_of
-from agent_logger.store.layout import agent_files
 from agent_logger.store.places import AGENT_PLACES, Place, folders_of, main_files
 
 DATA = Path(__file__).parents[1] / "data"

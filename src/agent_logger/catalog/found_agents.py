@@ -20,8 +20,7 @@ from agent_logger.errors import SourceError
 from agent_logger.formats.ids import UUID
 from agent_logger.formats.threads import Thread, families
 from agent_logger.store import foreign
-from agent_logger.store.claude_files import is_id
-from agent_logger.store.layout import (
+from agent_logger.store.agent_folders import (
     HISTORY_FILE,
     agent_files,
     agent_folders,
@@ -29,6 +28,7 @@ from agent_logger.store.layout import (
     older_agent_files,
     place_of,
 )
+from agent_logger.store.claude_files import is_id
 from agent_logger.store.places import AGENT_PLACES
 
 FIRST_BYTES = 1 << 16  # of a file, to see whose it is

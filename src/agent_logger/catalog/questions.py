@@ -17,7 +17,7 @@ from agent_logger.catalog.summary import Filter, SessionSummary
 from agent_logger.formats.not_itemised import AT_WORK_SECONDS
 from agent_logger.prices import price_date
 from agent_logger.session import Cost, Usage
-from agent_logger.store.layout import claude_roots
+from agent_logger.store.agent_folders import claude_roots
 from agent_logger.store.running import noted_sessions, running_sessions
 
 Order = Literal["active", "started", "cost", "tokens", "turns", "exchanges", "duration"]

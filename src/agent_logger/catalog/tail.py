@@ -17,8 +17,8 @@ from agent_logger.catalog.found import Found, Remembered
 from agent_logger.catalog.live import LIVE_SECONDS
 from agent_logger.catalog.witness import session_of
 from agent_logger.errors import SourceError
-from agent_logger.formats.exchange_log import from_live
 from agent_logger.formats.exchange_log import session_of as exchange_session
+from agent_logger.formats.live_exchanges import from_live
 from agent_logger.formats.moments import Moment, moments_of
 from agent_logger.formats.source import File, Source
 from agent_logger.formats.table import format_of

@@ -14,9 +14,9 @@ from agent_logger.formats.claude_code.turns import is_unique
 from agent_logger.formats.table import format_of
 from agent_logger.session import SIDE, Session, Usage
 from agent_logger.store import foreign
+from agent_logger.store.agent_folders import agent_files, claude_roots
 from agent_logger.store.agent_sources import sources_of
 from agent_logger.store.claude_files import session_files
-from agent_logger.store.layout import agent_files, claude_roots
 
 AGENTS = ("gemini-cli", "qwen-code")
 NEAR_SECONDS = 60.0  # a file may be begun before the first call, and ended behind the last

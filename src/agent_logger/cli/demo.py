@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from agent_logger import config
-from agent_logger.cli import output
+from agent_logger.cli import output, screen
 from agent_logger.cli.session_text import session_lines
 from agent_logger.cli.settings import settings_options
 
@@ -71,7 +71,7 @@ def _show(folder: Path, name: str) -> None:
 
     records = [item.found for item in read_log(folder, name) if isinstance(item.found, Record)]
     output.note("\nWhat was recorded, read back from the log:\n", lines=True)
-    for line in session_lines(session_of(records, read_exchanges(folder, name)), output.columns()):
+    for line in session_lines(session_of(records, read_exchanges(folder, name)), screen.columns()):
         output.echo(line)
     output.echo()
     for end in (it for it in records if isinstance(it, SessionEnd)):

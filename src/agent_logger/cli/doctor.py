@@ -3,7 +3,7 @@
 import click
 
 from agent_logger import config
-from agent_logger.cli import output
+from agent_logger.cli import output, screen
 from agent_logger.cli.rows import SMALLEST, folded
 from agent_logger.cli.scanning import know_chosen_folders
 from agent_logger.cli.settings import settings_options
@@ -44,5 +44,5 @@ def command(settings: config.Settings, as_json: bool) -> int:
 
 def _echo(head: str, text: str) -> None:
     """On a terminal folded to its width, under where the text begins; in a pipe one line."""
-    lines = folded(text, max(SMALLEST, output.columns() - len(head))) if output.is_terminal() else [text]
+    lines = folded(text, max(SMALLEST, screen.columns() - len(head))) if screen.is_terminal() else [text]
     output.echo(head + ("\n" + " " * len(head)).join(map(output.printable, lines)), lines=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agent_logger import config
-from agent_logger.cli import output
+from agent_logger.cli import output, screen
 from agent_logger.cli.named import short_ids
 from agent_logger.cli.scanning import NOTHING_YET, opened
 from agent_logger.cli.settings import settings_options
@@ -111,11 +111,11 @@ LESS = (PROJECT, MODEL, TIME, EXCHANGES, BY, TOKENS, COST)  # that are left out 
 
 def _print(rows: "Sequence[SessionSummary]", ids: dict[str, str]) -> None:
     cells = [_cells(row, ids[row.id], depth) for row, depth in _as_tree(rows)]
-    widths = [max(output.width(str(it)) for it in column) for column in zip(HEAD, *cells, strict=True)]
+    widths = [max(screen.width(str(it)) for it in column) for column in zip(HEAD, *cells, strict=True)]
     kept = _kept(widths)
     for row in cells:
         for column in LEAST:
-            row[column] = output.cut(str(row[column]), widths[column])
+            row[column] = screen.cut(str(row[column]), widths[column])
     right = [at for at, column in enumerate(kept) if column in NUMBERS]
     output.table(
         [HEAD[it] for it in kept], [[row[it] for it in kept] for row in cells], fold=False, right=right
@@ -124,7 +124,7 @@ def _print(rows: "Sequence[SessionSummary]", ids: dict[str, str]) -> None:
 
 def _kept(widths: list[int]) -> list[int]:
     """The columns that there is room for; `widths` becomes what they have of it."""
-    room = output.columns() + 2 - sum(widths) - 2 * len(HEAD)
+    room = screen.columns() + 2 - sum(widths) - 2 * len(HEAD)
     for column, least in LEAST.items():
         taken = min(max(0, widths[column] - least), max(0, -room))
         widths[column] -= taken
@@ -154,7 +154,7 @@ def _as_tree(rows: "Sequence[SessionSummary]") -> "Iterator[tuple[SessionSummary
 
 def _cells(row: "SessionSummary", short_id: str, depth: int) -> list[str | int]:
     when = row.ended or row.started
-    told = output.day_and_time(when) if when else "-"
+    told = screen.day_and_time(when) if when else "-"
     title = output.printable(" ".join((row.title or (row.paths[0].stem if row.paths else "")).split()))
     return [
         told + ("*" if row.live else "" if ended_well(row.ending) else "!"),

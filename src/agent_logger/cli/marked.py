@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from agent_logger.cli import output
+from agent_logger.cli import output, screen
 from agent_logger.cli.rows import SMALLEST, folded
 from agent_logger.config import no_color
 
@@ -14,10 +14,10 @@ Marks = Sequence[tuple[int, int]]  # from, to: in order, and apart from each oth
 def echo_marked(text: str, marks: Marks, *, indent: str) -> None:
     """On a terminal what is marked is bold, and lines are folded; in a pipe it is one line, however long."""
     shown, marks = _printable(text, marks)
-    if not output.is_terminal():
+    if not screen.is_terminal():
         click.echo(indent + shown)
         return
-    for low, high in _lines(shown, max(SMALLEST, output.columns() - output.width(indent))):
+    for low, high in _lines(shown, max(SMALLEST, screen.columns() - screen.width(indent))):
         click.echo(indent + "".join(_styled(shown, low, high, () if no_color() else marks)))
 
 

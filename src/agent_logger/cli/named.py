@@ -10,7 +10,7 @@ import click
 from msgspec.structs import replace
 
 from agent_logger import config
-from agent_logger.cli import output
+from agent_logger.cli import screen
 from agent_logger.cli.scanning import opened
 from agent_logger.errors import SourceError
 from agent_logger.store.parts import part_of, parts_of
@@ -86,7 +86,7 @@ def _parts(path: Path) -> list[Path]:
 def short_ids(catalog: "Catalog", sessions: Iterable[str]) -> dict[str, str]:
     """What a person can type for each of them."""
     return {
-        name: max(short, output.date_of_log(name), key=len)
+        name: max(short, screen.date_of_log(name), key=len)
         for name, short in catalog.short_ids(sessions).items()
     }
 

@@ -5,22 +5,19 @@ screen, a bidi control can turn a line around, a tag character can hide a senten
 functions here show such characters as text; `printable` does so for what is printed otherwise.
 """
 
-import os
-import re
 import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from datetime import datetime
 
 import click
 
-from agent_logger.config import no_color, variable
+from agent_logger.cli.screen import columns, is_terminal, width
+from agent_logger.config import no_color
 from agent_logger.export.printable import printable as printable
 from agent_logger.export.printable import printable_json
 
 WAIT_SECONDS = 0.5  # that nobody minds
-PLAIN_COLUMNS = 80  # where there is no terminal
 
 
 def hidden(text: str) -> str:
@@ -156,79 +153,6 @@ def _bar(label: str, total: int) -> Iterator[Callable[[int], None]]:
     with Progress(console=Console(stderr=True, no_color=no_color()), transient=True) as bar:
         task = bar.add_task(printable(label), total=total)
         yield lambda done: bar.update(task, completed=done)
-
-
-def is_terminal() -> bool:
-    return sys.stdout is not None and sys.stdout.isatty()
-
-
-def columns() -> int:
-    """The width to fill: the terminal's. By hand, for `shutil` takes its time to be imported."""
-    told = variable("COLUMNS") or ""
-    if told.isdecimal() and int(told):
-        return int(told)
-    try:
-        return os.get_terminal_size(1).columns or PLAIN_COLUMNS
-    except OSError:
-        return PLAIN_COLUMNS
-
-
-NARROW = {ord("…"): None, ord("└"): None}
-
-
-def width(text: str) -> int:
-    """Columns that `text` takes: wide characters take two, combining ones none."""
-    if text.isascii() or text.translate(NARROW).isascii():  # what we cut and indent with ourselves
-        return len(text)
-    from rich.cells import cell_len
-
-    return cell_len(text)
-
-
-_LOG_NAME = re.compile(r"(\d{8}[-_]\d{6})[-_]")  # less of it tells nothing
-
-
-_TIMED = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}(?=-7)|ses_[0-9a-f]{12}")  # ids that begin with the millisecond
-
-
-def date_of_log(session: str) -> str:
-    """What the name of a log begins with; nothing, if it is an id."""
-    found = _LOG_NAME.match(session)
-    return found[1] if found else ""
-
-
-def short_id(session: str) -> str:
-    """Where it is not known which others there are: of a client's id the beginning; the name of a log as it is."""
-    if date_of_log(session):
-        return session
-    timed = _TIMED.match(session)
-    return timed[0] if timed else session[:8]
-
-
-def day_and_time(at: datetime) -> str:
-    """In eleven columns: a day of this year with the time, of another one with the year."""
-    local = at.astimezone()
-    this_year = datetime.now().astimezone().year
-    return f"{local:%m-%d %H:%M}" if local.year == this_year else f"{local:%Y-%m-%d}"
-
-
-def cut(text: str, room: int) -> str:
-    """`text` in no more columns than these."""
-    if width(text) <= room:
-        return text
-    return f"{beginning(text, room - 1)}…" if room > 0 else ""
-
-
-def beginning(text: str, room: int) -> str:
-    """As much of it as takes no more columns than these."""
-    if text.isascii():
-        return text[: max(0, room)]
-    taken = 0
-    for number, character in enumerate(text):
-        taken += width(character)
-        if taken > room:
-            return text[:number]
-    return text
 
 
 def _print_plain(cells: list[list[str]], numeric: list[bool]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agent_logger import config
-from agent_logger.cli import output
+from agent_logger.cli import output, screen
 from agent_logger.cli.rm import Removed, remove, told_of
 from agent_logger.cli.scanning import opened
 from agent_logger.cli.settings import settings_options
@@ -96,6 +96,6 @@ def _without_parents_of_others(catalog: "Catalog", told: list[Removed]) -> list[
         needed = set(branches.values())
         for branch, parent in branches.items():
             if parent in {it.session for it in told}:
-                output.note(f"{output.short_id(parent)} stays: its branch {output.short_id(branch)} does")
+                output.note(f"{screen.short_id(parent)} stays: its branch {screen.short_id(branch)} does")
         told = [it for it in told if it.session not in needed]
     return told

@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from agent_logger import config
-from agent_logger.cli import output
+from agent_logger.cli import output, screen
 from agent_logger.cli.named import one_called
 from agent_logger.cli.scanning import opened
 from agent_logger.cli.settings import settings_options
@@ -126,9 +126,9 @@ def _delete(catalog: "Catalog", doomed: list[Removed]) -> None:
 
 def _show(doomed: list[Removed]) -> None:
     for it in doomed:
-        title = output.cut(output.printable(" ".join((it.title or "").split())), 40)
-        branch = f"  branch of {output.short_id(it.branch_of)}" if it.branch_of else ""
-        output.echo(f"delete {output.short_id(it.session)}  {title}  {bytes_text(it.bytes)}{branch}")
+        title = screen.cut(output.printable(" ".join((it.title or "").split())), 40)
+        branch = f"  branch of {screen.short_id(it.branch_of)}" if it.branch_of else ""
+        output.echo(f"delete {screen.short_id(it.session)}  {title}  {bytes_text(it.bytes)}{branch}")
         for file in it.files:
             output.echo(f"  {output.printable(file.path)}  {bytes_text(file.bytes)}")
         for path in it.stays:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import click
 
-from agent_logger.cli.output import beginning, cut, is_terminal, width
+from agent_logger.cli.screen import beginning, cut, is_terminal, width
 from agent_logger.config import no_color
 from agent_logger.export.printable import printable
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agent_logger import config
-from agent_logger.cli import output
+from agent_logger.cli import output, screen
 from agent_logger.cli.settings import settings_options
 from agent_logger.formats.cli_output.outcome import Failure, RunMetadata
 
@@ -270,7 +270,7 @@ def _tell(recording: "Recording", exited: "Exit", *, as_json: bool, timed_out: b
 def _summary(found: RunMetadata, failure: Failure | None) -> str:
     from agent_logger.export.figures import counted, dollars, seconds_text
 
-    parts = [f"session {output.short_id(found.session_id)}" if found.session_id else _where(found.log)]
+    parts = [f"session {screen.short_id(found.session_id)}" if found.session_id else _where(found.log)]
     if found.turns is not None:
         parts.append(counted(found.turns, "turn"))
     if found.tokens:

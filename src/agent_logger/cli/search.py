@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agent_logger import config
-from agent_logger.cli import output
+from agent_logger.cli import output, screen
 from agent_logger.cli.marked import echo_marked
 from agent_logger.cli.named import short_ids
 from agent_logger.cli.scanning import NOTHING_YET, bar, opened
@@ -78,11 +78,11 @@ def _print(hits: "Sequence[Hit]", ids: dict[str, str]) -> None:
         when = f"{hit.at.astimezone():%Y-%m-%d %H:%M}" if hit.at else "-"
         title = " ".join((hit.title or "").split())
         head = f"{when}  {hit.kind.replace('_', ' ')}  {title}"
-        output.echo(output.cut(output.printable(head), output.columns()))
+        output.echo(screen.cut(output.printable(head), screen.columns()))
         echo_marked(hit.snippet, hit.marks, indent="  ")
         turn = "" if hit.turn is None else f" --turn {hit.turn}"
         line = f"  agent-logger show {ids[hit.session]}{turn}"
-        output.echo(line + output.cut(_in_forks(hit, ids), output.columns() - output.width(line)))
+        output.echo(line + screen.cut(_in_forks(hit, ids), screen.columns() - screen.width(line)))
 
 
 def _in_forks(hit: "Hit", ids: dict[str, str]) -> str:

@@ -6,9 +6,9 @@ from itertools import chain
 
 from agent_logger.catalog.metrics import Metrics, exchange_total, metrics_of
 from agent_logger.catalog.unlisted import session_has_unlisted_calls
-from agent_logger.cli.output import short_id, width
 from agent_logger.cli.pieces_text import piece_lines
 from agent_logger.cli.rows import Row, Segment, fitted, folded, noted, room, row_text
+from agent_logger.cli.screen import short_id, width
 from agent_logger.export.facts import UNLISTED_TEXT, context_of, durations, inherited_text
 from agent_logger.export.figures import (
     call_seconds,

@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from agent_logger import config
-from agent_logger.cli import output
+from agent_logger.cli import output, screen
 from agent_logger.cli.damaged import note_damage
 from agent_logger.cli.named import calls_called, files_called, session_called, session_with_damage
 from agent_logger.cli.settings import settings_options
@@ -90,7 +90,7 @@ def _print_session(session: "Session", *, thinking: bool, as_json: bool) -> None
     if as_json:
         output.json_text(session_json(session))
         return
-    columns = output.columns()
+    columns = screen.columns()
     print_rows(SessionText(session, columns, thinking=thinking).rows(), columns)
 
 
@@ -98,7 +98,7 @@ def _print_turn(session: "Session", number: int, *, as_json: bool) -> None:
     from agent_logger.cli.rows import print_rows
     from agent_logger.cli.session_text import SessionText
 
-    columns = output.columns()
+    columns = screen.columns()
     rows = SessionText(session, columns, whole=True).turn(number)
     if rows is None:
         raise SourceError(f"no turn {number}: the session has {len(session.turns)}, the first is 0")
@@ -169,5 +169,5 @@ def _print_wire(settings: config.Settings, wanted: str, turn: int, *, as_json: b
     if as_json:
         output.hidden_json([_without_credentials(it) for it in details])
         return
-    columns = output.columns()
+    columns = screen.columns()
     print_rows(WireText(columns).rows(details), columns)

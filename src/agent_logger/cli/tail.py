@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agent_logger import config
-from agent_logger.cli import output
+from agent_logger.cli import output, screen
 from agent_logger.cli.named import one_called
 from agent_logger.cli.scanning import know_chosen_folders, opened
 from agent_logger.cli.settings import settings_options
@@ -78,5 +78,5 @@ def _line(moment: "Moment") -> str:
     at = f"{moment.at.astimezone():%H:%M:%S}" if moment.at else "        "
     thread = moment.thread.partition(":")[2][:8] or moment.thread
     text = output.printable(" ".join(moment.text.split()))
-    line = f"{at}  {output.short_id(moment.session)}  {thread:<8}  {moment.what:<8}  {text}"
-    return output.cut(line, output.columns()) if output.is_terminal() else line
+    line = f"{at}  {screen.short_id(moment.session)}  {thread:<8}  {moment.what:<8}  {text}"
+    return screen.cut(line, screen.columns()) if screen.is_terminal() else line

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agent_logger import config
-from agent_logger.cli import output
+from agent_logger.cli import output, screen
 from agent_logger.cli.ls import WITNESSES
 from agent_logger.cli.named import one_called, short_ids
 from agent_logger.cli.scanning import opened
@@ -45,7 +45,7 @@ def command(settings: config.Settings, session: str, as_json: bool) -> None:
     if as_json:
         output.json_text(output.hidden(json_of(root)))
         return
-    for line in session_lines(root, ids, output.columns()):
+    for line in session_lines(root, ids, screen.columns()):
         output.echo(line)
 
 
@@ -61,7 +61,7 @@ def session_lines(
     """`first` stands before its own line, `rest` before those under it."""
     mark = " *" if node.asked else ""
     live = " (live)" if node.live else ""
-    started = output.day_and_time(node.started) if node.started else ""
+    started = screen.day_and_time(node.started) if node.started else ""
     name = f"{first}{'fork ' if first else ''}{ids[node.id]}{mark}{live}"
     by = "".join(it[0] for it in node.witnesses)
     facts = (started, counted(node.turns, "turn"), _cost(node), by)
@@ -78,7 +78,7 @@ def _below(node: "Node", ids: Mapping[str, str], width: int, before: str, *, las
     if isinstance(node, SessionNode):
         yield from session_lines(node, ids, width, first, rest)
     elif isinstance(node, BranchNode):
-        yield output.cut(f"{first}branch {node.log}  after call {node.from_call} of {node.parent}", width)
+        yield screen.cut(f"{first}branch {node.log}  after call {node.from_call} of {node.parent}", width)
     else:
         name = f"{first}agent {node.thread.partition(':')[2][:12]}"
         title = ": ".join(filter(None, (node.kind, node.description)))
@@ -93,12 +93,12 @@ COLUMNS = (">11", ">9", ">8", f">{len(WITNESSES)}")  # when, turns, cost, by who
 def _line(name: str, title: str, facts: Sequence[str], width: int) -> str:
     """The facts in columns at the right, as many of the last as there is room for; of the title what then fits."""
     cells = [f"  {fact:{form}}" for fact, form in zip(facts, COLUMNS, strict=True)]
-    while cells and output.width(name) + sum(map(len, cells)) > width:
+    while cells and screen.width(name) + sum(map(len, cells)) > width:
         del cells[0]
     right = "".join(cells)
     text = output.printable(" ".join(output.hidden(title).split()))
-    left = output.cut(f"{name}  {text}", width - len(right))
-    return f"{left}{' ' * (width - output.width(left) - len(right))}{right}".rstrip()
+    left = screen.cut(f"{name}  {text}", width - len(right))
+    return f"{left}{' ' * (width - screen.width(left) - len(right))}{right}".rstrip()
 
 
 def _cost(node: "AgentNode | SessionNode") -> str:

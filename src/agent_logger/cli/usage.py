@@ -7,7 +7,7 @@ import msgspec
 
 from agent_logger import config
 from agent_logger.catalog.summary import Uncounted
-from agent_logger.cli import output
+from agent_logger.cli import output, screen
 from agent_logger.cli.named import one_called, short_ids
 from agent_logger.cli.rows import folded
 from agent_logger.cli.scanning import NOTHING_YET, bar, opened
@@ -127,12 +127,12 @@ def _unlisted_text(count: int) -> str:
 def _print(by: str, sums: "dict[str | None, Total]", whole: "Total", names: dict[str, str]) -> None:
     rows = [_cells(names.get(key, key) if key else NONE.get(by, "unknown"), it) for key, it in sums.items()]
     head, *rows, last = _fitting([[by, *COUNTS, "cost"], *rows, _cells("total", whole)])
-    widths = [max(map(output.width, column)) for column in zip(head, *rows, last, strict=True)]
-    room = output.columns() - sum(widths) - 2 * len(widths)
-    if output.is_terminal() and room < -2:  # no bar, so no gap behind the last column
+    widths = [max(map(screen.width, column)) for column in zip(head, *rows, last, strict=True)]
+    room = screen.columns() - sum(widths) - 2 * len(widths)
+    if screen.is_terminal() and room < -2:  # no bar, so no gap behind the last column
         least = max(SHORTEST_NAME, widths[0] + room + 2)
         rows = [[_cut(by, name, least), *counts] for name, *counts in rows]
-    if output.is_terminal() and room >= LEAST_BAR and len(rows) > 1:
+    if screen.is_terminal() and room >= LEAST_BAR and len(rows) > 1:
         most = max((it.cost.nano_usd or 0 for it in sums.values()), default=0)
         head.append("")
         bars = [_bar(it.cost.nano_usd or 0, most, min(room, LONGEST_BAR)) for it in sums.values()]
@@ -147,11 +147,11 @@ LESS = (4, 3, 1, 2)  # columns of counts that a narrow terminal has no room for,
 
 def _fitting(rows: list[list[str]]) -> list[list[str]]:
     """Without the columns that there is no room for, on a terminal."""
-    widths = [max(map(output.width, column)) for column in zip(*rows, strict=True)]
+    widths = [max(map(screen.width, column)) for column in zip(*rows, strict=True)]
     widths[0] = min(widths[0], SHORTEST_NAME)
     kept = list(range(len(widths)))
     for column in LESS:
-        if output.is_terminal() and sum(widths[it] + 2 for it in kept) > output.columns() + 2:
+        if screen.is_terminal() and sum(widths[it] + 2 for it in kept) > screen.columns() + 2:
             kept.remove(column)
     return [[row[it] for it in kept] for row in rows]
 
@@ -164,9 +164,9 @@ NONE = {"tool": "no tool"}
 
 def _cut(by: str, name: str, room: int) -> str:
     """Of a path the end is what tells it from others."""
-    if by != "project" or output.width(name) <= room:
-        return output.cut(name, room)
-    while output.width(name) > room - 1:
+    if by != "project" or screen.width(name) <= room:
+        return screen.cut(name, room)
+    while screen.width(name) > room - 1:
         name = name[1:]
     return f"…{name}"
 
@@ -234,14 +234,14 @@ def _print_below(text: str) -> None:
 
 def _print_folded(text: str, indent: str = "") -> None:
     """On a terminal in as many lines as it takes."""
-    room = output.columns() - len(indent) if output.is_terminal() else len(text) + 1
+    room = screen.columns() - len(indent) if screen.is_terminal() else len(text) + 1
     for line in folded(text, max(room, 20)):
         output.echo(f"{indent}{line}")
 
 
 def _print_head(row: "LedgerRow | Uncounted", cost: str) -> None:
     told, name = f"{_when(row)}  {cost}  {row.model or 'no model'}", row.message_id or "-"
-    if output.is_terminal() and output.width(f"{told}  {name}") > output.columns():
+    if screen.is_terminal() and screen.width(f"{told}  {name}") > screen.columns():
         output.echo(told)
         output.echo(f"    {name}")
     else:

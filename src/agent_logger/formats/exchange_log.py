@@ -1,4 +1,4 @@
-"""What the lines of an exchange log mean: exchanges in flight, and the session they make."""
+"""What the lines of an exchange log mean: the session they make."""
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,15 +20,13 @@ from agent_logger.formats.noted_context import context_files
 from agent_logger.formats.objects import in_utc
 from agent_logger.formats.remainders import with_remainders
 from agent_logger.formats.result_usage import with_result
-from agent_logger.formats.sdk_entries import is_thinking_progress, whole_thought
+from agent_logger.formats.sdk_entries import whole_thought
 from agent_logger.formats.sdk_messages import STDERR, UNKNOWN
 from agent_logger.prices import canonical, priced
 from agent_logger.records import (
     AnyRecord,
     Exchange,
     Exit,
-    LiveMessage,
-    LiveStart,
     Message,
     SessionStart,
     as_bytes,
@@ -49,49 +47,6 @@ from agent_logger.session import (
     Witness,
 )
 from agent_logger.wire.answer import fields_of, text_of
-
-# ---------------------------------------------------------------- live files
-
-
-def from_live(records: Iterable[AnyRecord]) -> list[Exchange]:
-    """The exchanges of a live file, as far as they came; without the progress of thoughts, which no log keeps."""
-    starts: dict[str, LiveStart] = {}
-    messages: dict[str, list[Message]] = {}
-    for record in records:
-        if isinstance(record, LiveStart):
-            starts[record.id] = record
-            messages.setdefault(record.id, [])
-        elif isinstance(record, LiveMessage):
-            told = messages.setdefault(record.id, [])
-            starts.setdefault(record.id, _unknown_start(record))
-            if not is_thinking_progress(record.message):
-                told.append(record.message)
-    return [_in_flight(start, messages[start.id]) for start in starts.values()]
-
-
-def _unknown_start(first: LiveMessage) -> LiveStart:
-    """For messages whose beginning was lost; `exchange` 0 is no number."""
-    return LiveStart(id=first.id, session_id=None, exchange=0, ts_start=first.message.ts)
-
-
-def _in_flight(start: LiveStart, messages: list[Message]) -> Exchange:
-    return Exchange(
-        id=start.id,
-        session_id=start.session_id,
-        exchange=start.exchange,
-        ts_start=start.ts_start,
-        ts_end=messages[-1].ts if messages else None,
-        user_input=start.user_input,
-        user_content=start.user_content,
-        user_inputs=start.user_inputs,
-        origin=start.origin,
-        messages=messages,
-        stats=None,
-        complete=False,
-    )
-
-
-# ---------------------------------------------------------------- the session
 
 
 def session_of(records: Iterable[AnyRecord], exchanges: Sequence[Exchange], log: str = "") -> Session:

@@ -19,8 +19,6 @@ from agent_logger.session import Session
 
 FIRST_BYTES = 1 << 16  # of a file, enough to see whose it is
 
-_PACKAGE = "agent_logger.formats"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
@@ -51,7 +49,7 @@ class Format:
 
 @cache
 def _module(name: str) -> ModuleType:
-    return import_module(f"{_PACKAGE}.{name}")
+    return import_module(name)
 
 
 def format_of(agent: str) -> Format | None:
@@ -144,14 +142,14 @@ def _is_claude_line(line: bytes) -> bool:
 FORMATS = (
     Format(
         agent="claude-code",
-        module="claude_code.session",
-        responses_module="claude_code.responses",
+        module="agent_logger.formats.claude_code.session",
+        responses_module="agent_logger.formats.claude_code.responses",
         name=re.compile(rf"(?:^|/){UUID_PATTERN}\.jsonl$"),
         begins=is_claude_code,
     ),
     Format(
         agent="codex",
-        module="codex.session",
+        module="agent_logger.formats.codex.session",
         names_parents=True,
         lists_every_call=True,
         name=re.compile(r"(?:^|/)rollout-[^/]+\.jsonl$"),
@@ -159,20 +157,20 @@ FORMATS = (
     ),
     Format(
         agent="gemini-cli",
-        module="gemini_cli",
+        module="agent_logger.formats.gemini_cli",
         name=re.compile(r"(?:^|/)session-[^/]+\.jsonl?$"),
         begins=is_gemini_cli,
     ),
     Format(
         agent="opencode",
-        module="opencode",
+        module="agent_logger.formats.opencode",
         names_parents=True,
         name=re.compile(r"(?:^|/)(?:opencode[^/]*\.db|storage/session/[^/]+/ses_[^/]+\.json)$"),
         begins=is_opencode,
     ),
     Format(
         agent="qwen-code",
-        module="qwen_code",
+        module="agent_logger.formats.qwen_code",
         name=re.compile(rf"(?:^|/){UUID_PATTERN}\.jsonl$"),
         begins=is_qwen_code,
     ),

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from agent_logger.errors import SourceError
 from agent_logger.store import keep_database
+from agent_logger.store.agent_folders import agent_files, agent_folders
 from agent_logger.store.archive import (
     DATABASES,
     MAKING,
@@ -17,7 +18,6 @@ from agent_logger.store.archive import (
     prepare,
 )
 from agent_logger.store.archiving import Report, Trouble, keep_files
-from agent_logger.store.layout import agent_files, agent_folders
 from agent_logger.store.parts import part_of
 from agent_logger.store.places import AGENT_PLACES, kept_files
 from agent_logger.store.seal import seal

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from agent_logger.store.layout import claude_roots, claude_variables
+from agent_logger.store.agent_folders import claude_roots, claude_variables
 
 NAMES = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md")
 MOST_BYTES = 4 << 20  # of a file that are looked at

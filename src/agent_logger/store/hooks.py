@@ -16,8 +16,9 @@ from agent_logger.formats.objects import time_of
 from agent_logger.records import Hook
 from agent_logger.session import ContextFile
 from agent_logger.store import foreign
+from agent_logger.store.agent_folders import agent_folders
 from agent_logger.store.hook_files import files_with, session_named
-from agent_logger.store.layout import agent_folders, is_hashed
+from agent_logger.store.layout import is_hashed
 from agent_logger.store.places import AGENT_PLACES
 
 MOST_BYTES = 64 << 20

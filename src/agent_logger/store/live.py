@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from agent_logger import records
 from agent_logger.errors import SourceError
-from agent_logger.formats.exchange_log import from_live
+from agent_logger.formats.live_exchanges import from_live
 from agent_logger.records import AnyRecord, Exchange, LiveMessage, LiveStart, Message, Unknown
 from agent_logger.store import platform
 from agent_logger.store.append import Appender

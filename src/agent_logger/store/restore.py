@@ -11,9 +11,9 @@ from typing import Literal, NamedTuple
 
 from agent_logger.errors import SourceError, StoreError
 from agent_logger.store import foreign, platform, restore_database
+from agent_logger.store.agent_folders import agent_folders
 from agent_logger.store.archive import Copy, copies
 from agent_logger.store.archived import Archived, archived_sessions
-from agent_logger.store.layout import agent_folders
 from agent_logger.store.places import AGENT_PLACES
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

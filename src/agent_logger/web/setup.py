@@ -6,8 +6,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from agent_logger.errors import SourceError
+from agent_logger.store.agent_folders import agent_files, claude_roots, older_agent_files
 from agent_logger.store.claude_files import session_files
-from agent_logger.store.layout import agent_files, claude_roots, older_agent_files
 from agent_logger.store.opencode import session_ids
 from agent_logger.store.opencode_files import started_by
 

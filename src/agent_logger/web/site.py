@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -23,13 +24,13 @@ from agent_logger.web.checkups import Checkups
 from agent_logger.web.in_flight import WordByWord
 
 HERE = Path(__file__).parent
-PIECES_CSS = HERE.parent / "export" / "html" / "style.css"
+PIECES_CSS = Path(str(files("agent_logger.export.html") / "style.css"))
 
 
 def _digest() -> str:
     """Of all that is served as it is: the address changes with it, so that a browser may keep it for ever."""
-    files = [*sorted((HERE / "static").iterdir()), PIECES_CSS]
-    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:12]
+    served = [*sorted((HERE / "static").iterdir()), PIECES_CSS]
+    return hashlib.sha256(b"".join(path.read_bytes() for path in served)).hexdigest()[:12]
 
 
 STATIC = f"/static/{_digest()}"

@@ -1,0 +1,44 @@
+"""Exchanges in flight, from the records of a live file."""
+
+from collections.abc import Iterable
+
+from agent_logger.formats.sdk_entries import is_thinking_progress
+from agent_logger.records import AnyRecord, Exchange, LiveMessage, LiveStart, Message
+
+
+def from_live(records: Iterable[AnyRecord]) -> list[Exchange]:
+    """The exchanges of a live file, as far as they came; without the progress of thoughts, which no log keeps."""
+    starts: dict[str, LiveStart] = {}
+    messages: dict[str, list[Message]] = {}
+    for record in records:
+        if isinstance(record, LiveStart):
+            starts[record.id] = record
+            messages.setdefault(record.id, [])
+        elif isinstance(record, LiveMessage):
+            told = messages.setdefault(record.id, [])
+            starts.setdefault(record.id, _unknown_start(record))
+            if not is_thinking_progress(record.message):
+                told.append(record.message)
+    return [_in_flight(start, messages[start.id]) for start in starts.values()]
+
+
+def _unknown_start(first: LiveMessage) -> LiveStart:
+    """For messages whose beginning was lost; `exchange` 0 is no number."""
+    return LiveStart(id=first.id, session_id=None, exchange=0, ts_start=first.message.ts)
+
+
+def _in_flight(start: LiveStart, messages: list[Message]) -> Exchange:
+    return Exchange(
+        id=start.id,
+        session_id=start.session_id,
+        exchange=start.exchange,
+        ts_start=start.ts_start,
+        ts_end=messages[-1].ts if messages else None,
+        user_input=start.user_input,
+        user_content=start.user_content,
+        user_inputs=start.user_inputs,
+        origin=start.origin,
+        messages=messages,
+        stats=None,
+        complete=False,
+    )
