@@ -28,7 +28,7 @@ class Mutant(NamedTuple):
 MUTANTS = [
     Mutant(
         "no sync",
-        "agent_logger/store/platform.py",
+        "agent_logger/platform.py",
         "        os.fdatasync(fd)\n",
         "        pass\n",
         f"{POWER}::test_a_power_cut_that_keeps_names_takes_nothing_that_was_synced[_dropped]",
@@ -49,7 +49,7 @@ MUTANTS = [
     ),
     Mutant(
         "no going on after a short write",
-        "agent_logger/store/platform.py",
+        "agent_logger/platform.py",
         "            view = view[os.write(self.fd, view) :]",
         "            os.write(self.fd, view)\n            return",
         f"{FAULTS}::test_short_writes_are_taken_back_and_counted",
@@ -70,7 +70,7 @@ MUTANTS = [
     ),
     Mutant(
         "no modes but the umask's",
-        "agent_logger/store/platform.py",
+        "agent_logger/platform.py",
         "os.fchmod(held.fd, FILE_MODE)",
         "pass",
         f"{FAULTS}::test_every_file_and_folder_is_its_owner_s_alone[511]",

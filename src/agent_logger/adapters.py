@@ -19,17 +19,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent_logger import __version__, config
+from agent_logger import __version__, config, platform
+from agent_logger.clock import CLOCK
 from agent_logger.errors import SourceError, StoreError
 from agent_logger.formats.blocks.dialects import answer_blocks
 from agent_logger.formats.json_text import encode
 from agent_logger.prices import NO_USAGE, price
 from agent_logger.session import Block, Cost, Usage
-from agent_logger.store import platform
 from agent_logger.store.agent_folders import provider_root, variable_prefix
 from agent_logger.store.append import Appender
 from agent_logger.store.claude_files import folder_name
-from agent_logger.store.clock import CLOCK
 from agent_logger.store.git import branch_of
 from agent_logger.store.transcripts import real
 from agent_logger.wire.dialects import dialect_of

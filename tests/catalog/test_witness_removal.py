@@ -20,11 +20,11 @@ from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.ledger import LedgerRow
 from agent_logger.catalog.metrics import metrics_of
 from agent_logger.catalog.totals import total
+from agent_logger.clock import Clock
 from agent_logger.formats import sdk_messages
 from agent_logger.formats.exchanges import Began
 from agent_logger.formats.sdk_objects import json_of
 from agent_logger.session import Usage
-from agent_logger.store.clock import Clock
 from agent_logger.store.facts import know_folder
 from tests.capture.sdk_fixtures import lines, objects
 from tests.catalog.witnesses import timed

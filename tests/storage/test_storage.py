@@ -15,10 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import agent_logger
-from agent_logger import FileStorage, InMemoryStorage, SessionStorage, read_session
+from agent_logger import FileStorage, InMemoryStorage, SessionStorage, platform, read_session
 from agent_logger.catalog.metrics import metrics_of
 from agent_logger.errors import StoreError
-from agent_logger.store import platform
 from agent_logger.store.claude_files import project_folders
 from agent_logger.store.facts import know_folder
 from agent_logger.store.parts import parts_of

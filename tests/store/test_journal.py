@@ -396,7 +396,7 @@ def test_after_a_failed_sync_the_file_is_not_trusted_again(
         raise OSError(5, "Input/output error")
 
     with monkeypatch.context() as patch:
-        patch.setattr("agent_logger.store.platform.sync", fail)
+        patch.setattr("agent_logger.platform.sync", fail)
         log.upkeep()
     before = (folder / f"{NAME}.jsonl").read_bytes()
     assert log.append(note("in a new part"))

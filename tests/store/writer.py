@@ -27,10 +27,10 @@ from typing import Literal, Self
 import msgspec
 
 import agent_logger
+from agent_logger.clock import CLOCK
 from agent_logger.errors import SourceError
 from agent_logger.records import Exchange, LiveMessage, LiveStart, Message, Resume
 from agent_logger.store import bodies, sealed
-from agent_logger.store.clock import CLOCK
 from agent_logger.store.journal import PART_BYTES, Journal
 from agent_logger.store.seal import seal_due
 from agent_logger.store.transcripts import Transcripts

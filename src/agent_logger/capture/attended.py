@@ -14,7 +14,7 @@ from runpy import run_module
 
 from agent_logger import config
 from agent_logger.capture.proxy.state import until_unused
-from agent_logger.store.platform import Held, NoLocksError
+from agent_logger.platform import Held, NoLocksError
 
 _alone: list[Held] = []  # until we are gone: nobody is to begin using what ends
 

@@ -11,10 +11,9 @@ import select
 import time
 from typing import TYPE_CHECKING, Any
 
-from agent_logger import config
+from agent_logger import config, platform
 from agent_logger.capture.environment import environment_credentials
 from agent_logger.redact import Redactor
-from agent_logger.store import platform
 from agent_logger.store.hook_files import file_of, hooks_path, session_named
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from agent_logger.store import platform
+from agent_logger import platform
 from agent_logger.store.archiving import keep_session
 
 

@@ -14,6 +14,7 @@ from agent_logger.capture.command_line import argument_credentials, hidden_argum
 from agent_logger.capture.environment import environment_credentials
 from agent_logger.capture.install import key, know
 from agent_logger.capture.session_writer import SessionWriter
+from agent_logger.clock import CLOCK
 from agent_logger.formats import sdk_messages
 from agent_logger.formats.cli_output.events import Event, Events
 from agent_logger.formats.cli_output.outcome import Failure, Outcome, RunMetadata
@@ -23,7 +24,6 @@ from agent_logger.formats.exchanges import Began, Exchanges, UserInput
 from agent_logger.formats.sdk_messages import Block, Inner, Result, SdkMessage
 from agent_logger.records import ExchangeStats, Exit, Redaction
 from agent_logger.redact import Redactor
-from agent_logger.store.clock import CLOCK
 from agent_logger.store.facts import label_session
 
 log = logging.getLogger("agent_logger")

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Thread
 
-from agent_logger.store import platform
+from agent_logger import platform
 
 
 @contextmanager

@@ -8,9 +8,9 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
+from agent_logger import platform
 from agent_logger.catalog.database import writing
 from agent_logger.catalog.questions import OpenLog, open_logs
-from agent_logger.store import platform
 from agent_logger.store.parts import parts_by_log, parts_of
 
 

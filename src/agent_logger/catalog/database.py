@@ -16,8 +16,8 @@ from zlib import crc32
 
 import msgspec
 
+from agent_logger import platform
 from agent_logger.catalog.schema import Step
-from agent_logger.store import platform
 
 WAIT_SECONDS = 10.0  # for another process that is writing; it never does so for long
 PAGE_CACHE_KB = 16_000

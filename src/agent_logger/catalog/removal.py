@@ -8,9 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent_logger import platform
 from agent_logger.catalog.found import Found
 from agent_logger.errors import StoreError
-from agent_logger.store import platform
 from agent_logger.store.archived import copies_by_name
 from agent_logger.store.facts import Tombstone, bury, tombstones
 from agent_logger.store.hook_files import hooks_path

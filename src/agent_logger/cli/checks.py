@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple, Self
 
 import msgspec
 
-from agent_logger import config
+from agent_logger import config, platform
 from agent_logger.capture.base_urls import base_urls
 from agent_logger.capture.hook_settings import commands_in
 from agent_logger.capture.proxy.status import ProxyReport
@@ -21,13 +21,12 @@ from agent_logger.catalog.damage import files_of
 from agent_logger.catalog.found import Remembered
 from agent_logger.catalog.found_agents import agent_sessions
 from agent_logger.cli.damaged import damage_text, verify_command
+from agent_logger.clock import timestamp
 from agent_logger.errors import SourceError
 from agent_logger.export.figures import counted
-from agent_logger.store import platform
 from agent_logger.store.agent_folders import agent_folders, claude_roots
 from agent_logger.store.archive import folder_of
 from agent_logger.store.claude_files import session_files
-from agent_logger.store.clock import timestamp
 from agent_logger.store.context import cleanup_days
 from agent_logger.store.damage import count_damage
 from agent_logger.store.facts import known_folders

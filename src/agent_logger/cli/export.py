@@ -106,7 +106,7 @@ def _found(settings: config.Settings, wanted: str) -> Path:
 
 def _write(file: Path, lines: Iterable[bytes]) -> None:
     """What others may not read stays so; a file that is there, perhaps a log, is not touched."""
-    from agent_logger.store import platform
+    from agent_logger import platform
 
     try:
         held = platform.open_file(file, create=True)

@@ -70,7 +70,7 @@ def _by_any_name(settings: config.Settings, session: str) -> list[Path]:
 
 
 def _told(session: str, path: Path) -> FoundFile:
-    from agent_logger.store.clock import timestamp
+    from agent_logger.clock import timestamp
 
     status = path.stat()
     return FoundFile(id=session, path=str(path), modified=timestamp(status.st_mtime), bytes=status.st_size)

@@ -64,7 +64,7 @@ def _existing(path: Path) -> Path:
 
 
 def _with_progress(files: list[Path]) -> Iterator["FileReport"]:
-    from agent_logger.store.platform import size_of
+    from agent_logger.platform import size_of
     from agent_logger.store.verify import verify_file
 
     sizes = [size_of(path) for path in files]

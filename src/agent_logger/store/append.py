@@ -5,7 +5,7 @@ import os
 import time
 from pathlib import Path
 
-from agent_logger.store import platform
+from agent_logger import platform
 
 LOCK_SECONDS = 2.0  # how long a shared file may be held by another before we write beside it
 

@@ -6,8 +6,8 @@ from typing import TypeVar
 
 import msgspec
 
+from agent_logger.clock import CLOCK
 from agent_logger.store.append import append_shared
-from agent_logger.store.clock import CLOCK
 from agent_logger.store.layout import facts_path
 
 _unwritten: dict[Path, dict[Path, None]] = {}  # by home: folders that it could not be told of

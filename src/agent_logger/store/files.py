@@ -5,8 +5,9 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from agent_logger import platform
 from agent_logger.errors import SourceError
-from agent_logger.store import foreign, platform
+from agent_logger.store import foreign
 from agent_logger.store.parts import PartFile
 from agent_logger.store.sealed import Frame, SealedFile
 from agent_logger.wire import jsonl

@@ -22,12 +22,12 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from agent_logger import records
+from agent_logger import platform, records
+from agent_logger.clock import CLOCK, Clock
 from agent_logger.records import AnyRecord, Exchange, Gap, Kind, LiveMessage, LiveStart, Message
-from agent_logger.store import live, platform
+from agent_logger.store import live
 from agent_logger.store.append import append_once
 from agent_logger.store.bodies import spill
-from agent_logger.store.clock import CLOCK, Clock
 from agent_logger.store.openpart import OpenPart
 from agent_logger.store.ownership import ANY, Beyond, Ids, claim
 from agent_logger.store.upkeep import UPKEEP

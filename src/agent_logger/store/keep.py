@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from agent_logger import platform
 from agent_logger.errors import SourceError, StoreError
-from agent_logger.store import platform
 from agent_logger.store.append import lock_for_a_while
 from agent_logger.store.foreign import READ_BYTES, SEALED
 

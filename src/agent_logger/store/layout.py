@@ -5,8 +5,8 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
+from agent_logger import platform
 from agent_logger.errors import StoreError
-from agent_logger.store import platform
 from agent_logger.store.append import append_once
 
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")

@@ -13,14 +13,13 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from agent_logger import records
+from agent_logger import platform, records
+from agent_logger.clock import CLOCK
 from agent_logger.errors import SourceError
 from agent_logger.formats.live_exchanges import from_live
 from agent_logger.records import AnyRecord, Exchange, LiveMessage, LiveStart, Message, Unknown
-from agent_logger.store import platform
 from agent_logger.store.append import Appender
 from agent_logger.store.bodies import decode
-from agent_logger.store.clock import CLOCK
 from agent_logger.store.files import entries, part_entries
 from agent_logger.store.layout import safe_name
 from agent_logger.store.parts import PartFile, live_files_of, parts_of

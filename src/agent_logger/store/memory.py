@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from agent_logger import platform
 from agent_logger.errors import StoreError
-from agent_logger.store import platform
 
 
 def read(folder: Path) -> str:

@@ -6,12 +6,11 @@ from typing import TypedDict
 
 from msgspec.structs import replace
 
-from agent_logger import __version__, records
+from agent_logger import __version__, platform, records
+from agent_logger.clock import Clock
 from agent_logger.records import AnyRecord, Kind, Part, PartReason, Record, Recovered, Writer
-from agent_logger.store import platform
 from agent_logger.store.append import Appender
 from agent_logger.store.bodies import keeps_its_type
-from agent_logger.store.clock import Clock
 from agent_logger.store.ownership import Claim, Ids, ids_of
 from agent_logger.store.parts import PartFile
 

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from agent_logger import records
+from agent_logger import platform, records
 from agent_logger.errors import SourceError
 from agent_logger.records import Kind
-from agent_logger.store import platform
 from agent_logger.store.files import part_entries
 from agent_logger.store.parts import PartFile, parts_of
 from agent_logger.wire.jsonl import Entry

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent_logger import platform
 from agent_logger.errors import StoreError
-from agent_logger.store import platform
 
 
 @dataclass(frozen=True, slots=True)

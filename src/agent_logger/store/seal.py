@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent_logger import platform
+from agent_logger.clock import CLOCK
 from agent_logger.errors import SourceError
-from agent_logger.store import foreign, platform
+from agent_logger.store import foreign
 from agent_logger.store.append import torn_bytes
-from agent_logger.store.clock import CLOCK
 from agent_logger.store.journal import Journal
 from agent_logger.store.ownership import began_by, ids_of, kind_of
 from agent_logger.store.parts import PartFile, live_files_of, parts_in

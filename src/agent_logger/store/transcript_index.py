@@ -12,9 +12,9 @@ from pathlib import Path
 
 import msgspec
 
+from agent_logger import platform
 from agent_logger.errors import SourceError
 from agent_logger.formats.transcript import StoredSession
-from agent_logger.store import platform
 from agent_logger.store.parts import PartFile
 from agent_logger.store.transcript_log import Stamp, logs_in
 

@@ -26,8 +26,8 @@ from agent_logger.capture.proxy.spool.frames import (
     ResponseHead,
 )
 from agent_logger.capture.proxy.spool.spool import Spool
+from agent_logger.clock import CLOCK
 from agent_logger.records import Request, Response, Rewrite, WireStart, as_bytes
-from agent_logger.store.clock import CLOCK
 from agent_logger.store.parts import PartFile, parts_in
 from agent_logger.store.read import read_log
 

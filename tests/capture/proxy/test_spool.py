@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_logger import platform
 from agent_logger.capture.proxy.spool import spool as module
 from agent_logger.capture.proxy.spool.frames import (
     HEAD,
@@ -37,7 +38,6 @@ from agent_logger.capture.proxy.spool.segments import (
 )
 from agent_logger.capture.proxy.spool.spool import Spool, own, segment_path, spool_folder
 from agent_logger.errors import StoreError
-from agent_logger.store import platform
 from tests.pulse import Pulse
 
 FRAMES: list[AnyFrame] = [

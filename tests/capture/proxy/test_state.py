@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from agent_logger import platform
 from agent_logger.capture.proxy.state import Announcement, State, running
-from agent_logger.store import platform
 
 
 def test_who_looks_while_a_proxy_announces_itself_does_not_take_that_away(

@@ -14,7 +14,7 @@ from agent_logger.capture.attended import attended
 from agent_logger.capture.proxy.state import is_used
 from agent_logger.config import child_environment
 from agent_logger.errors import StoreError
-from agent_logger.store.platform import NoLocksError
+from agent_logger.platform import NoLocksError
 
 STOP_SECONDS = 30.0
 LOOK_SECONDS = 0.5

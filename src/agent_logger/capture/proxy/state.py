@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import msgspec
 
-from agent_logger.store import platform
+from agent_logger import platform
 
 _SUFFIX = ".json"
 _LOOK_SECONDS = 0.1

@@ -25,9 +25,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from agent_logger import platform
 from agent_logger.capture.proxy.spool.segments import Follower, Start, carry, oldest_entries, segments_of
 from agent_logger.capture.proxy.spool.spool import DISK_BYTES, DISK_SHARE, lock_path, segment_path
-from agent_logger.store import platform
 from agent_logger.store.upkeep import UPKEEP
 
 CARRY_ABOVE = 64 << 20  # bytes that may stay for the sake of open calls

@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from agent_logger import platform
 from agent_logger.capture.proxy.lines import Show
 from agent_logger.capture.proxy.recorder import checkpoint
 from agent_logger.capture.proxy.recorder.checkpoint import Checkpoints, Position, Steps, Unsure
@@ -26,9 +27,9 @@ from agent_logger.capture.proxy.recorder.pipe import POLL_SECONDS, Pipe
 from agent_logger.capture.proxy.recorder.recording import Recording
 from agent_logger.capture.proxy.spool.segments import Spools, segments_of
 from agent_logger.capture.proxy.spool.spool import spool_folder
+from agent_logger.clock import CLOCK
 from agent_logger.errors import SourceError
-from agent_logger.store import layout, platform
-from agent_logger.store.clock import CLOCK
+from agent_logger.store import layout
 from agent_logger.store.facts import know_folder
 from agent_logger.store.seal import seal_due
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from agent_logger import platform
 from agent_logger.capture.proxy.spool.frames import (
     HEAD,
     LONGEST_ENTRY,
@@ -30,7 +31,6 @@ from agent_logger.capture.proxy.spool.frames import (
     unpack,
 )
 from agent_logger.capture.proxy.spool.spool import lock_path, segment_path
-from agent_logger.store import platform
 
 READ_BYTES = 1 << 20
 HELD_BYTES = 8 << 20  # of one relay's frames, read and not taken yet

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import msgspec
 
+from agent_logger import platform
 from agent_logger.capture.proxy.spool.frames import (
     LONGEST_ENTRY,
     REMEMBERED,
@@ -33,7 +34,7 @@ from agent_logger.capture.proxy.spool.frames import (
     pack,
 )
 from agent_logger.errors import StoreError
-from agent_logger.store import layout, platform
+from agent_logger.store import layout
 from agent_logger.store.append import append_once
 
 BATCH_SECONDS = 0.01
