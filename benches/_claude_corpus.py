@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from agent_logger.session import Usage
+from agent_logger.model.session import Usage
 
 MODELS = ("claude-sonnet-4-20250514", "claude-haiku-4-5-20251001", "claude-opus-4-1-20250805")
 TOOLS = ("Bash", "Read", "Edit", "Write", "Grep", "Glob")

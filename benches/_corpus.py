@@ -19,8 +19,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from agent_logger.formats.responses import ModelResponse
-from agent_logger.session import MAIN, Usage
+from agent_logger.model.responses import ModelResponse
+from agent_logger.model.session import MAIN, Usage
 
 MODELS = (
     "claude-sonnet-4-20250514",

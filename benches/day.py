@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from agent_logger.records import Chunk, Request, Response, Timing, WireStart
+from agent_logger.model.records import Chunk, Request, Response, Timing, WireStart
 from agent_logger.store.journal import Journal
 from agent_logger.store.seal import seal_due
 from agent_logger.store.sealed import zstd

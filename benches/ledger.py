@@ -18,8 +18,8 @@ from msgspec.structs import replace
 
 from agent_logger.catalog.ledger import Ledger
 from agent_logger.catalog.totals import totals
-from agent_logger.formats.responses import ModelResponse
-from agent_logger.session import MAIN, Usage
+from agent_logger.model.responses import ModelResponse
+from agent_logger.model.session import MAIN, Usage
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -17,7 +17,7 @@ from _claude_corpus import Corpus
 from agent_logger.catalog.metrics import metrics_of
 from agent_logger.formats.claude_code.responses import responses_of
 from agent_logger.formats.claude_code.session import session_of
-from agent_logger.session import Session, Usage
+from agent_logger.model.session import Session, Usage
 from agent_logger.store.sources import claude_source
 
 RUNS = 7

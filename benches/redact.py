@@ -14,7 +14,7 @@ from collections.abc import Callable
 from itertools import takewhile
 from typing import Any
 
-from agent_logger.redact import FAMILIES, Known, Redactor
+from agent_logger.model.redaction.redactor import FAMILIES, Known, Redactor
 
 MEGABYTE = 1_000_000
 REDACTOR = Redactor(bytes(32), [b"a-credential-of-the-request-0123456789", b"and+another/one0123456789=="])

@@ -26,8 +26,8 @@ from agent_logger.cli import COMMANDS, NAME, archive, checks, config, find, ls, 
 from agent_logger.config import SETTINGS, Origins, Setting, Written
 from agent_logger.formats.claude_code import records as claude_records
 from agent_logger.formats.moments import Moment
-from agent_logger.records import KINDS, Kind
-from agent_logger.session import Session, Turn
+from agent_logger.model.records import KINDS, Kind
+from agent_logger.model.session import Session, Turn
 from agent_logger.store import verify
 from agent_logger.store.context import Context
 from agent_logger.store.usage import FolderUsage

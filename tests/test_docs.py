@@ -9,12 +9,12 @@ import msgspec
 import pytest
 
 import agent_logger
-from agent_logger import records
 from agent_logger.cli import COMMANDS
 from agent_logger.config import SETTINGS
 from agent_logger.formats.claude_code import records as claude_records
 from agent_logger.formats.table import format_of
-from agent_logger.records import Kind, Record
+from agent_logger.model import records
+from agent_logger.model.records import Kind, Record
 from tests.commands import run_command
 
 DOCS = Path(__file__).parents[1] / "docs"

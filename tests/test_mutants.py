@@ -77,10 +77,10 @@ MUTANTS = [
     ),
     Mutant(
         "no credentials by exact value",
-        "agent_logger/redact.py",
+        "agent_logger/model/redaction/redactor.py",
         "for credential in self._credentials:",
         "for credential in ():",
-        "tests/test_redact.py::test_a_short_credential_is_removed_where_it_stands_alone",
+        "tests/model/redaction/test_redactor.py::test_a_short_credential_is_removed_where_it_stands_alone",
     ),
     Mutant(
         "no check of the Host",

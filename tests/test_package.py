@@ -57,7 +57,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert [it for it in names if it.endswith(".pth")] == []
     assert {it.split("/")[0] for it in names} == {"agent_logger", "agent_logger-0.1.0.dist-info"}
-    assert {"agent_logger/py.typed", "agent_logger/prices.json"} <= set(names)
+    assert {"agent_logger/py.typed", "agent_logger/model/prices.json"} <= set(names)
     source = {
         f"agent_logger/{path.relative_to(ROOT / 'src/agent_logger').as_posix()}"
         for path in (ROOT / "src/agent_logger").rglob("*")

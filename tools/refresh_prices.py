@@ -22,7 +22,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-SNAPSHOT = Path(__file__).resolve().parents[1] / "src/agent_logger/prices.json"
+SNAPSHOT = Path(__file__).resolve().parents[1] / "src/agent_logger/model/prices.json"
 
 # Who makes models. A name without a vendor in front is looked for here, in this order. Z.ai stands for its Chinese twin
 # too, whose prices are in another currency.

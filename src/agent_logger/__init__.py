@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from agent_logger.formats.cli_output.events import Event
     from agent_logger.formats.cli_output.outcome import Failure, RunMetadata
     from agent_logger.formats.hooks import HookInput
-    from agent_logger.prices import price
-    from agent_logger.records import Exchange as ExchangeRecord
-    from agent_logger.records import ExchangeStats, Message, SessionEnd, SessionStart
-    from agent_logger.session import (
+    from agent_logger.model.prices import price
+    from agent_logger.model.records import Exchange as ExchangeRecord
+    from agent_logger.model.records import ExchangeStats, Message, SessionEnd, SessionStart
+    from agent_logger.model.session import (
         Block,
         Cost,
         Difference,
@@ -50,51 +50,51 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "AssistantRecord": "agent_logger.formats.claude_code.records",
-    "Block": "agent_logger.session",
+    "Block": "agent_logger.model.session",
     "CallDetail": "agent_logger.catalog.calls",
     "Catalog": "agent_logger.catalog.catalog",
     "Context": "agent_logger.store.context",
-    "Cost": "agent_logger.session",
-    "Difference": "agent_logger.session",
+    "Cost": "agent_logger.model.session",
+    "Difference": "agent_logger.model.session",
     "Event": "agent_logger.formats.cli_output.events",
-    "Exchange": "agent_logger.session",
-    "ExchangeRecord": "agent_logger.records:Exchange",  # a line of a log; `Exchange` is what all witnesses say
-    "ExchangeStats": "agent_logger.records",
+    "Exchange": "agent_logger.model.session",
+    "ExchangeRecord": "agent_logger.model.records:Exchange",  # a line of a log; `Exchange` is what all witnesses say
+    "ExchangeStats": "agent_logger.model.records",
     "Failure": "agent_logger.formats.cli_output.outcome",
     "FileStorage": "agent_logger.storage",
     "Filter": "agent_logger.catalog.summary",
     "Hit": "agent_logger.catalog.summary",
     "HookInput": "agent_logger.formats.hooks",
     "InMemoryStorage": "agent_logger.storage",
-    "Inherited": "agent_logger.session",
-    "Message": "agent_logger.records",
+    "Inherited": "agent_logger.model.session",
+    "Message": "agent_logger.model.records",
     "Place": "agent_logger.catalog.sessions",
     "ResultRecord": "agent_logger.formats.claude_code.records",
     "RunMetadata": "agent_logger.formats.cli_output.outcome",
     "RunResult": "agent_logger.capture.runner",
-    "Session": "agent_logger.session",
-    "SessionEnd": "agent_logger.records",
+    "Session": "agent_logger.model.session",
+    "SessionEnd": "agent_logger.model.records",
     "SessionLogger": "agent_logger.capture.logger",
-    "SessionStart": "agent_logger.records",
+    "SessionStart": "agent_logger.model.records",
     "SessionStorage": "agent_logger.storage",
     "SessionSummary": "agent_logger.catalog.summary",
     "Settings": "agent_logger.store.context",
     "StoredSession": "agent_logger.storage",
-    "SubAgent": "agent_logger.session",
+    "SubAgent": "agent_logger.model.session",
     "SummaryRecord": "agent_logger.formats.claude_code.records",
     "SystemRecord": "agent_logger.formats.claude_code.records",
     "TokenUsage": "agent_logger.formats.claude_code.records",
-    "ToolCall": "agent_logger.session",
+    "ToolCall": "agent_logger.model.session",
     "ToolResultRecord": "agent_logger.formats.claude_code.records",
     "ToolUseRecord": "agent_logger.formats.claude_code.records",
-    "Turn": "agent_logger.session",
-    "Usage": "agent_logger.session",
+    "Turn": "agent_logger.model.session",
+    "Usage": "agent_logger.model.session",
     "UserRecord": "agent_logger.formats.claude_code.records",
     "WireCall": "agent_logger.catalog.calls",
     "context": "agent_logger.capture.context",
     "discover": "agent_logger.catalog.sessions",
     "find_session": "agent_logger.catalog.sessions",
-    "price": "agent_logger.prices",
+    "price": "agent_logger.model.prices",
     "read_session": "agent_logger.store.read",
     "run": "agent_logger.capture.runner",
     "run_async": "agent_logger.capture.runner",

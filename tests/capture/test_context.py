@@ -12,7 +12,7 @@ import pytest
 
 import agent_logger
 from agent_logger import SessionLogger, Settings
-from agent_logger.records import SessionStart
+from agent_logger.model.records import SessionStart
 from agent_logger.store.context import NAMES
 from agent_logger.store.parts import part_of
 from agent_logger.store.read import read_log

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from agent_logger import HookInput
-from agent_logger.records import Hook, decode
+from agent_logger.model.records import Hook, decode
 from agent_logger.store.hook_files import day_folders, tag_in
 from agent_logger.store.hooks import KeptHook, hooks_in
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_logger import SessionLogger
-from agent_logger.records import SessionEnd, Tokens
+from agent_logger.model.records import SessionEnd, Tokens
 from agent_logger.store.read import read_log, read_session
 from tests.capture.sdk_fixtures import CLI, SDK, lines, objects
 

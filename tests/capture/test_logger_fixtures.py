@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent_logger.capture.logger import SessionLogger
-from agent_logger.records import Exchange, ExchangeStats, Record, SessionEnd, SessionStart
+from agent_logger.model.records import Exchange, ExchangeStats, Record, SessionEnd, SessionStart
 from agent_logger.store.read import read_log, read_session
 from tests.capture.sdk_fixtures import CLI, DATA, SDK, lines, objects, truth
 

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_logger import SessionLogger
-from agent_logger.records import Exchange, Record
+from agent_logger.model.records import Exchange, Record
 from agent_logger.store.read import read_log
 from tests.capture.test_logger import OTHER, SESSION, init, result, said
 

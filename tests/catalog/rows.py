@@ -6,8 +6,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from agent_logger.catalog.ledger import Ledger, LedgerRow
-from agent_logger.formats.responses import ModelResponse
-from agent_logger.session import MAIN, Usage
+from agent_logger.model.responses import ModelResponse
+from agent_logger.model.session import MAIN, Usage
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 PLAIN = ModelResponse(

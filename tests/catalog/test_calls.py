@@ -11,8 +11,8 @@ from agent_logger.catalog.calls import CallDetail, WireCall, call_detail, calls_
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.formats.wire_log.asked import Change, asked_of, changes
 from agent_logger.formats.wire_log.session import session_of
-from agent_logger.records import Request, WireStart
-from agent_logger.session import SIDE
+from agent_logger.model.records import Request, WireStart
+from agent_logger.model.session import SIDE
 from agent_logger.store.facts import know_folder
 from agent_logger.store.parts import PartFile
 from agent_logger.store.seal import seal

@@ -7,7 +7,7 @@ from agent_logger.catalog.metrics import metrics_of
 from agent_logger.catalog.totals import total, totals
 from agent_logger.formats.session_responses import responses_of_session
 from agent_logger.formats.wire_log.session import session_of
-from agent_logger.session import Usage
+from agent_logger.model.session import Usage
 from tests.formats.wire_records import Talk, talks
 
 TALKS = pytest.mark.parametrize("spoken", talks(), ids=lambda it: f"{it.name}-{(it.client_id or '')[:4]}")

@@ -23,7 +23,7 @@ from agent_logger.catalog.metrics import count_tool_calls, metrics_of
 from agent_logger.catalog.questions import Order
 from agent_logger.catalog.schema import STEPS
 from agent_logger.catalog.totals import By, total, totals
-from agent_logger.session import Usage
+from agent_logger.model.session import Usage
 from agent_logger.store import foreign
 from agent_logger.store.archive import FOLDER_FILE, archive_path
 from agent_logger.store.archive_run import archive_all

@@ -10,8 +10,8 @@ from agent_logger.catalog.intake import take_in
 from agent_logger.catalog.posting import Read, post
 from agent_logger.catalog.schema import STEPS
 from agent_logger.catalog.witness import Told
-from agent_logger.formats.responses import ModelResponse
-from agent_logger.session import Usage
+from agent_logger.model.responses import ModelResponse
+from agent_logger.model.session import Usage
 
 SESSIONS = 600
 

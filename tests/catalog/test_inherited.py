@@ -12,7 +12,7 @@ from agent_logger.catalog.catalog import Catalog
 from agent_logger.clock import Clock
 from agent_logger.formats import sdk_messages
 from agent_logger.formats.exchanges import Began
-from agent_logger.session import Session, Usage
+from agent_logger.model.session import Session, Usage
 from agent_logger.store.facts import know_folder
 from tests.catalog.catalogs import ID, assistant, claude_file, user
 

@@ -18,8 +18,8 @@ from agent_logger.formats.codex.session import session_of as codex_session
 from agent_logger.formats.gemini_cli import session_of as gemini_session
 from agent_logger.formats.session_responses import responses_of_session
 from agent_logger.formats.wire_log.session import session_of as wire_session
-from agent_logger.redact import Redactor
-from agent_logger.session import (
+from agent_logger.model.redaction.redactor import Redactor
+from agent_logger.model.session import (
     MAIN,
     SYNTHETIC,
     Block,

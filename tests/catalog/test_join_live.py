@@ -9,7 +9,7 @@ import pytest
 from agent_logger import SessionLogger
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.config import Origin
-from agent_logger.session import MAIN, SIDE, Usage
+from agent_logger.model.session import MAIN, SIDE, Usage
 from tests.capture.proxy.process import Process
 from tests.capture.test_logger_live import talk
 from tests.clients import Sandbox

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from agent_logger.catalog.ledger import Ledger, LedgerRow
-from agent_logger.formats.responses import ModelResponse
-from agent_logger.session import Cost, Usage, Witness
+from agent_logger.model.responses import ModelResponse
+from agent_logger.model.session import Cost, Usage, Witness
 
 from .rows import NOON, at, response, row_of, rows_of, unique
 

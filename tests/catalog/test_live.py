@@ -17,7 +17,7 @@ import pytest
 
 from agent_logger.catalog.columns import BIT
 from agent_logger.catalog.live import SessionState, SourceState, in_flight, interrupted, is_live
-from agent_logger.session import Exchange, Session
+from agent_logger.model.session import Exchange, Session
 from tests.commands import run_command
 
 ENDED = Exchange(number=1, complete=True, end_reason="result")

@@ -6,7 +6,17 @@ from typing import Any
 import pytest
 
 from agent_logger.catalog.metrics import Metrics, ToolUse, metrics_of
-from agent_logger.session import TOOL_KINDS, Block, Cost, Exchange, Session, ToolKind, Turn, Usage, tool_kind
+from agent_logger.model.session import (
+    TOOL_KINDS,
+    Block,
+    Cost,
+    Exchange,
+    Session,
+    ToolKind,
+    Turn,
+    Usage,
+    tool_kind,
+)
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 

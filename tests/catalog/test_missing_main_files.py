@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent_logger.catalog.catalog import Catalog
-from agent_logger.session import Usage
+from agent_logger.model.session import Usage
 from tests.catalog.catalogs import ID, assistant, claude_file, user
 from tests.commands import run_command
 from tests.formats.foreign import DATA

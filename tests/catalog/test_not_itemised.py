@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from agent_logger.catalog.ledger import Ledger, LedgerRow
 from agent_logger.catalog.totals import total
-from agent_logger.formats.responses import ModelResponse, ReportedTotal
-from agent_logger.session import MAIN, SIDE, ClientTotal, ModelTotal, Usage, Witness
+from agent_logger.model.responses import ModelResponse, ReportedTotal
+from agent_logger.model.session import MAIN, SIDE, ClientTotal, ModelTotal, Usage, Witness
 from tests.catalog.rows import unique
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from agent_logger.catalog.calls import WireCall, calls_of
 from agent_logger.catalog.join import join
 from agent_logger.catalog.served import calls_by_turn
-from agent_logger.session import SIDE, Session
+from agent_logger.model.session import SIDE, Session
 from agent_logger.store.read import read_session
 from tests.catalog.witnesses import timed, told
 from tests.formats.claude_files import Fixture, fixture, fixtures

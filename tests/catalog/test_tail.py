@@ -9,7 +9,7 @@ import pytest
 from agent_logger import SessionLogger
 from agent_logger.catalog.tail import Tail
 from agent_logger.formats.moments import Moment
-from agent_logger.records import Request, Response
+from agent_logger.model.records import Request, Response
 from agent_logger.store.facts import know_folder
 from agent_logger.store.journal import Journal
 from tests.capture.sdk_fixtures import lines

@@ -10,8 +10,8 @@ from msgspec.structs import astuple, replace
 
 from agent_logger.catalog.ledger import are_apart
 from agent_logger.catalog.totals import KEYS, By, Total, total, total_of, totals
-from agent_logger.formats.responses import ModelResponse
-from agent_logger.session import Cost, Usage
+from agent_logger.model.responses import ModelResponse
+from agent_logger.model.session import Cost, Usage
 
 from .rows import NOON, at, response, rows_of, unique
 from .test_ledger import responses

@@ -11,8 +11,8 @@ from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.unnamed import is_told_by, name_among
 from agent_logger.formats.gemini_cli import session_of
 from agent_logger.formats.wire_log.session import session_of as wire_session
-from agent_logger.records import WireStart
-from agent_logger.session import Block, Session, Turn, Usage
+from agent_logger.model.records import WireStart
+from agent_logger.model.session import Block, Session, Turn, Usage
 from agent_logger.store.agent_sources import sources_of
 from agent_logger.store.facts import know_folder
 from tests.catalog.witnesses import timed

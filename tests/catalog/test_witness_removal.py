@@ -14,7 +14,6 @@ from typing import Any, Literal
 import pytest
 from msgspec.structs import replace
 
-from agent_logger import records
 from agent_logger.capture.session_writer import SessionWriter
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.ledger import LedgerRow
@@ -24,7 +23,8 @@ from agent_logger.clock import Clock
 from agent_logger.formats import sdk_messages
 from agent_logger.formats.exchanges import Began
 from agent_logger.formats.sdk_objects import json_of
-from agent_logger.session import Usage
+from agent_logger.model import records
+from agent_logger.model.session import Usage
 from agent_logger.store.facts import know_folder
 from tests.capture.sdk_fixtures import lines, objects
 from tests.catalog.witnesses import timed

@@ -19,7 +19,7 @@ from tests.formats.wire_records import talk
 from tests.web.pages import showing
 
 from agent_logger.catalog.schema import STEPS
-from agent_logger.records import encode
+from agent_logger.model.records import encode
 from agent_logger.store.facts import know_folder
 
 STREAM = (b"content-type: text/event-stream",)

@@ -15,7 +15,7 @@ import pytest
 from tests.commands import run_command
 from tests.fakeapi import FakeAPI
 
-from agent_logger.records import Request, Response
+from agent_logger.model.records import Request, Response
 from agent_logger.store.parts import parts_in
 from agent_logger.store.read import read_log
 

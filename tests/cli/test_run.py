@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from tests.capture.played import script
 
-from agent_logger.records import Exchange, SessionStart
+from agent_logger.model.records import Exchange, SessionStart
 from agent_logger.store.claude_files import project_folders
 from agent_logger.store.read import read_exchanges, read_log
 

@@ -22,7 +22,7 @@ from agent_logger.cli.rows import Row, fitted, folded, row_text
 from agent_logger.cli.screen import width
 from agent_logger.cli.session_text import SessionText, session_lines
 from agent_logger.export.printable import printable
-from agent_logger.session import Block, Exchange, Session
+from agent_logger.model.session import Block, Exchange, Session
 
 DATA = Path(__file__).parents[1] / "data"
 RECORDED = next(DATA.glob("claude-cli/2.1.325/subagents/home/.claude/projects/*/*.jsonl"))

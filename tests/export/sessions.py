@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tests.export.test_tools import CALLS
 
 from agent_logger.export.tools import RENDERERS
-from agent_logger.session import MAIN, Block, Exchange, Session, SubAgent, Turn, Usage
+from agent_logger.model.session import MAIN, Block, Exchange, Session, SubAgent, Turn, Usage
 
 START = datetime(2026, 11, 15, 8, 45, 32, tzinfo=UTC)
 

@@ -15,7 +15,7 @@ from tests.export.html_check import Checked
 from tests.export.sessions import all_hostile
 
 from agent_logger.export.html.session import session_html
-from agent_logger.session import Session
+from agent_logger.model.session import Session
 
 RAN = "document.documentElement.lang='ran'"
 

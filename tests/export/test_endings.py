@@ -3,7 +3,7 @@
 import pytest
 
 from agent_logger.export.endings import Ending, exchange_ending, turn_ending
-from agent_logger.session import Exchange, Turn
+from agent_logger.model.session import Exchange, Turn
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,16 @@ from tests.export.sessions import START, all_tools, call, turn, with_agents
 
 from agent_logger.export.outline import AgentAtWork, NumberedTurn, Said, Thought, Used, chapters, side_turns
 from agent_logger.export.pieces import Json, Picture, Prose
-from agent_logger.session import Block, BlockKind, Compaction, Difference, Exchange, Session, SubAgent, Usage
+from agent_logger.model.session import (
+    Block,
+    BlockKind,
+    Compaction,
+    Difference,
+    Exchange,
+    Session,
+    SubAgent,
+    Usage,
+)
 
 KEY = "sk-ant-api03-" + "Qz7" * 20
 

@@ -24,7 +24,7 @@ from agent_logger.export.pieces import (
     Terminal,
 )
 from agent_logger.export.tools import RENDERERS, shown
-from agent_logger.session import TOOL_KINDS, ToolCall, tool_kind
+from agent_logger.model.session import TOOL_KINDS, ToolCall, tool_kind
 
 PATCH = """*** Begin Patch
 *** Add File: new.txt

@@ -11,7 +11,7 @@ from typing import Any
 from tests.wire.captures import DATA, Capture, captures
 
 from agent_logger.formats.source import File, Source
-from agent_logger.session import Usage
+from agent_logger.model.session import Usage
 from agent_logger.store.sources import claude_source
 from agent_logger.wire import jsonl
 from agent_logger.wire.lines import LineSplitter

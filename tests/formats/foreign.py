@@ -9,7 +9,7 @@ import msgspec
 from hypothesis import strategies as st
 
 from agent_logger.formats.source import Entries, File, Source
-from agent_logger.session import Session, Usage
+from agent_logger.model.session import Session, Usage
 from agent_logger.wire import jsonl
 from agent_logger.wire.jsonl import Torn
 from agent_logger.wire.lines import LineSplitter

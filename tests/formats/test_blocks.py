@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_logger.formats.blocks.dialects import answer_blocks, by_of, message_blocks, told
-from agent_logger.session import Block
+from agent_logger.model.session import Block
 from agent_logger.wire.dialects import ANTHROPIC, CHAT, GEMINI, OLLAMA, RESPONSES, Dialect
 
 from .foreign import ODD

@@ -6,7 +6,7 @@ from tests.formats.claude_files import Fixture, fixture, fixtures, message_id, t
 from agent_logger.formats.claude_code.records import token_usage
 from agent_logger.formats.claude_code.session import Transcript, session_of, transcript_of
 from agent_logger.formats.claude_code.tree import Relatives
-from agent_logger.session import MAIN, Session, Turn, Usage
+from agent_logger.model.session import MAIN, Session, Turn, Usage
 from agent_logger.store.sources import claude_source
 
 FIXTURES = pytest.mark.parametrize("fixture", fixtures(), ids=lambda it: it.name)

@@ -23,7 +23,7 @@ from tests.formats.claude_files import (
 from agent_logger.formats.claude_code.responses import responses_of
 from agent_logger.formats.claude_code.session import Transcript, session_of, transcript_of
 from agent_logger.formats.source import File, Source
-from agent_logger.session import Usage
+from agent_logger.model.session import Usage
 
 ID = "msg_01abcdefghijklmn"
 GOOD = [user("u", "hi"), assistant("a", ID, "hello")]

@@ -14,7 +14,7 @@ from agent_logger.formats.claude_code.records import SessionRecord
 from agent_logger.formats.claude_code.responses import responses_of
 from agent_logger.formats.claude_code.session import session_of, transcript_of
 from agent_logger.formats.claude_code.tree import Lineage, Relatives, behind_parents
-from agent_logger.session import Session, Usage
+from agent_logger.model.session import Session, Usage
 
 ID = "msg_01abcdefghijklmn"  # in the vendor's form
 OTHER = "msg_01bbbbbbbbbbbbbb"

@@ -7,7 +7,7 @@ from tests.formats.claude_files import source_of
 
 from agent_logger.catalog.metrics import count_tool_calls, metrics_of
 from agent_logger.formats.claude_code.session import session_of
-from agent_logger.session import Session
+from agent_logger.model.session import Session
 
 
 def at(second: int) -> str:

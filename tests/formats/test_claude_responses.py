@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from tests.formats.claude_files import SESSION, assistant, fixture, source_of, user
 
 from agent_logger.formats.claude_code.responses import responses_of
-from agent_logger.formats.responses import ModelResponse
 from agent_logger.formats.source import File, Source
-from agent_logger.session import Usage
+from agent_logger.model.responses import ModelResponse
+from agent_logger.model.session import Usage
 
 ID = "msg_01abcdefghijklmn"
 

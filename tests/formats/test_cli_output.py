@@ -15,7 +15,7 @@ from agent_logger.formats.cli_output.outcome import Failure, Outcome
 from agent_logger.formats.cli_output.output import LINE_BYTES, MOST_WARNINGS, ErrorOutput, Output
 from agent_logger.formats.exchanges import Began, Exchanges
 from agent_logger.formats.sdk_messages import SdkMessage
-from agent_logger.records import Exit
+from agent_logger.model.records import Exit
 
 DATA = Path(__file__).parents[1] / "data"
 RESULT = {"type": "result", "subtype": "success", "is_error": False, "result": "Done.", "session_id": "s1"}

@@ -12,8 +12,8 @@ from agent_logger.formats import sdk_entries, sdk_messages
 from agent_logger.formats.exchange_log import session_of
 from agent_logger.formats.live_exchanges import from_live
 from agent_logger.formats.session_responses import responses_of_session
-from agent_logger.records import Exchange, ExchangeStats, LiveMessage, LiveStart, Message, SessionStart
-from agent_logger.session import Compaction, ContextFile, Turn, Usage
+from agent_logger.model.records import Exchange, ExchangeStats, LiveMessage, LiveStart, Message, SessionStart
+from agent_logger.model.session import Compaction, ContextFile, Turn, Usage
 
 DATA = Path(__file__).parents[1] / "data"
 STREAMS = sorted(DATA.glob("claude-cli/*/*/*stream*.stdout")) + sorted(

@@ -7,7 +7,7 @@ from typing import Any
 
 from agent_logger import SessionLogger
 from agent_logger.catalog.catalog import Catalog
-from agent_logger.session import Session, Usage
+from agent_logger.model.session import Session, Usage
 from agent_logger.store.facts import know_folder
 from agent_logger.store.read import read_session
 

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 
 from agent_logger.formats import gemini_cli
 from agent_logger.formats.source import File, Source
-from agent_logger.session import Session, Usage
+from agent_logger.model.session import Session, Usage
 
 from .foreign import broken, entries, lines, manifest, scenarios, shown, source, total
 

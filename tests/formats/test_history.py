@@ -9,7 +9,7 @@ from tests.formats.foreign import DATA, ODD, broken, lines
 
 from agent_logger.formats.history import prompts_of, session_of
 from agent_logger.formats.source import File
-from agent_logger.session import Session
+from agent_logger.model.session import Session
 
 REAL = DATA / "claude-cli/2.1.325/interactive_tui/home/.claude/history.jsonl"
 CODEX = {"session_id": "019c41d9-0000-7000-8000-000000000001", "ts": 1794726819, "text": "fix it"}

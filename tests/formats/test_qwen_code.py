@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.formats import qwen_code
 from agent_logger.formats.table import format_of, recognised
-from agent_logger.session import Usage
+from agent_logger.model.session import Usage
 
 from .foreign import broken, lines, shown, source
 

@@ -6,9 +6,9 @@ import pytest
 
 from agent_logger.catalog.ledger import Ledger
 from agent_logger.catalog.totals import total
-from agent_logger.formats.responses import ModelResponse
 from agent_logger.formats.session_responses import responses_of_session
-from agent_logger.session import Exchange, Session, Turn, Usage, Witness
+from agent_logger.model.responses import ModelResponse
+from agent_logger.model.session import Exchange, Session, Turn, Usage, Witness
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 USED = Usage(input_tokens=10, output_tokens=5)

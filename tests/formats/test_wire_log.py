@@ -17,8 +17,8 @@ from tests.formats.wire_records import Talk, request, response, shuffled, talk, 
 from tests.wire.captures import Capture
 
 from agent_logger.formats.wire_log.session import session_of
-from agent_logger.records import Chunk, Fork, Record, Request, Response, Rewrite, Timing, WireStart
-from agent_logger.session import Exchange, Session, ToolCall, Usage
+from agent_logger.model.records import Chunk, Fork, Record, Request, Response, Rewrite, Timing, WireStart
+from agent_logger.model.session import Exchange, Session, ToolCall, Usage
 
 TALKS = pytest.mark.parametrize(
     "spoken", [pytest.param(it, id=f"{it.name} {it.client_id or ''}") for it in talks()]

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from tests.wire.captures import Capture, captures
 
-from agent_logger.records import Chunk, Identity, Record, Request, Response, Timing, WireStart
+from agent_logger.model.records import Chunk, Identity, Record, Request, Response, Timing, WireStart
 
 THREADS = {"main": "main", "compact": "main"}
 STREAM_PIECE = 700  # bytes of a chunk

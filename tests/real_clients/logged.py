@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from agent_logger.records import Fork, Request, Response, Rewrite, WireStart
+from agent_logger.model.records import Fork, Request, Response, Rewrite, WireStart
 from agent_logger.store.parts import parts_in
 from agent_logger.store.read import read_log
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent_logger.records import SessionStart
+from agent_logger.model.records import SessionStart
 from agent_logger.store.read import read_exchanges, read_log
 
 from . import alike

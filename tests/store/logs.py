@@ -6,7 +6,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agent_logger.records import Exchange, Gap, LiveMessage, LiveStart, Message, Recovered, Resume, Unknown
+from agent_logger.model.records import (
+    Exchange,
+    Gap,
+    LiveMessage,
+    LiveStart,
+    Message,
+    Recovered,
+    Resume,
+    Unknown,
+)
 from agent_logger.store.files import entries
 from agent_logger.store.journal import Journal
 from agent_logger.store.parts import live_files_of, parts_of

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from agent_logger.catalog.sessions import places
-from agent_logger.session import Session
+from agent_logger.model.session import Session
 from agent_logger.store import foreign, restore
 from agent_logger.store.archive import archive_path, copies, folders
 from agent_logger.store.archive_run import archive_all, seal_archive

@@ -19,7 +19,7 @@ import pytest
 from agent_logger import platform
 from agent_logger.clock import Clock
 from agent_logger.errors import StoreError
-from agent_logger.records import Gap, Part, Request, Resume
+from agent_logger.model.records import Gap, Part, Request, Resume
 from agent_logger.store.append import Appender
 from agent_logger.store.journal import Journal
 from agent_logger.store.layout import install_key, prepare_log_folder, safe_name

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from agent_logger.records import Exchange, Gap, Part, Recovered, Unknown
+from agent_logger.model.records import Exchange, Gap, Part, Recovered, Unknown
 from agent_logger.store.journal import Journal
 from agent_logger.store.openpart import OpenPart
 from agent_logger.store.parts import PartFile, live_files_of, parts_of

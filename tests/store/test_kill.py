@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_logger.records import Exchange, Resume
+from agent_logger.model.records import Exchange, Resume
 from agent_logger.store.journal import Journal
 from agent_logger.store.parts import live_files_of, parts_of
 from agent_logger.store.read import read_exchanges, read_log

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from agent_logger.records import SessionStart
+from agent_logger.model.records import SessionStart
 from agent_logger.store.facts import know_folder
 from agent_logger.store.find import exchange_log_of, free_name
 from agent_logger.store.journal import Journal

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.sessions import Place, discover
-from agent_logger.session import Session, Usage
+from agent_logger.model.session import Session, Usage
 from agent_logger.store.read import read_session
 from tests.formats.foreign import DATA, ODD, manifest, shown
 

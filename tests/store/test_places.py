@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent_logger.formats.table import format_of
-from agent_logger.session import Usage
+from agent_logger.model.session import Usage
 from agent_logger.store import places
 from agent_logger.store.agent_folders import agent_files
 from agent_logger.store.agent_sources import codex_sources, gemini_cli_source, sources_of

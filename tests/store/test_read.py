@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_logger.errors import SourceError, StoreError
-from agent_logger.records import Chunk, Exchange, Kind, Part, Record, Request, Response, Timing, Unknown
+from agent_logger.model.records import Chunk, Exchange, Kind, Part, Record, Request, Response, Timing, Unknown
 from agent_logger.store.append import append_shared
 from agent_logger.store.bodies import LINE_BYTES, SPILL_BYTES, gather
 from agent_logger.store.files import entries, read_at

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_logger.records import Resume
+from agent_logger.model.records import Resume
 from agent_logger.store import sealed as sealed_files
 from agent_logger.store.journal import Journal
 from agent_logger.store.parts import PartFile, parts_in, parts_of

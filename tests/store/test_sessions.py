@@ -9,8 +9,8 @@ from msgspec.structs import replace
 import agent_logger
 from agent_logger.errors import SourceError
 from agent_logger.formats.wire_log import session as wire_log
-from agent_logger.records import Record, Request, Response
-from agent_logger.session import Session
+from agent_logger.model.records import Record, Request, Response
+from agent_logger.model.session import Session
 from agent_logger.store.journal import Journal
 from agent_logger.store.parts import PartFile
 from agent_logger.store.read import read_branch, read_session

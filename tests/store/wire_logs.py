@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from agent_logger.records import Fork, Record, WireStart
+from agent_logger.model.records import Fork, Record, WireStart
 from agent_logger.store.journal import Journal
 from tests.formats.wire_records import talk, ts
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from agent_logger.clock import Clock
-from agent_logger.records import AnyRecord, Resume, SessionStart
+from agent_logger.model.records import AnyRecord, Resume, SessionStart
 from agent_logger.store.read import read_log
 from agent_logger.wire.jsonl import Damage, Torn
 

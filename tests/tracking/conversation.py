@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from agent_logger.clock import timestamp
-from agent_logger.records import Record, Request, Response, Timing, encode
+from agent_logger.model.records import Record, Request, Response, Timing, encode
 from agent_logger.tracking.known import Known, Log
 from agent_logger.tracking.tracker import Answered, Asked, Decision, Tracker
 

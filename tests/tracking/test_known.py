@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_logger.records import Fork, Record, Request, Response, WireStart, decode
+from agent_logger.model.records import Fork, Record, Request, Response, WireStart, decode
 from agent_logger.tracking.known import Known
 from agent_logger.tracking.table import VERSION, Table
 

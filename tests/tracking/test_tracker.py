@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agent_logger.records import Fork, Identity, Record, Rewrite, WireStart, decode
+from agent_logger.model.records import Fork, Identity, Record, Rewrite, WireStart, decode
 from agent_logger.tracking.tracker import Asked, Decision
 
 from .captures import new_tracker

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_logger.catalog.summary import SessionSummary
-from agent_logger.session import Cost, Exchange, Session, SubAgent, Turn, Usage
+from agent_logger.model.session import Cost, Exchange, Session, SubAgent, Turn, Usage
 from agent_logger.web import charts, shown
 from agent_logger.web.book import SEGMENT_TURNS, Book
 from agent_logger.web.charts import Point

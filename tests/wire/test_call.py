@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from agent_logger.records import Chunk
+from agent_logger.model.records import Chunk
 from agent_logger.wire.call import (
     NEXT,
     Call,

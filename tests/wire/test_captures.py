@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.wire.captures import Capture, Json, answered, captures
 
-from agent_logger.session import Usage
+from agent_logger.model.session import Usage
 from agent_logger.wire.answer import Answer
 from agent_logger.wire.dialects import ANTHROPIC, CHAT, GEMINI, RESPONSES, Dialect
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_logger.redact import Redactor
+from agent_logger.model.redaction.redactor import Redactor
 from agent_logger.wire.deltas import told_in_pieces
 
 KEY = "sk-ant-api03-" + "".join(f"{n:02d}Qx" for n in range(20))

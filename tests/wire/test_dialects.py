@@ -16,7 +16,7 @@ from tests.fakeapi.turns import Error, FakeTurn, answers
 from agent_logger.demo import anthropic
 from agent_logger.demo.dialect import Ask
 from agent_logger.demo.http import Request
-from agent_logger.session import Usage
+from agent_logger.model.session import Usage
 from agent_logger.wire.answer import Answer, Failure, tokens_per_second
 from agent_logger.wire.dialects import (
     ANTHROPIC,

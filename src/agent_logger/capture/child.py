@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import IO, Self
 
 from agent_logger.formats.cli_output.argv import installed_by
-from agent_logger.records import Exit
+from agent_logger.model.records import Exit
 
 READ_BYTES = 256 << 10
 LOOK_SECONDS = 0.1  # how often to look whether the child has ended, or is to end, while nothing comes

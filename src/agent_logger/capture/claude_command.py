@@ -12,7 +12,7 @@ from agent_logger.capture.install import hmac_of
 from agent_logger.capture.run_recording import Start
 from agent_logger.formats.cli_output.argv import resumed_by, starts_new
 from agent_logger.formats.exchanges import Began
-from agent_logger.records import SystemPrompt
+from agent_logger.model.records import SystemPrompt
 from agent_logger.store.facts import session_labelled
 
 AGENT = "claude-code"

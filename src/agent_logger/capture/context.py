@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET
 
 from agent_logger.capture.install import hmac_of, redactor
-from agent_logger.records import Json
+from agent_logger.model.records import Json
 from agent_logger.store.context import Context, InstructionFile, read_context
 
 log = logging.getLogger("agent_logger")

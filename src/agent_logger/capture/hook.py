@@ -12,14 +12,14 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from agent_logger import config, platform
-from agent_logger.capture.environment import environment_credentials
-from agent_logger.redact import Redactor
+from agent_logger.model.redaction.environment import environment_credentials
+from agent_logger.model.redaction.redactor import Redactor
 from agent_logger.store.hook_files import file_of, hooks_path, session_named
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from agent_logger.redact import Redacted
+    from agent_logger.model.redaction.redactor import Redacted
 
 MOST_BYTES = 16 << 20  # that are kept of an input
 BEGIN_SECONDS = 10.0  # that an agent may take to say the first word
@@ -95,7 +95,7 @@ def _refuse(constant: str) -> None:
 
 
 def _raw(data: bytes) -> dict[str, str]:
-    from agent_logger.records import as_text
+    from agent_logger.model.records import as_text
 
     text, encoding = as_text(data)
     return {"raw": text, "raw_encoding": encoding} if encoding else {"raw": text}

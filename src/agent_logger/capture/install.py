@@ -11,7 +11,7 @@ from pathlib import Path
 
 from agent_logger import config
 from agent_logger.errors import AgentLoggerError
-from agent_logger.redact import Redactor
+from agent_logger.model.redaction.redactor import Redactor
 from agent_logger.store.facts import know_folder
 from agent_logger.store.layout import KEY_BYTES, install_key
 

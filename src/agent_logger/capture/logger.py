@@ -21,8 +21,8 @@ from agent_logger.errors import AgentLoggerError, StoreError
 from agent_logger.formats import sdk_messages, sdk_objects
 from agent_logger.formats.exchanges import UserInput
 from agent_logger.formats.json_text import encode, in_utf8
+from agent_logger.model.records import EndReason
 from agent_logger.platform import tell_of_forks
-from agent_logger.records import EndReason
 
 T = TypeVar("T")
 log = logging.getLogger("agent_logger")

@@ -21,7 +21,7 @@ from agent_logger.capture.claude_command import Asked, Command, RunOptions, comm
 from agent_logger.capture.run_recording import Recording
 from agent_logger.formats.cli_output.events import Event
 from agent_logger.formats.cli_output.outcome import Failure, RunMetadata
-from agent_logger.records import Exit
+from agent_logger.model.records import Exit
 
 WAITING_EVENTS = 1000  # that nobody took yet; then the agent waits
 INTERRUPT_SECONDS = 3.0  # for an agent that the terminal has interrupted together with us

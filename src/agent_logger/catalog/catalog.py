@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from agent_logger.catalog.sessions import Place
     from agent_logger.catalog.totals import By, Total
     from agent_logger.catalog.tree import SessionNode
-    from agent_logger.session import Session
+    from agent_logger.model.session import Session
 
 FRESH_SECONDS = 1.0
 SHORT_ID = 8  # characters, where they are enough

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from agent_logger.formats.responses import ModelResponse
-from agent_logger.prices import Tokens
-from agent_logger.session import MAIN, Usage, Witness
+from agent_logger.model.prices import Tokens
+from agent_logger.model.responses import ModelResponse
+from agent_logger.model.session import MAIN, Usage, Witness
 
 WITNESSES: tuple[Witness, ...] = ("wire", "transcript", "sdk", "run", "hook")
 BIT = {witness: 1 << number for number, witness in enumerate(WITNESSES)}

@@ -17,8 +17,8 @@ from agent_logger.catalog.found import (
     stat_of,
 )
 from agent_logger.errors import SourceError
-from agent_logger.formats.ids import UUID
 from agent_logger.formats.threads import Thread, families
+from agent_logger.model.ids import UUID
 from agent_logger.store import foreign
 from agent_logger.store.agent_folders import (
     HISTORY_FILE,

@@ -10,7 +10,7 @@ from agent_logger.catalog.columns import NEVER, micros_of
 from agent_logger.catalog.database import listed
 from agent_logger.catalog.totals import total_of
 from agent_logger.formats.session_responses import responses_of_session
-from agent_logger.session import Exchange, Inherited, Session, Turn
+from agent_logger.model.session import Exchange, Inherited, Session, Turn
 
 Said = str | int  # what a response is known by: its id, else its time in microseconds
 

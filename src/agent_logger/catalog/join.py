@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from agent_logger.catalog.merge import KNOW_THE_END, agent_of, exchange_of, first, turn_of, utc
 from agent_logger.catalog.same import Copy, Joined, Same, rank_of
-from agent_logger.formats.remainders import with_remainders
-from agent_logger.session import AGENT, Compaction, Exchange, Session, SubAgent, Turn
+from agent_logger.model.remainders import with_remainders
+from agent_logger.model.session import AGENT, Compaction, Exchange, Session, SubAgent, Turn
 
 
 def join(sessions: Sequence[Session]) -> Session:

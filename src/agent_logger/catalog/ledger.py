@@ -42,10 +42,10 @@ from agent_logger.catalog.columns import (
     tokens_of,
 )
 from agent_logger.catalog.order import same_by_order
-from agent_logger.formats.not_itemised import SeenResponse, Stretch, remainders
-from agent_logger.formats.responses import ModelResponse, ReportedTotal
-from agent_logger.prices import NO_USAGE, Tokens, nano_usd, price_date
-from agent_logger.session import MAIN, SYNTHETIC, Cost, Usage, Witness
+from agent_logger.model.not_itemised import SeenResponse, Stretch, remainders
+from agent_logger.model.prices import NO_USAGE, Tokens, nano_usd, price_date
+from agent_logger.model.responses import ModelResponse, ReportedTotal
+from agent_logger.model.session import MAIN, SYNTHETIC, Cost, Usage, Witness
 
 NOBODY = ("", "unknown")
 

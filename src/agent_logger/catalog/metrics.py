@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from agent_logger.catalog.models import Answered, models_of
 from agent_logger.catalog.totals import Total, total_of
 from agent_logger.formats.session_responses import responses_of_session, totals_of_session
-from agent_logger.session import (
+from agent_logger.model.session import (
     PATH_KEYS,
     Block,
     Cost,

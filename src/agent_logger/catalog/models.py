@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from agent_logger.session import MAIN, SIDE, SYNTHETIC
+from agent_logger.model.session import MAIN, SIDE, SYNTHETIC
 
 
 class Answered(NamedTuple):

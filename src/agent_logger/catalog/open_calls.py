@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from agent_logger.session import MAIN, SIDE
+from agent_logger.model.session import MAIN, SIDE
 from agent_logger.store.follow import Follower, Position
 from agent_logger.store.parts import PartFile, part_of
 from agent_logger.store.read import kind_of_log

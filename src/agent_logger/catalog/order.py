@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from agent_logger.catalog.columns import Entry
-from agent_logger.prices import canonical
+from agent_logger.model.prices import canonical
 
 
 def same_by_order(rows: Iterable[tuple[int, Entry, bool]]) -> dict[int, list[int]]:

@@ -42,10 +42,10 @@ from agent_logger.catalog.witness import (
 from agent_logger.formats.claude_code.beginning import Beginning
 from agent_logger.formats.claude_code.tree import Lineage, Relatives
 from agent_logger.formats.claude_code.turns import is_unique
-from agent_logger.formats.not_itemised import in_flight_until
-from agent_logger.formats.responses import ModelResponse, ReportedTotal
-from agent_logger.redact import hidden
-from agent_logger.session import MAIN, SIDE, SYNTHETIC
+from agent_logger.model.not_itemised import in_flight_until
+from agent_logger.model.redaction.redactor import hidden
+from agent_logger.model.responses import ModelResponse, ReportedTotal
+from agent_logger.model.session import MAIN, SIDE, SYNTHETIC
 
 LONGEST_SUMMARY = 500  # characters
 

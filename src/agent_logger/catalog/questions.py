@@ -14,9 +14,9 @@ from agent_logger.catalog.database import hashed, listed, restored, storable
 from agent_logger.catalog.found import Found
 from agent_logger.catalog.live import INTERRUPTED, SessionState, SourceState, is_live
 from agent_logger.catalog.summary import Filter, SessionSummary
-from agent_logger.formats.not_itemised import AT_WORK_SECONDS
-from agent_logger.prices import price_date
-from agent_logger.session import Cost, Usage
+from agent_logger.model.not_itemised import AT_WORK_SECONDS
+from agent_logger.model.prices import price_date
+from agent_logger.model.session import Cost, Usage
 from agent_logger.store.agent_folders import claude_roots
 from agent_logger.store.running import noted_sessions, running_sessions
 

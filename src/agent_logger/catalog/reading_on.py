@@ -21,9 +21,9 @@ from agent_logger.catalog.witness import source_of
 from agent_logger.errors import SourceError
 from agent_logger.formats.claude_code.session import Transcript, transcript_of
 from agent_logger.formats.claude_code.turns import is_unique
-from agent_logger.formats.responses import ModelResponse
 from agent_logger.formats.source import Source
-from agent_logger.session import MAIN, Session, Turn
+from agent_logger.model.responses import ModelResponse
+from agent_logger.model.session import MAIN, Session, Turn
 from agent_logger.store import foreign
 from agent_logger.store.follow import Position, Rest, position_at
 

@@ -8,12 +8,12 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from agent_logger import redact
 from agent_logger.catalog.ledger import LONG_REQUEST_ID, is_unique_id
-from agent_logger.formats.ids import UUID
 from agent_logger.formats.session_responses import family_of
-from agent_logger.prices import canonical
-from agent_logger.session import JoinedBy, Session, Turn, Witness
+from agent_logger.model.ids import UUID
+from agent_logger.model.prices import canonical
+from agent_logger.model.redaction import redactor
+from agent_logger.model.session import JoinedBy, Session, Turn, Witness
 
 T = TypeVar("T")
 LONG_TOOL_ID = 16  # characters; servers that count give the same ones in every answer
@@ -203,5 +203,5 @@ def said_in(turn: Turn, *, hidden: bool = False) -> tuple[str, ...]:
     """The words, and the tools that were called; without blanks, which clients trim. `hidden`: without keys, which
     some witnesses hide."""
     text = "".join(block.text for block in turn.blocks if block.kind == "text")
-    text = redact.hidden(text) if hidden else text
+    text = redactor.hidden(text) if hidden else text
     return ("".join(text.split()), *(block.name or "" for block in turn.blocks if block.kind == "tool_use"))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from agent_logger.catalog.calls import WireCall
-from agent_logger.session import SIDE, Session, Turn
+from agent_logger.model.session import SIDE, Session, Turn
 
 
 def calls_by_turn(session: Session, calls: Iterable[WireCall]) -> dict[int | None, list[WireCall]]:

@@ -17,8 +17,8 @@ from agent_logger.catalog.witness import hook_events, hooked_session, session_of
 from agent_logger.errors import SourceError
 from agent_logger.formats.hook_session import session_of as hook_session
 from agent_logger.formats.hook_session import with_hooks
-from agent_logger.formats.responses import ModelResponse
-from agent_logger.session import Session
+from agent_logger.model.responses import ModelResponse
+from agent_logger.model.session import Session
 from agent_logger.store.agent_folders import claude_roots
 from agent_logger.store.claude_files import find
 from agent_logger.store.hooks import agent_of

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from agent_logger.session import MAIN, Cost, Usage, Witness
+from agent_logger.model.session import MAIN, Cost, Usage, Witness
 
 
 class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):

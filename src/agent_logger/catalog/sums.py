@@ -13,7 +13,7 @@ from agent_logger.catalog.questions import moment, since
 from agent_logger.catalog.summary import Filter
 from agent_logger.catalog.totals import By, Sum, Total, in_order, time_key, totals
 from agent_logger.catalog.witness import unpacked
-from agent_logger.formats.responses import ModelResponse
+from agent_logger.model.responses import ModelResponse
 
 
 def _where(wanted: Filter, session: str | None) -> tuple[str, list[object]]:

@@ -23,8 +23,8 @@ from agent_logger.formats.moments import Moment, moments_of
 from agent_logger.formats.source import File, Source
 from agent_logger.formats.table import format_of
 from agent_logger.formats.wire_log.session import Reading
-from agent_logger.records import AnyRecord, Exchange, Kind, SessionStart
-from agent_logger.session import Session
+from agent_logger.model.records import AnyRecord, Exchange, Kind, SessionStart
+from agent_logger.model.session import Session
 from agent_logger.store.bodies import decode
 from agent_logger.store.find import client_id, session_id_of
 from agent_logger.store.follow import Follower, Position

@@ -10,8 +10,8 @@ import msgspec
 from msgspec.structs import replace
 
 from agent_logger.catalog.columns import NEVER, micros_of
-from agent_logger.redact import hidden
-from agent_logger.session import PATH_KEYS, Block, Session, Turn
+from agent_logger.model.redaction.redactor import hidden
+from agent_logger.model.session import PATH_KEYS, Block, Session, Turn
 
 INPUT, TEXT, THINKING, TOOL = range(4)
 KINDS: Mapping[str, int] = {"text": TEXT, "thinking": THINKING}

@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 from agent_logger.catalog.columns import tokens_of
 from agent_logger.catalog.ledger import Ledger, LedgerRow, are_apart, nano_usd_of, reported_usd_of
-from agent_logger.formats.responses import ModelResponse, ReportedTotal
-from agent_logger.prices import NO_USAGE, Tokens, nano_usd, price_date
-from agent_logger.session import SYNTHETIC, Cost, Usage
+from agent_logger.model.prices import NO_USAGE, Tokens, nano_usd, price_date
+from agent_logger.model.responses import ModelResponse, ReportedTotal
+from agent_logger.model.session import SYNTHETIC, Cost, Usage
 
 By = Literal["day", "week", "month", "session", "model", "project", "agent", "tool"]
 

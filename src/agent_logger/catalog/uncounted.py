@@ -7,7 +7,7 @@ from agent_logger.catalog.calls import WireCall
 from agent_logger.catalog.ledger import LedgerRow
 from agent_logger.catalog.summary import Uncounted, UncountedReason
 from agent_logger.catalog.unlisted import UNLISTED_CALLS, session_has_unlisted_calls
-from agent_logger.session import Session
+from agent_logger.model.session import Session
 
 # Kinds of calls that no provider bills.
 FREE = {

@@ -8,7 +8,7 @@ there were.
 from collections.abc import Collection, Iterable
 
 from agent_logger.formats.table import format_of
-from agent_logger.session import ClientTotal, Session, Witness
+from agent_logger.model.session import ClientTotal, Session, Witness
 
 UNLISTED_CALLS = (
     "not counted: calls beside the conversation (titles, compactions), which the agent's file leaves out; "

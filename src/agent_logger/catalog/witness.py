@@ -25,12 +25,12 @@ from agent_logger.formats.claude_code.responses import (
 from agent_logger.formats.claude_code.session import AGENT
 from agent_logger.formats.claude_code.session import session_of as claude_session_of
 from agent_logger.formats.hook_session import HookEvent
-from agent_logger.formats.responses import ModelResponse, ReportedTotal
 from agent_logger.formats.session_responses import responses_of_session, totals_of_session
 from agent_logger.formats.source import Source
 from agent_logger.formats.table import format_of
-from agent_logger.prices import Tokens
-from agent_logger.session import MAIN, SIDE, Session, Usage, Witness
+from agent_logger.model.prices import Tokens
+from agent_logger.model.responses import ModelResponse, ReportedTotal
+from agent_logger.model.session import MAIN, SIDE, Session, Usage, Witness
 from agent_logger.store import foreign, opencode, opencode_files
 from agent_logger.store.agent_sources import sources_of
 from agent_logger.store.follow import Position, Rest

@@ -13,7 +13,7 @@ from agent_logger.cli.settings import settings_options
 from agent_logger.errors import SourceError, StoreError
 
 if TYPE_CHECKING:
-    from agent_logger.session import Session
+    from agent_logger.model.session import Session
 
 
 @click.command()

@@ -18,7 +18,7 @@ from agent_logger.store.parts import part_of, parts_of
 if TYPE_CHECKING:
     from agent_logger.catalog.calls import WireCall
     from agent_logger.catalog.catalog import Catalog
-    from agent_logger.session import Session
+    from agent_logger.model.session import Session
 
 MOST_CANDIDATES = 10
 

@@ -22,7 +22,7 @@ WAIT_SECONDS = 0.5  # that nobody minds
 
 def hidden(text: str) -> str:
     """`text` without what looks like a key: before it is cut or folded."""
-    from agent_logger.redact import hidden
+    from agent_logger.model.redaction.redactor import hidden
 
     return hidden(text)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from agent_logger.capture.run_recording import Recording, Start
     from agent_logger.capture.session_files import SessionFiles
     from agent_logger.formats.cli_output.events import Event
-    from agent_logger.records import Exit
+    from agent_logger.model.records import Exit
 
 NOT_FOUND, NOT_RUNNABLE = 127, 126  # what a shell says
 BEHIND = "agent_logger.run.behind"

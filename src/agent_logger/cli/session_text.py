@@ -31,8 +31,8 @@ from agent_logger.export.outline import (
     side_turns,
 )
 from agent_logger.export.pieces import Prose, Shown, Terminal
-from agent_logger.redact import hidden
-from agent_logger.session import Session, Turn
+from agent_logger.model.redaction.redactor import hidden
+from agent_logger.model.session import Session, Turn
 
 SHORTEST = 0.1  # seconds of a tool call that are worth telling
 FEW_LINES = 10  # of what a tool was given or answered; `--turn` shows the rest

@@ -16,7 +16,7 @@ from agent_logger.errors import SourceError
 if TYPE_CHECKING:
     from agent_logger.catalog.calls import CallDetail
     from agent_logger.catalog.metrics import Metrics
-    from agent_logger.session import Session
+    from agent_logger.model.session import Session
 
 
 class TouchedFiles(msgspec.Struct, frozen=True):

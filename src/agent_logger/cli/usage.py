@@ -15,7 +15,7 @@ from agent_logger.cli.settings import settings_options
 from agent_logger.cli.when import When
 from agent_logger.export.figures import counted, dollars, money
 from agent_logger.export.listed import LedgerItem, UsageRow
-from agent_logger.session import MAIN
+from agent_logger.model.session import MAIN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from agent_logger.catalog.ledger import LedgerRow
     from agent_logger.catalog.summary import Filter
     from agent_logger.catalog.totals import Total
-    from agent_logger.session import Cost
+    from agent_logger.model.session import Cost
 
 BY = ("day", "week", "month", "session", "model", "project", "agent", "tool")
 
@@ -94,7 +94,7 @@ def command(
 
 
 def _report(catalog: "Catalog", by: str, wanted: "Filter", *, as_json: bool) -> None:
-    from agent_logger.prices import price_date
+    from agent_logger.model.prices import price_date
 
     if by == "tool":
         with bar("reading tools") as progress:
@@ -187,7 +187,7 @@ def _cells(key: str, it: "Total") -> list[str]:
 def _explain(catalog: "Catalog", session: str, wanted: "Filter", *, as_json: bool) -> None:
     """Every row of the ledger that is the session's, and those that it has but that count elsewhere."""
     from agent_logger.catalog.totals import total
-    from agent_logger.prices import price_date
+    from agent_logger.model.prices import price_date
 
     rows, elsewhere = list(catalog.ledger(wanted, session=session)), catalog.counted_elsewhere(session)
     not_counted = catalog.uncounted(session, wanted)

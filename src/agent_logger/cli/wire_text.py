@@ -10,9 +10,9 @@ from agent_logger.export.figures import bytes_text, counted, seconds_text, token
 from agent_logger.export.pieces import json_text
 from agent_logger.formats.wire_log.answers import body_of
 from agent_logger.formats.wire_log.asked import Asked, Changes, Message
-from agent_logger.records import Headers, Request, Response
-from agent_logger.redact import hidden, hidden_header
-from agent_logger.session import SIDE, Block
+from agent_logger.model.records import Headers, Request, Response
+from agent_logger.model.redaction.redactor import hidden, hidden_header
+from agent_logger.model.session import SIDE, Block
 
 
 class WireText:

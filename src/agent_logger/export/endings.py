@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from agent_logger.session import LOST, Exchange, Turn
+from agent_logger.model.session import LOST, Exchange, Turn
 
 # Why models stopped, in the words of all APIs, in lower case.
 NORMAL_STOPS = frozenset(

@@ -13,8 +13,8 @@ from agent_logger.export.figures import (
     seconds_text,
     tokens,
 )
-from agent_logger.redact import hidden
-from agent_logger.session import MAIN, Session
+from agent_logger.model.redaction.redactor import hidden
+from agent_logger.model.session import MAIN, Session
 
 UNLISTED_TEXT = "calls beside the conversation (titles, compactions), which the agent's file does not list"
 

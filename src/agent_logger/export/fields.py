@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from agent_logger.session import PATH_KEYS
+from agent_logger.model.session import PATH_KEYS
 
 
 class Fields:

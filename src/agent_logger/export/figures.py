@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime
 
-from agent_logger.redact import hidden
-from agent_logger.session import Compaction, Cost, NotItemised, ToolCall, Turn, Usage
+from agent_logger.model.redaction.redactor import hidden
+from agent_logger.model.session import Compaction, Cost, NotItemised, ToolCall, Turn, Usage
 
 
 def counted(number: int, noun: str) -> str:

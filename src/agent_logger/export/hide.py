@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from agent_logger.records import Headers
-from agent_logger.redact import credentials_of, hidden, hidden_bytes, hidden_header
-from agent_logger.session import ToolCall
+from agent_logger.model.records import Headers
+from agent_logger.model.redaction.redactor import credentials_of, hidden, hidden_bytes, hidden_header
+from agent_logger.model.session import ToolCall
 
 DEEPEST = 100  # levels of a JSON value; nobody reads further
 

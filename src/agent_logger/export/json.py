@@ -4,8 +4,8 @@ import json
 
 import msgspec
 
-from agent_logger.redact import hidden
-from agent_logger.session import Session
+from agent_logger.model.redaction.redactor import hidden
+from agent_logger.model.session import Session
 
 
 def session_json(session: Session) -> str:

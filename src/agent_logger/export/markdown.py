@@ -47,8 +47,8 @@ from agent_logger.export.pieces import (
     json_text,
 )
 from agent_logger.export.printable import printable
-from agent_logger.redact import hidden
-from agent_logger.session import Session
+from agent_logger.model.redaction.redactor import hidden
+from agent_logger.model.session import Session
 
 LONGEST = 20_000  # characters of one piece; the log has the rest
 SCHEMES = ("http", "https", "mailto")

@@ -15,8 +15,8 @@ from agent_logger.export.hide import hidden_value
 from agent_logger.export.pictures import pictures_in
 from agent_logger.export.pieces import Json, Output, Piece, Prose, Shown
 from agent_logger.export.tools import shown
-from agent_logger.redact import hidden
-from agent_logger.session import (
+from agent_logger.model.redaction.redactor import hidden
+from agent_logger.model.session import (
     MAIN,
     SIDE,
     TOLD_EARLY,

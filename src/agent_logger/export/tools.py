@@ -29,7 +29,7 @@ from agent_logger.export.pieces import (
     Prose,
     Shown,
 )
-from agent_logger.session import ToolCall
+from agent_logger.model.session import ToolCall
 
 Said = tuple[str, tuple[Piece, ...]]  # the summary, and the pieces
 Renderer = Callable[["_Call"], Said | None]  # none: the input is not what this tool is given

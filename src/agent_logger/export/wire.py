@@ -5,10 +5,10 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from agent_logger import records
 from agent_logger.errors import SourceError
 from agent_logger.export.hide import hidden_line
-from agent_logger.records import Record, Unknown
+from agent_logger.model import records
+from agent_logger.model.records import Record, Unknown
 from agent_logger.store.read import kind_of_log, read_branch
 
 

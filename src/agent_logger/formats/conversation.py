@@ -5,8 +5,8 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from agent_logger.prices import priced
-from agent_logger.session import MAIN, Block, Compaction, Exchange, Turn, Usage, Witness
+from agent_logger.model.prices import priced
+from agent_logger.model.session import MAIN, Block, Compaction, Exchange, Turn, Usage, Witness
 
 TRANSCRIPT: frozenset[Witness] = frozenset({"transcript"})
 

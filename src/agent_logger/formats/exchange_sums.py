@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from agent_logger.formats.result_usage import by_model, of_main_thread
-from agent_logger.prices import canonical, priced
-from agent_logger.records import ExchangeStats
-from agent_logger.session import SIDE, Exchange, Turn, Usage, Witness
+from agent_logger.model.prices import canonical, priced
+from agent_logger.model.records import ExchangeStats
+from agent_logger.model.session import SIDE, Exchange, Turn, Usage, Witness
 
 # On the wire too. What others took in sum could not be told from what their unnamed calls took.
 NAME_SESSIONS = ("claude-code", "codex")

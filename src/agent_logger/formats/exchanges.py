@@ -27,7 +27,7 @@ from agent_logger.formats.json_text import raw as raw_json
 from agent_logger.formats.sdk_entries import entries, is_thinking_progress, text_of
 from agent_logger.formats.sdk_messages import STREAM_EVENT, Init, SdkMessage, StreamEvent
 from agent_logger.formats.totals import Tally, Totals
-from agent_logger.records import (
+from agent_logger.model.records import (
     EndReason,
     Exchange,
     ExchangeStats,

@@ -19,9 +19,9 @@ from agent_logger.formats.blocks.gemini import part_block
 from agent_logger.formats.conversation import Conversation, OpenTurn
 from agent_logger.formats.human_input import typed
 from agent_logger.formats.objects import objects_of, time_of
-from agent_logger.formats.responses import ModelResponse
 from agent_logger.formats.source import File, Source
-from agent_logger.session import MAIN, Block, Session, Usage
+from agent_logger.model.responses import ModelResponse
+from agent_logger.model.session import MAIN, Block, Session, Usage
 from agent_logger.wire.answer import Json, fields_of, parsed, text_of
 from agent_logger.wire.fitting import REFUSED, fitting
 from agent_logger.wire.token_counts import TokenCounts

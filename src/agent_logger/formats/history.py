@@ -14,7 +14,7 @@ import msgspec
 
 from agent_logger.formats.objects import in_utc, objects_of
 from agent_logger.formats.source import File
-from agent_logger.session import LOST, Exchange, Session
+from agent_logger.model.session import LOST, Exchange, Session
 from agent_logger.wire.answer import Json
 from agent_logger.wire.fitting import fitting
 

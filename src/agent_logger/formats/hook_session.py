@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from agent_logger.formats.hooks import HookInput
-from agent_logger.session import AGENT, MAIN, Block, ContextFile, Exchange, Session, Turn, Witness
+from agent_logger.model.session import AGENT, MAIN, Block, ContextFile, Exchange, Session, Turn, Witness
 from agent_logger.wire.answer import text_of
 
 LAST_WORDS = "last_assistant_message"

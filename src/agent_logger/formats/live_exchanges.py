@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from agent_logger.formats.sdk_entries import is_thinking_progress
-from agent_logger.records import AnyRecord, Exchange, LiveMessage, LiveStart, Message
+from agent_logger.model.records import AnyRecord, Exchange, LiveMessage, LiveStart, Message
 
 
 def from_live(records: Iterable[AnyRecord]) -> list[Exchange]:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from agent_logger.session import MAIN, Block, BlockKind, Session, Turn
+from agent_logger.model.session import MAIN, Block, BlockKind, Session, Turn
 
 What = Literal["input", "text", "thinking", "tool", "result", "error"]
 

@@ -3,7 +3,7 @@
 import msgspec
 from msgspec import Raw, UnsetType
 
-from agent_logger.session import ContextFile
+from agent_logger.model.session import ContextFile
 
 
 class _File(msgspec.Struct, frozen=True):

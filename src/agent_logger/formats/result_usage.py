@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from agent_logger.prices import canonical
-from agent_logger.records import ExchangeStats
-from agent_logger.session import MAIN, Turn, Usage
+from agent_logger.model.prices import canonical
+from agent_logger.model.records import ExchangeStats
+from agent_logger.model.session import MAIN, Turn, Usage
 
 
 class Counted(msgspec.Struct, rename="camel"):

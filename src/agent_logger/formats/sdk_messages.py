@@ -19,7 +19,7 @@ from agent_logger.formats import json_text
 from agent_logger.formats.human_input import typed
 from agent_logger.formats.json_text import is_null
 from agent_logger.formats.json_text import raw as raw_json
-from agent_logger.records import Json
+from agent_logger.model.records import Json
 from agent_logger.wire.fitting import fitting
 from agent_logger.wire.token_counts import MOST_TOKENS, usage_of
 

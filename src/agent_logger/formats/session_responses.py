@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-from agent_logger.formats.responses import ModelResponse, ReportedTotal
-from agent_logger.prices import canonical
-from agent_logger.session import Session, Turn, Witness
+from agent_logger.model.prices import canonical
+from agent_logger.model.responses import ModelResponse, ReportedTotal
+from agent_logger.model.session import Session, Turn, Witness
 
 UNKNOWN = "unknown"  # agent or family
 

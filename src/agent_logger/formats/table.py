@@ -12,10 +12,10 @@ from types import ModuleType
 
 import msgspec
 
-from agent_logger.formats.ids import UUID_PATTERN
-from agent_logger.formats.responses import ModelResponse
 from agent_logger.formats.source import Source
-from agent_logger.session import Session
+from agent_logger.model.ids import UUID_PATTERN
+from agent_logger.model.responses import ModelResponse
+from agent_logger.model.session import Session
 
 FIRST_BYTES = 1 << 16  # of a file, enough to see whose it is
 

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from agent_logger.formats import counters
 from agent_logger.formats.counters import COST_DIGITS, Counters, Work
 from agent_logger.formats.sdk_messages import ReportedUsage, usage_in
-from agent_logger.records import Exchange, ExchangeStats, Message, SessionEnd, Tokens
-from agent_logger.session import SYNTHETIC
+from agent_logger.model.records import Exchange, ExchangeStats, Message, SessionEnd, Tokens
+from agent_logger.model.session import SYNTHETIC
 
 
 @dataclass(slots=True)

@@ -18,7 +18,7 @@ from agent_logger.formats.json_text import decode, encode
 from agent_logger.formats.sdk_objects import json_of
 from agent_logger.formats.source import File, Source
 from agent_logger.formats.transcript_lines import Message
-from agent_logger.session import Session
+from agent_logger.model.session import Session
 from agent_logger.wire.answer import with_whole_characters
 from agent_logger.wire.jsonl import Entry
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agent_logger.errors import AgentLoggerError
-from agent_logger.formats.ids import UUID
+from agent_logger.model.ids import UUID
 from agent_logger.store import foreign
 from agent_logger.store.agent_folders import agent_folders
 from agent_logger.store.archive import Folder, folder_of, prepare

@@ -12,9 +12,9 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from agent_logger import records
 from agent_logger.errors import SourceError
-from agent_logger.records import AnyRecord, Chunk, Exchange, Kind, Large, Message, Request, Response
+from agent_logger.model import records
+from agent_logger.model.records import AnyRecord, Chunk, Exchange, Kind, Large, Message, Request, Response
 
 SPILL_BYTES = 8 << 20  # a body, or an exchange's messages, over this goes to a file
 _INSIDE = re.compile(r"[^/\0]+\.bodies/[A-Za-z0-9][A-Za-z0-9._-]*")

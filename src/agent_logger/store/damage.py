@@ -9,9 +9,9 @@ from zlib import crc32
 
 import msgspec
 
-from agent_logger import records
 from agent_logger.errors import SourceError
-from agent_logger.records import Gap, Kind, Recovered, Unknown
+from agent_logger.model import records
+from agent_logger.model.records import Gap, Kind, Recovered, Unknown
 from agent_logger.store import bodies, foreign
 from agent_logger.store.verify import FileCheck, verify_file
 from agent_logger.wire import jsonl

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from agent_logger.formats.ids import UUID
+from agent_logger.model.ids import UUID
 
 SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _FILE = re.compile(r"[0-9]{6}\.[0-9]{3}-[0-9a-f]{8}-(?P<tag>[A-Za-z0-9][A-Za-z0-9._-]{0,63})\.json")

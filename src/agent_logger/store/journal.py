@@ -22,9 +22,10 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from agent_logger import platform, records
+from agent_logger import platform
 from agent_logger.clock import CLOCK, Clock
-from agent_logger.records import AnyRecord, Exchange, Gap, Kind, LiveMessage, LiveStart, Message
+from agent_logger.model import records
+from agent_logger.model.records import AnyRecord, Exchange, Gap, Kind, LiveMessage, LiveStart, Message
 from agent_logger.store import live
 from agent_logger.store.append import append_once
 from agent_logger.store.bodies import spill

@@ -13,11 +13,12 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from agent_logger import platform, records
+from agent_logger import platform
 from agent_logger.clock import CLOCK
 from agent_logger.errors import SourceError
 from agent_logger.formats.live_exchanges import from_live
-from agent_logger.records import AnyRecord, Exchange, LiveMessage, LiveStart, Message, Unknown
+from agent_logger.model import records
+from agent_logger.model.records import AnyRecord, Exchange, LiveMessage, LiveStart, Message, Unknown
 from agent_logger.store.append import Appender
 from agent_logger.store.bodies import decode
 from agent_logger.store.files import entries, part_entries

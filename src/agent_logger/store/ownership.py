@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from agent_logger import platform, records
+from agent_logger import platform
 from agent_logger.errors import SourceError
-from agent_logger.records import Kind
+from agent_logger.model import records
+from agent_logger.model.records import Kind
 from agent_logger.store.files import part_entries
 from agent_logger.store.parts import PartFile, parts_of
 from agent_logger.wire.jsonl import Entry

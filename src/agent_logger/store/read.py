@@ -14,7 +14,7 @@ from agent_logger.formats import exchange_log
 from agent_logger.formats.table import FIRST_BYTES, recognised
 from agent_logger.formats.transcript_lines import Message, message_of
 from agent_logger.formats.wire_log import session as wire_log
-from agent_logger.records import (
+from agent_logger.model.records import (
     AnyRecord,
     Exchange,
     Fork,
@@ -27,7 +27,7 @@ from agent_logger.records import (
     SessionStart,
     Unknown,
 )
-from agent_logger.session import SIDE, Session, Witness
+from agent_logger.model.session import SIDE, Session, Witness
 from agent_logger.store import foreign
 from agent_logger.store.agent_sources import sources_of
 from agent_logger.store.bodies import decode

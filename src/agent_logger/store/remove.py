@@ -23,9 +23,10 @@ from pathlib import Path
 
 import msgspec
 
-from agent_logger import platform, records
+from agent_logger import platform
 from agent_logger.errors import SourceError
-from agent_logger.records import Kind, LiveMessage, LiveStart, SessionHeader
+from agent_logger.model import records
+from agent_logger.model.records import Kind, LiveMessage, LiveStart, SessionHeader
 from agent_logger.store.files import entries
 from agent_logger.store.hook_files import files_with
 from agent_logger.store.ownership import HEAD_LINES

@@ -6,7 +6,7 @@ import shlex
 import signal
 import subprocess
 
-from agent_logger.redact import Redactor
+from agent_logger.model.redaction.redactor import Redactor
 
 SECONDS = 60
 MOST_CHARACTERS = 2_000

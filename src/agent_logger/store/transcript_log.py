@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from agent_logger import records
 from agent_logger.clock import CLOCK, Clock
 from agent_logger.errors import SourceError
 from agent_logger.formats.transcript_lines import Message, message_of, record_of
-from agent_logger.records import SessionHeader, Unknown
+from agent_logger.model import records
+from agent_logger.model.records import SessionHeader, Unknown
 from agent_logger.store.bodies import SPILL_BYTES
 from agent_logger.store.files import read_at
 from agent_logger.store.journal import PART_BYTES, Journal

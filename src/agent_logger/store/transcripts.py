@@ -21,8 +21,8 @@ from agent_logger.errors import SourceError, StoreError
 from agent_logger.formats import transcript
 from agent_logger.formats.transcript import Context, StoredSession
 from agent_logger.formats.transcript_lines import Message
+from agent_logger.model.records import Gap, SessionHeader
 from agent_logger.platform import tell_of_forks
-from agent_logger.records import Gap, SessionHeader
 from agent_logger.store import input_history, memory, side_files, summing_up
 from agent_logger.store.claude_files import folder_name
 from agent_logger.store.git import branch_of

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import msgspec
 
-from agent_logger import platform, records
+from agent_logger import platform
 from agent_logger.errors import SourceError
-from agent_logger.records import Gap, Kind, Recovered
+from agent_logger.model import records
+from agent_logger.model.records import Gap, Kind, Recovered
 from agent_logger.store.bodies import decode
 from agent_logger.store.files import entries
 from agent_logger.store.parts import part_of

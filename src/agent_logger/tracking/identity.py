@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from agent_logger.records import Identity
+from agent_logger.model.records import Identity
 from agent_logger.tracking.body import Body, text, value
 
 CLAUDE_SESSION = "x-claude-code-session-id"

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from agent_logger.records import Identity
+from agent_logger.model.records import Identity
 
 MOST_ROWS = 100_000  # about 80 MB; sessions untouched for longest leave first
 MOST_TWINS = 64  # calls in one state that are looked at for want of a name

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from agent_logger.records import Fork, Record, Request, Response, WireStart, decode
+from agent_logger.model.records import Fork, Record, Request, Response, WireStart, decode
 from agent_logger.tracking.body import value
 from agent_logger.tracking.classify import api_of
 from agent_logger.tracking.fingerprint import Fingerprints, Rolled, state_of

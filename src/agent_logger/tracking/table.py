@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agent_logger.records import Identity
+from agent_logger.model.records import Identity
 from agent_logger.tracking.fingerprint import shown, state_of
 from agent_logger.tracking.index import Branch, Outcome, Row, root_of
 from agent_logger.tracking.uses import MOST_USES, Use

@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from agent_logger.records import Fork, Identity, Record, Response, Rewrite, WireStart
+from agent_logger.model.records import Fork, Identity, Record, Response, Rewrite, WireStart
 from agent_logger.tracking import classify, identity
 from agent_logger.tracking.body import Api, Body, read, text, value
 from agent_logger.tracking.fingerprint import Fingerprints, shown

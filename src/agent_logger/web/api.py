@@ -16,7 +16,7 @@ from agent_logger.catalog.totals import By
 from agent_logger.export.listed import LedgerItem, UsageRow
 from agent_logger.export.printable import printable_json
 from agent_logger.formats.wire_log.answers import body_of
-from agent_logger.redact import hidden_bytes
+from agent_logger.model.redaction.redactor import hidden_bytes
 from agent_logger.web import items
 from agent_logger.web.book import Book
 from agent_logger.web.call import ShownCall

@@ -20,8 +20,8 @@ from agent_logger.export.outline import (
     compactions_of,
     side_turns,
 )
-from agent_logger.prices import price
-from agent_logger.session import MAIN, Compaction, Cost, Exchange, Session, Turn
+from agent_logger.model.prices import price
+from agent_logger.model.session import MAIN, Compaction, Cost, Exchange, Session, Turn
 
 SEGMENT_TURNS = 30
 FALL = 0.6  # of what it was: a context that falls below this was cleared or rewound, if it was not compacted

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 from urllib.parse import urlencode
 
 from agent_logger.catalog.summary import Filter
-from agent_logger.session import Witness
+from agent_logger.model.session import Witness
 
 PAGE = 100  # rows
 MOST = 1000

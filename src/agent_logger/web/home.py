@@ -10,7 +10,7 @@ from starlette.responses import Response
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.summary import Filter, SessionSummary
 from agent_logger.catalog.totals import Total
-from agent_logger.session import Cost, Usage
+from agent_logger.model.session import Cost, Usage
 from agent_logger.web import shown
 from agent_logger.web.charts import Point
 from agent_logger.web.filters import Wanted

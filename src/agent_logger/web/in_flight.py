@@ -14,7 +14,7 @@ from agent_logger.capture.proxy.spool.spool import spool_folder
 from agent_logger.catalog.open_calls import OpenCalls
 from agent_logger.catalog.summary import SessionSummary
 from agent_logger.formats.blocks.dialects import answer_blocks
-from agent_logger.session import Block, Turn
+from agent_logger.model.session import Block, Turn
 
 POLL_SECONDS = 0.2  # between two looks at a spool, however many watch
 FORGET_SECONDS = 30.0  # after nobody watched

@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from agent_logger.export.html.pieces import html_of
 from agent_logger.export.outline import NumberedTurn, Part, Said, Thought, Used
 from agent_logger.export.pieces import Prose
-from agent_logger.session import Turn
+from agent_logger.model.session import Turn
 from agent_logger.web import charts, shown
 from agent_logger.web.book import Book, Segment, agent_id
 from agent_logger.web.charts import Fall, Tick

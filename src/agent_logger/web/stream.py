@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from agent_logger.records import Response, as_bytes
-from agent_logger.redact import hidden
+from agent_logger.model.records import Response, as_bytes
+from agent_logger.model.redaction.redactor import hidden
 from agent_logger.wire.encodings import DecodeError, decoder
 from agent_logger.wire.sse import EventSplitter
 

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from agent_logger.catalog.calls import WireCall
-from agent_logger.session import MAIN, Exchange, Turn
+from agent_logger.model.session import MAIN, Exchange, Turn
 from agent_logger.web import shown
 from agent_logger.web.book import Book
 from agent_logger.web.session import Drawing, book_of

@@ -11,7 +11,7 @@ from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.ledger import LedgerRow
 from agent_logger.catalog.summary import Uncounted
 from agent_logger.catalog.totals import Total, total
-from agent_logger.prices import price_date
+from agent_logger.model.prices import price_date
 from agent_logger.web.book import Book
 from agent_logger.web.filters import Wanted
 from agent_logger.web.session import Drawing, book_of

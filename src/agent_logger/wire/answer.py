@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
-from agent_logger.session import Usage
+from agent_logger.model.session import Usage
 from agent_logger.wire.encodings import LIMIT_BYTES
 from agent_logger.wire.eventstream import FIRST, MessageSplitter
 from agent_logger.wire.sse import BOM, Event, EventSplitter

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from agent_logger import records
-from agent_logger.records import Chunk, Headers, Timing
+from agent_logger.model import records
+from agent_logger.model.records import Chunk, Headers, Timing
 from agent_logger.wire.openai_responses import LAST
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from agent_logger.session import Usage
+from agent_logger.model.session import Usage
 
 MOST_TOKENS = 1 << 60  # a higher number is a mistake, and the catalog could not add it up
 

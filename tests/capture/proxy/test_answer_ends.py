@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from agent_logger.records import Response
+from agent_logger.model.records import Response
 from tests.capture.proxy.process import Process, proxying
 from tests.capture.proxy.streams import DIALECTS, Spoken, event
 from tests.capture.proxy.wires import Upstream, Wire

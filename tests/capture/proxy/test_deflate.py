@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent_logger.capture.proxy.spool.frames import CallEnd, RequestEnd, ResponseHead, TunnelData
-from agent_logger.records import as_bytes
+from agent_logger.model.records import as_bytes
 from tests.capture.proxy.process import proxying, wait_until
 from tests.capture.proxy.spooling import every_byte_under, now, request_head, response_chunks
 from tests.capture.proxy.test_recorder import KINDS, OWN, World

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from agent_logger.capture.proxy.recorder.history import wire_logs
-from agent_logger.records import decode
+from agent_logger.model.records import decode
 from agent_logger.store.journal import Journal
 from agent_logger.store.parts import PartFile
 from agent_logger.store.seal import seal

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from agent_logger.records import Request
+from agent_logger.model.records import Request
 from tests.capture.proxy.process import Process, proxying
 from tests.capture.proxy.spooling import Logged
 from tests.capture.proxy.streams import chat

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.cli import shell
-from agent_logger.session import Usage
+from agent_logger.model.session import Usage
 from agent_logger.store.facts import known_folders
 from tests.capture.proxy.test_recorder import World
 

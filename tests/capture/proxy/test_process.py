@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from agent_logger.capture.proxy.relay.limits import raise_descriptors
-from agent_logger.records import Gap, Refusals
+from agent_logger.model.records import Gap, Refusals
 from agent_logger.store.layout import install_key
 from tests.capture.proxy.process import Process, cpu_seconds, peak_bytes, percentile, proxying, wait_until
 from tests.capture.proxy.spooling import response_bytes

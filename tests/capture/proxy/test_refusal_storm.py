@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_logger.records import Refusals
+from agent_logger.model.records import Refusals
 from tests.capture.proxy.process import Process, proxying, wait_until
 from tests.capture.proxy.test_browser import browsing
 from tests.capture.proxy.wires import Upstream, Wire, answering, response

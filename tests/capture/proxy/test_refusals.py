@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_logger import records
 from agent_logger.capture.proxy.recorder.refusals import KEPT_BYTES
 from agent_logger.capture.proxy.relay import refusals
 from agent_logger.capture.proxy.relay.masks import Credentials
 from agent_logger.capture.proxy.spool import frames
 from agent_logger.capture.proxy.spool.spool import Spool, spool_folder
-from agent_logger.records import Refusals, Request
+from agent_logger.model import records
+from agent_logger.model.records import Refusals, Request
 from tests.capture.proxy.process import Process, proxying, wait_until
 from tests.capture.proxy.spooling import Logged, Relay, logged, now, record
 from tests.capture.proxy.wires import KEY, Upstream, answering, response

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from agent_logger.records import Fork
+from agent_logger.model.records import Fork
 from agent_logger.store.read import read_session
 from tests.capture.proxy.conversing import JSON, Client, World
 from tests.capture.proxy.process import wait_until

@@ -17,8 +17,8 @@ from agent_logger.export.html.pieces import html_of
 from agent_logger.export.outline import Part, Thought, Used, chapters, side_turns
 from agent_logger.export.pieces import Piece, Prose
 from agent_logger.export.printable import printable
-from agent_logger.redact import hidden
-from agent_logger.session import Session, ToolCall
+from agent_logger.model.redaction.redactor import hidden
+from agent_logger.model.session import Session, ToolCall
 
 FIRST_LINE = 100  # characters of a text that stands for the whole
 OPENED = ("write", "edit", "shell")  # kinds of tools whose calls are read without a click

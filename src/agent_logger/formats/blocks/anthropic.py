@@ -7,7 +7,7 @@ import msgspec
 from msgspec import UNSET
 
 from agent_logger.formats.blocks import parts
-from agent_logger.session import Block
+from agent_logger.model.session import Block
 from agent_logger.wire.answer import Json, fields_of
 from agent_logger.wire.fitting import fitting
 

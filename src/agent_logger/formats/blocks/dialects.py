@@ -8,7 +8,7 @@ import msgspec
 
 from agent_logger.formats.blocks import anthropic, gemini, openai_chat, openai_responses
 from agent_logger.formats.blocks.parts import value_of
-from agent_logger.session import Block
+from agent_logger.model.session import Block
 from agent_logger.wire.answer import Json, fields_of
 from agent_logger.wire.dialects import (
     ANTHROPIC,

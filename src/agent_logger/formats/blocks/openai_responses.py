@@ -9,7 +9,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from agent_logger.formats.blocks import parts
-from agent_logger.session import Block
+from agent_logger.model.session import Block
 from agent_logger.wire.answer import Json
 from agent_logger.wire.fitting import fitting
 

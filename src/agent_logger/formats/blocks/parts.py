@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from agent_logger.session import Block, BlockKind
+from agent_logger.model.session import Block, BlockKind
 from agent_logger.wire.answer import Json, parsed
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from agent_logger.formats.claude_code.turns import TurnLines
-from agent_logger.session import MAIN, SIDE, SubAgent, tool_kind
+from agent_logger.model.session import MAIN, SIDE, SubAgent, tool_kind
 from agent_logger.wire.answer import fields_of
 
 WARM_UP = "Warmup"  # the prompt of agents that 2.1.4 starts to fill the cache

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from agent_logger.formats.result_usage import Counted
-from agent_logger.session import MAIN, SYNTHETIC, ClientTotal, ModelTotal
+from agent_logger.model.session import MAIN, SYNTHETIC, ClientTotal, ModelTotal
 
 
 class Answer(NamedTuple):

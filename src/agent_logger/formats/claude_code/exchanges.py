@@ -11,7 +11,7 @@ from agent_logger.formats.claude_code.agents import AgentLines, Joins
 from agent_logger.formats.claude_code.records import Origin, UserRecord
 from agent_logger.formats.claude_code.turns import TurnLines
 from agent_logger.formats.human_input import is_interruption, typed
-from agent_logger.session import SYNTHETIC, Block, Exchange, Turn
+from agent_logger.model.session import SYNTHETIC, Block, Exchange, Turn
 
 _COMMAND = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
 _ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)

@@ -20,7 +20,7 @@ from agent_logger.formats.claude_code.records import (
 )
 from agent_logger.formats.claude_code.tree import Tree
 from agent_logger.formats.claude_code.turns import time_of
-from agent_logger.session import Compaction
+from agent_logger.model.session import Compaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

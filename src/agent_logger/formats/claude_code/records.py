@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from agent_logger.formats.result_usage import Counted
-from agent_logger.session import Session, Usage
+from agent_logger.model.session import Session, Usage
 from agent_logger.wire.token_counts import MOST_TOKENS, usage_of
 
 NOTHING = msgspec.Raw()  # in the place of a value that is decoded where it is needed

@@ -28,10 +28,10 @@ from agent_logger.formats.claude_code.requests import (
 )
 from agent_logger.formats.claude_code.session import AGENT, session_id_of
 from agent_logger.formats.claude_code.turns import Billed, is_unique, time_of
-from agent_logger.formats.responses import ModelResponse
 from agent_logger.formats.result_usage import Counted, counted_of
 from agent_logger.formats.source import File, Source, portions_of
-from agent_logger.session import MAIN, SIDE, SYNTHETIC, ClientTotal
+from agent_logger.model.responses import ModelResponse
+from agent_logger.model.session import MAIN, SIDE, SYNTHETIC, ClientTotal
 from agent_logger.wire import jsonl
 from agent_logger.wire.answer import text_of
 from agent_logger.wire.jsonl import Entry, is_utf8

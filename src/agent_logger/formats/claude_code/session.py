@@ -56,11 +56,11 @@ from agent_logger.formats.claude_code.turns import (
     with_side_file,
 )
 from agent_logger.formats.human_input import is_interruption
-from agent_logger.formats.ids import UUID
-from agent_logger.formats.remainders import with_remainders
 from agent_logger.formats.result_usage import Counted
 from agent_logger.formats.source import File, Source
-from agent_logger.session import MAIN, SIDE, SYNTHETIC, Block, ClientTotal, Session, Turn
+from agent_logger.model.ids import UUID
+from agent_logger.model.remainders import with_remainders
+from agent_logger.model.session import MAIN, SIDE, SYNTHETIC, Block, ClientTotal, Session, Turn
 from agent_logger.wire.jsonl import Damage
 
 AGENT = "claude-code"

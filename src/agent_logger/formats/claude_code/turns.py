@@ -17,8 +17,8 @@ from agent_logger.formats.claude_code.records import (
     UserRecord,
 )
 from agent_logger.formats.objects import in_utc
-from agent_logger.prices import priced
-from agent_logger.session import SYNTHETIC, Block, Turn, Usage, Witness
+from agent_logger.model.prices import priced
+from agent_logger.model.session import SYNTHETIC, Block, Turn, Usage, Witness
 from agent_logger.wire.dialects import ANTHROPIC
 
 TRANSCRIPT: frozenset[Witness] = frozenset({"transcript"})

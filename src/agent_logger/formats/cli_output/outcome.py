@@ -14,7 +14,7 @@ import msgspec
 
 from agent_logger.formats import counters
 from agent_logger.formats.sdk_messages import Result, SdkMessage
-from agent_logger.records import CostFrom, ExchangeStats, Exit, Tokens
+from agent_logger.model.records import CostFrom, ExchangeStats, Exit, Tokens
 
 _NOT_FOUND = re.compile(r"[Nn]o conversation found|[Ss]ession .{0,80}not found")
 _INTERRUPTS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}

@@ -8,7 +8,7 @@ versions before 0.77 at nothing after a resume. Where both stand in a file, the 
 from typing import NamedTuple
 
 from agent_logger.formats.codex.lines import Info
-from agent_logger.session import Usage
+from agent_logger.model.session import Usage
 from agent_logger.wire.answer import Json
 from agent_logger.wire.token_counts import usage_of
 

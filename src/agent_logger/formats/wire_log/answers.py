@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from agent_logger.formats.blocks.parts import value_of
-from agent_logger.records import Response
+from agent_logger.model.records import Response
 from agent_logger.wire.answer import Answer, fields_of, text_of
 from agent_logger.wire.dialects import Dialect
 from agent_logger.wire.ending import DROPPED, body_of, read_again

@@ -14,8 +14,8 @@ import msgspec
 from agent_logger.formats.blocks.dialects import message_blocks
 from agent_logger.formats.blocks.parts import joined_text, value_of
 from agent_logger.formats.wire_log.answers import body_of
-from agent_logger.records import Request
-from agent_logger.session import Block
+from agent_logger.model.records import Request
+from agent_logger.model.session import Block
 from agent_logger.wire.answer import fields_of, text_of
 from agent_logger.wire.dialects import Dialect, dialect_of
 from agent_logger.wire.fitting import fitting

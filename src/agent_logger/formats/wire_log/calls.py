@@ -5,8 +5,8 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from agent_logger.prices import priced
-from agent_logger.session import MAIN, Block, Exchange, Turn
+from agent_logger.model.prices import priced
+from agent_logger.model.session import MAIN, Block, Exchange, Turn
 from agent_logger.wire.dialects import Dialect
 
 

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from agent_logger.records import Headers, Redaction
-from agent_logger.redact import Redacted, Redactor, credential_lines
+from agent_logger.model.records import Headers, Redaction
+from agent_logger.model.redaction.redactor import Redacted, Redactor, credential_lines
 from agent_logger.wire.call import field_of, headers_of
 
 MOST_REMEMBERED = 4096

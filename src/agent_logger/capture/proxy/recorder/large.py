@@ -12,8 +12,8 @@ from typing import Protocol
 
 from agent_logger import platform
 from agent_logger.capture.proxy.recorder.payload import Kept, Treatment
-from agent_logger.records import Redaction
-from agent_logger.redact import Redactor
+from agent_logger.model.records import Redaction
+from agent_logger.model.redaction.redactor import Redactor
 from agent_logger.wire.call import told_sizes
 from agent_logger.wire.encodings import DecodeError
 

@@ -23,7 +23,7 @@ from agent_logger.capture.proxy.recorder.payload import (
     keep,
 )
 from agent_logger.capture.proxy.spool.frames import RequestHead
-from agent_logger.records import Headers, Json, Redaction, Request, Response
+from agent_logger.model.records import Headers, Json, Redaction, Request, Response
 from agent_logger.tracking.tracker import Decision
 from agent_logger.wire.answer import Answer, tokens_per_second
 from agent_logger.wire.call import (

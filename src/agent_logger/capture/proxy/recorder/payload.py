@@ -12,10 +12,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from agent_logger import records
 from agent_logger.capture.proxy.spool.frames import Mask
-from agent_logger.records import Chunk, Encoding, Redaction, Stored
-from agent_logger.redact import Known, Redactor
+from agent_logger.model import records
+from agent_logger.model.records import Chunk, Encoding, Redaction, Stored
+from agent_logger.model.redaction.redactor import Known, Redactor
 from agent_logger.wire.call import chunks_of, told
 from agent_logger.wire.deltas import told_in_pieces
 from agent_logger.wire.encodings import DecodeError, Decoder, decode, decoder

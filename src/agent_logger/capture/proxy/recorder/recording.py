@@ -27,7 +27,7 @@ from agent_logger.capture.proxy.recorder.unmask import TakeLasting, Unmask, Valu
 from agent_logger.capture.proxy.spool import frames
 from agent_logger.capture.proxy.spool.segments import Follower, Read
 from agent_logger.clock import timestamp
-from agent_logger.records import Gap, Refusals, Response, Rewrite, Timing
+from agent_logger.model.records import Gap, Refusals, Response, Rewrite, Timing
 from agent_logger.tracking.identity import headers_of
 from agent_logger.tracking.tracker import Answered, Asked, Decision
 from agent_logger.wire.call import ends_answer

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from agent_logger.capture.proxy.recorder.heads import Secrets, cut_head
 from agent_logger.capture.proxy.spool.frames import Refusal
-from agent_logger.records import Headers, Request, Response, Timing
+from agent_logger.model.records import Headers, Request, Response, Timing
 from agent_logger.wire.call import field_of, headers_of
 
 KEPT_BYTES = 1024  # of a head

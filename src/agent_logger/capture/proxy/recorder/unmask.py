@@ -8,7 +8,7 @@ from agent_logger.capture.proxy.recorder.pair import Asked
 from agent_logger.capture.proxy.recorder.payload import REDACTED, restored
 from agent_logger.capture.proxy.spool.frames import Mask, RequestHead
 from agent_logger.capture.proxy.spool.segments import Follower
-from agent_logger.redact import credentials_of
+from agent_logger.model.redaction.redactor import credentials_of
 from agent_logger.wire.call import field_of, head_lines
 
 MOST_SECRETS = 256

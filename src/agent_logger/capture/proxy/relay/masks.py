@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
 from agent_logger.capture.proxy.spool.frames import Mask
-from agent_logger.redact import (
+from agent_logger.model.redaction.redactor import (
     credential_lines,
     credentials_of,
     is_lasting,

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from agent_logger.capture.proxy.relay.masks import Credentials, Masker
 from agent_logger.capture.proxy.spool.frames import AnyFrame, Refusal, Refusals
-from agent_logger.redact import credentials_in_any_form
+from agent_logger.model.redaction.redactor import credentials_in_any_form
 
 PER_MINUTE, PER_DAY = 100, 1000  # that are told one by one, by all relays of a proxy together
 TOLD_BYTES = 2048  # of a head; half of them are kept, the rest tells whether a key is cut in two there

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from agent_logger.credential_names import is_credential_name
-from agent_logger.redact import credentials_of
+from agent_logger.model.redaction.credential_names import is_credential_name
+from agent_logger.model.redaction.redactor import credentials_of
 
 HIDDEN = "[redacted]"
 _HEADER_OPTIONS = {"-H", "--header", "--headers", "--proxy-header", "--request-header"}

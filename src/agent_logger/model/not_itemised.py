@@ -21,8 +21,8 @@ from itertools import accumulate
 from operator import itemgetter
 from typing import NamedTuple
 
-from agent_logger.prices import Tokens, canonical
-from agent_logger.session import MAIN, ClientTotal, Usage, Witness
+from agent_logger.model.prices import Tokens, canonical
+from agent_logger.model.session import MAIN, ClientTotal, Usage, Witness
 
 SLACK_SECONDS = (
     2.0  # between a witness that notes when it hears something and one that notes when it happened

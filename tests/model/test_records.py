@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_logger import records as r
-from agent_logger.records import Kind, Record
+from agent_logger.model import records as r
+from agent_logger.model.records import Kind, Record
 
 PAIRS: list[tuple[Kind, Record, bytes]] = [
     (

@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from ahocorasick_rs import BytesAhoCorasick, MatchKind
 
-from agent_logger.credential_names import is_credential_name
+from agent_logger.model.redaction.credential_names import is_credential_name
 
 if TYPE_CHECKING:
-    from agent_logger.records import Redaction
+    from agent_logger.model.records import Redaction
 
 Headers = Iterable[tuple[bytes, bytes]]
 T = TypeVar("T")
@@ -691,7 +691,7 @@ class Redactor:
         return Redacted(_replaced([data], data, spans)[0], self._listed(data, place, spans))
 
     def _listed(self, data: bytes, place: str, spans: Sequence[Span]) -> "tuple[Redaction, ...]":
-        from agent_logger.records import Redaction
+        from agent_logger.model.records import Redaction
 
         hmacs = {secret: self._hmac(secret) for secret in {data[s.start : s.end] for s in spans}}
         return tuple(

@@ -4,7 +4,7 @@ from datetime import datetime
 
 import msgspec
 
-from agent_logger.session import MAIN, SYNTHETIC, ClientTotal, Usage, Witness
+from agent_logger.model.session import MAIN, SYNTHETIC, ClientTotal, Usage, Witness
 
 
 class ModelResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):  # quicker to make than a dataclass

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_logger import Block, Cost, Exchange, Session, Turn, Usage
-from agent_logger.session import ToolKind, tool_kind
+from agent_logger.model.session import ToolKind, tool_kind
 
 T1, T2 = datetime(2026, 11, 15, 8, tzinfo=UTC), datetime(2026, 11, 15, 9, tzinfo=UTC)
 

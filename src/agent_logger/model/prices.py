@@ -17,7 +17,7 @@ from functools import cache, lru_cache
 import msgspec
 from msgspec.structs import force_setattr
 
-from agent_logger.session import Cost, Turn, Usage
+from agent_logger.model.session import Cost, Turn, Usage
 
 STANDARD = "standard"
 NO_MODEL = "no model"

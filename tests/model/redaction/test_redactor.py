@@ -21,9 +21,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agent_logger.credential_names import is_credential_name
-from agent_logger.records import Redaction
-from agent_logger.redact import FAMILIES, Known, Redactor, credential_lines, credentials_of, hidden_header
+from agent_logger.model.records import Redaction
+from agent_logger.model.redaction.credential_names import is_credential_name
+from agent_logger.model.redaction.redactor import (
+    FAMILIES,
+    Known,
+    Redactor,
+    credential_lines,
+    credentials_of,
+    hidden_header,
+)
 
 INSTALL_KEY = bytes(range(32))
 REDACTOR = Redactor(INSTALL_KEY)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_logger.credential_names import WORDS, is_credential_name
+from agent_logger.model.redaction.credential_names import WORDS, is_credential_name
 
 _HIDDEN = """
     Authorization Proxy-Authorization x-api-key api-key apikey X-ApiKey x-goog-api-key X-Amz-Security-Token

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from agent_logger.formats.not_itemised import Remainder, SeenResponse, Stretch, remainders
-from agent_logger.prices import NO_USAGE, nano_usd, price_date
-from agent_logger.session import Cost, NotItemised, Session, Turn
+from agent_logger.model.not_itemised import Remainder, SeenResponse, Stretch, remainders
+from agent_logger.model.prices import NO_USAGE, nano_usd, price_date
+from agent_logger.model.session import Cost, NotItemised, Session, Turn
 
 
 def with_remainders(session: Session, times: Iterable[tuple[float | None, float | None]] = ()) -> Session:

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from agent_logger.capture.command_line import argument_credentials, hidden_arguments
-from agent_logger.capture.environment import environment_credentials
+from agent_logger.model.redaction.command_line import argument_credentials, hidden_arguments
+from agent_logger.model.redaction.environment import environment_credentials
 
 SECRET = "jD4bQ9xW2kV7"
 HIDING = {

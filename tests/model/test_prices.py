@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 import agent_logger
 from agent_logger import Cost, Usage, price
-from agent_logger.prices import Period, canonical, price_date
+from agent_logger.model.prices import Period, canonical, price_date
 
-ROOT = Path(__file__).parents[1]
-SNAPSHOT = ROOT / "src/agent_logger/prices.json"
+ROOT = Path(__file__).parents[2]
+SNAPSHOT = ROOT / "src/agent_logger/model/prices.json"
 MILLION = 1_000_000
 BOTH = Usage(input_tokens=100_000, output_tokens=100_000)  # a tenth of what price lists tell
 
@@ -276,11 +276,9 @@ def test_the_snapshot_is_well_formed() -> None:
 
 
 def test_price_is_loaded_only_when_asked_for() -> None:
-    code = (
-        "import sys, agent_logger; print('agent_logger.prices' in sys.modules, agent_logger.price.__module__)"
-    )
+    code = "import sys, agent_logger; print('agent_logger.model.prices' in sys.modules, agent_logger.price.__module__)"
     told = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
-    assert told.split() == ["False", "agent_logger.prices"]
+    assert told.split() == ["False", "agent_logger.model.prices"]
     assert "price" in dir(agent_logger)
 
 
