@@ -23,9 +23,9 @@ from agent_logger import __version__, config, platform
 from agent_logger.clock import CLOCK
 from agent_logger.errors import SourceError, StoreError
 from agent_logger.formats.blocks.dialects import answer_blocks
-from agent_logger.formats.json_text import encode
 from agent_logger.model.prices import NO_USAGE, price
 from agent_logger.model.session import Block, Cost, Usage
+from agent_logger.protocols.json_text import encode
 from agent_logger.store.agent_folders import provider_root, variable_prefix
 from agent_logger.store.append import Appender
 from agent_logger.store.claude_files import folder_name

@@ -12,9 +12,9 @@ from tests.wire.captures import DATA, Capture, captures
 
 from agent_logger.formats.source import File, Source
 from agent_logger.model.session import Usage
+from agent_logger.protocols import jsonl
+from agent_logger.protocols.lines import LineSplitter
 from agent_logger.store.sources import claude_source
-from agent_logger.wire import jsonl
-from agent_logger.wire.lines import LineSplitter
 
 _MESSAGE = re.compile(rb'"id": ?"(msg_\w+)"')
 _TOOL = re.compile(rb'"id": ?"(toolu_\w+)"')

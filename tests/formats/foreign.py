@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from agent_logger.formats.source import Entries, File, Source
 from agent_logger.model.session import Session, Usage
-from agent_logger.wire import jsonl
-from agent_logger.wire.jsonl import Torn
-from agent_logger.wire.lines import LineSplitter
+from agent_logger.protocols import jsonl
+from agent_logger.protocols.jsonl import Torn
+from agent_logger.protocols.lines import LineSplitter
 
 DATA = Path(__file__).parents[1] / "data"
 

@@ -14,7 +14,7 @@ from agent_logger.formats.codex.usage import Meter
 from agent_logger.formats.source import Source
 from agent_logger.formats.table import format_of, recognised
 from agent_logger.model.session import Session, Usage
-from agent_logger.wire.jsonl import Entry
+from agent_logger.protocols.jsonl import Entry
 
 from .foreign import DATA, broken, entries, lines, manifest, scenarios, shown, source, total
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from agent_logger.formats import opencode
 from agent_logger.formats.source import Entries, File, Source
 from agent_logger.model.session import Session, Usage
+from agent_logger.protocols.jsonl import Entry
 from agent_logger.store.opencode import session_ids, source_of
-from agent_logger.wire.jsonl import Entry
 
 from .foreign import DATA, ODD, manifest, shown, total
 

@@ -16,12 +16,12 @@ from agent_logger.model.records import (
     Resume,
     Unknown,
 )
+from agent_logger.protocols.jsonl import Damage, Torn
 from agent_logger.store.files import entries
 from agent_logger.store.journal import Journal
 from agent_logger.store.parts import live_files_of, parts_of
 from agent_logger.store.read import read_exchanges, read_log
 from agent_logger.store.verify import FileReport, verify_file
-from agent_logger.wire.jsonl import Damage, Torn
 from tests.store.writer import Ack, digest
 
 TS = "2026-01-01T00:00:00.000Z"

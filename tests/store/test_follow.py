@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agent_logger.protocols.jsonl import Damage, Entry
 from agent_logger.store import follow, foreign
 from agent_logger.store.follow import Follower, Position
-from agent_logger.wire.jsonl import Damage, Entry
 
 
 def values(follower: Follower) -> list[object]:

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from agent_logger.errors import SourceError
+from agent_logger.protocols.jsonl import Damage, Entry
 from agent_logger.store import opencode
-from agent_logger.wire.jsonl import Damage, Entry
 
 DUMP = Path(__file__).parents[1] / "data/opencode/1.18.33/agents_fork/opencode.sql"
 MAIN, CHILD, FORK = (

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from agent_logger.errors import SourceError, StoreError
 from agent_logger.model.records import Chunk, Exchange, Kind, Part, Record, Request, Response, Timing, Unknown
+from agent_logger.protocols.jsonl import Damage, Entry, Torn
 from agent_logger.store.append import append_shared
 from agent_logger.store.bodies import LINE_BYTES, SPILL_BYTES, gather
 from agent_logger.store.files import entries, read_at
@@ -20,7 +21,6 @@ from agent_logger.store.parts import PartFile, part_of
 from agent_logger.store.read import read_session
 from agent_logger.store.seal import seal
 from agent_logger.store.verify import log_files, summary, verify_file
-from agent_logger.wire.jsonl import Damage, Entry, Torn
 from tests.store.logs import exchange
 from tests.store.world import NAME, note, records_in, start
 

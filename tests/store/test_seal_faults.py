@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from agent_logger.model.records import Resume
+from agent_logger.protocols.jsonl import Damage
 from agent_logger.store import sealed as sealed_files
 from agent_logger.store.journal import Journal
 from agent_logger.store.parts import PartFile, parts_in, parts_of
@@ -19,7 +20,6 @@ from agent_logger.store.seal import seal, seal_due
 from agent_logger.store.sealed import SealedFile
 from agent_logger.store.upkeep import UPKEEP
 from agent_logger.store.verify import verify_file
-from agent_logger.wire.jsonl import Damage
 from tests.store.logs import damage, exchange, live, look, reopen, resume, start
 from tests.store.strace import traced, was_hit
 from tests.store.writer import Job, Writer, Writers

@@ -20,9 +20,9 @@ from agent_logger.capture.session_writer import SessionWriter
 from agent_logger.errors import AgentLoggerError, StoreError
 from agent_logger.formats import sdk_messages, sdk_objects
 from agent_logger.formats.exchanges import UserInput
-from agent_logger.formats.json_text import encode, in_utf8
 from agent_logger.model.records import EndReason
 from agent_logger.platform import tell_of_forks
+from agent_logger.protocols.json_text import encode, in_utf8
 
 T = TypeVar("T")
 log = logging.getLogger("agent_logger")

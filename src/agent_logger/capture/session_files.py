@@ -5,7 +5,7 @@ from pathlib import Path
 from agent_logger import platform
 from agent_logger.capture.run_recording import Recording
 from agent_logger.clock import CLOCK
-from agent_logger.formats.json_text import encode
+from agent_logger.protocols.json_text import encode
 from agent_logger.store.agent_folders import agent_files
 from agent_logger.store.claude_files import is_id, project_folders
 

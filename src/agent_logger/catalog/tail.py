@@ -25,12 +25,12 @@ from agent_logger.formats.table import format_of
 from agent_logger.formats.wire_log.session import Reading
 from agent_logger.model.records import AnyRecord, Exchange, Kind, SessionStart
 from agent_logger.model.session import Session
+from agent_logger.protocols.jsonl import Damage, Entry
 from agent_logger.store.bodies import decode
 from agent_logger.store.find import client_id, session_id_of
 from agent_logger.store.follow import Follower, Position
 from agent_logger.store.parts import PartFile, live_files_of, part_of, parts_of
 from agent_logger.store.read import kind_of_log
-from agent_logger.wire.jsonl import Damage, Entry
 
 LOOK_SECONDS = 2.0  # between two looks for files that are new, or grow again
 FIRST_BYTES = 4 << 20  # of a file, from its end, that are read when it is first seen

@@ -23,11 +23,11 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace as replace_fields
 
-from agent_logger.formats.json_text import raw
 from agent_logger.formats.sdk_messages import ReportedUsage, Result, SdkMessage, usage_in
 from agent_logger.model.prices import canonical
 from agent_logger.model.records import CostFrom, ExchangeStats, Message, Tokens
 from agent_logger.model.session import SYNTHETIC, tool_kind
+from agent_logger.protocols.json_text import raw
 
 ModelUsage = dict[str, dict[str, Any]]
 COST_DIGITS = 9  # nano-dollars: what floats add up to beyond is noise

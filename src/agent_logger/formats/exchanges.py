@@ -23,7 +23,6 @@ from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
 from agent_logger.formats import counters
-from agent_logger.formats.json_text import raw as raw_json
 from agent_logger.formats.sdk_entries import entries, is_thinking_progress, text_of
 from agent_logger.formats.sdk_messages import STREAM_EVENT, Init, SdkMessage, StreamEvent
 from agent_logger.formats.totals import Tally, Totals
@@ -42,6 +41,7 @@ from agent_logger.model.records import (
     SessionStart,
     SystemPrompt,
 )
+from agent_logger.protocols.json_text import raw as raw_json
 
 HELD_BYTES = 8 << 20  # of an exchange's messages; a line of the log could not hold more, either
 Content = str | list[Raw]

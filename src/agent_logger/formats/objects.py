@@ -12,11 +12,11 @@ from typing import Any
 import msgspec
 
 from agent_logger.formats.source import File, raw_lines_of
-from agent_logger.wire import jsonl
+from agent_logger.protocols import jsonl
+from agent_logger.protocols.jsonl import Entry
+from agent_logger.protocols.lines import Line
 from agent_logger.wire.answer import MOST_NESTED, Json, nested_deeper, with_whole_characters
 from agent_logger.wire.fitting import REFUSED
-from agent_logger.wire.jsonl import Entry
-from agent_logger.wire.lines import Line
 
 _decode = msgspec.json.Decoder().decode
 

@@ -10,11 +10,11 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 from msgspec.structs import replace
 
-from agent_logger.formats import json_text
-from agent_logger.formats.json_text import begins, is_null
-from agent_logger.formats.json_text import raw as raw_json
 from agent_logger.formats.sdk_messages import THINKING_PROGRESS, Block, Inner, SdkMessage, text_block
 from agent_logger.model.records import Json, Message, as_text
+from agent_logger.protocols import json_text
+from agent_logger.protocols.json_text import begins, is_null
+from agent_logger.protocols.json_text import raw as raw_json
 
 RESULT_MESSAGE = "result_message"  # the entry of a result; `result` alone is a tool's
 TOLD_WHOLLY = ("text", "tool_use", "result")  # entries that say all there is in their block

@@ -15,11 +15,11 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 from msgspec.structs import replace
 
-from agent_logger.formats import json_text
 from agent_logger.formats.human_input import typed
-from agent_logger.formats.json_text import is_null
-from agent_logger.formats.json_text import raw as raw_json
 from agent_logger.model.records import Json
+from agent_logger.protocols import json_text
+from agent_logger.protocols.json_text import is_null
+from agent_logger.protocols.json_text import raw as raw_json
 from agent_logger.wire.fitting import fitting
 from agent_logger.wire.token_counts import MOST_TOKENS, usage_of
 

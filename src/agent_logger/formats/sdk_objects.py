@@ -9,7 +9,7 @@ import dataclasses
 import re
 from typing import Any
 
-from agent_logger.formats.json_text import encode
+from agent_logger.protocols.json_text import encode
 
 _INNER = {
     "model": "model",

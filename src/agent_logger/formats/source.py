@@ -6,8 +6,8 @@ Readers are pure. They never open anything; a side file is asked for by its name
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from agent_logger.wire.jsonl import Damage, Entry, Torn
-from agent_logger.wire.lines import LONGEST_LINE, Line, LineSplitter, lines_in
+from agent_logger.protocols.jsonl import Damage, Entry, Torn
+from agent_logger.protocols.lines import LONGEST_LINE, Line, LineSplitter, lines_in
 
 Entries = Iterable[Entry | Damage | Torn]
 

@@ -6,8 +6,8 @@ nothing else does.
 
 from typing import Any
 
-from agent_logger.formats.json_text import decode, encode
 from agent_logger.model.records import KINDS, AnyRecord, Unknown, Verbatim, tag
+from agent_logger.protocols.json_text import decode, encode
 
 Message = dict[str, Any]  # a line, as JSON has it
 

@@ -12,11 +12,11 @@ import msgspec
 from agent_logger.errors import SourceError
 from agent_logger.model import records
 from agent_logger.model.records import Gap, Kind, Recovered, Unknown
+from agent_logger.protocols import jsonl
+from agent_logger.protocols.jsonl import Damage, Entry, is_utf8
+from agent_logger.protocols.lines import Line, LineSplitter
 from agent_logger.store import bodies, foreign
 from agent_logger.store.verify import FileCheck, verify_file
-from agent_logger.wire import jsonl
-from agent_logger.wire.jsonl import Damage, Entry, is_utf8
-from agent_logger.wire.lines import Line, LineSplitter
 
 TAIL_BYTES = 64
 MOST_DIGITS = 4300  # of a number that Python reads

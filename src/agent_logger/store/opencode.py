@@ -23,7 +23,7 @@ from urllib.parse import quote
 
 from agent_logger.errors import SourceError
 from agent_logger.formats.source import File, Source
-from agent_logger.wire.jsonl import Damage, Entry
+from agent_logger.protocols.jsonl import Damage, Entry
 
 WAIT_SECONDS = 1.0  # for a lock
 MOST_SESSIONS = 10_000  # that one session may have started

@@ -28,6 +28,7 @@ from agent_logger.model.records import (
     Unknown,
 )
 from agent_logger.model.session import SIDE, Session, Witness
+from agent_logger.protocols.jsonl import Damage, Entry, Torn
 from agent_logger.store import foreign
 from agent_logger.store.agent_sources import sources_of
 from agent_logger.store.bodies import decode
@@ -38,7 +39,6 @@ from agent_logger.store.parts import PartFile, live_files_of, part_of, parts_of
 from agent_logger.store.side_files import whole
 from agent_logger.store.sources import claude_source
 from agent_logger.store.transcript_session import session_of_log
-from agent_logger.wire.jsonl import Damage, Entry, Torn
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import BinaryIO, Self
 
 from agent_logger.errors import SourceError
-from agent_logger.wire.lines import LONGEST_LINE
+from agent_logger.protocols.lines import LONGEST_LINE
 
 if sys.version_info >= (3, 14):
     from compression import zstd as zstd

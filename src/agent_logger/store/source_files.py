@@ -6,10 +6,10 @@ from functools import partial
 from pathlib import Path
 
 from agent_logger.formats.source import File
+from agent_logger.protocols import jsonl
+from agent_logger.protocols.jsonl import Damage, Entry, Torn
+from agent_logger.protocols.lines import LineSplitter
 from agent_logger.store import foreign
-from agent_logger.wire import jsonl
-from agent_logger.wire.jsonl import Damage, Entry, Torn
-from agent_logger.wire.lines import LineSplitter
 
 
 def source_file(folder: Path, name: str) -> File:

@@ -5,13 +5,13 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from agent_logger.formats.claude_code.session import session_of
-from agent_logger.formats.json_text import encode
 from agent_logger.formats.source import File, Source
 from agent_logger.formats.transcript_lines import Message
 from agent_logger.model.records import SessionHeader
 from agent_logger.model.session import Session
+from agent_logger.protocols.json_text import encode
+from agent_logger.protocols.jsonl import Entry
 from agent_logger.store.parts import PartFile, parts_in
-from agent_logger.wire.jsonl import Entry
 
 Read = Callable[[PartFile], list[Message]]
 

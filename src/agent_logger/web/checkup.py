@@ -16,9 +16,9 @@ from agent_logger.catalog.sessions import places
 from agent_logger.errors import SourceError
 from agent_logger.model import records
 from agent_logger.model.records import Gap, Kind, Request, Response
+from agent_logger.protocols.jsonl import Entry
 from agent_logger.store.files import entries
 from agent_logger.store.verify import BadPlace, log_files, verify_file
-from agent_logger.wire.jsonl import Entry
 
 
 class DamagedPlace(msgspec.Struct, frozen=True, kw_only=True):

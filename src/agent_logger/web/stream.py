@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from agent_logger.model.records import Response, as_bytes
 from agent_logger.model.redaction.redactor import hidden
-from agent_logger.wire.encodings import DecodeError, decoder
-from agent_logger.wire.sse import EventSplitter
+from agent_logger.protocols.encodings import DecodeError, decoder
+from agent_logger.protocols.sse import EventSplitter
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,9 @@ from typing import Any, ClassVar, TypeVar
 import msgspec
 
 from agent_logger.model.session import Usage
-from agent_logger.wire.encodings import LIMIT_BYTES
-from agent_logger.wire.eventstream import FIRST, MessageSplitter
-from agent_logger.wire.sse import BOM, Event, EventSplitter
+from agent_logger.protocols.encodings import LIMIT_BYTES
+from agent_logger.protocols.eventstream import FIRST, MessageSplitter
+from agent_logger.protocols.sse import BOM, Event, EventSplitter
 
 MOST_NESTED = 128  # levels of a message that is kept: every later reader of the log has to be able to read it
 

@@ -9,7 +9,7 @@ is a whole JSON document. An error in the middle of a stream ends the stream, an
 import msgspec
 
 from agent_logger.model.records import Encoding, Headers, Request, Response, as_bytes
-from agent_logger.wire import encodings
+from agent_logger.protocols import encodings
 from agent_logger.wire.answer import Answer
 from agent_logger.wire.dialects import Dialect
 

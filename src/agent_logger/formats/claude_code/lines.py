@@ -24,11 +24,11 @@ from agent_logger.formats.claude_code.records import (
     message_usage,
 )
 from agent_logger.formats.source import File, lines_of, raw_lines_of
-from agent_logger.wire import jsonl
+from agent_logger.protocols import jsonl
+from agent_logger.protocols.jsonl import Damage, Entry, Torn, is_utf8
+from agent_logger.protocols.lines import Line, lines_in
 from agent_logger.wire.answer import fields_of, text_of, with_whole_characters
 from agent_logger.wire.fitting import REFUSED, S, fitting
-from agent_logger.wire.jsonl import Damage, Entry, Torn, is_utf8
-from agent_logger.wire.lines import Line, lines_in
 
 # Top-level fields with plain values, up to `type`. Quotes within texts are escaped, so this cannot match further in.
 _TYPE = re.compile(rb'\{(?:"[A-Za-z_]+":(?:"[^"\\]*"|null|true|false|\d+),)*?"type":"([^"\\]*)"')

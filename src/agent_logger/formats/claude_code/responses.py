@@ -32,10 +32,10 @@ from agent_logger.formats.result_usage import Counted, counted_of
 from agent_logger.formats.source import File, Source, portions_of
 from agent_logger.model.responses import ModelResponse
 from agent_logger.model.session import MAIN, SIDE, SYNTHETIC, ClientTotal
-from agent_logger.wire import jsonl
+from agent_logger.protocols import jsonl
+from agent_logger.protocols.jsonl import Entry, is_utf8
+from agent_logger.protocols.lines import Line, lines_in
 from agent_logger.wire.answer import text_of
-from agent_logger.wire.jsonl import Entry, is_utf8
-from agent_logger.wire.lines import Line, lines_in
 
 FAMILY = "anthropic"
 COST_STATE = "cost-state"

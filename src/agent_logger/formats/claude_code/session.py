@@ -61,7 +61,7 @@ from agent_logger.formats.source import File, Source
 from agent_logger.model.ids import UUID
 from agent_logger.model.remainders import with_remainders
 from agent_logger.model.session import MAIN, SIDE, SYNTHETIC, Block, ClientTotal, Session, Turn
-from agent_logger.wire.jsonl import Damage
+from agent_logger.protocols.jsonl import Damage
 
 AGENT = "claude-code"
 MOST_DAMAGE = 1_000  # places that are kept; all are counted

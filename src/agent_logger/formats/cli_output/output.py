@@ -13,11 +13,11 @@ from msgspec import Raw
 
 from agent_logger.formats import sdk_messages
 from agent_logger.formats.cli_output import codex, gemini, opencode, qwen
-from agent_logger.formats.json_text import in_utf8
 from agent_logger.formats.sdk_messages import STDERR, UNKNOWN, SdkMessage
-from agent_logger.wire import jsonl
-from agent_logger.wire.jsonl import Entry
-from agent_logger.wire.lines import Line
+from agent_logger.protocols import jsonl
+from agent_logger.protocols.json_text import in_utf8
+from agent_logger.protocols.jsonl import Entry
+from agent_logger.protocols.lines import Line
 
 LINE_BYTES = 16 << 20  # a longer line is taken in pieces, as text
 MOST_WARNINGS, WARNING_CHARACTERS = 100, 1000

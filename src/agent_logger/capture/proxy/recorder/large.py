@@ -14,8 +14,8 @@ from agent_logger import platform
 from agent_logger.capture.proxy.recorder.payload import Kept, Treatment
 from agent_logger.model.records import Redaction
 from agent_logger.model.redaction.redactor import Redactor
+from agent_logger.protocols.encodings import DecodeError
 from agent_logger.wire.call import told_sizes
-from agent_logger.wire.encodings import DecodeError
 
 LARGE_BYTES = 8 << 20
 WINDOW_BYTES = 1 << 20

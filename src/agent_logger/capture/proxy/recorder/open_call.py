@@ -10,7 +10,7 @@ from agent_logger.capture.proxy.recorder.checkpoint import Open, Retained
 from agent_logger.capture.proxy.recorder.logs import LogName
 from agent_logger.capture.proxy.recorder.pair import Pair
 from agent_logger.capture.proxy.spool.segments import Follower
-from agent_logger.wire.websocket import Messages
+from agent_logger.protocols.websocket import Messages
 
 
 @dataclass(slots=True)

@@ -28,10 +28,10 @@ from agent_logger.capture.proxy.spool import frames
 from agent_logger.capture.proxy.spool.segments import Follower, Read
 from agent_logger.clock import timestamp
 from agent_logger.model.records import Gap, Refusals, Response, Rewrite, Timing
+from agent_logger.protocols.websocket import Kind, Message, Messages
 from agent_logger.tracking.identity import headers_of
 from agent_logger.tracking.tracker import Answered, Asked, Decision
 from agent_logger.wire.call import ends_answer
-from agent_logger.wire.websocket import Kind, Message, Messages
 
 UNATTRIBUTED = LogName("", "unattributed")
 

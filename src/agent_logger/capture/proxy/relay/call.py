@@ -17,8 +17,8 @@ from agent_logger.capture.proxy.spool.frames import (
     ResponseHead,
     TunnelData,
 )
-from agent_logger.wire import http1
-from agent_logger.wire.bodies import Body, LengthBody
+from agent_logger.protocols import http1
+from agent_logger.protocols.http_bodies import Body, LengthBody
 
 
 class Ids:

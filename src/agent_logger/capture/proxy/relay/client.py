@@ -17,8 +17,8 @@ from agent_logger.capture.proxy.relay.outgoing import Outgoing, Turn
 from agent_logger.capture.proxy.relay.peer import is_gone
 from agent_logger.capture.proxy.relay.route import NotAllowedError, Route, Routes
 from agent_logger.capture.proxy.relay.upstream import Pool, Upstream
-from agent_logger.wire.bodies import MalformedError
-from agent_logger.wire.http1 import RequestHead, head_end
+from agent_logger.protocols.http1 import RequestHead, head_end
+from agent_logger.protocols.http_bodies import MalformedError
 
 _HELD_BYTES = 64 << 10  # of later requests, or while connecting; then the client has to wait
 _LINGER_SECONDS = 2.0  # to let a client read our answer before a reset would take it away

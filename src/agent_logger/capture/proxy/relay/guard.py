@@ -9,7 +9,7 @@ from http import HTTPStatus
 
 import msgspec
 
-from agent_logger.wire.http1 import FETCH_SITE, HOST, ORIGIN, RequestHead
+from agent_logger.protocols.http1 import FETCH_SITE, HOST, ORIGIN, RequestHead
 
 _NAMES = (b"127.0.0.1", b"localhost", b"[::1]")
 _OWN_SITE = (b"same-origin", b"none")  # none: a person typed the address

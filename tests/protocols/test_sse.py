@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_logger.wire.sse import Event, EventSplitter
+from agent_logger.protocols.sse import Event, EventSplitter
 
 STREAMS = [
     pytest.param(b"data: one\n\ndata: two\n\n", [(b"", b"one"), (b"", b"two")], id="two events"),

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from agent_logger.wire.lines import Line
+from agent_logger.protocols.lines import Line
 
 BOM = b"\xef\xbb\xbf"
 SALVAGE_TRIES = 200  # starts to try in one bad line: enough for a record, and a bound on hostile ones

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from agent_logger.wire.jsonl import is_utf8
+from agent_logger.protocols.jsonl import is_utf8
 
 _encoder = msgspec.json.Encoder(enc_hook=repr)
 

@@ -12,7 +12,6 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.memory import PEAK_KB
 from websockets.asyncio.client import connect
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.extensions.permessage_deflate import (
@@ -22,7 +21,8 @@ from websockets.extensions.permessage_deflate import (
 )
 from websockets.frames import Close, Frame, Opcode
 
-from agent_logger.wire.websocket import ALLOWANCE_BYTES, USUAL_GROWTH, Kind, Message, Messages
+from agent_logger.protocols.websocket import ALLOWANCE_BYTES, USUAL_GROWTH, Kind, Message, Messages
+from tests.memory import PEAK_KB
 
 DEFLATE = "permessage-deflate"
 
@@ -371,7 +371,7 @@ def test_a_message_of_exactly_the_limit_is_read(payload: bytes) -> None:
 
 IN_A_PROCESS = f"""{PEAK_KB}
 import sys
-from agent_logger.wire.websocket import Messages
+from agent_logger.protocols.websocket import Messages
 stream = sys.stdin.buffer.read()
 messages = Messages(masked=False, extensions="permessage-deflate")
 before = peak_kb()

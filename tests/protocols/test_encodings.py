@@ -13,11 +13,11 @@ import brotli  # type: ignore[import-untyped]
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+
+from agent_logger.protocols.encodings import LIMIT_BYTES, DecodeError, Decoder, decode, decoder
+from agent_logger.store.sealed import zstd
 from tests.fakeapi.encodings import PACKERS, Packer, Zlib
 from tests.memory import PEAK_KB
-
-from agent_logger.store.sealed import zstd
-from agent_logger.wire.encodings import LIMIT_BYTES, DecodeError, Decoder, decode, decoder
 
 TEXT = 'event: delta\ndata: {"text":"Grüße, 世界 "}\n\n'.encode() * 40
 ENCODERS: dict[str, Callable[[], Packer]] = {
@@ -285,7 +285,7 @@ def bomb(name: str) -> bytes:
 
 IN_A_PROCESS = f"""{PEAK_KB}
 import sys
-from agent_logger.wire.encodings import DecodeError, decoder
+from agent_logger.protocols.encodings import DecodeError, decoder
 body = sys.stdin.buffer.read()
 unpack = decoder(sys.argv[1])
 before = peak_kb()

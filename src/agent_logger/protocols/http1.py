@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-from agent_logger.wire.bodies import (
+from agent_logger.protocols.http_bodies import (
     FIELD,
     HEAD_LIMIT,
     TEXT,

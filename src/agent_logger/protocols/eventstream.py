@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from agent_logger.wire.sse import Event
+from agent_logger.protocols.sse import Event
 
 FIRST = 0  # the first byte of every stream, for no message has 16 MB
 _PRELUDE, _CHECKSUM = 12, 4

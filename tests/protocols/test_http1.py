@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_logger.wire.bodies import ChunkedBody, MalformedError
-from agent_logger.wire.http1 import HOST, RequestHead, ResponseReader, head_end
+from agent_logger.protocols.http1 import HOST, RequestHead, ResponseReader, head_end
+from agent_logger.protocols.http_bodies import ChunkedBody, MalformedError
 
 HEAD = b"POST /v1/x?y HTTP/1.1\r\nHost: here\r\nA: b\r\na:c \r\nContent-Length: 5\r\n\r\n"
 CHUNKS = b"5;a=b\r\nhello\r\n1\r\n \r\n5\r\nworld\r\n0\r\nX-Sum: 1\r\nX-Sum: 2\r\n\r\n"

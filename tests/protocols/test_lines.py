@@ -1,6 +1,6 @@
 import pytest
 
-from agent_logger.wire.lines import Line, LineSplitter
+from agent_logger.protocols.lines import Line, LineSplitter
 
 STREAMS = [
     pytest.param(b'{"n":1}\n{"n":2}\n', [b'{"n":1}', b'{"n":2}'], b"", id="two records"),

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from agent_logger.wire.encodings import inflated
+from agent_logger.protocols.encodings import inflated
 
 try:
     from websockets.speedups import apply_mask

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_logger.wire.jsonl import Damage, Entry, decode
-from agent_logger.wire.lines import Line
+from agent_logger.protocols.jsonl import Damage, Entry, decode
+from agent_logger.protocols.lines import Line
 
 
 def read(data: bytes) -> list[Entry | Damage]:
