@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from agent_logger.wire.answer import Answer
-from agent_logger.wire.dialects import ANTHROPIC, CHAT, GEMINI, RESPONSES, Dialect
+from agent_logger.providers.answer import Answer
+from agent_logger.providers.registry import ANTHROPIC, CHAT, GEMINI, RESPONSES, Dialect
 
 EVENTS = 2_000
 PIECE = " and then the function"

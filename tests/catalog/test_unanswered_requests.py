@@ -13,7 +13,7 @@ from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.ledger import LedgerRow
 from agent_logger.catalog.totals import total
 from agent_logger.model.not_itemised import AT_WORK_SECONDS
-from tests.wire.captures import DATA
+from tests.providers.captures import DATA
 
 ID = "11111111-2222-4333-8444-555555555555"
 MODEL = "claude-opus-5-5"

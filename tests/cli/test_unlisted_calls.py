@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.commands import run_command
-from tests.wire.captures import DATA
+from tests.providers.captures import DATA
 
 SIDE_CALLS = "side calls (titles, compactions) of 1 session are not in its agent's file"
 CASES = [

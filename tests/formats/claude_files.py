@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.wire.captures import DATA, Capture, captures
+from tests.providers.captures import DATA, Capture, captures
 
 from agent_logger.formats.source import File, Source
 from agent_logger.model.session import Usage

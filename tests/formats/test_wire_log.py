@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace as changed
 from tests.formats.wire_records import Talk, request, response, shuffled, talk, talks, thread, ts
-from tests.wire.captures import Capture
+from tests.providers.captures import Capture
 
 from agent_logger.formats.wire_log.session import session_of
 from agent_logger.model.records import Chunk, Fork, Record, Request, Response, Rewrite, Timing, WireStart

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 import msgspec
-from tests.wire.captures import Capture, captures
+from tests.providers.captures import Capture, captures
 
 from agent_logger.model.records import Chunk, Identity, Record, Request, Response, Timing, WireStart
 

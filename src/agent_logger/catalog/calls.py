@@ -5,16 +5,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from agent_logger.formats.blocks.parts import value_of
 from agent_logger.formats.exchange_log import time_of
 from agent_logger.formats.wire_log.asked import Asked, Changes, asked_of, changes
 from agent_logger.model.records import Request, Response, WireStart
 from agent_logger.model.session import MAIN, SIDE, Usage
+from agent_logger.providers.blocks.base import value_of
+from agent_logger.providers.ending import is_answered, is_complete, read_again
+from agent_logger.providers.registry import dialect_of
+from agent_logger.providers.token_counts import usage_of
 from agent_logger.store.parts import PartFile, part_of
 from agent_logger.store.read import kind_of_log, lineage_of, read_log
-from agent_logger.wire.dialects import dialect_of
-from agent_logger.wire.ending import is_answered, is_complete, read_again
-from agent_logger.wire.token_counts import usage_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

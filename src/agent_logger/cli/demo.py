@@ -87,7 +87,7 @@ def _show_calls(folder: Path) -> None:
     """What the proxy saw of the same conversation."""
     from agent_logger.demo.proxied import calls
     from agent_logger.formats.wire_log.answers import answer_of
-    from agent_logger.wire.dialects import ANTHROPIC
+    from agent_logger.providers.registry import ANTHROPIC
 
     output.note("\nWhat the proxy saw, read back from its log:\n", lines=True)
     head = ("call", "thread", "status", "bytes", "tokens in", "out", "first byte", "whole")

@@ -39,7 +39,7 @@ from agent_logger.model.session import (
     Usage,
     Witness,
 )
-from agent_logger.wire.answer import fields_of, text_of
+from agent_logger.providers.answer import fields_of, text_of
 
 
 def session_of(records: Iterable[AnyRecord], exchanges: Sequence[Exchange], log: str = "") -> Session:

@@ -15,16 +15,16 @@ from typing import Any
 
 import msgspec
 
-from agent_logger.formats.blocks.gemini import part_block
 from agent_logger.formats.conversation import Conversation, OpenTurn
 from agent_logger.formats.human_input import typed
 from agent_logger.formats.objects import objects_of, time_of
 from agent_logger.formats.source import File, Source
 from agent_logger.model.responses import ModelResponse
 from agent_logger.model.session import MAIN, Block, Session, Usage
-from agent_logger.wire.answer import Json, fields_of, parsed, text_of
-from agent_logger.wire.fitting import REFUSED, fitting
-from agent_logger.wire.token_counts import TokenCounts
+from agent_logger.providers.answer import Json, fields_of, parsed, text_of
+from agent_logger.providers.blocks.gemini import part_block
+from agent_logger.providers.lenient import REFUSED, fitting
+from agent_logger.providers.token_counts import TokenCounts
 
 AGENT = "gemini-cli"
 PROJECT_FILE = ".project_root"  # in the folder above the chats

@@ -15,8 +15,8 @@ import msgspec
 from agent_logger.formats.objects import in_utc, objects_of
 from agent_logger.formats.source import File
 from agent_logger.model.session import LOST, Exchange, Session
-from agent_logger.wire.answer import Json
-from agent_logger.wire.fitting import fitting
+from agent_logger.providers.answer import Json
+from agent_logger.providers.lenient import fitting
 
 _EVERY_LINE = re.compile(rb"(?!)")
 _PASTED = re.compile(r"\[Pasted text #(\d+)[^\]]*\]")

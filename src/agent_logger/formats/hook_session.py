@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from agent_logger.formats.hooks import HookInput
 from agent_logger.model.session import AGENT, MAIN, Block, ContextFile, Exchange, Session, Turn, Witness
-from agent_logger.wire.answer import text_of
+from agent_logger.providers.answer import text_of
 
 LAST_WORDS = "last_assistant_message"
 SEEN: frozenset[Witness] = frozenset({"hook"})

@@ -15,8 +15,8 @@ from agent_logger.formats.source import File, raw_lines_of
 from agent_logger.protocols import jsonl
 from agent_logger.protocols.jsonl import Entry
 from agent_logger.protocols.lines import Line
-from agent_logger.wire.answer import MOST_NESTED, Json, nested_deeper, with_whole_characters
-from agent_logger.wire.fitting import REFUSED
+from agent_logger.providers.answer import MOST_NESTED, Json, nested_deeper, with_whole_characters
+from agent_logger.providers.lenient import REFUSED
 
 _decode = msgspec.json.Decoder().decode
 

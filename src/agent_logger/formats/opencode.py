@@ -19,9 +19,9 @@ from agent_logger.formats.source import File, Source
 from agent_logger.model.responses import ModelResponse
 from agent_logger.model.session import MAIN, Block, Compaction, Session, Usage
 from agent_logger.protocols.jsonl import Entry
-from agent_logger.wire.answer import Json
-from agent_logger.wire.fitting import fitting
-from agent_logger.wire.token_counts import TokenCounts
+from agent_logger.providers.answer import Json
+from agent_logger.providers.lenient import fitting
+from agent_logger.providers.token_counts import TokenCounts
 
 AGENT = "opencode"
 FAMILIES = {"google": "gemini", "google-vertex": "gemini", "google-vertex-anthropic": "anthropic"}

@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 
-from agent_logger.formats.blocks.gemini import part_block
 from agent_logger.formats.conversation import Conversation, OpenTurn
 from agent_logger.formats.human_input import typed
 from agent_logger.formats.objects import objects_of, time_of
@@ -19,9 +18,10 @@ from agent_logger.formats.source import Source
 from agent_logger.model.responses import ModelResponse
 from agent_logger.model.session import AGENT as AGENT_THREAD
 from agent_logger.model.session import MAIN, SIDE, Block, Session, Usage
-from agent_logger.wire.answer import Json
-from agent_logger.wire.fitting import fitting
-from agent_logger.wire.token_counts import TokenCounts
+from agent_logger.providers.answer import Json
+from agent_logger.providers.blocks.gemini import part_block
+from agent_logger.providers.lenient import fitting
+from agent_logger.providers.token_counts import TokenCounts
 
 AGENT = "qwen-code"
 FAMILY = "openai"  # the API it speaks, whoever's model it asks

@@ -20,8 +20,8 @@ from agent_logger.model.records import Json
 from agent_logger.protocols import json_text
 from agent_logger.protocols.json_text import is_null
 from agent_logger.protocols.json_text import raw as raw_json
-from agent_logger.wire.fitting import fitting
-from agent_logger.wire.token_counts import MOST_TOKENS, usage_of
+from agent_logger.providers.lenient import fitting
+from agent_logger.providers.token_counts import MOST_TOKENS, usage_of
 
 T = TypeVar("T")
 UNKNOWN, STDERR, STREAM_EVENT = "unknown", "stderr", "stream_event"

@@ -20,7 +20,7 @@ from agent_logger.formats.transcript_lines import Message
 from agent_logger.model.session import Session
 from agent_logger.protocols.json_text import decode, encode
 from agent_logger.protocols.jsonl import Entry
-from agent_logger.wire.answer import with_whole_characters
+from agent_logger.providers.answer import with_whole_characters
 
 FILES_NAMED = 5  # in a summary
 PROMPT_CHARACTERS = 200  # of the first prompt that a list or a summary shows

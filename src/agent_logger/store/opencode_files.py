@@ -17,9 +17,9 @@ from typing import Any
 from agent_logger.formats.objects import object_in
 from agent_logger.formats.source import File, Source
 from agent_logger.protocols.jsonl import Entry
+from agent_logger.providers.answer import Json, fields_of, text_of
 from agent_logger.store import foreign
 from agent_logger.store.places import matching
-from agent_logger.wire.answer import Json, fields_of, text_of
 
 MOST_BYTES = 64 << 20  # of a file; as with lines, what is longer is not read
 NEAR_MS = 1_000  # an id is made of the time, a little before or behind the one that stands in the message

@@ -13,14 +13,14 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from agent_logger.model.records import Fork, Record, Request, Response, WireStart, decode
+from agent_logger.providers.ending import is_complete
+from agent_logger.providers.registry import dialect_of
 from agent_logger.tracking.body import value
 from agent_logger.tracking.classify import api_of
 from agent_logger.tracking.fingerprint import Fingerprints, Rolled, state_of
 from agent_logger.tracking.index import MOST_ROWS, Branch, Index, Outcome, Row, outcome_of, root_of
 from agent_logger.tracking.table import Table, TableBusy, TableLost
 from agent_logger.tracking.uses import Uses
-from agent_logger.wire.dialects import dialect_of
-from agent_logger.wire.ending import is_complete
 
 WRITE_SECONDS = 0.25  # many calls at once: most of a commit's cost is its pages
 CHECK_SECONDS = 1.0  # how often it is looked whether the file is still the one that is open

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
+from agent_logger.providers.lenient import fitting
 from agent_logger.tracking.body import value
-from agent_logger.wire.fitting import fitting
 
 AGENT = "agent:"  # how the threads of sub-agents begin
 TOOLS = ("Task", "Agent")

@@ -9,12 +9,12 @@ from agent_logger.catalog.calls import CallDetail, WireCall
 from agent_logger.export.diffs import diff_of
 from agent_logger.export.hide import hidden_value
 from agent_logger.export.pieces import Code, Diff, Json, Piece, Prose
-from agent_logger.formats.blocks.parts import value_of
 from agent_logger.formats.wire_log.answers import body_of
 from agent_logger.formats.wire_log.asked import Change, Message
 from agent_logger.model.records import Headers
 from agent_logger.model.redaction.redactor import hidden, hidden_header
 from agent_logger.model.session import Block
+from agent_logger.providers.blocks.base import value_of
 from agent_logger.web.stream import Event, events_of
 
 MOST_EVENTS = 2_000

@@ -15,7 +15,7 @@ import msgspec
 
 from agent_logger.model import records
 from agent_logger.model.records import Chunk, Headers, Timing
-from agent_logger.wire.openai_responses import LAST
+from agent_logger.providers.openai_responses import LAST
 
 
 class State(StrEnum):

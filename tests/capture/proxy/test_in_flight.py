@@ -14,13 +14,13 @@ from agent_logger.capture.proxy.spool.frames import CallEnd, Dropped, ResponseDa
 from agent_logger.capture.proxy.spool.segments import segments_of
 from agent_logger.capture.proxy.spool.spool import Spool, segment_path
 from agent_logger.catalog.open_calls import OpenCalls
-from agent_logger.formats.blocks.dialects import answer_blocks
-from agent_logger.wire.answer import Answer
+from agent_logger.providers.answer import Answer
+from agent_logger.providers.blocks.registry import answer_blocks
 from tests.capture.proxy.process import wait_until
 from tests.capture.proxy.spooling import Relay, now, request_head
 from tests.fakeapi.server import FakeAPI
 from tests.fakeapi.turns import answers
-from tests.wire.captures import Capture, captures
+from tests.providers.captures import Capture, captures
 
 STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
 STREAMED = [it for it in captures() if it.dialect and it.streamed and it.truth["complete"]]

@@ -17,9 +17,9 @@ from agent_logger.capture.proxy.spool import frames
 from agent_logger.capture.proxy.spool.segments import Follower, Start, segments_of
 from agent_logger.protocols.encodings import DecodeError, Decoder, decoder
 from agent_logger.protocols.websocket import Kind, Messages
-from agent_logger.wire.answer import Answer, Reader
+from agent_logger.providers.answer import Answer, Reader
+from agent_logger.providers.registry import Dialect, dialect_of
 from agent_logger.wire.call import ends_answer, field_of, head_lines, is_stream, status_line
-from agent_logger.wire.dialects import Dialect, dialect_of
 
 ALL = 1 << 64
 LONGEST = 8 << 20  # bytes of an answer that are followed

@@ -8,7 +8,7 @@ import msgspec
 
 from agent_logger.formats.claude_code.turns import TurnLines
 from agent_logger.model.session import MAIN, SIDE, SubAgent, tool_kind
-from agent_logger.wire.answer import fields_of
+from agent_logger.providers.answer import fields_of
 
 WARM_UP = "Warmup"  # the prompt of agents that 2.1.4 starts to fill the cache
 

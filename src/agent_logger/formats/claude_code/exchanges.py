@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from agent_logger.formats.blocks.dialects import IMAGE
 from agent_logger.formats.claude_code.agents import AgentLines, Joins
 from agent_logger.formats.claude_code.records import Origin, UserRecord
 from agent_logger.formats.claude_code.turns import TurnLines
 from agent_logger.formats.human_input import is_interruption, typed
 from agent_logger.model.session import SYNTHETIC, Block, Exchange, Turn
+from agent_logger.providers.blocks.registry import IMAGE
 
 _COMMAND = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
 _ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)

@@ -27,8 +27,8 @@ from agent_logger.formats.source import File, lines_of, raw_lines_of
 from agent_logger.protocols import jsonl
 from agent_logger.protocols.jsonl import Damage, Entry, Torn, is_utf8
 from agent_logger.protocols.lines import Line, lines_in
-from agent_logger.wire.answer import fields_of, text_of, with_whole_characters
-from agent_logger.wire.fitting import REFUSED, S, fitting
+from agent_logger.providers.answer import fields_of, text_of, with_whole_characters
+from agent_logger.providers.lenient import REFUSED, S, fitting
 
 # Top-level fields with plain values, up to `type`. Quotes within texts are escaped, so this cannot match further in.
 _TYPE = re.compile(rb'\{(?:"[A-Za-z_]+":(?:"[^"\\]*"|null|true|false|\d+),)*?"type":"([^"\\]*)"')

@@ -11,7 +11,7 @@ import msgspec
 
 from agent_logger.formats.result_usage import Counted
 from agent_logger.model.session import Session, Usage
-from agent_logger.wire.token_counts import MOST_TOKENS, usage_of
+from agent_logger.providers.token_counts import MOST_TOKENS, usage_of
 
 NOTHING = msgspec.Raw()  # in the place of a value that is decoded where it is needed
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from agent_logger.model.session import ClientTotal, ModelTotal
-from agent_logger.wire.fitting import REFUSED
+from agent_logger.providers.lenient import REFUSED
 
 REQUEST, API_ERROR = "api-request", "api_error"  # types of lines, and of what a system line says
 

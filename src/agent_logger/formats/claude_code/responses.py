@@ -35,7 +35,7 @@ from agent_logger.model.session import MAIN, SIDE, SYNTHETIC, ClientTotal
 from agent_logger.protocols import jsonl
 from agent_logger.protocols.jsonl import Entry, is_utf8
 from agent_logger.protocols.lines import Line, lines_in
-from agent_logger.wire.answer import text_of
+from agent_logger.providers.answer import text_of
 
 FAMILY = "anthropic"
 COST_STATE = "cost-state"

@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from agent_logger.formats.blocks.dialects import answer_blocks
 from agent_logger.formats.claude_code.records import (
     AssistantRecord,
     Message,
@@ -19,7 +18,8 @@ from agent_logger.formats.claude_code.records import (
 from agent_logger.formats.objects import in_utc
 from agent_logger.model.prices import priced
 from agent_logger.model.session import SYNTHETIC, Block, Turn, Usage, Witness
-from agent_logger.wire.dialects import ANTHROPIC
+from agent_logger.providers.blocks.registry import answer_blocks
+from agent_logger.providers.registry import ANTHROPIC
 
 TRANSCRIPT: frozenset[Witness] = frozenset({"transcript"})
 

@@ -18,7 +18,7 @@ from agent_logger.formats.sdk_messages import (
     tool_use,
     translated,
 )
-from agent_logger.wire.token_counts import usage_of
+from agent_logger.providers.token_counts import usage_of
 
 MODEL = "unknown"  # no line tells which it is
 

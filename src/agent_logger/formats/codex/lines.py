@@ -10,8 +10,8 @@ import msgspec
 from agent_logger.formats.codex.meta import Meta, meta_of
 from agent_logger.formats.objects import salvaged, shallow, time_of
 from agent_logger.formats.source import File, raw_lines_of
-from agent_logger.wire.answer import Json, fields_of
-from agent_logger.wire.fitting import REFUSED, fitting
+from agent_logger.providers.answer import Json, fields_of
+from agent_logger.providers.lenient import REFUSED, fitting
 
 
 class Info(msgspec.Struct, gc=False):

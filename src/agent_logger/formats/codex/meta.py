@@ -4,8 +4,8 @@ from typing import Any
 
 import msgspec
 
-from agent_logger.wire.answer import Json, fields_of
-from agent_logger.wire.fitting import fitting
+from agent_logger.providers.answer import Json, fields_of
+from agent_logger.providers.lenient import fitting
 
 
 class _Spawn(msgspec.Struct):

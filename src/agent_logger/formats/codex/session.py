@@ -15,7 +15,6 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from agent_logger.formats.blocks.openai_responses import item_blocks, item_result
 from agent_logger.formats.codex.lines import AnyLine, Compacted, Context, Event, Item, Record, lines_of
 from agent_logger.formats.codex.meta import Meta
 from agent_logger.formats.codex.usage import Meter
@@ -25,7 +24,8 @@ from agent_logger.formats.objects import time_of
 from agent_logger.formats.source import File, Source
 from agent_logger.model.responses import ModelResponse
 from agent_logger.model.session import MAIN, Block, Compaction, Session, Usage
-from agent_logger.wire.answer import Json, fields_of, text_of
+from agent_logger.providers.answer import Json, fields_of, text_of
+from agent_logger.providers.blocks.openai_responses import item_blocks, item_result
 
 AGENT = "codex"
 BURST = timedelta(seconds=0.5)  # the lines of a copy come faster than this, one after the other

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from agent_logger.formats.codex.lines import Info
 from agent_logger.model.session import Usage
-from agent_logger.wire.answer import Json
-from agent_logger.wire.token_counts import usage_of
+from agent_logger.providers.answer import Json
+from agent_logger.providers.token_counts import usage_of
 
 
 class ResponseUsage(NamedTuple):

@@ -7,12 +7,12 @@ the stored bytes; so is how an answer ended, where the record does not say it.
 from dataclasses import replace
 from typing import Any
 
-from agent_logger.formats.blocks.parts import value_of
 from agent_logger.model.records import Response
-from agent_logger.wire.answer import Answer, fields_of, text_of
-from agent_logger.wire.dialects import Dialect
-from agent_logger.wire.ending import DROPPED, body_of, read_again
-from agent_logger.wire.token_counts import usage_of
+from agent_logger.providers.answer import Answer, fields_of, text_of
+from agent_logger.providers.blocks.base import value_of
+from agent_logger.providers.ending import DROPPED, body_of, read_again
+from agent_logger.providers.registry import Dialect
+from agent_logger.providers.token_counts import usage_of
 
 __all__ = ["answer_of", "body_of"]
 

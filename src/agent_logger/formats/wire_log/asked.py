@@ -11,14 +11,14 @@ from typing import Any
 
 import msgspec
 
-from agent_logger.formats.blocks.dialects import message_blocks
-from agent_logger.formats.blocks.parts import joined_text, value_of
 from agent_logger.formats.wire_log.answers import body_of
 from agent_logger.model.records import Request
 from agent_logger.model.session import Block
-from agent_logger.wire.answer import fields_of, text_of
-from agent_logger.wire.dialects import Dialect, dialect_of
-from agent_logger.wire.fitting import fitting
+from agent_logger.providers.answer import fields_of, text_of
+from agent_logger.providers.blocks.base import joined_text, value_of
+from agent_logger.providers.blocks.registry import message_blocks
+from agent_logger.providers.lenient import fitting
+from agent_logger.providers.registry import Dialect, dialect_of
 
 # Moves to the newest block with every call, and says nothing of the conversation.
 CACHE_MARK = "cache_control"

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from agent_logger.model.prices import priced
 from agent_logger.model.session import MAIN, Block, Exchange, Turn
-from agent_logger.wire.dialects import Dialect
+from agent_logger.providers.registry import Dialect
 
 
 @dataclass(slots=True, eq=False)

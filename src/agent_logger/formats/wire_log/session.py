@@ -12,16 +12,16 @@ from itertools import takewhile
 import msgspec
 from msgspec.structs import replace
 
-from agent_logger.formats.blocks.dialects import Told, answer_blocks, by_of, dialect_of_answer, told
-from agent_logger.formats.blocks.parts import value_of
 from agent_logger.formats.exchange_log import time_of
 from agent_logger.formats.human_input import is_interruption, typed
 from agent_logger.formats.wire_log.answers import answer_of, body_of
 from agent_logger.formats.wire_log.calls import Call, ExchangeCalls, Thread
 from agent_logger.model.records import Fork, Request, Response, Rewrite, WireStart
 from agent_logger.model.session import MAIN, SIDE, Block, Compaction, Session, Turn, Witness
-from agent_logger.wire.answer import Answer
-from agent_logger.wire.dialects import Dialect, dialect_of
+from agent_logger.providers.answer import Answer
+from agent_logger.providers.blocks.base import value_of
+from agent_logger.providers.blocks.registry import Told, answer_blocks, by_of, dialect_of_answer, told
+from agent_logger.providers.registry import Dialect, dialect_of
 
 WIRE: frozenset[Witness] = frozenset({"wire"})
 COMPACTION = "compaction"  # the reason of a rewrite

@@ -25,8 +25,10 @@ from agent_logger.capture.proxy.recorder.payload import (
 from agent_logger.capture.proxy.spool.frames import RequestHead
 from agent_logger.model.records import Headers, Json, Redaction, Request, Response
 from agent_logger.protocols.encodings import DecodeError, decode
+from agent_logger.providers.answer import Answer, tokens_per_second
+from agent_logger.providers.ending import has_ended, is_answered
+from agent_logger.providers.registry import Dialect, dialect_of
 from agent_logger.tracking.tracker import Decision
-from agent_logger.wire.answer import Answer, tokens_per_second
 from agent_logger.wire.call import (
     Call,
     Collected,
@@ -36,8 +38,6 @@ from agent_logger.wire.call import (
     status_line,
     stream_end,
 )
-from agent_logger.wire.dialects import Dialect, dialect_of
-from agent_logger.wire.ending import has_ended, is_answered
 
 TOGETHER_BYTES = 64 << 10  # a body up to this is searched together with its head
 _TOLD_BY = frozenset((b"{", b"[", b"e", b"d", b":"))  # how JSON and event streams begin

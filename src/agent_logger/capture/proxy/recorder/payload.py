@@ -17,8 +17,8 @@ from agent_logger.model import records
 from agent_logger.model.records import Chunk, Encoding, Redaction, Stored
 from agent_logger.model.redaction.redactor import Known, Redactor
 from agent_logger.protocols.encodings import DecodeError, Decoder, decode, decoder
+from agent_logger.providers.deltas import told_in_pieces
 from agent_logger.wire.call import chunks_of, told
-from agent_logger.wire.deltas import told_in_pieces
 
 KNOWN_BYTES = 32 << 20  # of request bodies, kept to be compared with the next of their thread
 MOST_KNOWN = 1024

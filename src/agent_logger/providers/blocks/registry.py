@@ -6,11 +6,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from agent_logger.formats.blocks import anthropic, gemini, openai_chat, openai_responses
-from agent_logger.formats.blocks.parts import value_of
 from agent_logger.model.session import Block
-from agent_logger.wire.answer import Json, fields_of
-from agent_logger.wire.dialects import (
+from agent_logger.providers.answer import Json, fields_of
+from agent_logger.providers.blocks import anthropic, gemini, openai_chat, openai_responses
+from agent_logger.providers.blocks.base import value_of
+from agent_logger.providers.registry import (
     ANTHROPIC,
     CHAT,
     COMPLETIONS,

@@ -4,8 +4,8 @@ from typing import Any
 
 import msgspec
 
-from agent_logger.wire.answer import Answer, Assembler, failure
-from agent_logger.wire.token_counts import usage_of
+from agent_logger.providers.answer import Answer, Assembler, failure
+from agent_logger.providers.token_counts import usage_of
 
 
 class _Body(msgspec.Struct):

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_logger.wire import answer as answers
-from agent_logger.wire.answer import Answer
-from agent_logger.wire.dialects import ANTHROPIC, CHAT, GEMINI, RESPONSES, Dialect
+from agent_logger.providers import answer as answers
+from agent_logger.providers.answer import Answer
+from agent_logger.providers.registry import ANTHROPIC, CHAT, GEMINI, RESPONSES, Dialect
 
 DIALECTS = {dialect.name: dialect for dialect in (ANTHROPIC, CHAT, RESPONSES, GEMINI)}
 # Other work on the machine is no fault of what is tested.

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from tests.wire.captures import Capture, Json, answered, captures
 
 from agent_logger.model.session import Usage
-from agent_logger.wire.answer import Answer
-from agent_logger.wire.dialects import ANTHROPIC, CHAT, GEMINI, RESPONSES, Dialect
+from agent_logger.providers.answer import Answer
+from agent_logger.providers.registry import ANTHROPIC, CHAT, GEMINI, RESPONSES, Dialect
+from tests.providers.captures import Capture, Json, answered, captures
 
 ANSWERED = answered()
 CALLS = pytest.mark.parametrize("capture", [pytest.param(it, id=it.name) for it in ANSWERED])

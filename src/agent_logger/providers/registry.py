@@ -5,15 +5,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from agent_logger.wire import question
-from agent_logger.wire.answer import Answer, Assembler, Reader
-from agent_logger.wire.anthropic import Messages
-from agent_logger.wire.embeddings import Embeddings
-from agent_logger.wire.gemini import GenerateContent
-from agent_logger.wire.ollama import Ollama
-from agent_logger.wire.openai_chat import ChatCompletions
-from agent_logger.wire.openai_responses import Responses
-from agent_logger.wire.question import Question
+from agent_logger.providers import request_outline
+from agent_logger.providers.answer import Answer, Assembler, Reader
+from agent_logger.providers.anthropic import Messages
+from agent_logger.providers.embeddings import Embeddings
+from agent_logger.providers.gemini import GenerateContent
+from agent_logger.providers.ollama import Ollama
+from agent_logger.providers.openai_chat import ChatCompletions
+from agent_logger.providers.openai_responses import Responses
+from agent_logger.providers.request_outline import Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +39,13 @@ class Dialect:
         return reader.finish()
 
 
-ANTHROPIC = Dialect("messages", Messages, question.anthropic)
-CHAT = Dialect("chat", ChatCompletions, question.chat)
-RESPONSES = Dialect("responses", Responses, question.responses)
-GEMINI = Dialect("gemini", GenerateContent, question.gemini)
-COMPLETIONS = Dialect("completions", ChatCompletions, question.completions)  # a text is gone on with
-OLLAMA = Dialect("ollama", Ollama, question.ollama)
-EMBEDDINGS = Dialect("embeddings", Embeddings, question.embeddings)
+ANTHROPIC = Dialect("messages", Messages, request_outline.anthropic)
+CHAT = Dialect("chat", ChatCompletions, request_outline.chat)
+RESPONSES = Dialect("responses", Responses, request_outline.responses)
+GEMINI = Dialect("gemini", GenerateContent, request_outline.gemini)
+COMPLETIONS = Dialect("completions", ChatCompletions, request_outline.completions)  # a text is gone on with
+OLLAMA = Dialect("ollama", Ollama, request_outline.ollama)
+EMBEDDINGS = Dialect("embeddings", Embeddings, request_outline.embeddings)
 
 _ANY = ""
 # By the path, for gateways offer several dialects; the provider tells who is meant where a path does not.

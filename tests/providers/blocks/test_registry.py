@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_logger.formats.blocks.dialects import answer_blocks, by_of, message_blocks, told
 from agent_logger.model.session import Block
-from agent_logger.wire.dialects import ANTHROPIC, CHAT, GEMINI, OLLAMA, RESPONSES, Dialect
-
-from .foreign import ODD
+from agent_logger.providers.blocks.registry import answer_blocks, by_of, message_blocks, told
+from agent_logger.providers.registry import ANTHROPIC, CHAT, GEMINI, OLLAMA, RESPONSES, Dialect
+from tests.formats.foreign import ODD
 
 
 def short(blocks: list[Block]) -> list[str]:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_logger.model.session import Usage
-from agent_logger.wire.token_counts import MOST_TOKENS, usage_of
+from agent_logger.providers.token_counts import MOST_TOKENS, usage_of
 
 FULL = Usage(input_tokens=10, output_tokens=20, cache_read_tokens=30, cache_write_tokens=40)
 UNCACHED = Usage(input_tokens=10, output_tokens=20)

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from agent_logger.wire.answer import Answer, Assembler, Json, failure, fields_of, text_of
-from agent_logger.wire.token_counts import usage_of
+from agent_logger.providers.answer import Answer, Assembler, Json, failure, fields_of, text_of
+from agent_logger.providers.token_counts import usage_of
 
 _DEEPEST = 8  # levels of a delta that are gathered; below, a later value replaces
 

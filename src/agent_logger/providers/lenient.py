@@ -5,7 +5,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
-from agent_logger.wire.answer import fields_of
+from agent_logger.providers.answer import fields_of
 
 S = TypeVar("S", bound=msgspec.Struct)
 

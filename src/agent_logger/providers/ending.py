@@ -10,8 +10,8 @@ import msgspec
 
 from agent_logger.model.records import Encoding, Headers, Request, Response, as_bytes
 from agent_logger.protocols import encodings
-from agent_logger.wire.answer import Answer
-from agent_logger.wire.dialects import Dialect
+from agent_logger.providers.answer import Answer
+from agent_logger.providers.registry import Dialect
 
 DROPPED = "dropped"  # pieces of the call are missing, so nothing can be said of its end
 NO_STREAM_END = "no_stream_end"

@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from agent_logger.formats.blocks import parts
 from agent_logger.model.session import Block
-from agent_logger.wire.answer import Json, fields_of
-from agent_logger.wire.fitting import fitting
+from agent_logger.providers.answer import Json, fields_of
+from agent_logger.providers.blocks import base
+from agent_logger.providers.lenient import fitting
 
 
 class _Block(msgspec.Struct):
@@ -26,20 +26,20 @@ class _Block(msgspec.Struct):
 
 
 def blocks_of(message: Json) -> Iterator[Block]:
-    for part in parts.parts_of(message.get("content")):
+    for part in base.parts_of(message.get("content")):
         yield _block(part, fitting(_Block, part))
 
 
 def _block(part: Json, block: _Block) -> Block:
     kind = block.type
     if kind == "text":
-        return parts.text(block.text)
+        return base.text(block.text)
     if kind == "thinking":
-        return parts.thinking(block.thinking)
+        return base.thinking(block.thinking)
     if kind.endswith("tool_use"):  # server_tool_use, mcp_tool_use
         given = block.input if block.partial_json is UNSET else block.partial_json
-        return parts.use(block.id, block.name, given)
+        return base.use(block.id, block.name, given)
     if kind.endswith("tool_result"):  # web_search_tool_result, ...
         failed = block.is_error is True or "error_code" in fields_of(block.content)
-        return parts.result(block.tool_use_id, block.content, is_error=failed)
-    return parts.other(part, "image" if kind == "image" else "other")
+        return base.result(block.tool_use_id, block.content, is_error=failed)
+    return base.other(part, "image" if kind == "image" else "other")

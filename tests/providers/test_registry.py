@@ -9,16 +9,13 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.fakeapi import gemini, openai
-from tests.fakeapi.failures import failure_body, failure_event
-from tests.fakeapi.turns import Error, FakeTurn, answers
 
 from agent_logger.demo import anthropic
 from agent_logger.demo.dialect import Ask
 from agent_logger.demo.http import Request
 from agent_logger.model.session import Usage
-from agent_logger.wire.answer import Answer, Failure, tokens_per_second
-from agent_logger.wire.dialects import (
+from agent_logger.providers.answer import Answer, Failure, tokens_per_second
+from agent_logger.providers.registry import (
     ANTHROPIC,
     CHAT,
     COMPLETIONS,
@@ -29,6 +26,9 @@ from agent_logger.wire.dialects import (
     Dialect,
     dialect_of,
 )
+from tests.fakeapi import gemini, openai
+from tests.fakeapi.failures import failure_body, failure_event
+from tests.fakeapi.turns import Error, FakeTurn, answers
 
 Json = dict[str, Any]
 

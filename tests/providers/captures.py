@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from agent_logger.wire.dialects import Dialect, dialect_of
+from agent_logger.providers.registry import Dialect, dialect_of
 
 DATA = Path(__file__).parents[1] / "data"
 VARIABLES = {"{{CWD}}": "/home/user/project"}

@@ -8,10 +8,10 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from agent_logger.formats.blocks import parts
 from agent_logger.model.session import Block
-from agent_logger.wire.answer import Json
-from agent_logger.wire.fitting import fitting
+from agent_logger.providers.answer import Json
+from agent_logger.providers.blocks import base
+from agent_logger.providers.lenient import fitting
 
 # Items of tools that the provider runs hold what came out of them.
 _RUN_BY_PROVIDER = {"mcp_call": "output", "code_interpreter_call": "outputs", "file_search_call": "results"}
@@ -48,7 +48,7 @@ class _Part(msgspec.Struct):
 
 
 def answered(message: Json) -> Iterator[Block]:
-    for item in parts.parts_of(message.get("output")):
+    for item in base.parts_of(message.get("output")):
         yield from item_blocks(item)
 
 
@@ -67,32 +67,32 @@ def item_blocks(raw: Json) -> Iterator[Block]:
     if item.type == "message":
         yield from _content(item.content)
     elif item.type == "reasoning":
-        yield parts.thinking(parts.joined_text(item.summary) or parts.joined_text(item.content))
+        yield base.thinking(base.joined_text(item.summary) or base.joined_text(item.content))
     elif item.type.endswith("_call"):
         yield from _call(raw, item)
     else:
-        yield parts.other(raw)
+        yield base.other(raw)
 
 
 def _call(raw: Json, item: _Item) -> Iterator[Block]:
     called, name = item.call_id or item.id, item.name or item.type.removesuffix("_call")
     given = next((raw[it] for it in _GIVEN if it in raw), None)
-    yield parts.use(called, name, given if item.arguments is UNSET else parts.arguments(item.arguments))
+    yield base.use(called, name, given if item.arguments is UNSET else base.arguments(item.arguments))
     if item.type not in _RUN_BY_CLIENT:
         came_out = raw.get(_RUN_BY_PROVIDER.get(item.type, ""))
-        yield parts.result(called, came_out, is_error=bool(item.error))
+        yield base.result(called, came_out, is_error=bool(item.error))
 
 
 def _content(content: Any) -> Iterator[Block]:
-    for raw in parts.parts_of(content):
+    for raw in base.parts_of(content):
         part = fitting(_Part, raw)
         match part.type:
             case "input_text" | "output_text" | "text":
-                yield parts.text(part.text)
+                yield base.text(part.text)
             case "refusal":
-                yield parts.text(part.refusal)
+                yield base.text(part.refusal)
             case _:
-                yield parts.other(raw, "image" if part.type == "input_image" else "other")
+                yield base.other(raw, "image" if part.type == "input_image" else "other")
 
 
 # ---------------------------------------------------------------- what a tool gave
@@ -110,9 +110,9 @@ class _Command(msgspec.Struct):
 def item_result(raw: Json) -> Block:
     """Commands of Codex tell their exit status in it, in a form of each version's own."""
     item = fitting(_Item, raw)
-    block = parts.result(item.call_id, item.output)
+    block = base.result(item.call_id, item.output)
     if block.text.startswith("{"):
-        command = fitting(_Command, parts.value_of(block.text))
+        command = fitting(_Command, base.value_of(block.text))
         status = command.metadata.exit_code if command.metadata else None
         if command.output is not None and status is not None:
             return replace(block, text=command.output, is_error=status != 0)

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import UNSET
 
-from agent_logger.wire.answer import Answer, Assembler, Failure, Json, failure, fields_of, text_of
-from agent_logger.wire.token_counts import usage_of
+from agent_logger.providers.answer import Answer, Assembler, Failure, Json, failure, fields_of, text_of
+from agent_logger.providers.token_counts import usage_of
 
 
 class _Response(msgspec.Struct):

@@ -5,10 +5,10 @@ from typing import Any
 
 import msgspec
 
-from agent_logger.formats.blocks import parts
 from agent_logger.model.session import Block
-from agent_logger.wire.answer import Json
-from agent_logger.wire.fitting import fitting
+from agent_logger.providers.answer import Json
+from agent_logger.providers.blocks import base
+from agent_logger.providers.lenient import fitting
 
 _ANSWERED = ("output", "error", "result", "content")  # what a tool gave stands in one of these
 
@@ -39,18 +39,18 @@ class _Part(msgspec.Struct, rename="camel"):
 
 
 def blocks_of(message: Json) -> Iterator[Block]:
-    return map(part_block, parts.parts_of(message.get("parts")))
+    return map(part_block, base.parts_of(message.get("parts")))
 
 
 def part_block(raw: Json) -> Block:
     part = fitting(_Part, raw)
     if part.text is not None:
-        return parts.thinking(part.text) if part.thought is True else parts.text(part.text)
+        return base.thinking(part.text) if part.thought is True else base.text(part.text)
     if call := part.function_call:
-        return parts.use(call.id, call.name, call.args)
+        return base.use(call.id, call.name, call.args)
     if answer := part.function_response:
         given = answer.response or {}
         content = next((given[name] for name in _ANSWERED if name in given), given)
-        return parts.result(answer.id, content, name=answer.name, is_error="error" in given)
+        return base.result(answer.id, content, name=answer.name, is_error="error" in given)
     data = part.inline_data or part.file_data
-    return parts.other(raw, "image" if data and data.mime.startswith("image/") else "other")
+    return base.other(raw, "image" if data and data.mime.startswith("image/") else "other")

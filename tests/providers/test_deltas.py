@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_logger.model.redaction.redactor import Redactor
-from agent_logger.wire.deltas import told_in_pieces
+from agent_logger.providers.deltas import told_in_pieces
 
 KEY = "sk-ant-api03-" + "".join(f"{n:02d}Qx" for n in range(20))
 OPAQUE = "0paque/Value~9f8e7d6c5b4a39281706-tail"  # JSON may escape the slash

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.wire.captures import Capture, answered
 
-from agent_logger.wire.dialects import ANTHROPIC, CHAT, GEMINI, RESPONSES, Dialect
-from agent_logger.wire.question import Question
+from agent_logger.providers.registry import ANTHROPIC, CHAT, GEMINI, RESPONSES, Dialect
+from agent_logger.providers.request_outline import Question
+from tests.providers.captures import Capture, answered
 
 ALL = pytest.mark.parametrize("dialect", [ANTHROPIC, CHAT, RESPONSES, GEMINI], ids=lambda it: it.name)
 MESSAGES = {"messages": "messages", "chat": "messages", "responses": "input", "gemini": "contents"}

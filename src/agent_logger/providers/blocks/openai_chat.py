@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from agent_logger.formats.blocks import parts
 from agent_logger.model.session import Block
-from agent_logger.wire.answer import Json
-from agent_logger.wire.fitting import fitting
+from agent_logger.providers.answer import Json
+from agent_logger.providers.blocks import base
+from agent_logger.providers.lenient import fitting
 
 
 class _Function(msgspec.Struct):
@@ -19,7 +19,7 @@ class _Function(msgspec.Struct):
 
     @property
     def given(self) -> Any:
-        return parts.arguments(self.input if self.arguments is UNSET else self.arguments)
+        return base.arguments(self.input if self.arguments is UNSET else self.arguments)
 
 
 class _Call(msgspec.Struct):
@@ -64,33 +64,33 @@ def sent(message: Json) -> Iterator[Block]:
         case "assistant" | "model":
             yield from _by_model(it)
         case "tool" | "function":
-            yield parts.result(it.tool_call_id, it.content, name=it.name or it.tool_name)
+            yield base.result(it.tool_call_id, it.content, name=it.name or it.tool_name)
         case _:
             yield from _content(it.content)
 
 
 def _by_model(message: _Message) -> Iterator[Block]:
     if message.thought:
-        yield parts.thinking(message.thought)
+        yield base.thinking(message.thought)
     yield from _content(message.content)
     if message.refusal:
-        yield parts.text(message.refusal)
+        yield base.text(message.refusal)
     for call in message.tool_calls or ():
         function = call.function or call.custom or _Function()
-        yield parts.use(call.id, function.name, function.given)
+        yield base.use(call.id, function.name, function.given)
     if before := message.function_call:
-        yield parts.use(None, before.name, before.given)
+        yield base.use(None, before.name, before.given)
 
 
 def _content(content: Any) -> Iterator[Block]:
-    for raw in parts.parts_of(content):
+    for raw in base.parts_of(content):
         part = fitting(_Part, raw)
         match part.type:
             case "text":
-                yield parts.text(part.text)
+                yield base.text(part.text)
             case "refusal":
-                yield parts.text(part.refusal)
+                yield base.text(part.refusal)
             case "thinking":
-                yield parts.thinking(parts.joined_text(part.thinking))
+                yield base.thinking(base.joined_text(part.thinking))
             case _:
-                yield parts.other(raw, "image" if part.type == "image_url" else "other")
+                yield base.other(raw, "image" if part.type == "image_url" else "other")
