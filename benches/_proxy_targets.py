@@ -18,7 +18,7 @@ from typing import Self
 
 import _proxy_load
 from _proxy_load import HOST, Answer, Load
-from agent_logger.store.sealed import SealedFile
+from agent_logger.files.sealed import SealedFile
 
 PYTHON = sys.executable
 ROOT = Path(__file__).parents[1]

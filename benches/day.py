@@ -17,10 +17,10 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from agent_logger.files.sealed import zstd
 from agent_logger.model.records import Chunk, Request, Response, Timing, WireStart
 from agent_logger.store.journal import Journal
 from agent_logger.store.seal import seal_due
-from agent_logger.store.sealed import zstd
 from agent_logger.store.upkeep import UPKEEP
 
 CALLS_PER_SESSION = 60

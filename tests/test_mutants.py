@@ -35,7 +35,7 @@ MUTANTS = [
     ),
     Mutant(
         "no newline first",
-        "agent_logger/store/append.py",
+        "agent_logger/files/append.py",
         "self._newline_first = torn > 0",
         "self._newline_first = False",
         f"{KILL}::test_a_torn_last_line_takes_no_later_record_with_it[within its head]",
@@ -56,7 +56,7 @@ MUTANTS = [
     ),
     Mutant(
         "no taking back of half a line",
-        "agent_logger/store/append.py",
+        "agent_logger/files/append.py",
         "os.ftruncate(self._held.fd, self.size)",
         "pass",
         f"{FAULTS}::test_short_writes_are_taken_back_and_counted",

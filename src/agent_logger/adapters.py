@@ -22,15 +22,15 @@ from typing import Any
 from agent_logger import __version__, config, platform
 from agent_logger.clock import CLOCK
 from agent_logger.errors import SourceError, StoreError
+from agent_logger.files.append import Appender
+from agent_logger.files.git import branch_of
 from agent_logger.model.prices import NO_USAGE, price
 from agent_logger.model.session import Block, Cost, Usage
 from agent_logger.protocols.json_text import encode
 from agent_logger.providers.blocks.registry import answer_blocks
 from agent_logger.providers.registry import dialect_of
 from agent_logger.store.agent_folders import provider_root, variable_prefix
-from agent_logger.store.append import Appender
 from agent_logger.store.claude_files import folder_name
-from agent_logger.store.git import branch_of
 from agent_logger.store.transcripts import real
 
 HOOK_SECONDS = 60

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent_logger.catalog.catalog import Catalog
-from agent_logger.store import foreign
+from agent_logger.files import foreign
 from tests.catalog.catalogs import ID, assistant, user
 from tests.formats.foreign import DATA
 

@@ -23,12 +23,12 @@ from agent_logger.catalog.metrics import count_tool_calls, metrics_of
 from agent_logger.catalog.questions import Order
 from agent_logger.catalog.schema import STEPS
 from agent_logger.catalog.totals import By, total, totals
+from agent_logger.files import foreign
+from agent_logger.files.parts import PartFile
 from agent_logger.model.session import Usage
-from agent_logger.store import foreign
 from agent_logger.store.archive import FOLDER_FILE, archive_path
 from agent_logger.store.archive_run import archive_all
 from agent_logger.store.facts import know_folder
-from agent_logger.store.parts import PartFile
 from agent_logger.store.seal import seal
 from tests.catalog.catalogs import ID, all_of, assistant, claude_file, made_anew, tool, user
 from tests.catalog.test_corpus import ccusage

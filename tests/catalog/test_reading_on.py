@@ -10,7 +10,7 @@ import pytest
 
 from agent_logger import Catalog
 from agent_logger.catalog import reading_on
-from agent_logger.store import foreign
+from agent_logger.files import foreign
 from tests.catalog.catalogs import ID, all_of, assistant, claude_file, made_anew, tool, user
 
 ONE = ID.format(1)

@@ -10,8 +10,8 @@ from tests.catalog.catalogs import ID, assistant, claude_file, user
 from tests.commands import run_command
 
 from agent_logger import Catalog, SessionLogger
+from agent_logger.files.parts import PartFile
 from agent_logger.store.facts import know_folder
-from agent_logger.store.parts import PartFile
 from agent_logger.store.seal import seal
 from agent_logger.store.upkeep import UPKEEP
 

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from agent_logger.files.sealed import zstd
 from agent_logger.protocols.encodings import LIMIT_BYTES, DecodeError, Decoder, decode, decoder
-from agent_logger.store.sealed import zstd
 from tests.fakeapi.encodings import PACKERS, Packer, Zlib
 from tests.memory import PEAK_KB
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
+from agent_logger.files.parts import parts_in
 from agent_logger.model.records import Fork, Request, Response, Rewrite, WireStart
-from agent_logger.store.parts import parts_in
 from agent_logger.store.read import read_log
 
 from .scenarios import Told

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from agent_logger import FileStorage, StoredSession
+from agent_logger.files.parts import PartFile
 from agent_logger.store import transcripts
-from agent_logger.store.parts import PartFile
 from agent_logger.testing.storage import user
 
 Listed = list[tuple[str, str | None, int]]

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from agent_logger.store import foreign
+from agent_logger.files import foreign
 from agent_logger.store.archive import archive_path, copies, folders
 from agent_logger.store.archive_run import archive_all, seal_archive
 from agent_logger.store.archiving import Report

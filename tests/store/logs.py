@@ -6,6 +6,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from agent_logger.files.line_files import entries
+from agent_logger.files.parts import live_files_of, parts_of
 from agent_logger.model.records import (
     Exchange,
     Gap,
@@ -17,9 +19,7 @@ from agent_logger.model.records import (
     Unknown,
 )
 from agent_logger.protocols.jsonl import Damage, Torn
-from agent_logger.store.files import entries
 from agent_logger.store.journal import Journal
-from agent_logger.store.parts import live_files_of, parts_of
 from agent_logger.store.read import read_exchanges, read_log
 from agent_logger.store.verify import FileReport, verify_file
 from tests.store.writer import Ack, digest

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from agent_logger.catalog.sessions import places
+from agent_logger.files import foreign
 from agent_logger.model.session import Session
-from agent_logger.store import foreign, restore
+from agent_logger.store import restore
 from agent_logger.store.archive import archive_path, copies, folders
 from agent_logger.store.archive_run import archive_all, seal_archive
 from agent_logger.store.archived import copies_of

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agent_logger.errors import SourceError
-from agent_logger.store.foreign import opened_below
+from agent_logger.files.foreign import opened_below
 
 pytestmark = pytest.mark.needs("strace")
 

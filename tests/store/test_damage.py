@@ -52,7 +52,7 @@ def test_the_count_is_that_of_verify_however_the_file_grew(
 
 
 def test_what_has_grown_is_not_read_again(tmp_path: Path) -> None:
-    from agent_logger.store import foreign
+    from agent_logger.files import foreign
 
     path = tmp_path / "a.jsonl"
     path.write_bytes(FOREIGN[0] + b"\n" + b"x\n" * 3 + (FOREIGN[0] + b"\n") * 10_000)

@@ -7,10 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from agent_logger.files.parts import PartFile, live_files_of, parts_of
 from agent_logger.model.records import Exchange, Gap, Part, Recovered, Unknown
 from agent_logger.store.journal import Journal
 from agent_logger.store.openpart import OpenPart
-from agent_logger.store.parts import PartFile, live_files_of, parts_of
 from agent_logger.store.read import read_exchanges, read_log
 from agent_logger.store.seal import seal
 from agent_logger.store.upkeep import UPKEEP

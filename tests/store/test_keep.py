@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from agent_logger.files import sealed
+from agent_logger.files.parts import PartFile
 from agent_logger.store import keep as module
-from agent_logger.store import sealed
 from agent_logger.store.keep import generations, keep
-from agent_logger.store.parts import PartFile
 from agent_logger.store.seal import seal
 
 

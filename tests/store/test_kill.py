@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from agent_logger.files.parts import live_files_of, parts_of
 from agent_logger.model.records import Exchange, Resume
 from agent_logger.store.journal import Journal
-from agent_logger.store.parts import live_files_of, parts_of
 from agent_logger.store.read import read_exchanges, read_log
 from agent_logger.store.upkeep import UPKEEP
 from tests.store.logs import damage, exchange, live, look, reopen, resume, start, torn

@@ -19,8 +19,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from agent_logger.files.parts import part_of, parts_of
 from agent_logger.store.journal import Journal
-from agent_logger.store.parts import part_of, parts_of
 from agent_logger.store.verify import verify_file
 from tests.store.logs import look, resume
 from tests.store.strace import traced

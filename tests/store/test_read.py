@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_logger.errors import SourceError, StoreError
+from agent_logger.files.append import append_shared
+from agent_logger.files.line_files import entries, read_at
+from agent_logger.files.parts import PartFile, part_of
 from agent_logger.model.records import Chunk, Exchange, Kind, Part, Record, Request, Response, Timing, Unknown
 from agent_logger.protocols.jsonl import Damage, Entry, Torn
-from agent_logger.store.append import append_shared
 from agent_logger.store.bodies import LINE_BYTES, SPILL_BYTES, gather
-from agent_logger.store.files import entries, read_at
 from agent_logger.store.journal import Journal
 from agent_logger.store.layout import install_key, prepare_log_folder, safe_name
-from agent_logger.store.parts import PartFile, part_of
 from agent_logger.store.read import read_session
 from agent_logger.store.seal import seal
 from agent_logger.store.verify import log_files, summary, verify_file
@@ -132,7 +132,7 @@ def test_a_sealed_part_holds_the_same_bytes_and_places(tmp_path: Path) -> None:
 
 
 def test_a_sealed_part_can_be_unpacked_by_any_zstd(tmp_path: Path) -> None:
-    from agent_logger.store.sealed import zstd
+    from agent_logger.files.sealed import zstd
 
     plain, sealed = sealed_log(tmp_path, 10)
     with zstd.open(sealed) as file:

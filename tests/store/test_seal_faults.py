@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from agent_logger.files import sealed as sealed_files
+from agent_logger.files.parts import PartFile, parts_in, parts_of
+from agent_logger.files.sealed import SealedFile
 from agent_logger.model.records import Resume
 from agent_logger.protocols.jsonl import Damage
-from agent_logger.store import sealed as sealed_files
 from agent_logger.store.journal import Journal
-from agent_logger.store.parts import PartFile, parts_in, parts_of
 from agent_logger.store.read import read_log
 from agent_logger.store.seal import seal, seal_due
-from agent_logger.store.sealed import SealedFile
 from agent_logger.store.upkeep import UPKEEP
 from agent_logger.store.verify import verify_file
 from tests.store.logs import damage, exchange, live, look, reopen, resume, start

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from agent_logger.files.parts import PartFile, parts_of
 from agent_logger.model.records import Gap
-from agent_logger.store.parts import PartFile, parts_of
 from agent_logger.store.read import read_log
 from agent_logger.store.transcripts import Transcripts
 from agent_logger.store.upkeep import UPKEEP

@@ -29,8 +29,9 @@ import msgspec
 import agent_logger
 from agent_logger.clock import CLOCK
 from agent_logger.errors import SourceError
+from agent_logger.files import sealed
 from agent_logger.model.records import Exchange, LiveMessage, LiveStart, Message, Resume
-from agent_logger.store import bodies, sealed
+from agent_logger.store import bodies
 from agent_logger.store.journal import PART_BYTES, Journal
 from agent_logger.store.seal import seal_due
 from agent_logger.store.transcripts import Transcripts

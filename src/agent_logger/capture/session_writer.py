@@ -13,6 +13,7 @@ from msgspec import UNSET
 from agent_logger.capture.context import noted_context
 from agent_logger.clock import CLOCK, Clock
 from agent_logger.errors import AgentLoggerError
+from agent_logger.files.parts import PartFile, parts_of
 from agent_logger.formats.cli_output.argv import starts_new
 from agent_logger.formats.counters import COST_DIGITS, Counters
 from agent_logger.formats.exchanges import Began, Exchanges, LargeExchange, UserInput, Written
@@ -33,7 +34,6 @@ from agent_logger.platform import tell_of_forks
 from agent_logger.store.find import exchange_log_of, free_name
 from agent_logger.store.journal import Journal
 from agent_logger.store.layout import safe_name
-from agent_logger.store.parts import PartFile, parts_of
 from agent_logger.store.read import read_exchanges, read_log
 
 RESET = "conversation_reset"

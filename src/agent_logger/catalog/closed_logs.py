@@ -11,7 +11,7 @@ from itertools import groupby
 from agent_logger import platform
 from agent_logger.catalog.database import writing
 from agent_logger.catalog.questions import OpenLog, open_logs
-from agent_logger.store.parts import parts_by_log, parts_of
+from agent_logger.files.parts import parts_by_log, parts_of
 
 
 def note_closed_logs(database: sqlite3.Connection, sessions: Iterable[str] | None) -> None:

@@ -13,9 +13,9 @@ from agent_logger.catalog.found import Found
 from agent_logger.catalog.questions import source_rows
 from agent_logger.catalog.scan import count_change
 from agent_logger.errors import SourceError
-from agent_logger.store import foreign
+from agent_logger.files import foreign
+from agent_logger.files.parts import PartFile, live_files_of, parts_of
 from agent_logger.store.damage import DamageCount, count_damage
-from agent_logger.store.parts import PartFile, live_files_of, parts_of
 
 AT_ONCE = 64  # sources
 LINE_FILES = (".jsonl", foreign.SEALED)

@@ -19,9 +19,9 @@ from agent_logger.catalog.reading_on import Counts, Mark, Tail, counts_of, mark_
 from agent_logger.catalog.scan import count_change
 from agent_logger.catalog.sessions import joined
 from agent_logger.catalog.witness import unpacked
+from agent_logger.files.projects import project_of
 from agent_logger.model.redaction.redactor import hidden
 from agent_logger.model.session import Session
-from agent_logger.store.projects import project_of
 
 LONGEST_TITLE = 500  # characters; a first prompt may be a book
 

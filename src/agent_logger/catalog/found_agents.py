@@ -17,9 +17,9 @@ from agent_logger.catalog.found import (
     stat_of,
 )
 from agent_logger.errors import SourceError
+from agent_logger.files import foreign
 from agent_logger.formats.threads import Thread, families
 from agent_logger.model.ids import UUID
-from agent_logger.store import foreign
 from agent_logger.store.agent_folders import (
     HISTORY_FILE,
     agent_files,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_logger.catalog.database import hashed, restored, storable
 from agent_logger.catalog.found import Files, Found, Remembered, entries_in, stamped, stat_of
-from agent_logger.store import foreign
+from agent_logger.files import foreign
 from agent_logger.store.claude_files import is_id
 
 if TYPE_CHECKING:

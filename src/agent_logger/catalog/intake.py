@@ -12,7 +12,7 @@ from agent_logger.catalog.posting import Read, beginning_of, post
 from agent_logger.catalog.scan import REMOVED, Progress, count_change
 from agent_logger.catalog.witness import Told, told_by, unpacked, unpacked_totals
 from agent_logger.errors import SourceError
-from agent_logger.store.follow import Position
+from agent_logger.files.follow import Position
 
 FIRST_READ, MOST_READ = 256, 4096  # sources that are taken in at once
 MOST_RESPONSES = 20_000  # of them

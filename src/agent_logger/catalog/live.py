@@ -21,9 +21,9 @@ from msgspec.structs import replace
 
 from agent_logger import platform
 from agent_logger.catalog.columns import BIT
+from agent_logger.files.parts import part_of, parts_of
 from agent_logger.model.not_itemised import AT_WORK_SECONDS
 from agent_logger.model.session import Session
-from agent_logger.store.parts import part_of, parts_of
 
 LIVE_SECONDS = 300.0  # that an agent may wait for a person
 LOG_BEHIND_SECONDS = 5.0  # that the last event of a session may be noted before its agent's own file has it

@@ -19,13 +19,13 @@ from agent_logger.catalog.found import Found
 from agent_logger.catalog.metrics import active_seconds, count_tool_calls
 from agent_logger.catalog.witness import source_of
 from agent_logger.errors import SourceError
+from agent_logger.files import foreign
+from agent_logger.files.follow import Position, Rest, position_at
 from agent_logger.formats.claude_code.session import Transcript, transcript_of
 from agent_logger.formats.claude_code.turns import is_unique
 from agent_logger.formats.source import Source
 from agent_logger.model.responses import ModelResponse
 from agent_logger.model.session import MAIN, Session, Turn
-from agent_logger.store import foreign
-from agent_logger.store.follow import Position, Rest, position_at
 
 LONG_BYTES = 1 << 20  # a shorter file is read as a whole before a mark would be found
 TAIL_BYTES = 1 << 18  # that may be read again and again before the mark moves on

@@ -13,8 +13,8 @@ from agent_logger.catalog.database import hashed, listed, restored, storable, wr
 from agent_logger.catalog.everything import found
 from agent_logger.catalog.found import Found, Remembered
 from agent_logger.catalog.found_ours import is_only_sealed
+from agent_logger.files import foreign
 from agent_logger.model.prices import price_date
-from agent_logger.store import foreign
 from agent_logger.store.facts import tombstones
 
 REMOVED = "removed"  # the damage of a log whose session was

@@ -16,9 +16,9 @@ import msgspec
 from agent_logger.catalog.text_index import Indexed, Place
 from agent_logger.catalog.texts import texts_of
 from agent_logger.errors import SourceError
+from agent_logger.files import foreign
 from agent_logger.model.redaction.redactor import hidden
 from agent_logger.model.session import PATH_KEYS, Session
-from agent_logger.store import foreign
 
 AROUND = 60  # characters before the first word that was found
 LONGEST = 200  # characters of a snippet

@@ -17,6 +17,8 @@ from agent_logger.catalog.found import Found, Remembered
 from agent_logger.catalog.live import LIVE_SECONDS
 from agent_logger.catalog.witness import session_of
 from agent_logger.errors import SourceError
+from agent_logger.files.follow import Follower, Position
+from agent_logger.files.parts import PartFile, live_files_of, part_of, parts_of
 from agent_logger.formats.exchange_log import session_of as exchange_session
 from agent_logger.formats.live_exchanges import from_live
 from agent_logger.formats.moments import Moment, moments_of
@@ -28,8 +30,6 @@ from agent_logger.model.session import Session
 from agent_logger.protocols.jsonl import Damage, Entry
 from agent_logger.store.bodies import decode
 from agent_logger.store.find import client_id, session_id_of
-from agent_logger.store.follow import Follower, Position
-from agent_logger.store.parts import PartFile, live_files_of, part_of, parts_of
 from agent_logger.store.read import kind_of_log
 
 LOOK_SECONDS = 2.0  # between two looks for files that are new, or grow again

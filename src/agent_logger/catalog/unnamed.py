@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 from agent_logger.catalog.merge import utc
 from agent_logger.catalog.same import said_in
 from agent_logger.errors import SourceError
+from agent_logger.files import foreign
 from agent_logger.formats.claude_code.turns import is_unique
 from agent_logger.formats.table import format_of
 from agent_logger.model.session import SIDE, Session, Usage
-from agent_logger.store import foreign
 from agent_logger.store.agent_folders import agent_files, claude_roots
 from agent_logger.store.agent_sources import sources_of
 from agent_logger.store.claude_files import session_files

@@ -13,6 +13,9 @@ from agent_logger.catalog.database import hashed, storable
 from agent_logger.catalog.found import Found
 from agent_logger.catalog.unnamed import own_name
 from agent_logger.errors import SourceError
+from agent_logger.files import foreign
+from agent_logger.files.follow import Position, Rest
+from agent_logger.files.projects import project_of
 from agent_logger.formats import hook_session
 from agent_logger.formats.claude_code.agents import agent_of
 from agent_logger.formats.claude_code.beginning import Beginning
@@ -31,13 +34,11 @@ from agent_logger.formats.table import format_of
 from agent_logger.model.prices import Tokens
 from agent_logger.model.responses import ModelResponse, ReportedTotal
 from agent_logger.model.session import MAIN, SIDE, Session, Usage, Witness
-from agent_logger.store import foreign, opencode, opencode_files
+from agent_logger.store import opencode, opencode_files
 from agent_logger.store.agent_sources import sources_of
-from agent_logger.store.follow import Position, Rest
 from agent_logger.store.histories import session_in as session_typed_in
 from agent_logger.store.hooks import agent_of as agent_hooked
 from agent_logger.store.hooks import events_in, session_in
-from agent_logger.store.projects import project_of
 from agent_logger.store.read import read_session, witness_of
 from agent_logger.store.sources import claude_source
 

@@ -24,6 +24,8 @@ from agent_logger.cli.damaged import damage_text, verify_command
 from agent_logger.clock import timestamp
 from agent_logger.errors import SourceError
 from agent_logger.export.figures import counted
+from agent_logger.files.git import git_folders
+from agent_logger.files.parts import PartFile, parts_in
 from agent_logger.store.agent_folders import agent_folders, claude_roots
 from agent_logger.store.archive import folder_of
 from agent_logger.store.claude_files import session_files
@@ -31,9 +33,7 @@ from agent_logger.store.context import cleanup_days
 from agent_logger.store.damage import count_damage
 from agent_logger.store.facts import known_folders
 from agent_logger.store.find import client_id
-from agent_logger.store.git import git_folders
 from agent_logger.store.keep import has_caught_up
-from agent_logger.store.parts import PartFile, parts_in
 from agent_logger.store.places import AGENT_PLACES, Place, main_files_in
 from agent_logger.store.verify import log_files, verify_file
 

@@ -63,9 +63,9 @@ def _prepared_folder(settings: config.Settings) -> Path:
 
 def _show(folder: Path, name: str) -> None:
     """All of it is read back from the log."""
+    from agent_logger.files.parts import PartFile
     from agent_logger.formats.exchange_log import session_of
     from agent_logger.model.records import Record, SessionEnd, tag
-    from agent_logger.store.parts import PartFile
     from agent_logger.store.read import read_exchanges, read_log
     from agent_logger.store.verify import verify_file
 

@@ -62,8 +62,8 @@ def _own_command() -> list[str]:
 
 def _change(install: bool, yes: bool) -> int:
     from agent_logger.capture.hook_settings import installed, uninstalled
+    from agent_logger.files.replace import Edited
     from agent_logger.store.agent_folders import claude_roots
-    from agent_logger.store.replace import Edited
 
     edited = Edited.read(claude_roots()[0] / "settings.json")
     try:

@@ -138,7 +138,7 @@ def _print_tools(metrics: "Metrics") -> None:
 
 def _print_raw(settings: config.Settings, wanted: str) -> None:
     """Of every file that tells of the session. Which one it is, is said beside."""
-    from agent_logger.store.files import raw_lines
+    from agent_logger.files.line_files import raw_lines
 
     for file in files_called(settings, wanted):
         output.note(f"{file}:")

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent_logger.capture.proxy.attached import attached
+from agent_logger.files.parts import parts_in
 from agent_logger.model.records import Request, Response
-from agent_logger.store.parts import parts_in
 from agent_logger.store.read import read_log
 
 

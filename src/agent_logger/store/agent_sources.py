@@ -11,11 +11,12 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from agent_logger.errors import SourceError
+from agent_logger.files import foreign
 from agent_logger.formats.codex.meta import Meta, meta_of
 from agent_logger.formats.gemini_cli import PROJECT_FILE
 from agent_logger.formats.source import Source
 from agent_logger.formats.threads import Thread, families
-from agent_logger.store import foreign, opencode, opencode_files
+from agent_logger.store import opencode, opencode_files
 from agent_logger.store.places import AGENT_PLACES
 from agent_logger.store.source_files import source_file
 

@@ -5,9 +5,9 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from agent_logger.files import foreign
 from agent_logger.formats.source import Source
 from agent_logger.model.ids import UUID
-from agent_logger.store import foreign
 from agent_logger.store.agent_sources import gemini_cli_session, sources_of
 from agent_logger.store.archive import DATABASES, Copy, Folder, copies, folders
 from agent_logger.store.archiving import is_main_file

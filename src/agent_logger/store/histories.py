@@ -5,11 +5,11 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 from agent_logger.errors import SourceError
+from agent_logger.files import foreign
 from agent_logger.formats import history
 from agent_logger.formats.history import Prompt
 from agent_logger.formats.source import File
 from agent_logger.model.session import Session
-from agent_logger.store import foreign
 from agent_logger.store.claude_files import is_id
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from agent_logger.errors import SourceError
+from agent_logger.files import foreign
 from agent_logger.formats.hook_session import HookEvent
 from agent_logger.formats.hooks import HookInput
 from agent_logger.formats.noted_context import context_files
@@ -15,7 +16,6 @@ from agent_logger.formats.objects import time_of
 from agent_logger.model import records
 from agent_logger.model.records import Hook
 from agent_logger.model.session import ContextFile
-from agent_logger.store import foreign
 from agent_logger.store.agent_folders import agent_folders
 from agent_logger.store.hook_files import files_with, session_named
 from agent_logger.store.layout import is_hashed

@@ -4,10 +4,10 @@ import logging
 from pathlib import Path
 
 from agent_logger.clock import Clock
+from agent_logger.files.append import append_shared
 from agent_logger.formats.transcript import prompt_in
 from agent_logger.formats.transcript_lines import Message
 from agent_logger.protocols.json_text import encode
-from agent_logger.store.append import append_shared
 
 FILE = "history.jsonl"
 

@@ -24,10 +24,10 @@ from msgspec.structs import replace
 
 from agent_logger import platform
 from agent_logger.clock import CLOCK, Clock
+from agent_logger.files.append import append_once
 from agent_logger.model import records
 from agent_logger.model.records import AnyRecord, Exchange, Gap, Kind, LiveMessage, LiveStart, Message
 from agent_logger.store import live
-from agent_logger.store.append import append_once
 from agent_logger.store.bodies import spill
 from agent_logger.store.openpart import OpenPart
 from agent_logger.store.ownership import ANY, Beyond, Ids, claim

@@ -16,8 +16,8 @@ from typing import Literal, NamedTuple
 
 from agent_logger import platform
 from agent_logger.errors import SourceError, StoreError
-from agent_logger.store.append import lock_for_a_while
-from agent_logger.store.foreign import READ_BYTES, SEALED
+from agent_logger.files.append import lock_for_a_while
+from agent_logger.files.foreign import READ_BYTES, SEALED
 
 OLDER = "~"  # in the name of an older generation, or of a copy in the making
 # At once: small enough to stay in the processor's cache, which is four times as fast as 1 MB.
@@ -82,7 +82,7 @@ def has_caught_up(status: os.stat_result, target: Path) -> bool:
     try:
         if os.lstat(packed).st_mtime_ns != status.st_mtime_ns:
             return False
-        from agent_logger.store.sealed import SealedFile
+        from agent_logger.files.sealed import SealedFile
 
         with SealedFile(packed) as sealed:
             return not sealed.cut and sealed.length == status.st_size
@@ -121,7 +121,7 @@ def _unseal(target: Path) -> bool:
     packed = _sealed(target)
     if not packed.exists():
         return False
-    from agent_logger.store.sealed import SealedFile
+    from agent_logger.files.sealed import SealedFile
 
     try:
         with SealedFile(packed) as sealed, in_the_making(target) as plain:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agent_logger import platform
 from agent_logger.errors import StoreError
-from agent_logger.store.append import append_once
+from agent_logger.files.append import append_once
 
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _LOOKS_LIKE_A_PART = re.compile(r".*\.p[0-9]+|.*\.jsonl.*")

@@ -14,11 +14,11 @@ from glob import escape
 from pathlib import Path
 from typing import Any
 
+from agent_logger.files import foreign
 from agent_logger.formats.objects import object_in
 from agent_logger.formats.source import File, Source
 from agent_logger.protocols.jsonl import Entry
 from agent_logger.providers.answer import Json, fields_of, text_of
-from agent_logger.store import foreign
 from agent_logger.store.places import matching
 
 MOST_BYTES = 64 << 20  # of a file; as with lines, what is longer is not read

@@ -16,11 +16,11 @@ from typing import Literal
 
 from agent_logger import platform
 from agent_logger.errors import SourceError
+from agent_logger.files.line_files import part_entries
+from agent_logger.files.parts import PartFile, parts_of
 from agent_logger.model import records
 from agent_logger.model.records import Kind
 from agent_logger.protocols.jsonl import Entry
-from agent_logger.store.files import part_entries
-from agent_logger.store.parts import PartFile, parts_of
 
 HEAD_LINES = 8
 TRIES = 1000  # others may create parts of the same log at the same time; each try loses to one of them

@@ -11,7 +11,8 @@ from typing import Literal, NamedTuple
 
 from agent_logger import platform
 from agent_logger.errors import SourceError, StoreError
-from agent_logger.store import foreign, restore_database
+from agent_logger.files import foreign
+from agent_logger.store import restore_database
 from agent_logger.store.agent_folders import agent_folders
 from agent_logger.store.archive import Copy, copies
 from agent_logger.store.archived import Archived, archived_sessions

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from agent_logger.store import foreign
+from agent_logger.files import foreign
 
 MOST_BYTES = 1 << 16
 SLACK_SECONDS = 1.0  # between the time in the last line of a session and the one that its client ends at

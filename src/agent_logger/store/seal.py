@@ -14,12 +14,12 @@ from pathlib import Path
 from agent_logger import platform
 from agent_logger.clock import CLOCK
 from agent_logger.errors import SourceError
-from agent_logger.store import foreign
-from agent_logger.store.append import torn_bytes
+from agent_logger.files import foreign
+from agent_logger.files.append import torn_bytes
+from agent_logger.files.parts import PartFile, live_files_of, parts_in
+from agent_logger.files.sealed import FRAME_MAGIC, SealedFile, write_sealed
 from agent_logger.store.journal import Journal
 from agent_logger.store.ownership import began_by, ids_of, kind_of
-from agent_logger.store.parts import PartFile, live_files_of, parts_in
-from agent_logger.store.sealed import FRAME_MAGIC, SealedFile, write_sealed
 from agent_logger.store.upkeep import UPKEEP
 
 log = logging.getLogger("agent_logger.store")

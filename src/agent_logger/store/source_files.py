@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+from agent_logger.files import foreign
 from agent_logger.formats.source import File
 from agent_logger.protocols import jsonl
 from agent_logger.protocols.jsonl import Damage, Entry, Torn
 from agent_logger.protocols.lines import LineSplitter
-from agent_logger.store import foreign
 
 
 def source_file(folder: Path, name: str) -> File:

@@ -8,10 +8,10 @@ from functools import lru_cache, partial
 from pathlib import Path, PurePosixPath
 
 from agent_logger.errors import SourceError
+from agent_logger.files import foreign
 from agent_logger.formats.claude_code.agents import agent_of
 from agent_logger.formats.claude_code.lines import session_of_line
 from agent_logger.formats.source import File, Source
-from agent_logger.store import foreign
 from agent_logger.store.source_files import modified, source_file
 
 MOST_AGENTS = 10_000  # files of sub-agents of one session

@@ -14,8 +14,8 @@ import msgspec
 
 from agent_logger import platform
 from agent_logger.errors import SourceError
+from agent_logger.files.parts import PartFile
 from agent_logger.formats.transcript import StoredSession
-from agent_logger.store.parts import PartFile
 from agent_logger.store.transcript_log import Stamp, logs_in
 
 FILE = "sessions-index.json"

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
+from agent_logger.files.parts import PartFile, parts_in
 from agent_logger.formats.claude_code.session import session_of
 from agent_logger.formats.source import File, Source
 from agent_logger.formats.transcript_lines import Message
@@ -11,7 +12,6 @@ from agent_logger.model.records import SessionHeader
 from agent_logger.model.session import Session
 from agent_logger.protocols.json_text import encode
 from agent_logger.protocols.jsonl import Entry
-from agent_logger.store.parts import PartFile, parts_in
 
 Read = Callable[[PartFile], list[Message]]
 

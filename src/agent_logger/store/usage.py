@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from agent_logger.store.parts import is_live, part_of
+from agent_logger.files.parts import is_live, part_of
 
 
 class FolderUsage(msgspec.Struct, frozen=True, kw_only=True):

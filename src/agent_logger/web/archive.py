@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.summary import SessionSummary
-from agent_logger.store.parts import part_of
+from agent_logger.files.parts import part_of
 from agent_logger.web.book import Book
 from agent_logger.web.keeper import Keeper
 

@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 import pytest
 
-from agent_logger.store.sealed import zstd
+from agent_logger.files.sealed import zstd
 from tests.capture.proxy.process import Process, proxying
 from tests.capture.proxy.spooling import every_byte_under
 from tests.capture.proxy.wires import Upstream, Wire, response

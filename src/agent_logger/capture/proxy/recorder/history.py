@@ -7,10 +7,10 @@ import msgspec
 
 from agent_logger import platform
 from agent_logger.errors import SourceError
+from agent_logger.files.line_files import part_entries
+from agent_logger.files.parts import PartFile, parts_in
 from agent_logger.model.records import Large, decode
 from agent_logger.protocols.jsonl import Entry
-from agent_logger.store.files import part_entries
-from agent_logger.store.parts import PartFile, parts_in
 from agent_logger.tracking.known import Log
 
 NO_SESSIONS = ("unattributed", "refused")

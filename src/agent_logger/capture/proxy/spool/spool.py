@@ -34,8 +34,8 @@ from agent_logger.capture.proxy.spool.frames import (
     pack,
 )
 from agent_logger.errors import StoreError
+from agent_logger.files.append import append_once
 from agent_logger.store import layout
-from agent_logger.store.append import append_once
 
 BATCH_SECONDS = 0.01
 QUIET_BATCHES = 50  # without a frame; then the thread sleeps until there is one

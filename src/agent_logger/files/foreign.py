@@ -100,7 +100,7 @@ def pieces(fd: int) -> Iterator[bytes]:
 
 
 def _sealed_chunks(path: Path) -> Iterator[bytes]:
-    from agent_logger.store.sealed import SealedFile  # few read such files, and hooks import this module
+    from agent_logger.files.sealed import SealedFile  # few read such files, and hooks import this module
 
     packed = path.with_name(path.name + SEALED)
     with opened(packed), SealedFile(packed) as sealed:

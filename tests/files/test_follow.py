@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agent_logger.files import follow, foreign
+from agent_logger.files.follow import Follower, Position
 from agent_logger.protocols.jsonl import Damage, Entry
-from agent_logger.store import follow, foreign
-from agent_logger.store.follow import Follower, Position
 
 
 def values(follower: Follower) -> list[object]:

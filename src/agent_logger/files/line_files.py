@@ -7,12 +7,12 @@ from pathlib import Path
 
 from agent_logger import platform
 from agent_logger.errors import SourceError
+from agent_logger.files import foreign
+from agent_logger.files.parts import PartFile
+from agent_logger.files.sealed import Frame, SealedFile
 from agent_logger.protocols import jsonl
 from agent_logger.protocols.jsonl import Damage, Entry, Torn
 from agent_logger.protocols.lines import Line, LineSplitter
-from agent_logger.store import foreign
-from agent_logger.store.parts import PartFile
-from agent_logger.store.sealed import Frame, SealedFile
 
 READ_BYTES = 1 << 20
 

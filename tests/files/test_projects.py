@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_logger.store.projects import project_of
+from agent_logger.files.projects import project_of
 
 
 @pytest.fixture(autouse=True)

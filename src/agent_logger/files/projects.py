@@ -3,7 +3,7 @@
 from functools import lru_cache
 from pathlib import Path
 
-from agent_logger.store.git import git_folders, read
+from agent_logger.files.git import git_folders, read
 
 
 @lru_cache(maxsize=4096)

@@ -13,10 +13,10 @@ from pathlib import Path
 import msgspec
 
 from agent_logger.errors import SourceError
+from agent_logger.files import foreign
 from agent_logger.protocols import jsonl
 from agent_logger.protocols.jsonl import Damage, Entry
 from agent_logger.protocols.lines import LineSplitter
-from agent_logger.store import foreign
 
 PREFIX_BYTES = 4096  # that a file is known by; lines of agents begin with ids and times
 TAIL_BYTES = 512  # before the place where reading goes on
