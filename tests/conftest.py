@@ -87,7 +87,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("AGENT_LOGGER_HOME", str(home / ".agent-logger"))
-    if install := sys.modules.get("agent_logger.capture.install"):
+    if install := sys.modules.get("agent_logger.home.install"):
         for remembered in (install.key, install.redactor, install.know):  # of the home of another test
             remembered.cache_clear()
     return home

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from agent_logger import platform
+from agent_logger.home.layout import prepare_log_folder
 from agent_logger.platform import Held, replace_file
-from agent_logger.store.layout import prepare_log_folder
 
 
 def test_a_file_that_two_threads_replace_is_one_of_both_as_a_whole(

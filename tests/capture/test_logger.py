@@ -18,8 +18,8 @@ import pytest
 import agent_logger
 from agent_logger import SessionLogger
 from agent_logger.errors import StoreError
+from agent_logger.home.layout import facts_path
 from agent_logger.model.records import Exchange, Gap, Record, Resume, SessionEnd, SessionStart
-from agent_logger.store.layout import facts_path
 from agent_logger.store.read import read_exchanges, read_log, read_session
 from agent_logger.store.upkeep import UPKEEP
 

@@ -25,10 +25,10 @@ from agent_logger.catalog.schema import STEPS
 from agent_logger.catalog.totals import By, total, totals
 from agent_logger.files import foreign
 from agent_logger.files.parts import PartFile
+from agent_logger.home.facts import know_folder
 from agent_logger.model.session import Usage
 from agent_logger.store.archive import FOLDER_FILE, archive_path
 from agent_logger.store.archive_run import archive_all
-from agent_logger.store.facts import know_folder
 from agent_logger.store.seal import seal
 from tests.catalog.catalogs import ID, all_of, assistant, claude_file, made_anew, tool, user
 from tests.catalog.test_corpus import ccusage

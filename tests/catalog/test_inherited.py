@@ -12,8 +12,8 @@ from agent_logger.catalog.catalog import Catalog
 from agent_logger.clock import Clock
 from agent_logger.formats import sdk_messages
 from agent_logger.formats.exchanges import Began
+from agent_logger.home.facts import know_folder
 from agent_logger.model.session import Session, Usage
-from agent_logger.store.facts import know_folder
 from tests.catalog.catalogs import ID, assistant, claude_file, user
 
 TRUNK, FORK = ID.format(2), ID.format(1)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from agent_logger import Catalog
-from agent_logger.store.facts import label_session
+from agent_logger.home.facts import label_session
 from tests.catalog.catalogs import ID, assistant, claude_file, user
 
 ONE, TWO = ID.format(1), ID.format(2)

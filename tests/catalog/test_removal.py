@@ -8,7 +8,7 @@ import pytest
 from agent_logger import Catalog
 from agent_logger.errors import StoreError
 from agent_logger.files.parts import PartFile
-from agent_logger.store.facts import bury, know_folder, tombstones
+from agent_logger.home.facts import bury, know_folder, tombstones
 from agent_logger.store.journal import Journal
 from agent_logger.store.seal import seal
 from tests.catalog.catalogs import ID, all_of, assistant, claude_file, made_anew, user

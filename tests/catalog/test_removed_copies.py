@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from agent_logger import Catalog
+from agent_logger.home.facts import bury
 from agent_logger.store.archive import archive_path
 from agent_logger.store.archive_run import archive_all, seal_archive
 from agent_logger.store.archiving import Report
-from agent_logger.store.facts import bury
 from tests.store.test_archive import SQL, database
 
 SESSION, OTHER = "1f320356-a178-418e-a692-69ce6e1e657c", "2f320356-a178-418e-a692-69ce6e1e657c"

@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from agent_logger.catalog.catalog import Catalog
+from agent_logger.home.facts import know_folder
 from agent_logger.model.records import Fork, Record
 from agent_logger.model.session import Session
-from agent_logger.store.facts import know_folder
 from tests.catalog.catalogs import ID, assistant, claude_file, user
 from tests.catalog.witnesses import printed, timed
 from tests.formats.claude_files import Fixture

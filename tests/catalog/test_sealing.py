@@ -15,8 +15,8 @@ import pytest
 from agent_logger import Catalog, FileStorage, SessionLogger, find_session
 from agent_logger.files.parts import PartFile
 from agent_logger.files.sealed import FRAME_MAGIC
+from agent_logger.home.facts import know_folder
 from agent_logger.sdk import AgentLoggerSessionStore
-from agent_logger.store.facts import know_folder
 from agent_logger.store.seal import seal
 from agent_logger.store.upkeep import UPKEEP
 from tests.catalog.catalogs import ID, all_of, assistant, claude_file, made_anew, user

@@ -19,7 +19,7 @@ from agent_logger.catalog.query import EXAMPLES, read
 from agent_logger.catalog.schema import TEXT_STEPS
 from agent_logger.catalog.snippets import in_files
 from agent_logger.catalog.text_index import Indexed, Place
-from agent_logger.store.facts import know_folder
+from agent_logger.home.facts import know_folder
 from tests.catalog.catalogs import ID, assistant, claude_file, made_anew, tool, user
 from tests.catalog.hostile import TYPED
 from tests.store.wire_logs import calls, start

@@ -23,7 +23,7 @@ from hypothesis.stateful import (
 from agent_logger import Catalog
 from agent_logger.catalog import reading_on
 from agent_logger.files.parts import PartFile
-from agent_logger.store.facts import know_folder, tombstones
+from agent_logger.home.facts import know_folder, tombstones
 from agent_logger.store.seal import seal
 from tests.catalog.catalogs import ID, all_of, assistant, made_anew, tool, user
 from tests.store.wire_logs import calls, own, start

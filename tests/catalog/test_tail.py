@@ -9,8 +9,8 @@ import pytest
 from agent_logger import SessionLogger
 from agent_logger.catalog.tail import Tail
 from agent_logger.formats.moments import Moment
+from agent_logger.home.facts import know_folder
 from agent_logger.model.records import Request, Response
-from agent_logger.store.facts import know_folder
 from agent_logger.store.journal import Journal
 from tests.capture.sdk_fixtures import lines
 from tests.formats.claude_files import data_of, user

@@ -13,8 +13,8 @@ from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.summary import SessionSummary
 from agent_logger.catalog.tree import AgentNode, Details, SessionNode, agents_of, branches_of, tree
 from agent_logger.formats.claude_code.session import session_of
+from agent_logger.home.facts import know_folder
 from agent_logger.model.session import Cost, Exchange, Session, SubAgent, Turn, Usage
-from agent_logger.store.facts import know_folder
 from tests.catalog.catalogs import ID, assistant, claude_file, user
 from tests.formats.claude_files import fixture
 from tests.formats.foreign import DATA

@@ -5,8 +5,8 @@ from pathlib import Path
 import msgspec
 
 from agent_logger.catalog.catalog import Catalog
+from agent_logger.home.facts import know_folder
 from agent_logger.model.records import Exchange, SessionStart
-from agent_logger.store.facts import know_folder
 from agent_logger.store.journal import Journal
 from tests.formats.wire_records import talk
 from tests.store.wire_logs import write

@@ -23,9 +23,9 @@ from agent_logger.clock import Clock
 from agent_logger.formats import sdk_messages
 from agent_logger.formats.exchanges import Began
 from agent_logger.formats.sdk_objects import json_of
+from agent_logger.home.facts import know_folder
 from agent_logger.model import records
 from agent_logger.model.session import Usage
-from agent_logger.store.facts import know_folder
 from tests.capture.sdk_fixtures import lines, objects
 from tests.catalog.witnesses import timed
 from tests.formats.claude_files import Fixture, fixtures

@@ -16,8 +16,8 @@ from tests.store.wire_logs import write as write_log
 from agent_logger import Catalog
 from agent_logger.errors import StoreError
 from agent_logger.files.parts import PartFile
+from agent_logger.home.facts import know_folder
 from agent_logger.model.records import Identity, WireStart
-from agent_logger.store.facts import know_folder
 from agent_logger.store.seal import seal
 from agent_logger.store.upkeep import UPKEEP
 

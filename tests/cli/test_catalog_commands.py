@@ -17,7 +17,7 @@ from tests.store.wire_logs import write as write_log
 
 from agent_logger import Catalog
 from agent_logger.cli.screen import width
-from agent_logger.store.facts import know_folder
+from agent_logger.home.facts import know_folder
 
 ONE, TWO = ID.format(1), ID.format(2)
 

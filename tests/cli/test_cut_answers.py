@@ -19,8 +19,8 @@ from tests.formats.wire_records import talk
 from tests.web.pages import showing
 
 from agent_logger.catalog.schema import STEPS
+from agent_logger.home.facts import know_folder
 from agent_logger.model.records import encode
-from agent_logger.store.facts import know_folder
 
 STREAM = (b"content-type: text/event-stream",)
 STEP = "answers that ended and cuts that were billed"

@@ -11,7 +11,7 @@ from tests.commands import run_command
 
 from agent_logger import Catalog, SessionLogger
 from agent_logger.files.parts import PartFile
-from agent_logger.store.facts import know_folder
+from agent_logger.home.facts import know_folder
 from agent_logger.store.seal import seal
 from agent_logger.store.upkeep import UPKEEP
 

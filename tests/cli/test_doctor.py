@@ -20,7 +20,7 @@ from tests.real_clients.running import Upstream
 from agent_logger.capture.hook_settings import installed
 from agent_logger.capture.proxy.state import Announcement, State
 from agent_logger.config import Origin
-from agent_logger.store.facts import know_folder
+from agent_logger.home.facts import know_folder
 
 SESSION = "707575f7-6966-4682-abc3-e62e1560a136"
 DAY = 86_400

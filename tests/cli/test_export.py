@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from tests.commands import run_command
 from tests.store.wire_logs import calls, own, start, write
 
+from agent_logger.home.facts import know_folder
 from agent_logger.model.records import Identity, Request
-from agent_logger.store.facts import know_folder
 from agent_logger.store.read import read_session
 
 Run = Callable[..., subprocess.CompletedProcess[str]]

@@ -10,7 +10,7 @@ from tests.commands import run_command
 from tests.web.pages import showing
 
 from agent_logger import SessionLogger
-from agent_logger.store.facts import know_folder
+from agent_logger.home.facts import know_folder
 
 SESSION = "416b4d36"
 

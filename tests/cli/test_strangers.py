@@ -20,8 +20,8 @@ from tests.store.wire_logs import calls, start
 from tests.store.wire_logs import write as write_log
 
 from agent_logger import FileStorage, SessionLogger
+from agent_logger.home.facts import know_folder
 from agent_logger.model.records import Response
-from agent_logger.store.facts import know_folder
 from agent_logger.store.upkeep import UPKEEP
 
 SDK, KEPT, CLAUDE = ID.format(1), ID.format(2), ID.format(3)

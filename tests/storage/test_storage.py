@@ -19,8 +19,8 @@ from agent_logger import FileStorage, InMemoryStorage, SessionStorage, platform,
 from agent_logger.catalog.metrics import metrics_of
 from agent_logger.errors import StoreError
 from agent_logger.files.parts import parts_of
+from agent_logger.home.facts import know_folder
 from agent_logger.store.claude_files import project_folders
-from agent_logger.store.facts import know_folder
 from agent_logger.store.seal import seal
 from agent_logger.store.transcripts import Transcripts
 from agent_logger.store.upkeep import UPKEEP

@@ -21,9 +21,9 @@ from agent_logger.clock import Clock
 from agent_logger.errors import StoreError
 from agent_logger.files.append import Appender
 from agent_logger.files.parts import live_files_of, parts_of
+from agent_logger.home.layout import install_key, prepare_log_folder, safe_name
 from agent_logger.model.records import Gap, Part, Request, Resume
 from agent_logger.store.journal import Journal
-from agent_logger.store.layout import install_key, prepare_log_folder, safe_name
 from agent_logger.store.ownership import ids_of
 from agent_logger.store.read import read_exchanges, read_log
 from agent_logger.store.seal import seal

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from agent_logger.store.facts import know_folder
+from agent_logger.home.facts import know_folder
 from agent_logger.web.health import look
 
 

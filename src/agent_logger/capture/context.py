@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 from msgspec import UNSET
 
-from agent_logger.capture.install import hmac_of, redactor
+from agent_logger.home.install import hmac_of, redactor
 from agent_logger.model.records import Json
 from agent_logger.store.context import Context, InstructionFile, read_context
 

@@ -77,7 +77,7 @@ def _redacted(data: bytes, home: "Path") -> "Redacted[bytes]":
     found = Redactor(ANY_KEY, credentials).redact(data, "input")
     if not found.redactions:
         return found
-    from agent_logger.store.layout import install_key
+    from agent_logger.home.layout import install_key
 
     return Redactor(install_key(home), credentials).redact(data, "input")
 

@@ -15,11 +15,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from agent_logger.capture.install import know, redactor
 from agent_logger.capture.session_writer import SessionWriter
 from agent_logger.errors import AgentLoggerError, StoreError
 from agent_logger.formats import sdk_messages, sdk_objects
 from agent_logger.formats.exchanges import UserInput
+from agent_logger.home.install import know, redactor
 from agent_logger.model.records import EndReason
 from agent_logger.platform import tell_of_forks
 from agent_logger.protocols.json_text import encode, in_utf8

@@ -31,7 +31,7 @@ from agent_logger.catalog.scan import Progress, Refreshed, changes, refresh
 from agent_logger.catalog.schema import STEPS, TEXT_STEPS
 from agent_logger.catalog.summary import Filter, Hit, SessionSummary, Uncounted
 from agent_logger.errors import StoreError
-from agent_logger.store.facts import session_labelled
+from agent_logger.home.facts import session_labelled
 
 # A question imports what it needs: most need little, and are asked by commands that end at once.
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from agent_logger.catalog.database import hashed
 from agent_logger.catalog.found import Files, Found, Remembered, entries_in, stat_of
 from agent_logger.files import foreign
 from agent_logger.files.parts import log_named
-from agent_logger.store.facts import known_folders
+from agent_logger.home.facts import known_folders
 from agent_logger.store.hook_files import day_folders, tag_in
 
 REFUSED = "refused"  # a log of what we did not pass on, which nobody was paid for

@@ -14,8 +14,8 @@ from agent_logger.catalog.everything import found
 from agent_logger.catalog.found import Found, Remembered
 from agent_logger.catalog.found_ours import is_only_sealed
 from agent_logger.files import foreign
+from agent_logger.home.facts import tombstones
 from agent_logger.model.prices import price_date
-from agent_logger.store.facts import tombstones
 
 REMOVED = "removed"  # the damage of a log whose session was
 

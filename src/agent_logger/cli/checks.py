@@ -26,12 +26,12 @@ from agent_logger.errors import SourceError
 from agent_logger.export.figures import counted
 from agent_logger.files.git import git_folders
 from agent_logger.files.parts import PartFile, parts_in
+from agent_logger.home.facts import known_folders
 from agent_logger.store.agent_folders import agent_folders, claude_roots
 from agent_logger.store.archive import folder_of
 from agent_logger.store.claude_files import session_files
 from agent_logger.store.context import cleanup_days
 from agent_logger.store.damage import count_damage
-from agent_logger.store.facts import known_folders
 from agent_logger.store.find import client_id
 from agent_logger.store.keep import has_caught_up
 from agent_logger.store.places import AGENT_PLACES, Place, main_files_in

@@ -48,8 +48,8 @@ def command(settings: config.Settings, once: bool) -> None:
 
 
 def _prepared_folder(settings: config.Settings) -> Path:
-    from agent_logger.store.facts import know_folder
-    from agent_logger.store.layout import prepare_log_folder
+    from agent_logger.home.facts import know_folder
+    from agent_logger.home.layout import prepare_log_folder
 
     if settings.is_default("sessions_dir"):
         folder = Path(tempfile.mkdtemp(prefix="agent-logger-demo-"))

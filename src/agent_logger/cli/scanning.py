@@ -48,7 +48,7 @@ def opened(settings: config.Settings) -> "Iterator[Catalog]":
 
 def folders_of_logs(settings: config.Settings) -> list[Path]:
     """Where logs are: where settings say, wherever they were ever written to, and in the home; none within another."""
-    from agent_logger.store.facts import known_folders
+    from agent_logger.home.facts import known_folders
     from agent_logger.store.usage import outermost
 
     chosen = (settings.log_dir, settings.sessions_dir, settings.home)
@@ -57,7 +57,7 @@ def folders_of_logs(settings: config.Settings) -> list[Path]:
 
 def know_chosen_folders(settings: config.Settings) -> None:
     """What lies in a folder that somebody chose is read, whoever wrote it: it may come from another machine."""
-    from agent_logger.store.facts import know_folder
+    from agent_logger.home.facts import know_folder
 
     for name, folder in (("log_dir", settings.log_dir), ("sessions_dir", settings.sessions_dir)):
         if not settings.is_default(name) and folder.is_dir():

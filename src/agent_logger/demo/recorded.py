@@ -7,8 +7,8 @@ from agent_logger.capture.session_writer import SessionWriter
 from agent_logger.demo.conversation import UserInput, converse, scripted_api
 from agent_logger.demo.proxied import proxied
 from agent_logger.formats import exchanges, sdk_messages
+from agent_logger.home.layout import prepare_log_folder
 from agent_logger.protocols.json_text import encode
-from agent_logger.store.layout import prepare_log_folder
 
 
 def record_demo(folder: Path, *, pace: float = 1.0) -> Path:

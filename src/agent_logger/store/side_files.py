@@ -16,8 +16,8 @@ import msgspec
 
 from agent_logger import platform
 from agent_logger.formats.transcript_lines import Message
+from agent_logger.home.layout import safe_name
 from agent_logger.protocols.json_text import decode, encode
-from agent_logger.store.layout import safe_name
 
 LONGEST = 30_000  # characters of a payload that stays in its line
 PREVIEW = 2_048

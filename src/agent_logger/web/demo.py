@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from agent_logger.demo.recorded import record_demo
-from agent_logger.store.facts import know_folder
+from agent_logger.home.facts import know_folder
 from agent_logger.web.site import site_of
 
 _one_at_a_time = asyncio.Lock()

@@ -25,7 +25,7 @@ from agent_logger.capture.proxy.spool.frames import (
 )
 from agent_logger.capture.proxy.spool.segments import Follower, Start
 from agent_logger.capture.proxy.spool.spool import Spool, spool_folder
-from agent_logger.store.layout import install_key
+from agent_logger.home.layout import install_key
 from tests.capture.proxy.process import wait_until
 from tests.capture.proxy.spooling import (
     KEY,

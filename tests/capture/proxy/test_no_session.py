@@ -9,8 +9,8 @@ from click.testing import CliRunner
 
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.cli import shell
+from agent_logger.home.facts import known_folders
 from agent_logger.model.session import Usage
-from agent_logger.store.facts import known_folders
 from tests.capture.proxy.test_recorder import World
 
 COMPLETION = {"choices": [{"text": "x", "finish_reason": "stop"}], "model": "gpt-3.5-turbo-instruct"}

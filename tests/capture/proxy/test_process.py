@@ -14,8 +14,8 @@ import msgspec
 import pytest
 
 from agent_logger.capture.proxy.relay.limits import raise_descriptors
+from agent_logger.home.layout import install_key
 from agent_logger.model.records import Gap, Refusals
-from agent_logger.store.layout import install_key
 from tests.capture.proxy.process import Process, cpu_seconds, peak_bytes, percentile, proxying, wait_until
 from tests.capture.proxy.spooling import response_bytes
 from tests.capture.proxy.wires import Upstream, Wire, answering, response

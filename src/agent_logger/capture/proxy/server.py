@@ -21,8 +21,8 @@ from agent_logger.capture.proxy.spool.spool import Spool
 from agent_logger.capture.proxy.state import Announcement, State
 from agent_logger.capture.proxy.workers import RelayStatus, Workers
 from agent_logger.clock import CLOCK
+from agent_logger.home import layout
 from agent_logger.platform import NoLocksError, replace_file
-from agent_logger.store import layout
 
 
 class RelaysStatus(msgspec.Struct, frozen=True, kw_only=True):

@@ -29,8 +29,8 @@ from agent_logger.capture.proxy.spool.segments import Spools, segments_of
 from agent_logger.capture.proxy.spool.spool import spool_folder
 from agent_logger.clock import CLOCK
 from agent_logger.errors import SourceError
-from agent_logger.store import layout
-from agent_logger.store.facts import know_folder
+from agent_logger.home import layout
+from agent_logger.home.facts import know_folder
 from agent_logger.store.seal import seal_due
 
 SCAN_SECONDS = 0.25

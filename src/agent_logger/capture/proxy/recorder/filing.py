@@ -9,8 +9,8 @@ from functools import cache
 from agent_logger.capture.proxy.recorder.history import wire_logs
 from agent_logger.capture.proxy.recorder.logs import LogName, Logs, last_seq
 from agent_logger.capture.proxy.spool.frames import RequestHead
+from agent_logger.home.layout import safe_name
 from agent_logger.model.records import Record
-from agent_logger.store.layout import safe_name
 from agent_logger.tracking.fingerprint import Fingerprints
 from agent_logger.tracking.known import Known
 from agent_logger.tracking.table import Table

@@ -35,7 +35,7 @@ from agent_logger.capture.proxy.spool.frames import (
 )
 from agent_logger.errors import StoreError
 from agent_logger.files.append import append_once
-from agent_logger.store import layout
+from agent_logger.home import layout
 
 BATCH_SECONDS = 0.01
 QUIET_BATCHES = 50  # without a frame; then the thread sleeps until there is one

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from agent_logger import config
 from agent_logger.errors import AgentLoggerError
+from agent_logger.home.facts import know_folder
+from agent_logger.home.layout import KEY_BYTES, install_key
 from agent_logger.model.redaction.redactor import Redactor
-from agent_logger.store.facts import know_folder
-from agent_logger.store.layout import KEY_BYTES, install_key
 
 log = logging.getLogger("agent_logger")
 

@@ -8,7 +8,7 @@ import msgspec
 
 from agent_logger.clock import CLOCK
 from agent_logger.files.append import append_shared
-from agent_logger.store.layout import facts_path
+from agent_logger.home.layout import facts_path
 
 _unwritten: dict[Path, dict[Path, None]] = {}  # by home: folders that it could not be told of
 
