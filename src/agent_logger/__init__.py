@@ -25,8 +25,8 @@ if TYPE_CHECKING:
         UserRecord,
     )
     from agent_logger.formats.cli_output.events import Event
-    from agent_logger.formats.cli_output.outcome import Failure, RunMetadata
     from agent_logger.formats.hooks import HookInput
+    from agent_logger.messages.outcome import Failure, RunMetadata
     from agent_logger.model.prices import price
     from agent_logger.model.records import Exchange as ExchangeRecord
     from agent_logger.model.records import ExchangeStats, Message, SessionEnd, SessionStart
@@ -60,7 +60,7 @@ _HOMES = {
     "Exchange": "agent_logger.model.session",
     "ExchangeRecord": "agent_logger.model.records:Exchange",  # a line of a log; `Exchange` is what all witnesses say
     "ExchangeStats": "agent_logger.model.records",
-    "Failure": "agent_logger.formats.cli_output.outcome",
+    "Failure": "agent_logger.messages.outcome",
     "FileStorage": "agent_logger.storage",
     "Filter": "agent_logger.catalog.summary",
     "Hit": "agent_logger.catalog.summary",
@@ -70,7 +70,7 @@ _HOMES = {
     "Message": "agent_logger.model.records",
     "Place": "agent_logger.catalog.sessions",
     "ResultRecord": "agent_logger.formats.claude_code.records",
-    "RunMetadata": "agent_logger.formats.cli_output.outcome",
+    "RunMetadata": "agent_logger.messages.outcome",
     "RunResult": "agent_logger.capture.runner",
     "Session": "agent_logger.model.session",
     "SessionEnd": "agent_logger.model.records",

@@ -10,9 +10,9 @@ import pytest
 from agent_logger.capture.session_writer import SessionWriter
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.clock import Clock
-from agent_logger.formats import sdk_messages
 from agent_logger.formats.exchanges import Began
 from agent_logger.home.facts import know_folder
+from agent_logger.messages import sdk
 from agent_logger.model.session import Session, Usage
 from tests.catalog.catalogs import ID, assistant, claude_file, user
 
@@ -53,7 +53,7 @@ def log_exchange(
         printed_result(session, total),
     ]
     for message in messages:
-        writer.message(sdk_messages.read(json.dumps(message).encode()))
+        writer.message(sdk.read(json.dumps(message).encode()))
     writer.finish()
     know_folder(home / ".agent-logger", folder)
 

@@ -20,10 +20,10 @@ from agent_logger.catalog.ledger import LedgerRow
 from agent_logger.catalog.metrics import metrics_of
 from agent_logger.catalog.totals import total
 from agent_logger.clock import Clock
-from agent_logger.formats import sdk_messages
 from agent_logger.formats.exchanges import Began
-from agent_logger.formats.sdk_objects import json_of
 from agent_logger.home.facts import know_folder
+from agent_logger.messages import sdk
+from agent_logger.messages.sdk_objects import json_of
 from agent_logger.model import records
 from agent_logger.model.session import Usage
 from tests.capture.sdk_fixtures import lines, objects
@@ -67,7 +67,7 @@ def write_printed(
         return at
 
     for number, path in enumerate(printed_files(fixture)):
-        messages = [sdk_messages.read(changed(it)) for it in printed_by(path)]
+        messages = [sdk.read(changed(it)) for it in printed_by(path)]
         sessions = {it.session_id for it in messages}
         burst = next((it for it in spans if it.sessions & sessions or not messages), None)
         has_ids = any(it.inner and it.inner.id in times for it in messages)

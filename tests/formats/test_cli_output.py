@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from agent_logger.formats.cli_output import argv
 from agent_logger.formats.cli_output.events import Event, Events
-from agent_logger.formats.cli_output.outcome import Failure, Outcome
 from agent_logger.formats.cli_output.output import LINE_BYTES, MOST_WARNINGS, ErrorOutput, Output
 from agent_logger.formats.exchanges import Began, Exchanges
-from agent_logger.formats.sdk_messages import SdkMessage
+from agent_logger.messages.outcome import Failure, Outcome
+from agent_logger.messages.sdk import SdkMessage
 from agent_logger.model.records import Exit
 
 DATA = Path(__file__).parents[1] / "data"

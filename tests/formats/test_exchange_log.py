@@ -8,10 +8,11 @@ import pytest
 from msgspec.structs import replace
 
 from agent_logger.catalog.ledger import Ledger
-from agent_logger.formats import sdk_entries, sdk_messages
 from agent_logger.formats.exchange_log import session_of
 from agent_logger.formats.live_exchanges import from_live
 from agent_logger.formats.session_responses import responses_of_session
+from agent_logger.messages import entries as sdk_entries
+from agent_logger.messages import sdk
 from agent_logger.model.records import Exchange, ExchangeStats, LiveMessage, LiveStart, Message, SessionStart
 from agent_logger.model.session import Compaction, ContextFile, Turn, Usage
 
@@ -180,7 +181,7 @@ def test_a_sub_agent_is_a_thread_of_its_own() -> None:
 def test_a_compaction_is_told_and_what_was_taken_along() -> None:
     metadata = {"trigger": "auto", "pre_tokens": 9, "post_tokens": 2}
     told = json.dumps({"type": "system", "subtype": "compact_boundary", "compact_metadata": metadata})
-    (boundary,) = sdk_entries.entries(sdk_messages.read(told.encode()), "2026-11-15T08:00:02.000Z")
+    (boundary,) = sdk_entries.entries(sdk.read(told.encode()), "2026-11-15T08:00:02.000Z")
     instructions = b'[{"path":"/w/CLAUDE.md","scope":"folder","bytes":7,"hmac":"h"}]'
     noted = b'{"cwd":"/w","instructions":%b,"settings":[{"path":"/s","hmac":null}]}' % instructions
     session = session_of(
@@ -228,7 +229,7 @@ def test_live_messages_without_their_beginning_are_an_exchange_too() -> None:
 @pytest.mark.parametrize("path", STREAMS, ids=lambda it: "-".join(it.parts[-3:]))
 def test_what_real_clients_print_is_read(path: Path) -> None:
     lines = [json.loads(line) for line in path.read_text().splitlines() if line.startswith("{")]
-    messages = [sdk_messages.read(json.dumps(line).encode()) for line in lines]
+    messages = [sdk.read(json.dumps(line).encode()) for line in lines]
     entries = [entry for message in messages for entry in sdk_entries.entries(message, "t")]
     uses = [it for it in entries if it.type == "tool_use"]
     raw_uses = sum(
@@ -275,7 +276,7 @@ def test_an_odd_block_costs_itself_and_not_the_message() -> None:
     odd = {"type": "tool_use", "id": 5, "name": ["x"]}
     blocks = [{"type": "text", "text": "one"}, odd, {"type": "text", "text": "two"}]
     said = {"type": "assistant", "session_id": "s", "message": {"id": "m", "model": "x", "content": blocks}}
-    told = list(sdk_entries.entries(sdk_messages.read(json.dumps(said).encode()), "t"))
+    told = list(sdk_entries.entries(sdk.read(json.dumps(said).encode()), "t"))
     assert [(it.type, it.told, it.message_id) for it in told] == [
         ("text", "one", "m"),
         ("unknown", "", "m"),
@@ -287,7 +288,7 @@ def test_an_odd_block_costs_itself_and_not_the_message() -> None:
 @pytest.mark.parametrize("field", ["origin", "error", "isReplay", "message"])
 def test_what_stands_beside_a_message_is_told_without_what_is_odd(field: str) -> None:
     said = {"type": "user", "session_id": "s", "uuid": "u", "tool_use_result": {"x": 1}, field: ["odd"]}
-    found = sdk_messages.read(json.dumps(said).encode())
+    found = sdk.read(json.dumps(said).encode())
     assert (found.type, found.session_id, found.uuid, found.is_replay) == ("user", "s", "u", False)
 
 
@@ -304,4 +305,4 @@ def test_what_stands_beside_a_message_is_told_without_what_is_odd(field: str) ->
 def test_what_a_command_of_the_client_printed_is_no_input(text: str, is_prompt: bool) -> None:
     message = {"role": "user", "content": text}
     said = {"type": "user", "session_id": "s", "uuid": "u", "isReplay": True, "message": message}
-    assert sdk_messages.read(json.dumps(said).encode()).prompt == (text if is_prompt else None)
+    assert sdk.read(json.dumps(said).encode()).prompt == (text if is_prompt else None)

@@ -73,7 +73,7 @@ def _check_log(scenario: Scenario, folder: Path, sessions: list[str]) -> None:
 
 
 def _billed(stats: Any) -> tuple[int, int]:
-    from agent_logger.formats.counters import billed
+    from agent_logger.messages.counters import billed
 
     found = billed(stats)
     assert found

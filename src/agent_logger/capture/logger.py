@@ -17,9 +17,9 @@ from typing import Any, Self, TypeVar
 
 from agent_logger.capture.session_writer import SessionWriter
 from agent_logger.errors import AgentLoggerError, StoreError
-from agent_logger.formats import sdk_messages, sdk_objects
 from agent_logger.formats.exchanges import UserInput
 from agent_logger.home.install import know, redactor
+from agent_logger.messages import sdk, sdk_objects
 from agent_logger.model.records import EndReason
 from agent_logger.platform import tell_of_forks
 from agent_logger.protocols.json_text import encode, in_utf8
@@ -151,7 +151,7 @@ class SessionLogger:
     def _log(self, message: object) -> None:
         self._begin()
         redacted = redactor().redact(_json(message), "message")
-        found = sdk_messages.read(redacted.data)
+        found = sdk.read(redacted.data)
         self._writer.message(found, redacted.redactions)
 
     def _log_user_input(self, given: str | Sequence[Any]) -> None:
@@ -159,7 +159,7 @@ class SessionLogger:
         content = given if isinstance(given, str) else sdk_objects.blocks(list(given))
         prompt = encode({"type": "user", "message": {"role": "user", "content": content}})
         redacted = redactor().redact(prompt, "user_input")
-        message = sdk_messages.read(redacted.data)
+        message = sdk.read(redacted.data)
         said = message.content if message.inner else redacted.data.decode("utf-8", "replace")
         self._writer.input(UserInput.of(said), redacted.redactions)
 

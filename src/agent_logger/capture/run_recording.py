@@ -12,15 +12,15 @@ from msgspec import Raw, structs
 from agent_logger import config
 from agent_logger.capture.session_writer import SessionWriter
 from agent_logger.clock import CLOCK
-from agent_logger.formats import sdk_messages
 from agent_logger.formats.cli_output.events import Event, Events
-from agent_logger.formats.cli_output.outcome import Failure, Outcome, RunMetadata
 from agent_logger.formats.cli_output.output import ErrorOutput, Output
 from agent_logger.formats.exchange_log import RUN_STARTED
 from agent_logger.formats.exchanges import Began, Exchanges, UserInput
-from agent_logger.formats.sdk_messages import Block, Inner, Result, SdkMessage
 from agent_logger.home.facts import label_session
 from agent_logger.home.install import key, know
+from agent_logger.messages import sdk
+from agent_logger.messages.outcome import Failure, Outcome, RunMetadata
+from agent_logger.messages.sdk import Block, Inner, Result, SdkMessage
 from agent_logger.model.records import ExchangeStats, Exit, Redaction
 from agent_logger.model.redaction.command_line import argument_credentials, hidden_arguments
 from agent_logger.model.redaction.environment import environment_credentials
@@ -100,7 +100,7 @@ class Recording:
 
     def note(self, line: bytes) -> None:
         """Something else that is known of the run, as the JSON of a message."""
-        self._message(sdk_messages.read(line))
+        self._message(sdk.read(line))
 
     def ended(self, exited: Exit | None) -> list[Event]:
         events = [event for it in self.output.end() for event in self._message(it)]
@@ -140,7 +140,7 @@ class Recording:
         if message.is_text:
             return replace(message, raw=data)
         if self._start.began.agent in (None, "claude-code"):
-            return sdk_messages.read(data)
+            return sdk.read(data)
         inner, result = self._clean_inner(message.inner), self._clean_result(message.result)
         return replace(message, raw=data, inner=inner, result=result)
 

@@ -20,7 +20,7 @@ from agent_logger.capture.child import Child, in_foreground, why_not_started
 from agent_logger.capture.claude_command import Asked, Command, RunOptions, command
 from agent_logger.capture.run_recording import Recording
 from agent_logger.formats.cli_output.events import Event
-from agent_logger.formats.cli_output.outcome import Failure, RunMetadata
+from agent_logger.messages.outcome import Failure, RunMetadata
 from agent_logger.model.records import Exit
 
 WAITING_EVENTS = 1000  # that nobody took yet; then the agent waits

@@ -15,11 +15,11 @@ from agent_logger.clock import CLOCK, Clock
 from agent_logger.errors import AgentLoggerError
 from agent_logger.files.parts import PartFile, parts_of
 from agent_logger.formats.cli_output.argv import starts_new
-from agent_logger.formats.counters import COST_DIGITS, Counters
 from agent_logger.formats.exchanges import Began, Exchanges, LargeExchange, UserInput, Written
-from agent_logger.formats.sdk_messages import SdkMessage
 from agent_logger.formats.totals import Totals
 from agent_logger.home.layout import safe_name
+from agent_logger.messages.counters import COST_DIGITS, Counters
+from agent_logger.messages.sdk import SdkMessage
 from agent_logger.model.records import (
     EndReason,
     Exchange,

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from agent_logger.catalog.columns import NEVER, NOT_REPORTED, Entry, Kind, Place, merged, tokens_of
 from agent_logger.catalog.same import JOINED, RANK, Joined, said_in
-from agent_logger.formats.cli_output.outcome import Failure
+from agent_logger.messages.outcome import Failure
 from agent_logger.model.prices import priced
 from agent_logger.model.session import Block, Difference, Exchange, SubAgent, Turn, Usage, Witness
 

@@ -14,7 +14,7 @@ import click
 from agent_logger import config
 from agent_logger.cli import output, screen
 from agent_logger.cli.settings import settings_options
-from agent_logger.formats.cli_output.outcome import Failure, RunMetadata
+from agent_logger.messages.outcome import Failure, RunMetadata
 
 if TYPE_CHECKING:
     from agent_logger.capture.passed import Overheard

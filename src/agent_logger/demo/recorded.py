@@ -6,8 +6,9 @@ from pathlib import Path
 from agent_logger.capture.session_writer import SessionWriter
 from agent_logger.demo.conversation import UserInput, converse, scripted_api
 from agent_logger.demo.proxied import proxied
-from agent_logger.formats import exchanges, sdk_messages
+from agent_logger.formats import exchanges
 from agent_logger.home.layout import prepare_log_folder
+from agent_logger.messages import sdk
 from agent_logger.protocols.json_text import encode
 
 
@@ -29,6 +30,6 @@ def record(url: str, folder: Path, asked: Callable[[str], None] = lambda _: None
             writer.input(exchanges.UserInput(happening.text))
             asked(happening.text)
         else:
-            writer.message(sdk_messages.read(encode(happening.message)))
+            writer.message(sdk.read(encode(happening.message)))
     writer.finish()
     return folder if writer.path is None else writer.path

@@ -8,18 +8,18 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from agent_logger.formats import counters
 from agent_logger.formats.claude_code.facts import compaction_of
 from agent_logger.formats.claude_code.records import CompactionMessage, MessageUsage, message_usage
 from agent_logger.formats.claude_code.turns import more_final
 from agent_logger.formats.cli_output.argv import starts_new
-from agent_logger.formats.cli_output.outcome import failure_of
 from agent_logger.formats.exchange_sums import NAME_SESSIONS, usage_by_model, with_sums
 from agent_logger.formats.noted_context import context_files
 from agent_logger.formats.objects import in_utc
-from agent_logger.formats.result_usage import with_result
-from agent_logger.formats.sdk_entries import whole_thought
-from agent_logger.formats.sdk_messages import STDERR, UNKNOWN
+from agent_logger.messages import counters
+from agent_logger.messages.entries import whole_thought
+from agent_logger.messages.outcome import failure_of
+from agent_logger.messages.result_usage import with_result
+from agent_logger.messages.sdk import STDERR, UNKNOWN
 from agent_logger.model import session
 from agent_logger.model.prices import canonical, priced
 from agent_logger.model.records import AnyRecord, Exchange, Exit, Message, SessionStart, as_bytes

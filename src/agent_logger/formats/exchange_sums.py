@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from agent_logger.formats.result_usage import by_model, of_main_thread
+from agent_logger.messages.result_usage import by_model, of_main_thread
 from agent_logger.model.prices import canonical, priced
 from agent_logger.model.records import ExchangeStats
 from agent_logger.model.session import SIDE, Exchange, Turn, Usage, Witness

@@ -22,10 +22,10 @@ import msgspec
 from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
-from agent_logger.formats import counters
-from agent_logger.formats.sdk_entries import entries, is_thinking_progress, text_of
-from agent_logger.formats.sdk_messages import STREAM_EVENT, Init, SdkMessage, StreamEvent
 from agent_logger.formats.totals import Tally, Totals
+from agent_logger.messages import counters
+from agent_logger.messages.entries import entries, is_thinking_progress, text_of
+from agent_logger.messages.sdk import STREAM_EVENT, Init, SdkMessage, StreamEvent
 from agent_logger.model.records import (
     EndReason,
     Exchange,

@@ -16,9 +16,9 @@ from typing import Any
 import msgspec
 
 from agent_logger.formats.conversation import Conversation, OpenTurn
-from agent_logger.formats.human_input import typed
 from agent_logger.formats.objects import objects_of, time_of
 from agent_logger.formats.source import File, Source
+from agent_logger.messages.human_input import typed
 from agent_logger.model.responses import ModelResponse
 from agent_logger.model.session import MAIN, Block, Session, Usage
 from agent_logger.providers.answer import Json, fields_of, parsed, text_of

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from agent_logger.formats.sdk_entries import is_thinking_progress
+from agent_logger.messages.entries import is_thinking_progress
 from agent_logger.model.records import AnyRecord, Exchange, LiveMessage, LiveStart, Message
 
 

@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 
 from agent_logger.formats.conversation import Conversation, OpenTurn
-from agent_logger.formats.human_input import typed
 from agent_logger.formats.objects import object_in, time_of_ms
 from agent_logger.formats.source import File, Source
+from agent_logger.messages.human_input import typed
 from agent_logger.model.responses import ModelResponse
 from agent_logger.model.session import MAIN, Block, Compaction, Session, Usage
 from agent_logger.protocols.jsonl import Entry

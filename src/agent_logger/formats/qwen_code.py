@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 from agent_logger.formats.conversation import Conversation, OpenTurn
-from agent_logger.formats.human_input import typed
 from agent_logger.formats.objects import objects_of, time_of
 from agent_logger.formats.source import Source
+from agent_logger.messages.human_input import typed
 from agent_logger.model.responses import ModelResponse
 from agent_logger.model.session import AGENT as AGENT_THREAD
 from agent_logger.model.session import MAIN, SIDE, Block, Session, Usage

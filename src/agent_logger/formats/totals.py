@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 import msgspec
 from msgspec.structs import replace
 
-from agent_logger.formats import counters
-from agent_logger.formats.counters import COST_DIGITS, Counters, Work
-from agent_logger.formats.sdk_messages import ReportedUsage, usage_in
+from agent_logger.messages import counters
+from agent_logger.messages.counters import COST_DIGITS, Counters, Work
+from agent_logger.messages.sdk import ReportedUsage, usage_in
 from agent_logger.model.records import Exchange, ExchangeStats, Message, SessionEnd, Tokens
 from agent_logger.model.session import SYNTHETIC
 

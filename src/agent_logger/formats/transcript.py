@@ -14,9 +14,9 @@ from agent_logger.formats.claude_code.exchanges import prompt_of
 from agent_logger.formats.claude_code.lines import reader_of
 from agent_logger.formats.claude_code.records import UserRecord
 from agent_logger.formats.claude_code.turns import blocks_of, text_of_message
-from agent_logger.formats.sdk_objects import json_of
 from agent_logger.formats.source import File, Source
 from agent_logger.formats.transcript_lines import Message
+from agent_logger.messages.sdk_objects import json_of
 from agent_logger.model.session import Session
 from agent_logger.protocols.json_text import decode, encode
 from agent_logger.protocols.jsonl import Entry

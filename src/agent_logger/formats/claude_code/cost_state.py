@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from agent_logger.formats.result_usage import Counted
+from agent_logger.messages.result_usage import Counted
 from agent_logger.model.session import MAIN, SYNTHETIC, ClientTotal, ModelTotal
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from agent_logger.formats.claude_code.agents import AgentLines, Joins
 from agent_logger.formats.claude_code.records import Origin, UserRecord
 from agent_logger.formats.claude_code.turns import TurnLines
-from agent_logger.formats.human_input import is_interruption, typed
+from agent_logger.messages.human_input import is_interruption, typed
 from agent_logger.model.session import SYNTHETIC, Block, Exchange, Turn
 from agent_logger.providers.blocks.registry import IMAGE
 

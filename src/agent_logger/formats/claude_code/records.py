@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from agent_logger.formats.result_usage import Counted
+from agent_logger.messages.result_usage import Counted
 from agent_logger.model.session import Session, Usage
 from agent_logger.providers.token_counts import MOST_TOKENS, usage_of
 

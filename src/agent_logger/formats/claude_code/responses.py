@@ -28,8 +28,8 @@ from agent_logger.formats.claude_code.requests import (
 )
 from agent_logger.formats.claude_code.session import AGENT, session_id_of
 from agent_logger.formats.claude_code.turns import Billed, is_unique, time_of
-from agent_logger.formats.result_usage import Counted, counted_of
 from agent_logger.formats.source import File, Source, portions_of
+from agent_logger.messages.result_usage import Counted, counted_of
 from agent_logger.model.responses import ModelResponse
 from agent_logger.model.session import MAIN, SIDE, SYNTHETIC, ClientTotal
 from agent_logger.protocols import jsonl

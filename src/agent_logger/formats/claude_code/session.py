@@ -55,9 +55,9 @@ from agent_logger.formats.claude_code.turns import (
     time_of,
     with_side_file,
 )
-from agent_logger.formats.human_input import is_interruption
-from agent_logger.formats.result_usage import Counted
 from agent_logger.formats.source import File, Source
+from agent_logger.messages.human_input import is_interruption
+from agent_logger.messages.result_usage import Counted
 from agent_logger.model.ids import UUID
 from agent_logger.model.remainders import with_remainders
 from agent_logger.model.session import MAIN, SIDE, SYNTHETIC, Block, ClientTotal, Session, Turn

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from agent_logger.formats.sdk_messages import (
+from agent_logger.messages.sdk import (
     Init,
     Result,
     SdkMessage,

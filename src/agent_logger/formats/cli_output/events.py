@@ -5,8 +5,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from agent_logger.formats.sdk_entries import Entry, entries
-from agent_logger.formats.sdk_messages import SdkMessage
+from agent_logger.messages.entries import Entry, entries
+from agent_logger.messages.sdk import SdkMessage
 
 EventType = Literal["content", "thinking", "tool_use", "tool_result"]
 

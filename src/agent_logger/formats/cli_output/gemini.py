@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from agent_logger.formats.sdk_messages import (
+from agent_logger.messages.sdk import (
     Init,
     Inner,
     ReportedUsage,

@@ -3,7 +3,7 @@
 import msgspec
 from msgspec import Raw
 
-from agent_logger.formats.sdk_messages import (
+from agent_logger.messages.sdk import (
     ReportedUsage,
     Result,
     SdkMessage,

@@ -11,9 +11,9 @@ from typing import Protocol
 import msgspec
 from msgspec import Raw
 
-from agent_logger.formats import sdk_messages
 from agent_logger.formats.cli_output import codex, gemini, opencode, qwen
-from agent_logger.formats.sdk_messages import STDERR, UNKNOWN, SdkMessage
+from agent_logger.messages import sdk
+from agent_logger.messages.sdk import STDERR, UNKNOWN, SdkMessage
 from agent_logger.protocols import jsonl
 from agent_logger.protocols.json_text import in_utf8
 from agent_logger.protocols.jsonl import Entry
@@ -36,7 +36,7 @@ class Reader(Protocol):
 
 class _Claude:
     def read(self, line: bytes) -> list[SdkMessage]:
-        message = sdk_messages.read(line)
+        message = sdk.read(line)
         return [] if message.is_text else [message]
 
 

@@ -8,13 +8,13 @@ import dataclasses
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from agent_logger.formats import sdk_messages
-from agent_logger.formats.sdk_messages import ReportedUsage, SdkMessage
+from agent_logger.messages import sdk
+from agent_logger.messages.sdk import ReportedUsage, SdkMessage
 
 
 class Lines:
     def read(self, line: bytes) -> list[SdkMessage]:
-        found = sdk_messages.read(line)
+        found = sdk.read(line)
         if found.is_text:
             return []
         inner, result = found.inner, found.result

@@ -19,9 +19,9 @@ from agent_logger.formats.codex.lines import AnyLine, Compacted, Context, Event,
 from agent_logger.formats.codex.meta import Meta
 from agent_logger.formats.codex.usage import Meter
 from agent_logger.formats.conversation import Conversation, OpenTurn
-from agent_logger.formats.human_input import typed
 from agent_logger.formats.objects import time_of
 from agent_logger.formats.source import File, Source
+from agent_logger.messages.human_input import typed
 from agent_logger.model.responses import ModelResponse
 from agent_logger.model.session import MAIN, Block, Compaction, Session, Usage
 from agent_logger.providers.answer import Json, fields_of, text_of

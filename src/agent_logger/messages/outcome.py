@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from agent_logger.formats import counters
-from agent_logger.formats.sdk_messages import Result, SdkMessage
+from agent_logger.messages import counters
+from agent_logger.messages.sdk import Result, SdkMessage
 from agent_logger.model.records import CostFrom, ExchangeStats, Exit, Tokens
 
 _NOT_FOUND = re.compile(r"[Nn]o conversation found|[Ss]ession .{0,80}not found")

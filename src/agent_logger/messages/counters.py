@@ -23,7 +23,7 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace as replace_fields
 
-from agent_logger.formats.sdk_messages import ReportedUsage, Result, SdkMessage, usage_in
+from agent_logger.messages.sdk import ReportedUsage, Result, SdkMessage, usage_in
 from agent_logger.model.prices import canonical
 from agent_logger.model.records import CostFrom, ExchangeStats, Message, Tokens
 from agent_logger.model.session import SYNTHETIC, tool_kind

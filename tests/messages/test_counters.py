@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from agent_logger.formats.counters import Counters, Share, Work, counters_of, share
-from agent_logger.formats.sdk_messages import ReportedUsage, Result
+from agent_logger.messages.counters import Counters, Share, Work, counters_of, share
+from agent_logger.messages.sdk import ReportedUsage, Result
 
 
 def models(tokens: int, *, basis: bool = True) -> dict[str, dict[str, Any]]:

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 from msgspec.structs import replace
 
-from agent_logger.formats.sdk_messages import THINKING_PROGRESS, Block, Inner, SdkMessage, text_block
+from agent_logger.messages.sdk import THINKING_PROGRESS, Block, Inner, SdkMessage, text_block
 from agent_logger.model.records import Json, Message, as_text
 from agent_logger.protocols import json_text
 from agent_logger.protocols.json_text import begins, is_null

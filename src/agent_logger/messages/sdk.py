@@ -15,7 +15,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 from msgspec.structs import replace
 
-from agent_logger.formats.human_input import typed
+from agent_logger.messages.human_input import typed
 from agent_logger.model.records import Json
 from agent_logger.protocols import json_text
 from agent_logger.protocols.json_text import is_null
