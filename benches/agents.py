@@ -14,10 +14,10 @@ from typing import Any
 
 import msgspec
 
+from agent_logger.agents.codex import session as codex
+from agent_logger.agents.gemini_cli import session as gemini_cli
+from agent_logger.agents.source_files import File, Source
 from agent_logger.files.foreign import chunks
-from agent_logger.formats import gemini_cli
-from agent_logger.formats.codex import session as codex
-from agent_logger.formats.source import File, Source
 
 DATA = Path(__file__).resolve().parent.parent / "tests/data"
 BYTES = 60_000_000

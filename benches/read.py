@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from _claude_corpus import Corpus
+from agent_logger.agents.claude_code.opener import claude_source
+from agent_logger.agents.claude_code.transcript.responses import responses_of
+from agent_logger.agents.claude_code.transcript.session import session_of
 from agent_logger.catalog.metrics import metrics_of
-from agent_logger.formats.claude_code.responses import responses_of
-from agent_logger.formats.claude_code.session import session_of
 from agent_logger.model.session import Session, Usage
-from agent_logger.store.sources import claude_source
 
 RUNS = 7
 

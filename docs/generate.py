@@ -16,6 +16,8 @@ import compatibility
 import msgspec
 from click.testing import CliRunner
 
+from agent_logger.agents.claude_code.context import Context
+from agent_logger.agents.claude_code.transcript import records as claude_records
 from agent_logger.capture.proxy import status as proxy_status
 from agent_logger.catalog.calls import CallDetail
 from agent_logger.catalog.metrics import ToolUse
@@ -24,12 +26,10 @@ from agent_logger.catalog.summary import Hit
 from agent_logger.catalog.tree import SessionNode
 from agent_logger.cli import COMMANDS, NAME, archive, checks, config, find, ls, rm, run, shell, show, usage
 from agent_logger.config import SETTINGS, Origins, Setting, Written
-from agent_logger.formats.claude_code import records as claude_records
 from agent_logger.formats.moments import Moment
 from agent_logger.model.records import KINDS, Kind
 from agent_logger.model.session import Session, Turn
 from agent_logger.store import verify
-from agent_logger.store.context import Context
 from agent_logger.store.usage import FolderUsage
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 import agent_logger
+from agent_logger.agents.claude_code.transcript import records as claude_records
+from agent_logger.agents.registry import format_of
 from agent_logger.cli import COMMANDS
 from agent_logger.config import SETTINGS
-from agent_logger.formats.claude_code import records as claude_records
-from agent_logger.formats.table import format_of
 from agent_logger.model import records
 from agent_logger.model.records import Kind, Record
 from tests.commands import run_command

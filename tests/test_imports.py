@@ -38,7 +38,7 @@ MAY_IMPORT = {
         ["demo", "web", "adapters", "records", "sdk", "storage", "testing"], None
     ),  # anything but cli
 }
-READ_THE_ENVIRONMENT = {"config.py", "store/agent_folders.py"}
+READ_THE_ENVIRONMENT = {"config.py", "agents/folders.py"}
 
 
 MODULES = [path.relative_to(SOURCE).as_posix() for path in sorted(SOURCE.rglob("*.py"))]

@@ -7,14 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from agent_logger.capture.context import context
-    from agent_logger.capture.logger import SessionLogger
-    from agent_logger.capture.runner import RunResult, run, run_async, stream
-    from agent_logger.catalog.calls import CallDetail, WireCall
-    from agent_logger.catalog.catalog import Catalog
-    from agent_logger.catalog.sessions import Place, discover, find_session
-    from agent_logger.catalog.summary import Filter, Hit, SessionSummary
-    from agent_logger.formats.claude_code.records import (
+    from agent_logger.agents.claude_code.context import Context, Settings
+    from agent_logger.agents.claude_code.transcript.records import (
         AssistantRecord,
         ResultRecord,
         SummaryRecord,
@@ -24,6 +18,13 @@ if TYPE_CHECKING:
         ToolUseRecord,
         UserRecord,
     )
+    from agent_logger.capture.context import context
+    from agent_logger.capture.logger import SessionLogger
+    from agent_logger.capture.runner import RunResult, run, run_async, stream
+    from agent_logger.catalog.calls import CallDetail, WireCall
+    from agent_logger.catalog.catalog import Catalog
+    from agent_logger.catalog.sessions import Place, discover, find_session
+    from agent_logger.catalog.summary import Filter, Hit, SessionSummary
     from agent_logger.formats.cli_output.events import Event
     from agent_logger.formats.hooks import HookInput
     from agent_logger.messages.outcome import Failure, RunMetadata
@@ -43,17 +44,16 @@ if TYPE_CHECKING:
         Usage,
     )
     from agent_logger.storage import FileStorage, InMemoryStorage, SessionStorage, StoredSession
-    from agent_logger.store.context import Context, Settings
     from agent_logger.store.read import read_session
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "AssistantRecord": "agent_logger.formats.claude_code.records",
+    "AssistantRecord": "agent_logger.agents.claude_code.transcript.records",
     "Block": "agent_logger.model.session",
     "CallDetail": "agent_logger.catalog.calls",
     "Catalog": "agent_logger.catalog.catalog",
-    "Context": "agent_logger.store.context",
+    "Context": "agent_logger.agents.claude_code.context",
     "Cost": "agent_logger.model.session",
     "Difference": "agent_logger.model.session",
     "Event": "agent_logger.formats.cli_output.events",
@@ -69,7 +69,7 @@ _HOMES = {
     "Inherited": "agent_logger.model.session",
     "Message": "agent_logger.model.records",
     "Place": "agent_logger.catalog.sessions",
-    "ResultRecord": "agent_logger.formats.claude_code.records",
+    "ResultRecord": "agent_logger.agents.claude_code.transcript.records",
     "RunMetadata": "agent_logger.messages.outcome",
     "RunResult": "agent_logger.capture.runner",
     "Session": "agent_logger.model.session",
@@ -78,18 +78,18 @@ _HOMES = {
     "SessionStart": "agent_logger.model.records",
     "SessionStorage": "agent_logger.storage",
     "SessionSummary": "agent_logger.catalog.summary",
-    "Settings": "agent_logger.store.context",
+    "Settings": "agent_logger.agents.claude_code.context",
     "StoredSession": "agent_logger.storage",
     "SubAgent": "agent_logger.model.session",
-    "SummaryRecord": "agent_logger.formats.claude_code.records",
-    "SystemRecord": "agent_logger.formats.claude_code.records",
-    "TokenUsage": "agent_logger.formats.claude_code.records",
+    "SummaryRecord": "agent_logger.agents.claude_code.transcript.records",
+    "SystemRecord": "agent_logger.agents.claude_code.transcript.records",
+    "TokenUsage": "agent_logger.agents.claude_code.transcript.records",
     "ToolCall": "agent_logger.model.session",
-    "ToolResultRecord": "agent_logger.formats.claude_code.records",
-    "ToolUseRecord": "agent_logger.formats.claude_code.records",
+    "ToolResultRecord": "agent_logger.agents.claude_code.transcript.records",
+    "ToolUseRecord": "agent_logger.agents.claude_code.transcript.records",
     "Turn": "agent_logger.model.session",
     "Usage": "agent_logger.model.session",
-    "UserRecord": "agent_logger.formats.claude_code.records",
+    "UserRecord": "agent_logger.agents.claude_code.transcript.records",
     "WireCall": "agent_logger.catalog.calls",
     "context": "agent_logger.capture.context",
     "discover": "agent_logger.catalog.sessions",

@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from agent_logger import __version__, config, platform
+from agent_logger.agents.claude_code.files import folder_name
+from agent_logger.agents.folders import provider_root, variable_prefix
 from agent_logger.clock import CLOCK
 from agent_logger.errors import SourceError, StoreError
 from agent_logger.files.append import Appender
@@ -29,8 +31,6 @@ from agent_logger.model.session import Block, Cost, Usage
 from agent_logger.protocols.json_text import encode
 from agent_logger.providers.blocks.registry import answer_blocks
 from agent_logger.providers.registry import dialect_of
-from agent_logger.store.agent_folders import provider_root, variable_prefix
-from agent_logger.store.claude_files import folder_name
 from agent_logger.store.transcripts import real
 
 HOOK_SECONDS = 60

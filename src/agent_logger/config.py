@@ -2,7 +2,7 @@
 
 `SETTINGS` is the one table of them. Flags, variables, TOML keys, `docs/config.md` and
 `config.toml.example` come from it. Only this module reads our environment variables and
-`NO_COLOR`; the agents' own are `store/agent_folders.py`'s.
+`NO_COLOR`; the agents' own are `agents/folders.py`'s.
 
 A value is *written* as a TOML file holds it (`"12h"`, `8080`, a list of strings) and *checked*
 into what the program uses (43200, 8080, a tuple of origins). Texts of flags and variables

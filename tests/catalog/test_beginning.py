@@ -8,8 +8,8 @@ import pytest
 
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.files import foreign
+from tests.agents.foreign import DATA
 from tests.catalog.catalogs import ID, assistant, user
-from tests.formats.foreign import DATA
 
 [ROLLOUT, *_] = sorted(DATA.glob("codex/*/*/home/.codex/sessions/*/*/*/*.jsonl"))
 

@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from agent_logger.agents.codex.session import session_of as codex_session
+from agent_logger.agents.gemini_cli.session import session_of as gemini_session
+from agent_logger.agents.openers import sources_of
 from agent_logger.catalog.join import join
 from agent_logger.catalog.ledger import Ledger
 from agent_logger.catalog.totals import total
-from agent_logger.formats.codex.session import session_of as codex_session
-from agent_logger.formats.gemini_cli import session_of as gemini_session
 from agent_logger.formats.session_responses import responses_of_session
 from agent_logger.formats.wire_log.session import session_of as wire_session
 from agent_logger.model.redaction.redactor import Redactor
@@ -33,11 +34,10 @@ from agent_logger.model.session import (
     Usage,
     Witness,
 )
-from agent_logger.store.agent_sources import sources_of
+from tests.agents.claude_code.claude_files import Fixture, fixtures
+from tests.agents.foreign import DATA, scenarios
 from tests.catalog.rows import unique
 from tests.catalog.witnesses import seen, timed, told
-from tests.formats.claude_files import Fixture, fixtures
-from tests.formats.foreign import DATA, scenarios
 from tests.formats.wire_records import talks
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)

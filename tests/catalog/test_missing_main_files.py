@@ -9,9 +9,9 @@ import pytest
 
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.model.session import Usage
+from tests.agents.foreign import DATA
 from tests.catalog.catalogs import ID, assistant, claude_file, user
 from tests.commands import run_command
-from tests.formats.foreign import DATA
 
 NESTED = "2762b52b-dea7-4289-9b7f-edf7d601eb4d"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from agent_logger.catalog.catalog import Catalog
+from tests.agents.foreign import DATA
 from tests.catalog.catalogs import ID, assistant, user
-from tests.formats.foreign import DATA
 
 ROLLOUT = min(DATA.glob("codex/*/*/home/.codex/sessions/*/*/*/*.jsonl")).read_bytes()
 CHAT = min(DATA.glob("gemini-cli/*/*/home/**/session-*.jsonl")).read_bytes()

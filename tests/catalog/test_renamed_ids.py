@@ -19,10 +19,10 @@ from agent_logger.catalog.catalog import Catalog
 from agent_logger.home.facts import know_folder
 from agent_logger.model.records import Fork, Record
 from agent_logger.model.session import Session
+from tests.agents.claude_code.claude_files import Fixture
+from tests.agents.foreign import DATA
 from tests.catalog.catalogs import ID, assistant, claude_file, user
 from tests.catalog.witnesses import printed, timed
-from tests.formats.claude_files import Fixture
-from tests.formats.foreign import DATA
 from tests.formats.wire_records import talks, ts
 from tests.store.wire_logs import write
 

@@ -11,8 +11,8 @@ from agent_logger.catalog.join import join
 from agent_logger.catalog.served import calls_by_turn
 from agent_logger.model.session import SIDE, Session
 from agent_logger.store.read import read_session
+from tests.agents.claude_code.claude_files import Fixture, fixture, fixtures
 from tests.catalog.witnesses import timed, told
-from tests.formats.claude_files import Fixture, fixture, fixtures
 from tests.formats.wire_records import talks, ts
 from tests.store.wire_logs import calls, start, write
 

@@ -12,9 +12,9 @@ from agent_logger.formats.moments import Moment
 from agent_logger.home.facts import know_folder
 from agent_logger.model.records import Request, Response
 from agent_logger.store.journal import Journal
+from tests.agents.claude_code.claude_files import data_of, user
+from tests.agents.foreign import DATA
 from tests.capture.sdk_fixtures import lines
-from tests.formats.claude_files import data_of, user
-from tests.formats.foreign import DATA
 from tests.formats.wire_records import talk
 from tests.store.wire_logs import CHAIN, write
 

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from agent_logger.agents.claude_code.transcript.session import session_of
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.summary import SessionSummary
 from agent_logger.catalog.tree import AgentNode, Details, SessionNode, agents_of, branches_of, tree
-from agent_logger.formats.claude_code.session import session_of
 from agent_logger.home.facts import know_folder
 from agent_logger.model.session import Cost, Exchange, Session, SubAgent, Turn, Usage
+from tests.agents.claude_code.claude_files import fixture
+from tests.agents.foreign import DATA
 from tests.catalog.catalogs import ID, assistant, claude_file, user
-from tests.formats.claude_files import fixture
-from tests.formats.foreign import DATA
 from tests.formats.wire_records import talks
 from tests.store.wire_logs import calls, fork, own, start, write
 

@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from agent_logger.agents.gemini_cli.session import session_of
+from agent_logger.agents.openers import sources_of
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.unnamed import is_told_by, name_among
-from agent_logger.formats.gemini_cli import session_of
 from agent_logger.formats.wire_log.session import session_of as wire_session
 from agent_logger.home.facts import know_folder
 from agent_logger.model.records import WireStart
 from agent_logger.model.session import Block, Session, Turn, Usage
-from agent_logger.store.agent_sources import sources_of
+from tests.agents.foreign import DATA, scenarios
 from tests.catalog.witnesses import timed
-from tests.formats.foreign import DATA, scenarios
 from tests.formats.wire_records import talk
 from tests.store.wire_logs import write
 

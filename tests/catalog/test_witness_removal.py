@@ -26,9 +26,9 @@ from agent_logger.messages import sdk
 from agent_logger.messages.sdk_objects import json_of
 from agent_logger.model import records
 from agent_logger.model.session import Usage
+from tests.agents.claude_code.claude_files import Fixture, fixtures
 from tests.capture.sdk_fixtures import lines, objects
 from tests.catalog.witnesses import timed
-from tests.formats.claude_files import Fixture, fixtures
 from tests.formats.wire_records import talks
 
 KINDS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")

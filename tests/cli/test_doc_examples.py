@@ -7,8 +7,8 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.agents.foreign import DATA
 from tests.commands import run_command
-from tests.formats.foreign import DATA
 
 PAGES = Path(__file__).parents[2] / "docs" / "commands"
 EXAMPLE = re.compile(r"^```\n\$ agent-logger (.*)\n((?:.*\n)*?)```$", re.MULTILINE)

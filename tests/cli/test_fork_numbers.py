@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.agents.foreign import DATA
 from tests.catalog.catalogs import ID, assistant, claude_file, user
 from tests.commands import run_command
-from tests.formats.foreign import DATA
 
 TRUNK, FORK = "64c46467", "59378c67"
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.agents.foreign import DATA
 from tests.catalog.catalogs import ID, assistant, claude_file
-from tests.formats.foreign import DATA
 from tests.formats.wire_records import talks
 
 from agent_logger.model import records

@@ -7,8 +7,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from tests.agents.foreign import DATA
 from tests.commands import run_command
-from tests.formats.foreign import DATA
 
 LOST = "9d27d5ee-9684-4e56-a8ab-f109d29993a1"
 

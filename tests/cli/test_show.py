@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.agents.claude_code.claude_files import SESSION, assistant, user
 from tests.commands import run_command
 from tests.export.hostile import HOSTILE
 from tests.export.sessions import all_tools, call, hostile, turn, with_agents
-from tests.formats.claude_files import SESSION, assistant, user
 
 from agent_logger.cli.rows import Row, fitted, folded, row_text
 from agent_logger.cli.screen import width

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.agents.claude_code.claude_files import data_of
+from tests.agents.claude_code.claude_files import user as typed
+from tests.agents.foreign import DATA
 from tests.capture.proxy.conversing import Client, World
 from tests.commands import run_command
-from tests.formats.claude_files import data_of
-from tests.formats.claude_files import user as typed
-from tests.formats.foreign import DATA
 from tests.tracking.conversation import said, user
 
 NESTED = DATA / "claude-cli/2.1.325/nested_subagents/home/.claude"

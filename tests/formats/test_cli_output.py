@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_logger.formats.cli_output import argv
+from agent_logger.agents import command_lines
 from agent_logger.formats.cli_output.events import Event, Events
 from agent_logger.formats.cli_output.output import LINE_BYTES, MOST_WARNINGS, ErrorOutput, Output
 from agent_logger.formats.exchanges import Began, Exchanges
@@ -210,7 +210,7 @@ def test_qwen_code_speaks_as_claude_code_and_counts_otherwise() -> None:
     assert billed and (billed.input, billed.output, billed.cache_read) == (60, 6, 30)
     [said, _] = read(data, agent="qwen-code")[0]
     assert said.inner and (said.inner.id, said.inner.usage) == (None, msgspec.UNSET)
-    assert argv.prompt_of(["qwen", "-y", "-p", "Go"]) == "Go"
+    assert command_lines.prompt_of(["qwen", "-y", "-p", "Go"]) == "Go"
 
 
 def test_what_opencode_fails_with_is_told() -> None:
@@ -317,6 +317,6 @@ COMMANDS = [
 def test_what_a_command_line_says(
     words: list[str], headless: bool, prompt: str | None, resumed: str | None, goes_on: bool
 ) -> None:
-    assert argv.is_headless(words) is headless
-    assert argv.prompt_of(words) == prompt
-    assert (argv.resumed_by(words), argv.goes_on(words)) == (resumed, goes_on)
+    assert command_lines.is_headless(words) is headless
+    assert command_lines.prompt_of(words) == prompt
+    assert (command_lines.resumed_by(words), command_lines.goes_on(words)) == (resumed, goes_on)

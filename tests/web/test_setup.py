@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from agent_logger.web.setup import look_around
-from tests.store.test_opencode import DUMP
-from tests.store.test_opencode_files import OLDER, left_behind
+from tests.agents.opencode.test_database import DUMP
+from tests.agents.opencode.test_older_files import OLDER, left_behind
 
 
 def sessions_of(agent: str) -> int:

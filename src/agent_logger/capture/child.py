@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import IO, Self
 
-from agent_logger.formats.cli_output.argv import installed_by
+from agent_logger.agents.command_lines import installed_by
 from agent_logger.model.records import Exit
 
 READ_BYTES = 256 << 10

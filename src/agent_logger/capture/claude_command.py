@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TypedDict, Unpack
 
 from agent_logger import config
+from agent_logger.agents.command_lines import resumed_by, starts_new
 from agent_logger.capture.run_recording import Start
-from agent_logger.formats.cli_output.argv import resumed_by, starts_new
 from agent_logger.formats.exchanges import Began
 from agent_logger.home.facts import session_labelled
 from agent_logger.home.install import hmac_of

@@ -7,9 +7,9 @@ from pathlib import Path
 import msgspec
 from msgspec import UNSET
 
+from agent_logger.agents.claude_code.context import Context, InstructionFile, read_context
 from agent_logger.home.install import hmac_of, redactor
 from agent_logger.model.records import Json
-from agent_logger.store.context import Context, InstructionFile, read_context
 
 log = logging.getLogger("agent_logger")
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from msgspec import UNSET
 
+from agent_logger.agents.command_lines import starts_new
 from agent_logger.capture.context import noted_context
 from agent_logger.clock import CLOCK, Clock
 from agent_logger.errors import AgentLoggerError
 from agent_logger.files.parts import PartFile, parts_of
-from agent_logger.formats.cli_output.argv import starts_new
 from agent_logger.formats.exchanges import Began, Exchanges, LargeExchange, UserInput, Written
 from agent_logger.formats.totals import Totals
 from agent_logger.home.layout import safe_name

@@ -6,6 +6,17 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
+from agent_logger.agents.claude_code.files import is_id
+from agent_logger.agents.folders import (
+    HISTORY_FILE,
+    agent_files,
+    agent_folders,
+    claude_roots,
+    older_agent_files,
+    place_of,
+)
+from agent_logger.agents.locations import AGENT_PLACES
+from agent_logger.agents.threads import Thread, families
 from agent_logger.catalog.found import (
     HAVE_HISTORIES,
     NO_MAIN_FILE,
@@ -18,18 +29,7 @@ from agent_logger.catalog.found import (
 )
 from agent_logger.errors import SourceError
 from agent_logger.files import foreign
-from agent_logger.formats.threads import Thread, families
 from agent_logger.model.ids import UUID
-from agent_logger.store.agent_folders import (
-    HISTORY_FILE,
-    agent_files,
-    agent_folders,
-    claude_roots,
-    older_agent_files,
-    place_of,
-)
-from agent_logger.store.claude_files import is_id
-from agent_logger.store.places import AGENT_PLACES
 
 FIRST_BYTES = 1 << 16  # of a file, to see whose it is
 
@@ -164,9 +164,9 @@ def _beginning(it: os.stat_result) -> str:
 
 
 def _owner(path: str) -> str | None:
-    from agent_logger.formats.claude_code.lines import (
-        session_of_line,
-    )  # readers are not needed to look around
+    from agent_logger.agents.claude_code.transcript.lines import (
+        session_of_line,  # readers are not needed to look around
+    )
 
     return session_of_line(next(foreign.chunks(Path(path)), b"")[:FIRST_BYTES].partition(b"\n")[0])
 
@@ -191,7 +191,7 @@ def _codex_sessions(remembered: Remembered) -> Iterator[Found]:
 
 
 def _codex_ids(path: str) -> list[str | None] | None:
-    from agent_logger.store.agent_sources import codex_meta
+    from agent_logger.agents.openers import codex_meta
 
     meta = codex_meta(Path(path))
     return [meta.id, meta.spawned_by] if meta else None
@@ -257,10 +257,10 @@ def _opencode_databases(remembered: Remembered) -> Iterator[Found]:
 
 
 def _opencode_stamps(path: Path) -> list[tuple[str, float, int, str]]:
-    from agent_logger.store import opencode
+    from agent_logger.agents.opencode import database
 
     try:
-        return opencode.session_stamps(path)
+        return database.session_stamps(path)
     except (SourceError, OSError):
         return []
 
@@ -289,14 +289,14 @@ def _older_opencode_files() -> dict[str, str]:
 
 
 def _opencode_parent(path: str) -> list[str | None]:
-    from agent_logger.store.opencode_files import started_by
+    from agent_logger.agents.opencode.older_files import started_by
 
     return [started_by(Path(path))]
 
 
 def _opencode_files(paths: Iterable[str]) -> Files:
     """With the messages, which are written once more when they have come to their end; parts are not looked at."""
-    from agent_logger.store.opencode_files import message_files
+    from agent_logger.agents.opencode.older_files import message_files
 
     files = Files()
     for path in paths:
@@ -320,9 +320,9 @@ def _histories(remembered: Remembered) -> Iterator[Found]:
 
 
 def _typed(path: str) -> list[tuple[str, float, int]]:
-    from agent_logger.store import histories
+    from agent_logger.agents import deleted_sessions
 
-    found = histories.prompts_in(Path(path))
+    found = deleted_sessions.prompts_in(Path(path))
     return [
         (
             name,

@@ -6,10 +6,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agent_logger.agents.claude_code.files import is_id
 from agent_logger.catalog.database import hashed, restored, storable
 from agent_logger.catalog.found import Files, Found, Remembered, entries_in, stamped, stat_of
 from agent_logger.files import foreign
-from agent_logger.store.claude_files import is_id
 
 if TYPE_CHECKING:
     from agent_logger.store.archive import Folder

@@ -2,7 +2,7 @@
 
 What is known, from the surest to the least:
 
-1. The agent notes which process has a session open (`store/running`): as long as that process lives, it
+1. The agent notes which process has a session open (`agents/claude_code/processes`): as long as that process lives, it
    is live. If the note is gone since the last event, or the process was killed, it is not.
 2. The agent has said that the session has ended (a hook told so), and nothing came after: it is not.
 3. A program writes the session into a log of ours, and holds the lock of it: it is live. Once the lock is free, that

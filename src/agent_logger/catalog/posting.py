@@ -15,6 +15,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from agent_logger.agents.claude_code.transcript.beginning import Beginning
+from agent_logger.agents.claude_code.transcript.tree import Lineage, Relatives
+from agent_logger.agents.claude_code.transcript.turns import is_unique
 from agent_logger.catalog.columns import NEVER, NOT_REPORTED, WITNESS_SETS, Entry, Place, micros_of, time_of
 from agent_logger.catalog.database import hashed, listed, storable
 from agent_logger.catalog.found import Found
@@ -39,9 +42,6 @@ from agent_logger.catalog.witness import (
     unpacked,
     unpacked_totals,
 )
-from agent_logger.formats.claude_code.beginning import Beginning
-from agent_logger.formats.claude_code.tree import Lineage, Relatives
-from agent_logger.formats.claude_code.turns import is_unique
 from agent_logger.model.not_itemised import in_flight_until
 from agent_logger.model.redaction.redactor import hidden
 from agent_logger.model.responses import ModelResponse, ReportedTotal

@@ -9,6 +9,8 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from agent_logger.agents.claude_code.processes import noted_sessions, running_sessions
+from agent_logger.agents.folders import claude_roots
 from agent_logger.catalog.columns import BIT, WITNESS_SETS, micros_of, time_of
 from agent_logger.catalog.database import hashed, listed, restored, storable
 from agent_logger.catalog.found import Found
@@ -17,8 +19,6 @@ from agent_logger.catalog.summary import Filter, SessionSummary
 from agent_logger.model.not_itemised import AT_WORK_SECONDS
 from agent_logger.model.prices import price_date
 from agent_logger.model.session import Cost, Usage
-from agent_logger.store.agent_folders import claude_roots
-from agent_logger.store.running import noted_sessions, running_sessions
 
 Order = Literal["active", "started", "cost", "tokens", "turns", "exchanges", "duration"]
 ORDERS: Mapping[Order, str] = {

@@ -14,6 +14,9 @@ from pathlib import Path
 
 import msgspec
 
+from agent_logger.agents.claude_code.transcript.session import Transcript, transcript_of
+from agent_logger.agents.claude_code.transcript.turns import is_unique
+from agent_logger.agents.source_files import Source
 from agent_logger.catalog.columns import NEVER, micros_of
 from agent_logger.catalog.found import Found
 from agent_logger.catalog.metrics import active_seconds, count_tool_calls
@@ -21,9 +24,6 @@ from agent_logger.catalog.witness import source_of
 from agent_logger.errors import SourceError
 from agent_logger.files import foreign
 from agent_logger.files.follow import Position, Rest, position_at
-from agent_logger.formats.claude_code.session import Transcript, transcript_of
-from agent_logger.formats.claude_code.turns import is_unique
-from agent_logger.formats.source import Source
 from agent_logger.model.responses import ModelResponse
 from agent_logger.model.session import MAIN, Session, Turn
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from agent_logger.agents.claude_code.files import find
+from agent_logger.agents.folders import claude_roots
 from agent_logger.catalog.everything import found
 from agent_logger.catalog.found import Found, Remembered
 from agent_logger.catalog.found_agents import agent_sessions
@@ -19,8 +21,6 @@ from agent_logger.formats.hook_session import session_of as hook_session
 from agent_logger.formats.hook_session import with_hooks
 from agent_logger.model.responses import ModelResponse
 from agent_logger.model.session import Session
-from agent_logger.store.agent_folders import claude_roots
-from agent_logger.store.claude_files import find
 from agent_logger.store.hooks import agent_of
 
 

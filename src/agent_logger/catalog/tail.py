@@ -12,6 +12,8 @@ from pathlib import Path
 
 import msgspec
 
+from agent_logger.agents.registry import format_of
+from agent_logger.agents.source_files import File, Source
 from agent_logger.catalog.everything import found
 from agent_logger.catalog.found import Found, Remembered
 from agent_logger.catalog.live import LIVE_SECONDS
@@ -22,8 +24,6 @@ from agent_logger.files.parts import PartFile, live_files_of, part_of, parts_of
 from agent_logger.formats.exchange_log import session_of as exchange_session
 from agent_logger.formats.live_exchanges import from_live
 from agent_logger.formats.moments import Moment, moments_of
-from agent_logger.formats.source import File, Source
-from agent_logger.formats.table import format_of
 from agent_logger.formats.wire_log.session import Reading
 from agent_logger.model.records import AnyRecord, Exchange, Kind, SessionStart
 from agent_logger.model.session import Session

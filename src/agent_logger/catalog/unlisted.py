@@ -7,7 +7,7 @@ there were.
 
 from collections.abc import Collection, Iterable
 
-from agent_logger.formats.table import format_of
+from agent_logger.agents.registry import format_of
 from agent_logger.model.session import ClientTotal, Session, Witness
 
 UNLISTED_CALLS = (

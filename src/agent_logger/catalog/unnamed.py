@@ -7,16 +7,16 @@ Without this their sessions would be there twice, and count twice.
 import re
 from collections.abc import Iterable, Iterator
 
+from agent_logger.agents.claude_code.files import session_files
+from agent_logger.agents.claude_code.transcript.turns import is_unique
+from agent_logger.agents.folders import agent_files, claude_roots
+from agent_logger.agents.openers import sources_of
+from agent_logger.agents.registry import format_of
 from agent_logger.catalog.merge import utc
 from agent_logger.catalog.same import said_in
 from agent_logger.errors import SourceError
 from agent_logger.files import foreign
-from agent_logger.formats.claude_code.turns import is_unique
-from agent_logger.formats.table import format_of
 from agent_logger.model.session import SIDE, Session, Usage
-from agent_logger.store.agent_folders import agent_files, claude_roots
-from agent_logger.store.agent_sources import sources_of
-from agent_logger.store.claude_files import session_files
 
 AGENTS = ("gemini-cli", "qwen-code")
 NEAR_SECONDS = 60.0  # a file may be begun before the first call, and ended behind the last

@@ -8,6 +8,22 @@ from typing import NamedTuple
 
 import msgspec
 
+from agent_logger.agents.claude_code.opener import claude_source
+from agent_logger.agents.claude_code.transcript.beginning import Beginning
+from agent_logger.agents.claude_code.transcript.responses import (
+    FAMILY,
+    SessionResponses,
+    may_read_on,
+    read_responses,
+)
+from agent_logger.agents.claude_code.transcript.session import AGENT
+from agent_logger.agents.claude_code.transcript.session import session_of as claude_session_of
+from agent_logger.agents.claude_code.transcript.subagents import agent_of
+from agent_logger.agents.deleted_sessions import session_in as session_typed_in
+from agent_logger.agents.opencode import database, older_files
+from agent_logger.agents.openers import sources_of
+from agent_logger.agents.registry import format_of
+from agent_logger.agents.source_files import Source
 from agent_logger.catalog.columns import BIT, micros_of, time_of, tokens_of
 from agent_logger.catalog.database import hashed, storable
 from agent_logger.catalog.found import Found
@@ -17,30 +33,14 @@ from agent_logger.files import foreign
 from agent_logger.files.follow import Position, Rest
 from agent_logger.files.projects import project_of
 from agent_logger.formats import hook_session
-from agent_logger.formats.claude_code.agents import agent_of
-from agent_logger.formats.claude_code.beginning import Beginning
-from agent_logger.formats.claude_code.responses import (
-    FAMILY,
-    SessionResponses,
-    may_read_on,
-    read_responses,
-)
-from agent_logger.formats.claude_code.session import AGENT
-from agent_logger.formats.claude_code.session import session_of as claude_session_of
 from agent_logger.formats.hook_session import HookEvent
 from agent_logger.formats.session_responses import responses_of_session, totals_of_session
-from agent_logger.formats.source import Source
-from agent_logger.formats.table import format_of
 from agent_logger.model.prices import Tokens
 from agent_logger.model.responses import ModelResponse, ReportedTotal
 from agent_logger.model.session import MAIN, SIDE, Session, Usage, Witness
-from agent_logger.store import opencode, opencode_files
-from agent_logger.store.agent_sources import sources_of
-from agent_logger.store.histories import session_in as session_typed_in
 from agent_logger.store.hooks import agent_of as agent_hooked
 from agent_logger.store.hooks import events_in, session_in
 from agent_logger.store.read import read_session, witness_of
-from agent_logger.store.sources import claude_source
 
 NO_SESSION = "unattributed:"  # begins the name of what is no session, but in the ledger
 
@@ -91,9 +91,9 @@ def source_of(found: Found) -> Source:
             names = None if found.others is None else [os.path.relpath(it, path.parent) for it in others]
             return claude_source(path, names)
         case "opencode", ".json":
-            return opencode_files.source_of(path, others)
+            return older_files.source_of(path, others)
         case "opencode", _:
-            return opencode.source_of(path, found.name)
+            return database.source_of(path, found.name)
     source = next(sources_of(found.agent or "", [path, *others]), None)
     if source is None:
         raise SourceError(f"{path}: no session in it")

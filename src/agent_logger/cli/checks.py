@@ -14,6 +14,10 @@ from typing import Literal, NamedTuple, Self
 import msgspec
 
 from agent_logger import config, platform
+from agent_logger.agents.claude_code.context import cleanup_days
+from agent_logger.agents.claude_code.files import session_files
+from agent_logger.agents.folders import agent_folders, claude_roots
+from agent_logger.agents.locations import AGENT_PLACES, Place, main_files_in
 from agent_logger.capture.base_urls import base_urls
 from agent_logger.capture.hook_settings import commands_in
 from agent_logger.capture.proxy.status import ProxyReport
@@ -27,14 +31,10 @@ from agent_logger.export.figures import counted
 from agent_logger.files.git import git_folders
 from agent_logger.files.parts import PartFile, parts_in
 from agent_logger.home.facts import known_folders
-from agent_logger.store.agent_folders import agent_folders, claude_roots
 from agent_logger.store.archive import folder_of
-from agent_logger.store.claude_files import session_files
-from agent_logger.store.context import cleanup_days
 from agent_logger.store.damage import count_damage
 from agent_logger.store.find import client_id
 from agent_logger.store.keep import has_caught_up
-from agent_logger.store.places import AGENT_PLACES, Place, main_files_in
 from agent_logger.store.verify import log_files, verify_file
 
 SOON_DAYS = 7  # a session that its agent deletes within these should be kept by now

@@ -10,7 +10,7 @@ from agent_logger.cli import output
 from agent_logger.cli.settings import settings_options
 
 if TYPE_CHECKING:
-    from agent_logger.store.context import Context, Settings
+    from agent_logger.agents.claude_code.context import Context, Settings
 
 SCOPES = {
     "folder": "this folder's",
@@ -63,7 +63,7 @@ def _names_only(settings: "Settings") -> "Settings":
 
 
 def _print(found: "Context") -> None:
-    from agent_logger.store.context import DEFAULT_CLEANUP_DAYS
+    from agent_logger.agents.claude_code.context import DEFAULT_CLEANUP_DAYS
 
     output.echo(f"folder    {found.cwd}")
     output.echo(f"git root  {found.git_root or 'none: no repository'}")

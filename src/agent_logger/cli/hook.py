@@ -61,9 +61,9 @@ def _own_command() -> list[str]:
 
 
 def _change(install: bool, yes: bool) -> int:
+    from agent_logger.agents.folders import claude_roots
     from agent_logger.capture.hook_settings import installed, uninstalled
     from agent_logger.files.replace import Edited
-    from agent_logger.store.agent_folders import claude_roots
 
     edited = Edited.read(claude_roots()[0] / "settings.json")
     try:

@@ -105,7 +105,7 @@ def command(
         ctx.fail("a command behind --, or a prompt: one of the two")
     if given := [name for name, value in options.items() if value]:
         ctx.fail(f"--{given[0].strip('_').replace('_', '-')} is for a prompt; tell it the command behind --")
-    from agent_logger.formats.cli_output import argv
+    from agent_logger.agents import command_lines as argv
 
     if sys.stdout.isatty() and not argv.is_headless(behind):
         return run.in_terminal(list(behind))
@@ -134,8 +134,8 @@ class _Run:
         return self._pass(wanted.start, wanted.given, show=_show if sys.stdout.isatty() else None)
 
     def piped(self, words: list[str]) -> int:
+        from agent_logger.agents import command_lines as argv
         from agent_logger.capture.passed import Overheard
-        from agent_logger.formats.cli_output import argv
 
         agent, prompt = argv.agent_of(words), argv.prompt_of(words)
         overheard = None
@@ -204,8 +204,8 @@ def _files(start: "Start") -> "SessionFiles | None":
 
 
 def _start(words: list[str], prompt: str | None) -> "Start":
+    from agent_logger.agents import command_lines as argv
     from agent_logger.capture.run_recording import Start
-    from agent_logger.formats.cli_output import argv
     from agent_logger.formats.exchanges import Began
 
     agent = argv.agent_of(words)

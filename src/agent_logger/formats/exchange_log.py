@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from agent_logger.formats.claude_code.facts import compaction_of
-from agent_logger.formats.claude_code.records import CompactionMessage, MessageUsage, message_usage
-from agent_logger.formats.claude_code.turns import more_final
-from agent_logger.formats.cli_output.argv import starts_new
+from agent_logger.agents.claude_code.transcript.facts import compaction_of
+from agent_logger.agents.claude_code.transcript.records import CompactionMessage, MessageUsage, message_usage
+from agent_logger.agents.claude_code.transcript.turns import more_final
+from agent_logger.agents.command_lines import starts_new
+from agent_logger.agents.objects import in_utc
 from agent_logger.formats.exchange_sums import NAME_SESSIONS, usage_by_model, with_sums
 from agent_logger.formats.noted_context import context_files
-from agent_logger.formats.objects import in_utc
 from agent_logger.messages import counters
 from agent_logger.messages.entries import whole_thought
 from agent_logger.messages.outcome import failure_of

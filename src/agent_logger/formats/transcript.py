@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from agent_logger.formats.claude_code import session as claude_code
-from agent_logger.formats.claude_code.exchanges import prompt_of
-from agent_logger.formats.claude_code.lines import reader_of
-from agent_logger.formats.claude_code.records import UserRecord
-from agent_logger.formats.claude_code.turns import blocks_of, text_of_message
-from agent_logger.formats.source import File, Source
+from agent_logger.agents.claude_code.transcript import session as claude_code
+from agent_logger.agents.claude_code.transcript.exchanges import prompt_of
+from agent_logger.agents.claude_code.transcript.lines import reader_of
+from agent_logger.agents.claude_code.transcript.records import UserRecord
+from agent_logger.agents.claude_code.transcript.turns import blocks_of, text_of_message
+from agent_logger.agents.source_files import File, Source
 from agent_logger.formats.transcript_lines import Message
 from agent_logger.messages.sdk_objects import json_of
 from agent_logger.model.session import Session

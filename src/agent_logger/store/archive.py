@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agent_logger import platform
+from agent_logger.agents.claude_code.files import folder_name
 from agent_logger.files.foreign import SEALED
-from agent_logger.store.claude_files import folder_name
 from agent_logger.store.keep import OLDER
 
 FOLDER_FILE = ".folder"

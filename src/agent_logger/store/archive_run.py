@@ -4,10 +4,11 @@ import os
 import time
 from pathlib import Path
 
+from agent_logger.agents.folders import agent_files, agent_folders
+from agent_logger.agents.locations import AGENT_PLACES, kept_files
 from agent_logger.errors import SourceError
 from agent_logger.files.parts import part_of
 from agent_logger.store import keep_database
-from agent_logger.store.agent_folders import agent_files, agent_folders
 from agent_logger.store.archive import (
     DATABASES,
     MAKING,
@@ -19,7 +20,6 @@ from agent_logger.store.archive import (
     prepare,
 )
 from agent_logger.store.archiving import Report, Trouble, keep_files
-from agent_logger.store.places import AGENT_PLACES, kept_files
 from agent_logger.store.seal import seal
 
 MAKING_SECONDS = 86_400.0  # after which nobody is making that copy any more

@@ -5,17 +5,17 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from agent_logger.agents.claude_code.files import is_id
+from agent_logger.agents.claude_code.opener import claude_source
+from agent_logger.agents.framing import modified
+from agent_logger.agents.locations import AGENT_PLACES, Place
+from agent_logger.agents.openers import gemini_cli_session, sources_of
+from agent_logger.agents.source_files import Source
 from agent_logger.files import foreign
-from agent_logger.formats.source import Source
 from agent_logger.model.ids import UUID
-from agent_logger.store.agent_sources import gemini_cli_session, sources_of
 from agent_logger.store.archive import DATABASES, Copy, Folder, copies, folders
 from agent_logger.store.archiving import is_main_file
-from agent_logger.store.claude_files import is_id
 from agent_logger.store.keep import generations
-from agent_logger.store.places import AGENT_PLACES, Place
-from agent_logger.store.source_files import modified
-from agent_logger.store.sources import claude_source
 
 
 class Archived(NamedTuple):

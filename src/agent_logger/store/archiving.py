@@ -11,14 +11,14 @@ from glob import escape
 from pathlib import Path
 from typing import NamedTuple
 
+from agent_logger.agents.folders import agent_folders
+from agent_logger.agents.locations import AGENT_PLACES, Place, matching
 from agent_logger.errors import AgentLoggerError
 from agent_logger.files import foreign
 from agent_logger.home.facts import tombstones
 from agent_logger.model.ids import UUID
-from agent_logger.store.agent_folders import agent_folders
 from agent_logger.store.archive import Folder, folder_of, prepare
 from agent_logger.store.keep import Kept, can_keep, keep
-from agent_logger.store.places import AGENT_PLACES, Place, matching
 
 Parts = tuple[str, ...]
 

@@ -7,19 +7,19 @@ from typing import Any
 
 import msgspec
 
+from agent_logger.agents.folders import agent_folders
+from agent_logger.agents.locations import AGENT_PLACES
+from agent_logger.agents.objects import time_of
 from agent_logger.errors import SourceError
 from agent_logger.files import foreign
 from agent_logger.formats.hook_session import HookEvent
 from agent_logger.formats.hooks import HookInput
 from agent_logger.formats.noted_context import context_files
-from agent_logger.formats.objects import time_of
 from agent_logger.home.layout import is_hashed
 from agent_logger.model import records
 from agent_logger.model.records import Hook
 from agent_logger.model.session import ContextFile
-from agent_logger.store.agent_folders import agent_folders
 from agent_logger.store.hook_files import files_with, session_named
-from agent_logger.store.places import AGENT_PLACES
 
 MOST_BYTES = 64 << 20
 

@@ -9,12 +9,14 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
+from agent_logger.agents.claude_code.opener import claude_source
+from agent_logger.agents.openers import sources_of
+from agent_logger.agents.registry import FIRST_BYTES, recognised
 from agent_logger.errors import SourceError
 from agent_logger.files import foreign
 from agent_logger.files.line_files import part_entries
 from agent_logger.files.parts import PartFile, live_files_of, part_of, parts_of
 from agent_logger.formats import exchange_log
-from agent_logger.formats.table import FIRST_BYTES, recognised
 from agent_logger.formats.transcript_lines import Message, message_of
 from agent_logger.formats.wire_log import session as wire_log
 from agent_logger.model.records import (
@@ -32,12 +34,10 @@ from agent_logger.model.records import (
 )
 from agent_logger.model.session import SIDE, Session, Witness
 from agent_logger.protocols.jsonl import Damage, Entry, Torn
-from agent_logger.store.agent_sources import sources_of
 from agent_logger.store.bodies import decode
 from agent_logger.store.live import merged, read_live
 from agent_logger.store.ownership import ids_of, kind_of
 from agent_logger.store.side_files import whole
-from agent_logger.store.sources import claude_source
 from agent_logger.store.transcript_session import session_of_log
 
 

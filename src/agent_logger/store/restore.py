@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from agent_logger import platform
+from agent_logger.agents.folders import agent_folders
+from agent_logger.agents.locations import AGENT_PLACES
 from agent_logger.errors import SourceError, StoreError
 from agent_logger.files import foreign
 from agent_logger.store import restore_database
-from agent_logger.store.agent_folders import agent_folders
 from agent_logger.store.archive import Copy, copies
 from agent_logger.store.archived import Archived, archived_sessions
-from agent_logger.store.places import AGENT_PLACES
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
+from agent_logger.agents.opencode import database as opencode
 from agent_logger.errors import SourceError, StoreError
-from agent_logger.store import opencode
 
 WAIT_SECONDS = 5.0  # for opencode, which may be writing
 KEYS = {"project": "id", "session": "id", "message": "session_id", "part": "session_id"}  # parents first

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
+from agent_logger.agents.claude_code.transcript.session import session_of
+from agent_logger.agents.source_files import File, Source
 from agent_logger.files.parts import PartFile, parts_in
-from agent_logger.formats.claude_code.session import session_of
-from agent_logger.formats.source import File, Source
 from agent_logger.formats.transcript_lines import Message
 from agent_logger.model.records import SessionHeader
 from agent_logger.model.session import Session

@@ -16,6 +16,7 @@ from itertools import chain
 from pathlib import Path
 
 from agent_logger import __version__
+from agent_logger.agents.claude_code.files import folder_name
 from agent_logger.clock import CLOCK, Clock
 from agent_logger.errors import SourceError, StoreError
 from agent_logger.files.git import branch_of
@@ -27,7 +28,6 @@ from agent_logger.home.layout import session_name
 from agent_logger.model.records import Gap, SessionHeader
 from agent_logger.platform import tell_of_forks
 from agent_logger.store import input_history, memory, side_files, summing_up
-from agent_logger.store.claude_files import folder_name
 from agent_logger.store.journal import PART_BYTES
 from agent_logger.store.read import read_header, read_messages, read_transcript
 from agent_logger.store.remove import removal_of_session

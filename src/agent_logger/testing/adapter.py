@@ -7,8 +7,8 @@ from typing import Annotated, Literal, TypeVar
 import msgspec
 from msgspec import Meta
 
+from agent_logger.agents.claude_code.files import project_folders
 from agent_logger.model.session import Session, Usage
-from agent_logger.store.claude_files import project_folders
 from agent_logger.store.read import read_session
 from agent_logger.store.verify import verify_file
 

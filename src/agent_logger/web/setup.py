@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
+from agent_logger.agents.claude_code.files import session_files
+from agent_logger.agents.folders import agent_files, claude_roots, older_agent_files
+from agent_logger.agents.opencode.database import session_ids
+from agent_logger.agents.opencode.older_files import started_by
 from agent_logger.errors import SourceError
-from agent_logger.store.agent_folders import agent_files, claude_roots, older_agent_files
-from agent_logger.store.claude_files import session_files
-from agent_logger.store.opencode import session_ids
-from agent_logger.store.opencode_files import started_by
 
 PROGRAMS: Mapping[str, tuple[str, str]] = {  # by agent: its program, and how it is started with recording on
     "claude-code": ("claude", "agent-logger run -- claude"),

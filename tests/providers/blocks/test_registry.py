@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from agent_logger.model.session import Block
 from agent_logger.providers.blocks.registry import answer_blocks, by_of, message_blocks, told
 from agent_logger.providers.registry import ANTHROPIC, CHAT, GEMINI, OLLAMA, RESPONSES, Dialect
-from tests.formats.foreign import ODD
+from tests.agents.foreign import ODD
 
 
 def short(blocks: list[Block]) -> list[str]:

@@ -11,7 +11,10 @@ from typing import Protocol
 import msgspec
 from msgspec import Raw
 
-from agent_logger.formats.cli_output import codex, gemini, opencode, qwen
+from agent_logger.agents.codex import output as codex
+from agent_logger.agents.gemini_cli import output as gemini
+from agent_logger.agents.opencode import output as opencode
+from agent_logger.agents.qwen_code import output as qwen
 from agent_logger.messages import sdk
 from agent_logger.messages.sdk import STDERR, UNKNOWN, SdkMessage
 from agent_logger.protocols import jsonl

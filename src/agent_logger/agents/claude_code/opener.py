@@ -1,0 +1,106 @@
+"""From a session's file, wherever an agent keeps it, to what its reader is given."""
+
+import os
+import stat
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache, partial
+from pathlib import Path, PurePosixPath
+
+from agent_logger.agents.claude_code.transcript.lines import session_of_line
+from agent_logger.agents.claude_code.transcript.subagents import agent_of
+from agent_logger.agents.framing import modified, source_file
+from agent_logger.agents.source_files import File, Source
+from agent_logger.errors import SourceError
+from agent_logger.files import foreign
+
+MOST_AGENTS = 10_000  # files of sub-agents of one session
+MOST_SIDE_BYTES = 16 << 20  # of a tool's result in a file of its own
+# Since a folder was changed: clocks of file systems do not tell two changes apart that are close.
+SETTLED_SECONDS = 2.0
+FIRST_BYTES = 1 << 16  # of a file, to see whose it is
+
+
+def claude_source(path: Path, agents: Iterable[str] | None = None) -> Source:
+    """A Claude Code session by its main file, with its sub-agents in every layout there was:
+    `<session>/subagents/`, and in older ones `subagents/` of the project or beside the session. `agents`: the names of
+    their files from the session's folder on, if somebody has found them already.
+
+    Of a session whose main file is gone, the agents that were found are read alone. Files are opened when they are
+    read. Raises `SourceError` for what is no regular file, and `OSError`.
+    """
+    agents = agents if agents is None else list(agents)
+    is_there = foreign.existing(path) is not None
+    if not is_there and (not agents or os.path.lexists(path)):
+        os.lstat(path)
+        raise SourceError(f"{path}: not a regular file")
+    folder, stem = path.parent, path.name.removesuffix(".jsonl")
+    if agents is None:
+        agents = [*_own_agents(folder, stem), *_others_agents(folder, stem)]
+    return Source(
+        main=source_file(folder, path.name) if is_there else File(path.name, (), chunks=tuple),
+        others=[source_file(folder, name) for name in dict.fromkeys(agents)],
+        text=partial(_side_text, folder, stem),
+        main_missing=not is_there,
+    )
+
+
+def _own_agents(folder: Path, stem: str) -> Iterator[str]:
+    for name in _agents_in(folder / stem / "subagents"):
+        yield f"{stem}/subagents/{name}"
+
+
+def _others_agents(folder: Path, stem: str) -> Iterator[str]:
+    """Those that lie with the agents of other sessions; their first line says whose they are."""
+    for below in ("subagents/", ""):
+        for name in _agents_in(folder / below):
+            path = folder / below / name
+            if _session_of(path, modified(path)) == stem:
+                yield below + name
+
+
+def _agents_in(folder: Path) -> Sequence[str]:
+    """In no folder that is a link: a project must not lead us out of it."""
+    try:
+        status = os.lstat(folder)
+        if not stat.S_ISDIR(status.st_mode):
+            return ()
+        if time.time() - status.st_mtime < SETTLED_SECONDS:
+            return _listed(folder)
+        return _known(folder, status.st_ino, status.st_mtime_ns)
+    except OSError:
+        return ()
+
+
+@lru_cache(maxsize=1000)  # each session of a project asks for all that is in its folder
+def _known(folder: Path, *_stamp: int) -> Sequence[str]:
+    return _listed(folder)
+
+
+def _listed(folder: Path) -> Sequence[str]:
+    with os.scandir(folder) as found:
+        names = {
+            it.name.removesuffix(foreign.SEALED)
+            for it in found
+            if it.name[:6] == "agent-" and it.is_file(follow_symlinks=False)
+        }
+    return sorted(filter(agent_of, names))[:MOST_AGENTS]
+
+
+@lru_cache(maxsize=20_000)  # each session of a project asks it of all agents there
+def _session_of(path: Path, _modified: float) -> str | None:
+    first = next(foreign.chunks(path), b"")[:FIRST_BYTES].partition(b"\n")[0]
+    return session_of_line(first)
+
+
+def _side_text(folder: Path, stem: str, name: str) -> str | None:
+    """Names come out of the files: one leads to a file of the session's own, or nowhere."""
+    parts = PurePosixPath(name).parts
+    if not parts or any(part in ("", ".", "..", "/") or "\0" in part for part in parts):
+        return None
+    if parts[0] not in (stem, "subagents") and not (len(parts) == 1 and parts[0].startswith("agent-")):
+        return None
+    above = (folder.joinpath(*parts[:count]) for count in range(1, len(parts)))
+    if any(it.is_symlink() for it in above):
+        return None
+    return foreign.text(folder.joinpath(*parts), MOST_SIDE_BYTES)

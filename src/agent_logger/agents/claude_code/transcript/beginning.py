@@ -1,0 +1,88 @@
+"""What a session's file shows of its own beginning, so that a fork is told from the session it was forked from.
+
+A fork begins with a copy of its parent's lines, with their ids and times. Two things remain of the order in which the
+files were written. A fork that is begun with a prompt has lines of its own (`queue-operation`) before the copy, so that
+the times in its file run backwards there. And only conversation lines are copied: what the client notes between them,
+in lines without an id, stands in the file of the parent alone.
+"""
+
+from datetime import datetime
+from typing import Protocol
+
+import msgspec
+
+from agent_logger.agents.claude_code.transcript.turns import time_of
+
+
+class Beginning(msgspec.Struct, frozen=True, kw_only=True):
+    """`None` where the file does not tell."""
+
+    forked_from: str | None = None  # the session that its lines name
+    first_written: datetime | None = (
+        None  # the first response was written to this file at this time, or later
+    )
+    own_line_after: int | None = None  # responses before the first line that was not copied
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing that is written later can change it."""
+        return self.first_written is not None and self.own_line_after is not None
+
+
+class _Fork(Protocol):
+    @property
+    def session_id(self) -> str | None: ...
+
+
+class _Line(Protocol):
+    @property
+    def uuid(self) -> str | None: ...
+
+    @property
+    def timestamp(self) -> str | None: ...
+
+    @property
+    def forked_from(self) -> "_Fork | str | None": ...
+
+
+class BeginningReader:
+    """Give it the lines of a main file in their order, as long as `is_open`.
+
+    `before` is what was read of the file earlier, with so many `responses`, if this goes on from there.
+    """
+
+    def __init__(self, before: Beginning | None = None, responses: int = 0) -> None:
+        self._forked_from = before.forked_from if before else None
+        self._written = before.first_written if before else None
+        self._own_line_after = before.own_line_after if before else None
+        self._latest: datetime | None = None
+        self._in_conversation = before is not None
+        self._responses = responses
+        self._response: str | None = None  # the id of the last one
+        self.is_open = not (before and before.is_complete)
+
+    def see(self, line: _Line, response: str | None) -> None:
+        """`response`: the message id, if the line is of a response of the main thread."""
+        if self._forked_from is None and line.forked_from is not None:
+            fork = line.forked_from
+            self._forked_from = None if isinstance(fork, str) else fork.session_id
+        if self._written is None:
+            at = time_of(line.timestamp)
+            if at and (self._latest is None or at > self._latest):
+                self._latest = at
+        if line.uuid:
+            self._in_conversation = True
+        elif self._in_conversation and self._own_line_after is None:
+            self._own_line_after = self._responses
+        if response is not None and response != self._response:
+            self._response = response
+            self._responses += 1
+            self._written = self._written or self._latest
+        self.is_open = self._written is None or self._own_line_after is None
+
+    def beginning(self) -> Beginning:
+        return Beginning(
+            forked_from=self._forked_from,
+            first_written=self._written,
+            own_line_after=self._own_line_after,
+        )

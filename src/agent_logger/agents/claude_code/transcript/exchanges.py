@@ -1,0 +1,141 @@
+"""The exchanges of a Claude Code session while its files are read, and what begins one."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from agent_logger.agents.claude_code.transcript.records import Origin, UserRecord
+from agent_logger.agents.claude_code.transcript.subagents import AgentLines, Joins
+from agent_logger.agents.claude_code.transcript.turns import TurnLines
+from agent_logger.messages.human_input import is_interruption, typed
+from agent_logger.model.session import SYNTHETIC, Block, Exchange, Turn
+from agent_logger.providers.blocks.registry import IMAGE
+
+_COMMAND = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
+_ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
+
+
+@dataclass(slots=True, eq=False)
+class ExchangeLines:
+    user_input: str | None
+    origin: str | None
+    started: datetime | None
+    is_command: bool = False  # of the client's, which has put a prompt of its own in its place
+    turns: list[TurnLines] = field(default_factory=list)
+    interrupted: bool = False
+    stopped: bool = False  # by a limit
+    last: datetime | None = None
+
+    def see(self, at: datetime | None) -> None:
+        if at and (self.last is None or at > self.last):
+            self.last = at
+
+    def told(self, number: int, turns: Sequence[Turn], *, last: bool, left: bool) -> Exchange:
+        times = [time for turn in turns for time in (turn.started, turn.ended) if time]
+        complete, reason = self._ending(last=last)
+        return Exchange(
+            number=number,
+            started=self.started,
+            ended=max([*times, *filter(None, [self.started, self.last])], default=None),
+            user_input=self.user_input,
+            origin=self.origin,
+            turns=turns,
+            complete=complete,
+            end_reason=reason,
+            left=left,
+        )
+
+    def _ending(self, *, last: bool) -> tuple[bool, str | None]:
+        """Whether the agent came to the end of its work, and how it ended; no reason: it is at it still."""
+        turns = [turn for turn in self.turns if turn.failed or turn.model != SYNTHETIC]
+        turn = turns[-1] if turns else None
+        if self.interrupted or (turn and turn.aborted):
+            return False, "cut"
+        if turn and turn.failed:
+            return False, "failed"
+        if self.stopped or (turn and not turn.waits()):
+            return True, "result"
+        return False, None if last else "input"
+
+
+# ---------------------------------------------------------------- what begins one
+
+
+def prompt_of(record: UserRecord, blocks: Sequence[Block]) -> str | None:
+    """What a person typed; none if the line is the client's. Beside results of tools stand texts of the client."""
+    if record.is_meta or record.is_compact_summary:
+        return None
+    texts = [block.text for block in blocks if block.kind == "text"]
+    if any(block.kind == "tool_result" for block in blocks) and not is_interruption(texts):
+        return None
+    if not texts and any(block.kind == "image" for block in blocks):
+        return IMAGE
+    return typed(texts)
+
+
+def command_of(record: UserRecord, blocks: Sequence[Block]) -> str | None:
+    """The client's command that a person typed, with what was given to it."""
+    text = blocks[0].text if len(blocks) == 1 and not record.is_meta else ""
+    name = _COMMAND.search(text) if text.lstrip().startswith("<command-") else None
+    if name is None:
+        return None
+    given = _ARGUMENTS.search(text)
+    return f"{name[1].strip()} {given[1].strip() if given else ''}".strip()
+
+
+def origin_of(record: UserRecord) -> str | None:
+    """Who began an exchange, when it was not a person: a task that ended, or a program through the SDK."""
+    kind = record.origin.kind if isinstance(record.origin, Origin) else record.origin
+    if kind and kind != "human":
+        return kind
+    return "sdk" if record.prompt_source == "sdk" or (record.entrypoint or "").startswith("sdk") else None
+
+
+def queued(prompt: Any) -> str | None:
+    """What a person typed while the agent was at work: a text, or blocks."""
+    if isinstance(prompt, str):
+        return typed([prompt])
+    parts = prompt if isinstance(prompt, list) else []
+    return typed(
+        [part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)]
+    )
+
+
+# ---------------------------------------------------------------- sub-agents in their place
+
+
+def placed(
+    exchanges: Sequence[ExchangeLines], agents: Iterable[AgentLines], joins: Joins
+) -> list[list[TurnLines]]:
+    """The turns of each exchange: those of a sub-agent behind the turn that started it; of one that nobody
+    started, behind all that was said when it began."""
+    left = {agent.id: agent for agent in agents}
+    turns = [_with_agents(it.turns, joins, left) for it in exchanges]
+    for agent in list(left.values()) if exchanges else ():
+        if left.pop(agent.id, None):
+            turns[_at_the_time(agent, exchanges)] += _with_agents(agent.turns, joins, left)
+    return turns
+
+
+def _with_agents(turns: Iterable[TurnLines], joins: Joins, left: dict[str, AgentLines]) -> list[TurnLines]:
+    """Takes the agents it places out of `left`, so none is placed twice, whatever their files say of each other."""
+    if not left:
+        return list(turns)
+    placed: list[TurnLines] = []
+    waiting = list(turns)[::-1]
+    while waiting:
+        turn = waiting.pop()
+        placed.append(turn)
+        started = [agent for block in turn.blocks if block.id for agent in joins.agents_of.get(block.id, ())]
+        for agent in started[::-1]:
+            if left.pop(agent.id, None):
+                waiting.extend(agent.turns[::-1])
+    return placed
+
+
+def _at_the_time(agent: AgentLines, exchanges: Sequence[ExchangeLines]) -> int:
+    began = next((turn.started for turn in agent.turns if turn.started), None)
+    before = [at for at, it in enumerate(exchanges) if began and it.started and it.started <= began]
+    return before[-1] if before else 0

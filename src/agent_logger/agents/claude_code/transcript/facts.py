@@ -1,0 +1,137 @@
+"""What the files of a Claude Code session tell beside the conversation: where and when, titles, compactions, files."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from agent_logger.agents.claude_code.transcript.records import (
+    Backup,
+    CompactionMessage,
+    CompactMetadata,
+    CostRecord,
+    CustomTitleRecord,
+    FileDeltaRecord,
+    FileHistoryRecord,
+    SessionRecord,
+    SummaryRecord,
+    SystemRecord,
+    TitleRecord,
+)
+from agent_logger.agents.claude_code.transcript.tree import Tree
+from agent_logger.agents.claude_code.transcript.turns import time_of
+from agent_logger.model.session import Compaction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileState:
+    """A file as it was at a time. `hash` is the client's, or SHA-256 of the content where that stood in the line."""
+
+    path: str
+    at: datetime | None
+    hash: str | None
+
+
+@dataclass(slots=True)
+class Facts:
+    began: datetime | None = None
+    ended: datetime | None = (
+        None  # the last line that a person or an agent is the reason of; else the last one
+    )
+    is_ended_by_bookkeeping: bool = True
+    session_id: str | None = None
+    cwd: str | None = None
+    reported_cost_usd: float | None = None
+    compactions: list[Compaction] = field(default_factory=list)
+    files: list[FileState] = field(default_factory=list)
+
+    def see(self, record: SessionRecord, at: datetime | None, *, is_bookkeeping: bool) -> None:
+        """What every line may tell: where and when. Clients note things long after a session, as when it is opened."""
+        if at:
+            if self.began is None or at < self.began:
+                self.began = at
+            if self.ended is None or self.is_ended_by_bookkeeping > is_bookkeeping:
+                self.ended, self.is_ended_by_bookkeeping = at, is_bookkeeping
+            elif at > self.ended and self.is_ended_by_bookkeeping == is_bookkeeping:
+                self.ended = at
+        if self.cwd is None:
+            self.cwd = record.cwd or None
+        if self.session_id is None:
+            self.session_id = record.session_id or None
+
+    def take(self, record: SessionRecord, at: datetime | None, thread: str) -> None:
+        match record:
+            case SystemRecord(subtype="compact_boundary"):
+                self.compactions.append(compaction_of(record.compact_metadata, at, thread))
+            case CostRecord():
+                self.reported_cost_usd = record.total_cost_usd
+            case FileHistoryRecord() | FileDeltaRecord():
+                self.files.extend(_states(record))
+
+
+def compaction_of(
+    told: CompactMetadata | CompactionMessage | None, at: datetime | None, thread: str
+) -> Compaction:
+    return Compaction(
+        at=at,
+        thread=thread,
+        trigger=told.trigger if told else None,
+        tokens_before=told.pre_tokens if told else None,
+        tokens_after=told.post_tokens if told else None,
+    )
+
+
+def _states(record: FileHistoryRecord | FileDeltaRecord) -> Iterator[FileState]:
+    if isinstance(record, FileDeltaRecord):
+        backups = {record.tracking_path: record.backup} if record.tracking_path and record.backup else {}
+        yield from (_state(path, it, record.timestamp) for path, it in backups.items())
+        return
+    for path, backup in record.files.items():
+        yield _state(path, backup, record.timestamp)
+    if record.snapshot:
+        for path, backup in record.snapshot.tracked_file_backups.items():
+            yield _state(path, backup, record.snapshot.timestamp or record.timestamp)
+
+
+def _state(path: str, backup: Backup, timestamp: str | None) -> FileState:
+    name = backup.backup_file_name
+    content = backup.content.encode("utf-8", "surrogatepass") if backup.content is not None else None
+    return FileState(
+        path=path,
+        at=time_of(backup.backup_time or backup.timestamp or timestamp),
+        hash=name.partition("@")[0]
+        if name
+        else hashlib.sha256(content).hexdigest()
+        if content is not None
+        else None,
+    )
+
+
+class Titles:
+    """The titles that lines give, the person's before the client's; the last one of each counts."""
+
+    def __init__(self) -> None:
+        self.summaries: dict[str, str] = {}  # by the line they end at
+        self._custom: str | None = None
+        self._own: str | None = None
+        self._summary: str | None = None  # that does not say of what
+
+    def take(self, record: SessionRecord) -> None:
+        if isinstance(record, TitleRecord):
+            self._own = record.ai_title or self._own
+        elif isinstance(record, CustomTitleRecord):
+            self._custom = record.custom_title or self._custom
+        elif isinstance(record, SummaryRecord) and record.summary:
+            if record.leaf_uuid:
+                self.summaries[record.leaf_uuid] = record.summary
+            else:
+                self._summary = record.summary
+
+    def title(self, tree: Tree, others: Mapping[str, str]) -> str | None:
+        """Summaries often stand in the file of the session that was begun next: `others` are those. Of several, the one
+        of the latest line counts."""
+        return self._custom or self._own or self._summary or self._of_lines(tree, others)
+
+    def _of_lines(self, tree: Tree, others: Mapping[str, str]) -> str | None:
+        texts = {**others, **self.summaries}
+        return next((texts[it] for it in reversed(tree.parents) if it in texts), None) if texts else None

@@ -1,0 +1,251 @@
+"""From the bytes of a line of Claude Code's to its record.
+
+Nearly every line is decoded once, straight into its type, and what the type does not name is passed over. A line that
+does not fit its type, or is no JSON to msgspec, is read again as any value, and each field that fits is taken: one odd
+field does not lose the others. If the same line stands in the file whole, that one counts. What cannot be read at all
+is `Damage`, with its place. Nothing here raises.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, Generic
+
+import msgspec
+
+from agent_logger.agents.claude_code.transcript.records import (
+    RECORDS,
+    AnyRecord,
+    AssistantRecord,
+    Message,
+    MessageUsage,
+    OtherRecord,
+    SessionRecord,
+    message_usage,
+)
+from agent_logger.agents.source_files import File, lines_of, raw_lines_of
+from agent_logger.protocols import jsonl
+from agent_logger.protocols.jsonl import Damage, Entry, Torn, is_utf8
+from agent_logger.protocols.lines import Line, lines_in
+from agent_logger.providers.answer import fields_of, text_of, with_whole_characters
+from agent_logger.providers.lenient import REFUSED, S, fitting
+
+# Top-level fields with plain values, up to `type`. Quotes within texts are escaped, so this cannot match further in.
+_TYPE = re.compile(rb'\{(?:"[A-Za-z_]+":(?:"[^"\\]*"|null|true|false|\d+),)*?"type":"([^"\\]*)"')
+
+
+class _Head(msgspec.Struct, gc=False):
+    type: str = ""
+
+
+_head = msgspec.json.Decoder(_Head)
+
+
+def type_of(data: bytes) -> str:
+    """The type of a line, by its first fields, else by all of it; empty if that cannot be told. It may be damaged."""
+    if found := _TYPE.match(data):
+        return found[1].decode("utf-8", "replace")
+    try:
+        return _head.decode(data).type
+    except REFUSED:
+        return ""
+
+
+def _are_objects(lines: list[bytes]) -> bool:
+    """Whether each begins and ends as one. Then none goes on in the next line: within one no `{` follows a `}`."""
+    return {it[:1] for it in lines} <= {b"{"} and {it[-2:] for it in lines} <= {b"}\n"}
+
+
+class Reader(Generic[S]):
+    """Reads lines into one type, or into the fields of it that fit."""
+
+    def __init__(self, record: type[S]) -> None:
+        self._record = record
+        decoder = msgspec.json.Decoder(record)
+        self.decode, self._decode_lines = decoder.decode, decoder.decode_lines
+
+    def exact(self, data: bytes) -> S | None:
+        try:
+            return self.decode(data)
+        except REFUSED:
+            return None
+
+    def all_exact(self, portion: bytes) -> list[S] | None:
+        """The same for whole lines at once; none if any of them is odd."""
+        lines = lines_in(portion)
+        if not is_utf8(portion) or not _are_objects(lines):
+            return None
+        try:
+            records = self._decode_lines(portion)
+        except REFUSED:
+            return None
+        return records if len(records) == len(lines) else None
+
+    def fitting(self, value: Any) -> S:
+        return fitting(self._record, value)
+
+
+_readers: dict[str, Reader[Any]] = {name: Reader(record) for name, record in RECORDS.items()}
+_other: Reader[Any] = Reader(OtherRecord)
+
+
+def reader_of(kind: str) -> Reader[Any]:
+    return _readers.get(kind, _other)
+
+
+def records_of(file: File) -> Iterator[AnyRecord | Damage | Torn]:
+    """Every record of a file; those of unknown types are `OtherRecord`s."""
+    copies = WholeCopies(file)
+    for line in lines_of(file):
+        if not isinstance(line, Line):
+            yield line
+        elif (data := line.data) and (record := read(data)):
+            yield record
+        else:
+            for found in _read_oddly(line):
+                if isinstance(found, Damage) or not copies.have(found.type, id_of(found)):
+                    yield found
+
+
+def id_of(record: AnyRecord) -> str | None:
+    return record.uuid if isinstance(record, SessionRecord) else None
+
+
+class WholeCopies:
+    """The lines of a file that are as they should be, looked for when the first one comes that is not."""
+
+    def __init__(self, file: File) -> None:
+        self._file = file
+        self._known: set[tuple[str, str | None]] | None = None
+
+    def have(self, kind: str, uuid: str | None) -> bool:
+        if uuid is None or (self._file.chunks is None and isinstance(self._file.entries, Iterator)):
+            return False  # nobody can tell, or read it again
+        if self._known is None:
+            records = (read(data) for data in raw_lines_of(self._file))
+            self._known = {(record.type, id_of(record)) for record in records if record}
+        return (kind, uuid) in self._known
+
+
+_ROLE = b'"role":"'
+_BEHIND = len(_ROLE)
+ROLE_WITHIN = 1000  # bytes: in front of it stand ids, which are short
+_BY_ROLE = {b"a": ("assistant", _readers["assistant"].decode), b"u": ("user", _readers["user"].decode)}
+
+
+def read(data: bytes) -> AnyRecord | None:
+    """The record of a line that is as it should be, and nearly all are.
+
+    Its type is guessed by the role, which stands before the long texts where `type` may stand behind them.
+    """
+    at = data.find(_ROLE, 0, ROLE_WITHIN)
+    guess = _BY_ROLE.get(data[at + _BEHIND : at + _BEHIND + 1]) if at >= 0 else None
+    if guess and (data.isascii() or is_utf8(data)):
+        try:
+            record: AnyRecord = guess[1](data)
+        except REFUSED:
+            return _read_by_type(data)
+        if record.type == guess[0]:
+            return None if _is_odd(record) else record
+    return _read_by_type(data)
+
+
+def _read_by_type(data: bytes) -> AnyRecord | None:
+    kind = type_of(data)
+    # What is passed over is looked at, too.
+    record: AnyRecord | None = reader_of(kind).exact(data) if is_utf8(data) else None
+    return None if _is_odd(record) else record
+
+
+def _is_odd(record: AnyRecord | None) -> bool:
+    """Samples of the specification have `message` twice: a text, and an object with the usage alone. A line that was
+    damaged may have none. A usage may be told in other words than the API's."""
+    if type(record) is not AssistantRecord:
+        return False
+    message = record.message
+    if not isinstance(message, Message):
+        return message is None or has_odd_usage(record.usage)
+    return (message.content is None and message.id is None) or has_odd_usage(message.usage or record.usage)
+
+
+def has_odd_usage(usage: MessageUsage | None) -> bool:
+    return usage is not None and not usage.is_understood
+
+
+def _read_oddly(line: Line) -> Iterator[AnyRecord | Damage]:
+    for found in jsonl.decode(line):
+        if isinstance(found, Damage):
+            yield found
+        else:
+            yield _oddly(found) or Damage(found.line, found.offset, len(found.raw), "not a record")
+
+
+def _oddly(entry: Entry) -> AnyRecord | None:
+    value = readable(entry)
+    if value is None:
+        return None
+    record: AnyRecord = reader_of(text_of(value.get("type")) or "").fitting(value)
+    return record
+
+
+def readable(entry: Entry) -> dict[str, Any] | None:
+    """The object of a line that msgspec refuses, made safe to keep; none if it is none, or nested too deeply."""
+    if not isinstance(entry.value, dict):
+        return None
+    try:
+        return fields_of(_with_usage_in_known_words(with_whole_characters(_both_messages(entry))))
+    except RecursionError:
+        return None
+
+
+def _with_usage_in_known_words(line: dict[str, Any]) -> dict[str, Any]:
+    """As the API says it: then it fits, or nothing of it does."""
+    changed = {}
+    if "usage" in line:
+        changed["usage"] = _known_usage(line["usage"])
+    message = line.get("message")
+    if isinstance(message, dict) and "usage" in message:
+        changed["message"] = {**message, "usage": _known_usage(message["usage"])}
+    return {**line, **changed} if changed else line
+
+
+def _known_usage(usage: Any) -> Any:
+    return msgspec.to_builtins(message_usage(usage))
+
+
+def _both_messages(entry: Entry) -> dict[str, Any]:
+    """The value of a line; a text and an object that are both called `message` are joined."""
+    value = fields_of(entry.value)
+    message = value.get("message")
+    if not isinstance(message, dict) or "content" in message or entry.raw.count(b'"message"') < 2:
+        return value
+    try:
+        pairs = json.loads(entry.raw, object_pairs_hook=_Pairs)
+    except REFUSED:
+        return value
+    texts = [it for key, it in pairs if key == "message" and isinstance(it, str)]
+    return {**value, "message": {**message, "content": texts[0]}} if texts else value
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """The fields of an object as they stand, repeated ones too."""
+
+
+# ---------------------------------------------------------------- whose
+
+
+class _Session(msgspec.Struct, gc=False):
+    session_id: str | None = msgspec.field(name="sessionId", default=None)
+
+
+_session = msgspec.json.Decoder(_Session)
+_SESSION = re.compile(rb'"sessionId":"([^"\\]*)"')  # for a line that is cut
+
+
+def session_of_line(data: bytes) -> str | None:
+    """The session that a line, or the beginning of one, says it is of."""
+    try:
+        return _session.decode(data).session_id
+    except REFUSED:
+        found = _SESSION.search(data)
+    return found[1].decode("utf-8", "replace") if found else None

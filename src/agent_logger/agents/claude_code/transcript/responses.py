@@ -1,0 +1,408 @@
+"""The responses in the files of a Claude Code session, for the ledger: the fields that money needs, and no others.
+
+Most bytes of a file are results of tools, and blocks of responses. The decoder passes over them, many lines at once. It
+is the same one that reads whole sessions, and the same rules make one response of its lines, so both ways come to the
+same numbers.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import NamedTuple
+
+import msgspec
+
+from agent_logger.agents.claude_code.transcript.beginning import Beginning, BeginningReader
+from agent_logger.agents.claude_code.transcript.cost_state import Answer, covered_by, total_of
+from agent_logger.agents.claude_code.transcript.lines import Reader, WholeCopies, read, readable, type_of
+from agent_logger.agents.claude_code.transcript.records import NOTHING, ForkedFrom, MessageHead, MessageUsage
+from agent_logger.agents.claude_code.transcript.requests import (
+    API_ERROR,
+    REQUEST,
+    RequestReader,
+    UnansweredRequest,
+    model_of,
+    of_agents,
+    request_of_total,
+    total_of_request,
+)
+from agent_logger.agents.claude_code.transcript.session import AGENT, session_id_of
+from agent_logger.agents.claude_code.transcript.subagents import WARM_UP, agent_of
+from agent_logger.agents.claude_code.transcript.turns import Billed, is_unique, time_of
+from agent_logger.agents.source_files import File, Source, portions_of
+from agent_logger.messages.result_usage import Counted, counted_of
+from agent_logger.model.responses import ModelResponse
+from agent_logger.model.session import MAIN, SIDE, SYNTHETIC, ClientTotal
+from agent_logger.protocols import jsonl
+from agent_logger.protocols.jsonl import Entry, is_utf8
+from agent_logger.protocols.lines import Line, lines_in
+from agent_logger.providers.answer import text_of
+
+FAMILY = "anthropic"
+COST_STATE = "cost-state"
+
+
+class _Record(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """What money needs of an `AssistantRecord`."""
+
+    type: str = ""
+    uuid: str | None = None
+    message: MessageHead | str | None = None
+    request_id: str | None = None
+    timestamp: str | None = None
+    session_id: str | None = None
+    cwd: str | None = None
+    is_sidechain: bool | None = None
+    agent_id: str | None = None
+    is_aborted_mid_stream: bool | None = None
+    cost_usd: float | None = msgspec.field(name="costUSD", default=None)
+    usage: MessageUsage | None = None
+    forked_from: ForkedFrom | str | None = None
+    model_usage: dict[str, Counted] | None = None  # of all of the session, in a `cost-state`
+    summary: object = None  # this and the next: of a `SummaryRecord`
+    leaf_uuid: object = None
+    params: msgspec.Raw = NOTHING  # of a request
+    subtype: object = None  # this and the next: of a `SystemRecord`
+    error: msgspec.Raw = NOTHING
+    is_api_error_message: object = None
+
+
+_reader = Reader(_Record)
+
+
+def responses_of(source: Source, known: Iterable[ModelResponse] = ()) -> Iterator[ModelResponse]:
+    """Each response of the session and its sub-agents once, those of the client's own making too (`is_synthetic`).
+
+    `known` is what was told of them before, and the source has what was written since, or more; this goes well if all
+    ids are unique (`may_read_on`). Whatever is in the files, nothing is raised.
+    """
+    return iter(read_responses(source, known).responses)
+
+
+class SessionResponses(NamedTuple):
+    """What the ledger needs of a session's files, and what they tell of other sessions' files."""
+
+    responses: list[ModelResponse]
+    beginning: Beginning
+    totals: tuple[
+        ClientTotal, ...
+    ]  # what the client says that they took in all, and requests without an answer
+    summaries: Mapping[str, str]  # by the line that they end at, which may stand in another file
+    must_reread: bool = False  # what was known before does not tell enough to go on from there
+
+
+def read_responses(
+    source: Source,
+    known: Iterable[ModelResponse] = (),
+    beginning: Beginning | None = None,
+    totals: Iterable[ClientTotal] = (),
+) -> SessionResponses:
+    """The same; `beginning` and `totals` are what was known of them before, as `known` of the responses."""
+    rows = _Rows(source, known, beginning, totals)
+    rows.read(source.main)
+    main = rows.count()
+    for file in source.others:
+        if file.name.endswith(".jsonl"):
+            rows.read(file)
+    return SessionResponses(
+        list(rows.told()),
+        rows.beginning.beginning(),
+        rows.totals(main),
+        rows.summaries,
+        rows.requests.must_reread,
+    )
+
+
+def may_read_on(responses: Iterable[ModelResponse]) -> bool:
+    """Whether what is written behind these can be told from them without reading them again."""
+    return all(is_unique(it.message_id) for it in responses)
+
+
+class _Row(Billed, eq=False, gc=False):
+    message_id: str | None
+    request_id: str | None
+    thread: str
+    session: str | None
+    project: str | None
+    model: str | None = None
+    at: datetime | None = None
+    aborted: bool = False
+    cost: float | None = None
+
+    def take(self, record: _Record, message: MessageHead) -> None:
+        self.request_id = record.request_id or self.request_id
+        self.model = message.model or self.model
+        self.aborted = self.aborted or bool(record.is_aborted_mid_stream)
+        if record.cost_usd is not None:
+            self.cost = max(self.cost or 0.0, record.cost_usd)  # copies say 0
+        at = time_of(record.timestamp)
+        if at and (self.at is None or at < self.at):
+            self.at = at
+        reported = message.usage or record.usage
+        if reported and self.model != SYNTHETIC:
+            self.count(reported, final=message.stopped is not None)
+
+
+def _row_of(it: ModelResponse) -> _Row:
+    return _Row(
+        it.message_id,
+        it.request_id,
+        it.thread,
+        it.session,
+        it.project,
+        model=it.model,
+        usage=it.usage,
+        tier=it.tier,
+        at=it.at,
+        final=it.final,
+        cost=it.reported_cost_usd,
+    )
+
+
+class _Rows:
+    def __init__(
+        self,
+        source: Source,
+        known: Iterable[ModelResponse],
+        before: Beginning | None,
+        totals: Iterable[ClientTotal],
+    ) -> None:
+        self._known_totals = [it for it in totals if request_of_total(it) is None]
+        self.requests = RequestReader(filter(None, map(request_of_total, totals)))  # of the main file
+        self._of_agents: list[UnansweredRequest] = []
+        self._file_requests = self.requests  # of the file that is read
+        self._name = source.main.name
+        self._rows = [_row_of(it) for it in known]
+        self.beginning = BeginningReader(before, sum(it.thread == MAIN for it in self._rows))
+        self._begins = True  # the main file is read, and may still tell of its beginning
+        self.summaries: dict[str, str] = {}
+        self._by_id = {row.message_id: row for row in self._rows if row.message_id}
+        self._open: dict[str, _Row] = {}  # the latest by thread, as long as nothing else was said there
+        self._last: _Record | None = None  # line of a response, if nothing else stood between
+        self._is_unique = True  # the message id of that line
+        self._lines: set[str | None] = set()  # of responses whose ids are not, to know their copies by
+        self._session: str | None = None
+        self._cwd: str | None = None
+        self._thread: str | None = None  # of the file that is read; none: its lines say so
+        self._is_asked = True  # a prompt was read in it
+        self._counted: dict[str, Counted] | None = None  # by the client, for all of the session
+        self._covered = 0  # rows before that
+
+    def count(self) -> int:
+        return len(self._rows)
+
+    def totals(self, main: int) -> tuple[ClientTotal, ...]:
+        """`main`: how many rows are of the session's own file."""
+        total = self._total(main, next(iter(self._known_totals), None))
+        restarts = (it.at for it in self._rows if it.thread == MAIN and it.model == SYNTHETIC and it.at)
+        requests = [*self.requests.unanswered(), *of_agents(self._of_agents, total, restarts)]
+        return (*([total] if total else ()), *map(total_of_request, requests))
+
+    def _total(self, main: int, known: ClientTotal | None) -> ClientTotal | None:
+        answers = [Answer(it.message_id, it.thread, it.model, it.at) for it in self._rows]
+        if self._counted is not None:
+            return total_of(self._counted, answers[: self._covered], answers[main:])
+        if known is None:
+            return None
+        models = {it.model or "": counted_of(it.usage) for it in known.models if it.usage}
+        return total_of(models, answers[: covered_by(known, answers[:main])], answers[main:])
+
+    def _count(self, record: _Record) -> None:
+        if self._thread is None and record.model_usage is not None:
+            self._counted, self._covered = record.model_usage, len(self._rows)
+            self.requests.total()
+
+    def _note(self, record: _Record) -> None:
+        """What the client writes of its calls."""
+        if record.type == REQUEST:
+            self._file_requests.request(time_of(record.timestamp), model_of(record.params))
+        elif record.type == "system" and record.subtype == API_ERROR:
+            self._file_requests.error(record.error)
+
+    def read(self, file: File) -> None:
+        self._last = None
+        self._copies = WholeCopies(file)
+        agent = agent_of(file.name)
+        self._thread, self._is_asked = (f"agent:{agent}", False) if agent else (None, True)
+        self._begins = agent is None and self.beginning.is_open
+        self._file_requests = RequestReader() if agent else self.requests
+        for portion in portions_of(file):
+            records = _reader.all_exact(portion)
+            if records is None or any(it.type == "assistant" and not _is_plain(it) for it in records):
+                self._read_oddly(portion)
+                continue
+            for number, record in enumerate(records):
+                if self._begins:
+                    self._begin(record)
+                if record.type == "assistant":
+                    self._take(record)
+                elif record.type == "user":
+                    self._ask(portion, number)
+                elif record.model_usage is not None and record.type == COST_STATE:
+                    self._count(record)
+                elif record.type == "summary":
+                    self._sum_up(record)
+                else:
+                    self._note(record)
+        if agent:
+            self._of_agents += self._file_requests.unanswered()
+
+    def _sum_up(self, record: _Record) -> None:
+        leaf, summary = record.leaf_uuid, record.summary
+        if isinstance(leaf, str) and isinstance(summary, str) and leaf and summary.strip():
+            self.summaries[leaf] = summary
+
+    def _begin(self, record: _Record) -> None:
+        message = record.message if record.type == "assistant" and not record.is_sidechain else None
+        self.beginning.see(record, message.id if isinstance(message, MessageHead) else None)
+        self._begins = self.beginning.is_open
+
+    def _read_oddly(self, portion: bytes) -> None:
+        """One by one, for at least one of the lines is not as it should be."""
+        for number, line in enumerate(lines_in(portion)):
+            data = line[:-1]
+            if self._begins and is_utf8(data) and (record := _reader.exact(data)):
+                self._begin(record)
+            kind = type_of(data)
+            if kind == "user":
+                self._ask(portion, number)
+            elif kind == COST_STATE and (record := _reader.exact(data)):
+                self._count(record)
+            elif kind == "summary" and is_utf8(data) and (record := _reader.exact(data)):
+                self._sum_up(record)
+            elif kind in (REQUEST, "system") and is_utf8(data) and (record := _reader.exact(data)):
+                self._note(record)
+            # Quotes within texts are escaped, so this stands in lines of responses, in those that are glued to one, and
+            # in few others.
+            if kind == "assistant" or b'"assistant"' in data:
+                self._line(data)
+
+    def _ask(self, portion: bytes, number: int) -> None:
+        """What the model was told, in that line: what it says next is another response."""
+        if not self._is_asked and _is_warm_up(lines_in(portion)[number]):
+            self._thread = SIDE
+        self._is_asked = True
+        self._open.clear()
+        self._last = None
+        self._file_requests.interruption()
+
+    def _line(self, data: bytes) -> None:
+        record = _reader.exact(data) if is_utf8(data) else None
+        if record is None or (record.type == "assistant" and not _is_plain(record) and read(data) is None):
+            self._damaged(data)
+        elif record.type == "assistant":
+            self._take(record)
+
+    def _damaged(self, data: bytes) -> None:
+        for found in jsonl.decode(Line(0, 0, len(data), data)):
+            value = readable(found) if isinstance(found, Entry) else None
+            if (
+                value
+                and value.get("type") == "assistant"
+                and not self._copies.have("assistant", text_of(value.get("uuid")))
+            ):
+                self._take(_reader.fitting(value))
+
+    def _take(self, record: _Record) -> None:
+        message = record.message if isinstance(record.message, MessageHead) else MessageHead()
+        if message.model == SYNTHETIC and not record.is_api_error_message:
+            self._file_requests.restart()
+        else:
+            self._file_requests.answer()
+        if not self._repeats(record, message):
+            unique = is_unique(message.id)
+            if not unique and record.uuid in self._lines:
+                return
+            self._last, self._is_unique = record, unique
+            self._add(record, message)
+        if record.uuid and not self._is_unique:
+            self._lines.add(record.uuid)
+
+    def _add(self, record: _Record, message: MessageHead) -> None:
+        self._session = self._session or record.session_id
+        self._cwd = self._cwd or record.cwd
+        thread = self._thread
+        if thread is None:
+            thread = f"agent:{record.agent_id or ''}" if record.is_sidechain else MAIN
+        row = self._row(message.id, record, thread)
+        if row.thread == thread:
+            row.take(record, message)
+            self._open[thread] = row
+
+    def _repeats(self, record: _Record, message: MessageHead) -> bool:
+        """Whether a line says what the one before it said, and later, as most lines of a response do."""
+        last = self._last
+        return (
+            last is not None
+            and message.id is not None
+            and last.message == message
+            and last.request_id == record.request_id
+            and last.agent_id == record.agent_id
+            and last.is_sidechain == record.is_sidechain
+            and last.is_aborted_mid_stream == record.is_aborted_mid_stream
+            and last.cost_usd == record.cost_usd
+            and last.timestamp is not None
+            and record.timestamp is not None
+            and last.timestamp <= record.timestamp
+        )
+
+    def _row(self, message_id: str | None, record: _Record, thread: str) -> _Row:
+        known = self._by_id.get(message_id) if message_id else None
+        if known and (self._is_unique or self._is_same(known, record, thread)):
+            return known
+        row = _Row(message_id, record.request_id, thread, record.session_id, record.cwd)
+        self._rows.append(row)
+        if message_id:
+            self._by_id[message_id] = row
+        return row
+
+    def _is_same(self, known: _Row, record: _Record, thread: str) -> bool:
+        """Local servers count to 999 and begin again, so one id may be of several responses."""
+        if known.request_id and record.request_id:
+            return known.request_id == record.request_id
+        return self._open.get(thread) is known
+
+    def told(self) -> Iterator[ModelResponse]:
+        session = session_id_of(self._name, self._session)
+        for row in self._rows:
+            yield ModelResponse(
+                family=FAMILY,
+                message_id=row.message_id,
+                request_id=row.request_id,
+                model=row.model,
+                usage=row.usage,
+                tier=row.tier,
+                at=row.at,
+                session=session,
+                project=row.project or self._cwd,
+                agent=AGENT,
+                thread=row.thread,
+                final=row.final and not row.aborted,
+                reported_cost_usd=row.cost,
+                witness="transcript",
+            )
+
+
+def _is_plain(record: _Record) -> bool:
+    """It has an id, and a usage in the API's own words, if any."""
+    message = record.message
+    if not isinstance(message, MessageHead) or message.id is None:
+        return False
+    usage = message.usage or record.usage
+    return usage is None or usage.is_understood
+
+
+class _Prompt(msgspec.Struct, gc=False):
+    content: object = None
+
+
+class _User(msgspec.Struct, gc=False):
+    message: _Prompt | str | None = None
+
+
+_user = Reader(_User)
+
+
+def _is_warm_up(data: bytes) -> bool:
+    told = _user.exact(data)
+    message = told.message if told else None
+    return (message.content if isinstance(message, _Prompt) else message) == WARM_UP

@@ -1,0 +1,159 @@
+"""The lines of a rollout, decoded as far as they matter: most only repeat for the screen what others tell."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from agent_logger.agents.codex.meta import Meta, meta_of
+from agent_logger.agents.objects import salvaged, shallow, time_of
+from agent_logger.agents.source_files import File, raw_lines_of
+from agent_logger.providers.answer import Json, fields_of
+from agent_logger.providers.lenient import REFUSED, fitting
+
+
+class Info(msgspec.Struct, gc=False):
+    """In both, `input_tokens` holds what came from the cache and what went into it."""
+
+    total_token_usage: Json | None = None
+    last_token_usage: Json | None = None
+
+
+class Event(msgspec.Struct, gc=False):
+    """`event_msg`, of the types that matter"""
+
+    type: str = ""
+    info: Info | None = None  # of `token_count`
+    turn_id: str | None = None
+    error: Any = None
+
+
+EVENTS = frozenset({"token_count", "task_started", "task_complete", "turn_complete", "turn_aborted"})
+
+
+class Record(msgspec.Struct, gc=False):
+    """`token_usage_record`"""
+
+    usage: Json | None = None
+    response_id: str | None = None
+
+
+class Context(msgspec.Struct, gc=False):
+    """`turn_context`"""
+
+    model: str | None = None
+    service_tier: str | None = None
+    turn_id: str | None = None
+
+
+class Compacted(msgspec.Struct, gc=False):
+    """`compacted`"""
+
+    message: str | None = None
+
+
+class Item(msgspec.Struct, gc=False):
+    """`response_item`, in the form of the responses API"""
+
+    fields: Json
+
+
+P = TypeVar("P")
+AnyLine = Event | Record | Context | Compacted | Item | Meta
+
+
+# ---------------------------------------------------------------- lines as they are written
+
+
+class _Line(msgspec.Struct, Generic[P], gc=False):
+    payload: P
+    timestamp: str | None = None
+
+
+_DECODERS: Mapping[bytes | None, Callable[[bytes], _Line[Any]]] = {
+    b"event_msg": msgspec.json.Decoder(_Line[Event]).decode,
+    b"token_usage_record": msgspec.json.Decoder(_Line[Record]).decode,
+    b"turn_context": msgspec.json.Decoder(_Line[Context]).decode,
+    b"compacted": msgspec.json.Decoder(_Line[Compacted]).decode,
+}
+_item = msgspec.json.Decoder(_Line[Json]).decode
+
+# How a line begins says what it is: two thirds of a rollout are passed over without decoding them.
+_BEGINNING = re.compile(
+    rb'\{"timestamp":"[^"\\]*",(?:"ordinal":\d+,)?"type":"(\w+)","payload":\{(?:"type":"(\w+)")?'
+)
+_RECORD = b'{"timestamp":'
+_EVENTS = frozenset(it.encode() for it in EVENTS)
+
+
+def _always() -> bool:
+    return True
+
+
+def lines_of(file: File, items: Callable[[], bool] = _always) -> Iterator[tuple[datetime | None, AnyLine]]:
+    """Those of the kinds above, in order, with their times; items only while they are asked for.
+
+    What cannot be read is left out.
+    """
+    for line in raw_lines_of(file):
+        found = _BEGINNING.match(line)
+        kind, inner = found.groups() if found else (None, None)
+        if _is_passed_over(kind, inner, items) and line.find(_RECORD, 1) < 0:  # else another is glued to it
+            continue
+        try:
+            yield _whole(kind, line)
+        except REFUSED:
+            yield from _oddly(line)
+
+
+def _is_passed_over(kind: bytes | None, inner: bytes | None, items: Callable[[], bool]) -> bool:
+    if kind == b"response_item":
+        return not items()
+    return kind == b"world_state" or (kind == b"event_msg" and inner is not None and inner not in _EVENTS)
+
+
+def _whole(kind: bytes | None, line: bytes) -> tuple[datetime | None, AnyLine]:
+    """A line of this kind. Raises those of `REFUSED` for one of another, or that is not as it should be."""
+    if kind == b"response_item":
+        item = _item(line)
+        if shallow(item.payload, line) is None:
+            raise ValueError("nested too deeply")
+        return time_of(item.timestamp), Item(item.payload)
+    decode = _DECODERS.get(kind)
+    if decode is None:
+        raise ValueError("nothing that is read at once")
+    found = decode(line)
+    return time_of(found.timestamp), found.payload
+
+
+# ---------------------------------------------------------------- lines that are not as they should be
+
+
+def _oddly(line: bytes) -> Iterator[tuple[datetime | None, AnyLine]]:
+    """All of it that fits."""
+    for value in salvaged(line):
+        found = _odd_line(value, fields_of(value.get("payload")))
+        if found is not None:
+            yield time_of(value.get("timestamp")), found
+
+
+def _odd_line(line: Json, payload: Json) -> AnyLine | None:
+    if "payload" not in line:  # before 0.32 nothing was put around an item, nor a time beside it
+        return Item(line) if type(line.get("type")) is str else meta_of(line)
+    match line.get("type"):
+        case "response_item":
+            return Item(payload)
+        case "event_msg":
+            event = fitting(Event, payload)
+            return event if event.type in EVENTS else None
+        case "token_usage_record":
+            return fitting(Record, payload)
+        case "turn_context":
+            return fitting(Context, payload)
+        case "compacted":
+            return fitting(Compacted, payload)
+        case "session_meta":
+            return meta_of(line)
+    return None

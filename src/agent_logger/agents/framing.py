@@ -1,0 +1,40 @@
+"""Files of others as readers take them: framed and decoded, each time anew."""
+
+import os
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from agent_logger.agents.source_files import File
+from agent_logger.files import foreign
+from agent_logger.protocols import jsonl
+from agent_logger.protocols.jsonl import Damage, Entry, Torn
+from agent_logger.protocols.lines import LineSplitter
+
+
+def source_file(folder: Path, name: str) -> File:
+    """`name` is what the reader knows it by, and its path below the folder."""
+    path = folder / name
+    return File(name, _Entries(path), partial(foreign.chunks, path))
+
+
+def modified(path: Path) -> float:
+    try:
+        return os.lstat(foreign.existing(path) or path).st_mtime
+    except OSError:
+        return 0.0
+
+
+class _Entries:
+    """What is in a file, read anew each time it is iterated over."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __iter__(self) -> Iterator[Entry | Damage | Torn]:
+        splitter = LineSplitter()
+        for chunk in foreign.chunks(self._path):
+            for line in splitter.feed(chunk):
+                yield from jsonl.decode(line)
+        if torn := splitter.torn():
+            yield Torn(torn.number, torn.offset, torn.length)

@@ -1,0 +1,94 @@
+"""The JSON objects of other agents' lines, made safe to keep; and the times that stand in them.
+
+Decoded lines may still hold halves of characters, which no file and no terminal can hold, and nesting that later
+readers could not follow. Both are rare, and told by the bytes, so that looking for them costs next to nothing.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import MAXYEAR, MINYEAR, UTC, datetime
+from typing import Any
+
+import msgspec
+
+from agent_logger.agents.source_files import File, raw_lines_of
+from agent_logger.protocols import jsonl
+from agent_logger.protocols.jsonl import Entry
+from agent_logger.protocols.lines import Line
+from agent_logger.providers.answer import MOST_NESTED, Json, nested_deeper, with_whole_characters
+from agent_logger.providers.lenient import REFUSED
+
+_decode = msgspec.json.Decoder().decode
+
+
+def objects_of(file: File, but: re.Pattern[bytes]) -> Iterator[Json]:
+    """In order, but for lines that match as a whole. What is no object, or nested too deeply, is left out."""
+    for line in raw_lines_of(file):
+        if but.fullmatch(line):
+            continue
+        try:
+            value = decoded(line, line)
+        except REFUSED:
+            yield from salvaged(line)
+        else:
+            if type(value) is dict:
+                yield value
+
+
+def decoded(data: bytes | msgspec.Raw, line: bytes) -> Any:
+    """What is written in `data`, a part of the line; none if it cannot be kept. Raises those of `REFUSED`."""
+    return shallow(_decode(data), line)  # msgspec itself refuses halves of characters
+
+
+def salvaged(line: bytes) -> Iterator[Json]:
+    """Those of any line, also of one that is damaged, or holds what msgspec refuses."""
+    for found in jsonl.decode(Line(1, 0, len(line), line)):
+        if isinstance(found, Entry):
+            value = shallow(found.value, found.raw)
+            if type(value) is dict:
+                yield with_whole_characters(value)
+
+
+def object_in(data: bytes) -> Json:
+    """The one that these bytes are; nothing if they are none."""
+    try:
+        value = decoded(data, data)
+    except REFUSED:
+        value = next(salvaged(data), None)
+    return value if type(value) is dict else {}
+
+
+def shallow(value: Any, raw: bytes) -> Any:
+    """None for what is nested too deeply; `raw` is what it was read from."""
+    if raw.count(b"{") + raw.count(b"[") <= MOST_NESTED or not isinstance(value, dict | list):
+        return value
+    return None if nested_deeper(value, MOST_NESTED) else value
+
+
+def time_of(text: Any) -> datetime | None:
+    """Of ISO 8601, with a zone, so that it can be compared with others."""
+    if type(text) is not str:
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return in_utc(time)
+
+
+def time_of_ms(since_1970: Any) -> datetime | None:
+    if type(since_1970) is not int and type(since_1970) is not float:
+        return None
+    try:
+        return in_utc(datetime.fromtimestamp(since_1970 / 1000, UTC))
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def in_utc(time: datetime) -> datetime | None:
+    """None at the ends of the calendar: what is the year 1 or 9999 in one zone is no time at all in another."""
+    if not MINYEAR < time.year < MAXYEAR:
+        return None
+    if time.tzinfo is UTC:
+        return time
+    return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)

@@ -1,0 +1,139 @@
+"""opencode's sessions before 1.2, when it had no database: a file for each session, message and part of one.
+
+    storage/session/<project>/<session>.json
+    storage/message/<session>/<message>.json
+    storage/part/<message>/<part>.json
+
+Before 0.6 each project had a storage of its own, with `session/info`, `session/message` and `session/part/<session>`.
+What is read is told as rows of the database, so one reader reads both. Newer versions copied the files into their
+database, and left them where they were.
+"""
+
+from collections.abc import Iterable, Iterator
+from glob import escape
+from pathlib import Path
+from typing import Any
+
+from agent_logger.agents.locations import matching
+from agent_logger.agents.objects import object_in
+from agent_logger.agents.source_files import File, Source
+from agent_logger.files import foreign
+from agent_logger.protocols.jsonl import Entry
+from agent_logger.providers.answer import Json, fields_of, text_of
+
+MOST_BYTES = 64 << 20  # of a file; as with lines, what is longer is not read
+NEAR_MS = 1_000  # an id is made of the time, a little before or behind the one that stands in the message
+_OLD = "info"
+
+Row = dict[str, Any]
+
+
+def started_by(path: Path) -> str | None:
+    """The session that started the one in this file."""
+    return text_of(_fields(path).get("parentID"))
+
+
+def message_files(path: Path) -> list[Path]:
+    """Of the session in this file."""
+    session = escape(path.stem)
+    storage = path.parents[2]
+    below = ("session", "message", session) if path.parent.name == _OLD else ("message", session)
+    return list(matching(storage, [*below, "*.json"]))
+
+
+def source_of(path: Path, started: Iterable[Path] | None = None) -> Source:
+    """A session, with those that it started; none: they are looked for. Files are read when they are asked for."""
+    others = _started_from(path) if started is None else started
+    files = [File(it.stem, _Entries(it)) for it in (path, *others)]
+    return Source(files[0], files[1:])
+
+
+def _started_from(path: Path) -> list[Path]:
+    by = {it: started_by(it) for it in matching(path.parent, ["*.json"])}
+    found = [path]
+    for parent in found:  # grows meanwhile
+        found += [it for it, name in by.items() if name == parent.stem and it not in found]
+    return found[1:]
+
+
+# ---------------------------------------------------------------- rows
+
+
+class _Entries:
+    """The rows of a session, read anew each time."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __iter__(self) -> Iterator[Entry]:
+        for number, row in enumerate(_rows(self._path), 1):
+            yield Entry(number, 0, row, row.get("data", b""))
+
+
+def _rows(path: Path) -> Iterator[Row]:
+    told = _fields(path)
+    messages = sorted(
+        map(_message_row, message_files(path)), key=lambda it: (it["time_created"] or 0, it["id"])
+    )
+    created = _created(told)
+    yield {
+        "table": "session",
+        "id": path.stem,
+        "parent_id": text_of(told.get("parentID")),
+        "title": text_of(told.get("title")),
+        "directory": text_of(told.get("directory")),
+        "time_created": created,
+        "forked_from": _parent_of_fork(path, created, [it["time_created"] for it in messages]),
+    }
+    yield from messages
+    for message in messages:
+        for part in _part_files(path, message["id"]):
+            yield {"table": "part", "id": part.stem, "message_id": message["id"], "data": _bytes(part)}
+
+
+def _message_row(path: Path) -> Row:
+    data = _bytes(path)
+    return {"table": "message", "id": path.stem, "time_created": _created(object_in(data)), "data": data}
+
+
+def _created(told: Json) -> int | None:
+    created = fields_of(told.get("time")).get("created")
+    return created if type(created) is int else None
+
+
+def _part_files(path: Path, message: str) -> Iterator[Path]:
+    below = ("session", "part", escape(path.stem)) if path.parent.name == _OLD else ("part",)
+    return matching(path.parents[2], [*below, escape(message), "*.json"])
+
+
+def _parent_of_fork(path: Path, created: int | None, times: list[int | None]) -> str | None:
+    """A fork is a copy under new ids, and nothing names its parent; but the messages keep their times."""
+    copied = max((it for it in times if it and created and it < created), default=None)
+    if copied is None:
+        return None
+    for other in matching(path.parent, ["*.json"]):
+        near = (it for it in message_files(other) if other != path and _is_made_near(it.stem, copied))
+        if any(_message_row(it)["time_created"] == copied for it in near):
+            return other.stem
+    return None
+
+
+def _is_made_near(message: str, at: int) -> bool:
+    """Ids begin with the lower 36 bits of the time in ms; a clock that was set back does not matter here."""
+    try:
+        made = int(message.partition("_")[2][:9], 16)
+    except ValueError:
+        return False
+    return abs(made - (at & 0xFFFFFFFFF)) < NEAR_MS
+
+
+# ---------------------------------------------------------------- files
+
+
+def _bytes(path: Path) -> bytes:
+    """What is no UTF-8 in it is replaced; nothing of it if it is not there, or not to be read."""
+    return (foreign.text(path, MOST_BYTES) or "").encode()
+
+
+def _fields(path: Path) -> Json:
+    return object_in(_bytes(path))

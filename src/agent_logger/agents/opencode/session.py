@@ -1,0 +1,379 @@
+"""opencode's sessions, from the rows of its database, or of the files before it: `session`, `message`, `part`.
+
+A message of the assistant's is one or more steps, each a response of a model with its tokens. Sub-agents are sessions
+that name their parent. A fork is a session with copies of its parent's messages under new ids, at the old times: those
+are cut, for they were billed in the parent. Neither the vendor's ids of responses nor the calls for titles are kept.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from agent_logger.agents.conversation import Conversation, OpenTurn
+from agent_logger.agents.objects import object_in, time_of_ms
+from agent_logger.agents.source_files import File, Source
+from agent_logger.messages.human_input import typed
+from agent_logger.model.responses import ModelResponse
+from agent_logger.model.session import MAIN, Block, Compaction, Session, Usage
+from agent_logger.protocols.jsonl import Entry
+from agent_logger.providers.answer import Json
+from agent_logger.providers.lenient import fitting
+from agent_logger.providers.token_counts import TokenCounts
+
+AGENT = "opencode"
+FAMILIES = {"google": "gemini", "google-vertex": "gemini", "google-vertex-anthropic": "anthropic"}
+
+
+class _Row(msgspec.Struct):
+    """Of any of the three tables."""
+
+    table: str = ""
+    id: str | None = None
+    message_id: str | None = None  # of a part
+    time_created: Any = None
+    title: str | None = None  # this and what follows: of a session
+    directory: str | None = None
+    parent_id: str | None = None
+    forked_from: str | None = None
+
+    @property
+    def at(self) -> datetime | None:
+        return time_of_ms(self.time_created)
+
+
+class _Times(msgspec.Struct):
+    start: Any = None  # milliseconds, all of them
+    end: Any = None
+    completed: Any = None
+
+
+class _Folder(msgspec.Struct):
+    cwd: str | None = None
+
+
+class _Error(msgspec.Struct):
+    name: str | None = None
+
+
+class _Told(msgspec.Struct):
+    """What the JSON of a message says."""
+
+    role: str | None = None
+    model: str | None = msgspec.field(name="modelID", default=None)
+    provider: str | None = msgspec.field(name="providerID", default=None)
+    tokens: Json | None = None
+    path: _Folder | None = None
+    time: _Times | None = None
+    error: Any = None
+
+
+class _State(msgspec.Struct):
+    """Of a tool."""
+
+    status: str | None = None
+    input: Any = None
+    output: str | None = None
+    error: str | None = None
+    time: _Times | None = None
+
+
+class _Part(msgspec.Struct):
+    """What the JSON of a part says."""
+
+    type: str | None = None
+    text: str | None = None
+    synthetic: bool | None = None
+    auto: bool | None = None  # of a compaction
+    mime: str | None = None  # of a file
+    tool: str | None = None
+    call: str | None = msgspec.field(name="callID", default=None)
+    state: _State | None = None
+    time: _Times | None = None
+    reason: str | None = None  # this and what follows: of the end of a step
+    tokens: Json | None = None
+    cost: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A part and its time. `raw` is what it was read from, for what we have no kind of."""
+
+    at: datetime | None
+    part: _Part
+    raw: Json
+
+
+@dataclass(frozen=True, slots=True)
+class _Message:
+    id: str
+    at: datetime | None
+    told: _Told
+    pieces: list[_Piece] = field(default_factory=list)
+
+    @property
+    def completed(self) -> datetime | None:
+        return time_of_ms(self.told.time.completed) if self.told.time else None
+
+
+@dataclass(slots=True)
+class _Step:
+    """One response of a model, as far as it came."""
+
+    message: _Message
+    number: int  # in the message
+    pieces: list[_Piece] = field(default_factory=list)
+    finish: _Part | None = None
+
+    @property
+    def id(self) -> str:
+        return self.message.id if self.number == 1 else f"{self.message.id}#{self.number}"
+
+    @property
+    def usage(self) -> Usage | None:
+        """Of a step without an end, what the message tells, if that is anything."""
+        if self.finish is not None:
+            return _usage(self.finish.tokens)
+        told = _usage(self.message.told.tokens) if self.number == 1 else None
+        return told if told and (told.context_tokens or told.output_tokens) else None
+
+    @property
+    def unread_usage(self) -> bool:
+        """It ended with a usage that is not understood."""
+        return self.finish is not None and self.finish.tokens is not None and self.usage is None
+
+    @property
+    def cost(self) -> float | None:
+        """opencode writes 0 for what it has no price of."""
+        cost = self.finish.cost if self.finish else None
+        return cost if type(cost) is float and cost > 0 else None
+
+
+def session_of(source: Source) -> Session:
+    """Whatever is in the rows, nothing is raised."""
+    main = _Rows(source.main)
+    told = main.conversation(MAIN)
+    for file in source.others:
+        other = _Rows(file)
+        inner = other.conversation(other.thread)
+        told.place(inner.turns())
+        told.compactions += inner.compactions
+    told.see(main.session.at)
+    return Session(
+        id=main.id,
+        agent=AGENT,
+        title=main.session.title or told.title(),
+        project=main.project,
+        started=told.started,
+        ended=told.ended,
+        exchanges=told.told(),
+        parent=_parent(main.session),
+        compactions=told.compactions,
+    )
+
+
+def parent_of(source: Source) -> str | None:
+    """As its row says, which is the first."""
+    values = (it.value for it in source.main.entries if isinstance(it, Entry) and type(it.value) is dict)
+    rows = (fitting(_Row, it) for it in values)
+    session = next((it for it in rows if it.table == "session"), None)
+    return _parent(session) if session else None
+
+
+def _parent(session: _Row) -> str | None:
+    return session.forked_from or session.parent_id
+
+
+def responses_of(source: Source) -> Iterator[ModelResponse]:
+    main: _Rows | None = None
+    for file in (source.main, *source.others):
+        rows = _Rows(file)
+        main = main or rows
+        for step in rows.steps():
+            if step.usage is None and not step.unread_usage:
+                continue
+            provider = step.message.told.provider or ""
+            yield ModelResponse(
+                family=FAMILIES.get(provider, provider),
+                model=step.message.told.model,
+                usage=step.usage,
+                at=step.message.at,
+                session=main.id,
+                project=main.project,
+                agent=AGENT,
+                thread=MAIN if rows is main else rows.thread,
+                final=step.finish is not None,
+                reported_cost_usd=step.cost,
+            )
+
+
+class _Rows:
+    """The rows of one session, put together."""
+
+    def __init__(self, file: File) -> None:
+        self.session = _Row()
+        self.messages: dict[str, _Message] = {}
+        self._name = file.name
+        for entry in file.entries:
+            if isinstance(entry, Entry) and type(entry.value) is dict:
+                self._take(fitting(_Row, entry.value), entry.value.get("data"))
+
+    @property
+    def id(self) -> str:
+        return self.session.id or self._name
+
+    @property
+    def thread(self) -> str:
+        return f"agent:{self.id}"
+
+    @property
+    def project(self) -> str | None:
+        """Before 0.6 only the messages of the assistant told it."""
+        told = (it.told.path.cwd for it in self.messages.values() if it.told.path)
+        return self.session.directory or next(filter(None, told), None)
+
+    def _take(self, row: _Row, data: Any) -> None:
+        match row.table:
+            case "session":
+                self.session = row
+            case "message" if row.id and not self._is_copy(row.at):
+                self.messages[row.id] = _Message(row.id, row.at, fitting(_Told, _json(data)))
+            case "part" if message := self.messages.get(row.message_id or ""):
+                raw = _json(data)
+                part = fitting(_Part, raw)
+                message.pieces.append(_Piece(_time_of_part(message, row, part), part, raw))
+
+    def _is_copy(self, at: datetime | None) -> bool:
+        began = self.session.at
+        return bool(self.session.forked_from and at and began and at < began)
+
+    def steps(self) -> Iterator[_Step]:
+        for message in self.messages.values():
+            if message.told.role == "assistant":
+                yield from _steps(message)
+
+    def conversation(self, thread: str) -> Conversation:
+        told = Conversation()
+        for message in self.messages.values():
+            if message.told.role == "assistant":
+                for step in _steps(message):
+                    _answer(told, step, thread)
+                _end(told, message)
+            else:
+                told.compactions += _compactions(message, thread)
+                if text := _typed(message):
+                    told.ask(text, message.at)
+        return told
+
+
+def _time_of_part(message: _Message, row: _Row, part: _Part) -> datetime | None:
+    """A row may be younger than what it tells: those that were made of files all have the time when they were made."""
+    started = time_of_ms(part.time.start) if part.time else None
+    written = min(row.at, message.completed) if row.at and message.completed else row.at
+    return started or written
+
+
+# The parts that a response consists of. Others note what the client did beside it (`patch`, `snapshot`), or are
+# newer than this: none of them is a response.
+CONTENT = frozenset({"text", "reasoning", "tool", "file"})
+
+
+def _steps(message: _Message) -> Iterator[_Step]:
+    step = _Step(message, 1)
+    for piece in message.pieces:
+        kind = piece.part.type
+        if kind == "step-start" and step.pieces:  # the one before has no end
+            yield step
+            step = _Step(message, step.number + 1)
+        elif kind == "step-finish":
+            step.finish = piece.part
+            yield step
+            step = _Step(message, step.number + 1)
+        elif kind in CONTENT:
+            step.pieces.append(piece)
+    if step.pieces or (step.number == 1 and step.usage):
+        yield step
+
+
+def _answer(told: Conversation, step: _Step, thread: str) -> None:
+    turn = OpenTurn(
+        thread=thread,
+        message_id=step.id,
+        model=step.message.told.model,
+        stop_reason=step.finish.reason if step.finish else None,
+        usage=step.usage,
+        unread_usage=step.unread_usage,
+        complete=step.finish is not None,
+    )
+    turn.see(step.message.at)
+    told.add(turn)
+    told.see(step.message.at)
+    for piece in step.pieces:
+        for block in _blocks(piece):
+            told.put(turn, block, block.at or piece.at)
+
+
+def _end(told: Conversation, message: _Message) -> None:
+    told.see(message.completed)
+    if error := message.told.error:
+        told.current()
+        aborted = fitting(_Error, error).name == "MessageAbortedError"
+        told.end("cut" if aborted else "failed", message.completed)
+
+
+def _compactions(message: _Message, thread: str) -> Iterator[Compaction]:
+    for piece in message.pieces:
+        if piece.part.type == "compaction":
+            trigger = {True: "auto", False: "manual", None: None}[piece.part.auto]
+            yield Compaction(at=message.at, thread=thread, trigger=trigger)
+
+
+def _typed(message: _Message) -> str | None:
+    """What a person typed; opencode marks the texts that it adds itself."""
+    parts = [piece.part for piece in message.pieces if piece.part.synthetic is not True]
+    texts = [part.text or "" for part in parts if part.type == "text"]
+    files = any(part.type == "file" for part in parts)
+    return typed(texts) or ("[file]" if files else None)
+
+
+def _blocks(piece: _Piece) -> Iterator[Block]:
+    part = piece.part
+    match part.type:
+        case "text":
+            yield Block(kind="text", text=part.text or "")
+        case "reasoning":
+            yield Block(kind="thinking", text=part.text or "")
+        case "tool":
+            yield from _tool(part)
+        case "file" if (part.mime or "").startswith("image/"):
+            yield Block(kind="image", raw=piece.raw)
+        case _:
+            yield Block(kind="other", raw=piece.raw)
+
+
+def _tool(part: _Part) -> Iterator[Block]:
+    state = part.state or _State()
+    times = state.time or _Times()
+    started, ended = time_of_ms(times.start), time_of_ms(times.end)
+    yield Block(kind="tool_use", id=part.call, name=part.tool, input=state.input, at=started)
+    if state.status in ("completed", "error"):
+        failed = state.status == "error"
+        text = (state.error if failed else state.output) or ""
+        yield Block(kind="tool_result", id=part.call, name=part.tool, text=text, is_error=failed, at=ended)
+
+
+def _usage(tokens: Json | None) -> Usage | None:
+    counts = TokenCounts(tokens)
+    cache = counts.inner("cache")
+    asked, answered, thought = (counts(name) for name in ("input", "output", "reasoning"))
+    read, written = cache("read"), cache("write")
+    if thought and counts("total") == asked + answered + read + written:
+        thought = 0  # is in `output` already
+    return counts.usage(asked, answered + thought, read, written)
+
+
+def _json(data: Any) -> Json:
+    """In a row; nothing if it is none."""
+    return object_in(data) if isinstance(data, bytes) else {}
