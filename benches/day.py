@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from agent_logger.files.sealed import zstd
+from agent_logger.journal.journal import Journal
+from agent_logger.journal.seal import seal_due
+from agent_logger.journal.sync import UPKEEP
 from agent_logger.model.records import Chunk, Request, Response, Timing, WireStart
-from agent_logger.store.journal import Journal
-from agent_logger.store.seal import seal_due
-from agent_logger.store.upkeep import UPKEEP
 
 CALLS_PER_SESSION = 60
 MEAN_BYTES = 480_000

@@ -18,7 +18,7 @@ from tests.clients import Sandbox
 from tests.components import look_for
 
 if TYPE_CHECKING:
-    from tests.store.writer import Writers
+    from tests.journal.writer import Writers
 
 # How long an example takes says more about the other tests beside it than about the product.
 settings.register_profile("side by side", settings(), deadline=None)
@@ -95,8 +95,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(scope="session")
 def writers() -> Iterator["Writers"]:
-    """Processes that write logs: see `tests.store.writer`."""
-    from tests.store.writer import Writers
+    """Processes that write logs: see `tests.journal.writer`."""
+    from tests.journal.writer import Writers
 
     with Writers() as writers:
         yield writers

@@ -12,9 +12,9 @@ import pytest
 import agent_logger
 
 ROOT = Path(__file__).parent.parent
-KILL = "tests/store/test_kill.py"
-FAULTS = "tests/store/test_faults.py"
-POWER = "tests/store/test_power_cut.py"
+KILL = "tests/journal/test_kill.py"
+FAULTS = "tests/journal/test_faults.py"
+POWER = "tests/journal/test_power_cut.py"
 
 
 class Mutant(NamedTuple):
@@ -42,7 +42,7 @@ MUTANTS = [
     ),
     Mutant(
         "no recovery of live files",
-        "agent_logger/store/journal.py",
+        "agent_logger/journal/journal.py",
         "            self._recover(part)\n",
         "            pass\n",
         f"{KILL}::test_an_interrupted_exchange_is_completed_once_with_every_acknowledged_message",
@@ -63,7 +63,7 @@ MUTANTS = [
     ),
     Mutant(
         "no new part after a failed sync",
-        "agent_logger/store/journal.py",
+        "agent_logger/journal/journal.py",
         'self._beyond = Beyond(self._part.file.number, "sync_failed")',
         "pass",
         f"{FAULTS}::test_after_a_failed_sync_a_new_part_begins_and_the_old_one_is_left_alone",

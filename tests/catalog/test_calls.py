@@ -13,11 +13,11 @@ from agent_logger.files.parts import PartFile
 from agent_logger.formats.wire_log.asked import Change, asked_of, changes
 from agent_logger.formats.wire_log.session import session_of
 from agent_logger.home.facts import know_folder
+from agent_logger.journal.seal import seal
 from agent_logger.model.records import Request, WireStart
 from agent_logger.model.session import SIDE
-from agent_logger.store.seal import seal
 from tests.formats.wire_records import Talk, talk, talks
-from tests.store.wire_logs import CHAIN, calls, fork, start, write
+from tests.journal.wire_logs import CHAIN, calls, fork, start, write
 
 TALKS = pytest.mark.parametrize("spoken", talks(), ids=lambda it: f"{it.name}-{(it.client_id or '')[:4]}")
 

@@ -26,15 +26,15 @@ from agent_logger.catalog.totals import By, total, totals
 from agent_logger.files import foreign
 from agent_logger.files.parts import PartFile
 from agent_logger.home.facts import know_folder
+from agent_logger.journal.seal import seal
 from agent_logger.model.session import Usage
 from agent_logger.store.archive import FOLDER_FILE, archive_path
 from agent_logger.store.archive_run import archive_all
-from agent_logger.store.seal import seal
 from tests.catalog.catalogs import ID, all_of, assistant, claude_file, made_anew, tool, user
 from tests.catalog.test_corpus import ccusage
+from tests.journal.wire_logs import calls, own, start
+from tests.journal.wire_logs import write as write_log
 from tests.store.test_archive import TREES, database
-from tests.store.wire_logs import calls, own, start
-from tests.store.wire_logs import write as write_log
 
 ONE, TWO = ID.format(1), ID.format(2)
 

@@ -15,7 +15,7 @@ from agent_logger import SessionLogger
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.questions import may_be_live
 from agent_logger.catalog.summary import Filter
-from agent_logger.store.upkeep import UPKEEP
+from agent_logger.journal.sync import UPKEEP
 from tests.catalog.catalogs import assistant, claude_file, user
 
 LIVE = Filter(live=True)

@@ -9,11 +9,11 @@ from agent_logger import Catalog
 from agent_logger.errors import StoreError
 from agent_logger.files.parts import PartFile
 from agent_logger.home.facts import bury, know_folder, tombstones
-from agent_logger.store.journal import Journal
-from agent_logger.store.seal import seal
+from agent_logger.journal.journal import Journal
+from agent_logger.journal.seal import seal
 from tests.catalog.catalogs import ID, all_of, assistant, claude_file, made_anew, user
-from tests.store.wire_logs import CHAIN, calls, own, start
-from tests.store.wire_logs import write as write_log
+from tests.journal.wire_logs import CHAIN, calls, own, start
+from tests.journal.wire_logs import write as write_log
 
 ONE, TWO = ID.format(1), ID.format(2)
 

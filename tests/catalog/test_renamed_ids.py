@@ -24,7 +24,7 @@ from tests.agents.foreign import DATA
 from tests.catalog.catalogs import ID, assistant, claude_file, user
 from tests.catalog.witnesses import printed, timed
 from tests.formats.wire_records import talks, ts
-from tests.store.wire_logs import write
+from tests.journal.wire_logs import write
 
 Prepare = Callable[[Path], None]
 FORKS = "claude-cli/2.1.325/forks_go_on"

@@ -16,12 +16,12 @@ from agent_logger import Catalog, FileStorage, SessionLogger, find_session
 from agent_logger.files.parts import PartFile
 from agent_logger.files.sealed import FRAME_MAGIC
 from agent_logger.home.facts import know_folder
+from agent_logger.journal.seal import seal
+from agent_logger.journal.sync import UPKEEP
 from agent_logger.sdk import AgentLoggerSessionStore
-from agent_logger.store.seal import seal
-from agent_logger.store.upkeep import UPKEEP
 from tests.catalog.catalogs import ID, all_of, assistant, claude_file, made_anew, user
-from tests.store.wire_logs import calls, start
-from tests.store.wire_logs import write as write_log
+from tests.journal.wire_logs import calls, start
+from tests.journal.wire_logs import write as write_log
 
 ONE, TWO, THREE = (ID.format(it) for it in (1, 2, 3))
 DAY = 86_400.0

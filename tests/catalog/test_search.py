@@ -22,8 +22,8 @@ from agent_logger.catalog.text_index import Indexed, Place
 from agent_logger.home.facts import know_folder
 from tests.catalog.catalogs import ID, assistant, claude_file, made_anew, tool, user
 from tests.catalog.hostile import TYPED
-from tests.store.wire_logs import calls, start
-from tests.store.wire_logs import write as write_log
+from tests.journal.wire_logs import calls, start
+from tests.journal.wire_logs import write as write_log
 
 ONE, TWO = ID.format(1), ID.format(2)
 KEY = "sk-ant-api03-" + "Qz7" * 20

@@ -14,7 +14,7 @@ from agent_logger.store.read import read_session
 from tests.agents.claude_code.claude_files import Fixture, fixture, fixtures
 from tests.catalog.witnesses import timed, told
 from tests.formats.wire_records import talks, ts
-from tests.store.wire_logs import calls, start, write
+from tests.journal.wire_logs import calls, start, write
 
 
 def of(it: Fixture, folder: Path) -> list[tuple[Session, list[WireCall]]]:

@@ -24,10 +24,10 @@ from agent_logger import Catalog
 from agent_logger.catalog import reading_on
 from agent_logger.files.parts import PartFile
 from agent_logger.home.facts import know_folder, tombstones
-from agent_logger.store.seal import seal
+from agent_logger.journal.seal import seal
 from tests.catalog.catalogs import ID, all_of, assistant, made_anew, tool, user
-from tests.store.wire_logs import calls, own, start
-from tests.store.wire_logs import write as write_log
+from tests.journal.wire_logs import calls, own, start
+from tests.journal.wire_logs import write as write_log
 
 WORDS = ("zebra", "timer", "login", "refused")
 Lines = list[dict[str, Any]]

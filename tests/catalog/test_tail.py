@@ -10,13 +10,13 @@ from agent_logger import SessionLogger
 from agent_logger.catalog.tail import Tail
 from agent_logger.formats.moments import Moment
 from agent_logger.home.facts import know_folder
+from agent_logger.journal.journal import Journal
 from agent_logger.model.records import Request, Response
-from agent_logger.store.journal import Journal
 from tests.agents.claude_code.claude_files import data_of, user
 from tests.agents.foreign import DATA
 from tests.capture.sdk_fixtures import lines
 from tests.formats.wire_records import talk
-from tests.store.wire_logs import CHAIN, write
+from tests.journal.wire_logs import CHAIN, write
 
 Told = tuple[str, str, str]
 

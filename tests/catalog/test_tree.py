@@ -19,7 +19,7 @@ from tests.agents.claude_code.claude_files import fixture
 from tests.agents.foreign import DATA
 from tests.catalog.catalogs import ID, assistant, claude_file, user
 from tests.formats.wire_records import talks
-from tests.store.wire_logs import calls, fork, own, start, write
+from tests.journal.wire_logs import calls, fork, own, start, write
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 

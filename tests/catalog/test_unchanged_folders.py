@@ -13,8 +13,8 @@ from agent_logger.catalog.scan import count_change, refresh
 from agent_logger.home.facts import bury, know_folder
 from agent_logger.store.archive_run import archive_all
 from tests.catalog.catalogs import ID, all_of, assistant, claude_file, made_anew, user
-from tests.store.wire_logs import calls, start
-from tests.store.wire_logs import write as write_log
+from tests.journal.wire_logs import calls, start
+from tests.journal.wire_logs import write as write_log
 
 ONE, TWO, THREE = (ID.format(it) for it in (1, 2, 3))
 LOG = "20261115-080000-abcd"

@@ -18,7 +18,7 @@ from agent_logger.model.session import Block, Session, Turn, Usage
 from tests.agents.foreign import DATA, scenarios
 from tests.catalog.witnesses import timed
 from tests.formats.wire_records import talk
-from tests.store.wire_logs import write
+from tests.journal.wire_logs import write
 
 TALK = talk("gemini-cli/0.61.0/exec_resume")
 [FOLDER] = scenarios("gemini-cli")

@@ -10,16 +10,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.commands import run_command
 from tests.formats.wire_records import ts
-from tests.store.wire_logs import calls, fork, own, start
-from tests.store.wire_logs import write as write_log
+from tests.journal.wire_logs import calls, fork, own, start
+from tests.journal.wire_logs import write as write_log
 
 from agent_logger import Catalog
 from agent_logger.errors import StoreError
 from agent_logger.files.parts import PartFile
 from agent_logger.home.facts import know_folder
+from agent_logger.journal.seal import seal
+from agent_logger.journal.sync import UPKEEP
 from agent_logger.model.records import Identity, WireStart
-from agent_logger.store.seal import seal
-from agent_logger.store.upkeep import UPKEEP
 
 ROOT = "20261115-080000-abcd"
 

@@ -12,8 +12,8 @@ import pytest
 from tests.catalog.catalogs import ID, assistant, claude_file, tool, user
 from tests.cli.terminals import STYLE, on_a_terminal
 from tests.commands import run_command
-from tests.store.wire_logs import calls, start
-from tests.store.wire_logs import write as write_log
+from tests.journal.wire_logs import calls, start
+from tests.journal.wire_logs import write as write_log
 
 from agent_logger import Catalog
 from agent_logger.cli.screen import width

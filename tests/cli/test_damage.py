@@ -12,8 +12,8 @@ from tests.commands import run_command
 from agent_logger import Catalog, SessionLogger
 from agent_logger.files.parts import PartFile
 from agent_logger.home.facts import know_folder
-from agent_logger.store.seal import seal
-from agent_logger.store.upkeep import UPKEEP
+from agent_logger.journal.seal import seal
+from agent_logger.journal.sync import UPKEEP
 
 OURS, CLAUDE, CODEX = ID.format(1), ID.format(2), "01a2b3c4-0000-7000-8000-00000000c0de"
 

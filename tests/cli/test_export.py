@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 from tests.commands import run_command
-from tests.store.wire_logs import calls, own, start, write
+from tests.journal.wire_logs import calls, own, start, write
 
 from agent_logger.home.facts import know_folder
 from agent_logger.model.records import Identity, Request

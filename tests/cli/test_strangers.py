@@ -16,13 +16,13 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.catalog.catalogs import ID, user
 from tests.commands import run_command
-from tests.store.wire_logs import calls, start
-from tests.store.wire_logs import write as write_log
+from tests.journal.wire_logs import calls, start
+from tests.journal.wire_logs import write as write_log
 
 from agent_logger import FileStorage, SessionLogger
 from agent_logger.home.facts import know_folder
+from agent_logger.journal.sync import UPKEEP
 from agent_logger.model.records import Response
-from agent_logger.store.upkeep import UPKEEP
 
 SDK, KEPT, CLAUDE = ID.format(1), ID.format(2), ID.format(3)
 WIRE = "20261115-080000-abcd"

@@ -9,8 +9,8 @@ from typing import Literal
 
 import pytest
 from tests.commands import run_command
-from tests.store.wire_logs import calls, start
-from tests.store.wire_logs import write as write_log
+from tests.journal.wire_logs import calls, start
+from tests.journal.wire_logs import write as write_log
 
 from agent_logger import SessionLogger
 

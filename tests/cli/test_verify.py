@@ -8,9 +8,9 @@ import pytest
 from tests.commands import run_command
 
 from agent_logger.files.parts import PartFile
+from agent_logger.journal.journal import Journal
+from agent_logger.journal.seal import seal
 from agent_logger.model.records import Resume
-from agent_logger.store.journal import Journal
-from agent_logger.store.seal import seal
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -2,13 +2,13 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from tests.store.wire_logs import calls, own, start, write
+from tests.journal.wire_logs import calls, own, start, write
 
 from agent_logger.errors import SourceError
 from agent_logger.export.wire import wire_lines
+from agent_logger.journal.bodies import SPILL_BYTES
 from agent_logger.model import records
 from agent_logger.model.records import Fork, Record, Request, Response, WireStart
-from agent_logger.store.bodies import SPILL_BYTES
 from agent_logger.store.read import read_session
 from agent_logger.store.verify import verify_file
 

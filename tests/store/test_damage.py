@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agent_logger.journal.journal import Journal
+from agent_logger.journal.sync import UPKEEP
 from agent_logger.store.damage import DamageCount, count_damage
-from agent_logger.store.journal import Journal
-from agent_logger.store.upkeep import UPKEEP
 from agent_logger.store.verify import verify_file
-from tests.store.logs import exchange, resume
+from tests.journal.logs import exchange, resume
 
 OURS = [
     b'{"type":"session_start","v":1,"log":"l","session_id":"s","ts":"t","model":"m","cwd":"/","tools_available":[],'

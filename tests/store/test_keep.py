@@ -8,9 +8,9 @@ import pytest
 
 from agent_logger.files import sealed
 from agent_logger.files.parts import PartFile
+from agent_logger.journal.seal import seal
 from agent_logger.store import keep as module
 from agent_logger.store.keep import generations, keep
-from agent_logger.store.seal import seal
 
 
 def kept(path: Path, target: Path) -> str:

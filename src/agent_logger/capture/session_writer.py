@@ -18,6 +18,7 @@ from agent_logger.files.parts import PartFile, parts_of
 from agent_logger.formats.exchanges import Began, Exchanges, LargeExchange, UserInput, Written
 from agent_logger.formats.totals import Totals
 from agent_logger.home.layout import safe_name
+from agent_logger.journal.journal import Journal
 from agent_logger.messages.counters import COST_DIGITS, Counters
 from agent_logger.messages.sdk import SdkMessage
 from agent_logger.model.records import (
@@ -33,7 +34,6 @@ from agent_logger.model.records import (
 )
 from agent_logger.platform import tell_of_forks
 from agent_logger.store.find import exchange_log_of, free_name
-from agent_logger.store.journal import Journal
 from agent_logger.store.read import read_exchanges, read_log
 
 RESET = "conversation_reset"

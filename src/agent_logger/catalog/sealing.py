@@ -23,7 +23,7 @@ def is_due(database: sqlite3.Connection, unsealed_since: float, after_seconds: f
 
 def seal(database: sqlite3.Connection, home: Path, after_seconds: float | None, seconds: float) -> int:
     """How many parts were sealed. When the time is up, the next one goes on."""
-    from agent_logger.store.seal import seal_due  # most only ask whether it is due
+    from agent_logger.journal.seal import seal_due  # most only ask whether it is due
 
     until = time.monotonic() + seconds
     count = 0

@@ -22,13 +22,13 @@ from agent_logger.errors import SourceError
 from agent_logger.files.follow import Follower, Position
 from agent_logger.files.parts import PartFile, live_files_of, part_of, parts_of
 from agent_logger.formats.exchange_log import session_of as exchange_session
-from agent_logger.formats.live_exchanges import from_live
 from agent_logger.formats.moments import Moment, moments_of
 from agent_logger.formats.wire_log.session import Reading
+from agent_logger.journal.bodies import decode
+from agent_logger.journal.live_exchanges import from_live
 from agent_logger.model.records import AnyRecord, Exchange, Kind, SessionStart
 from agent_logger.model.session import Session
 from agent_logger.protocols.jsonl import Damage, Entry
-from agent_logger.store.bodies import decode
 from agent_logger.store.find import client_id, session_id_of
 from agent_logger.store.read import kind_of_log
 

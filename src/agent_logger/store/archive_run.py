@@ -8,6 +8,7 @@ from agent_logger.agents.folders import agent_files, agent_folders
 from agent_logger.agents.locations import AGENT_PLACES, kept_files
 from agent_logger.errors import SourceError
 from agent_logger.files.parts import part_of
+from agent_logger.journal.seal import seal
 from agent_logger.store import keep_database
 from agent_logger.store.archive import (
     DATABASES,
@@ -20,7 +21,6 @@ from agent_logger.store.archive import (
     prepare,
 )
 from agent_logger.store.archiving import Report, Trouble, keep_files
-from agent_logger.store.seal import seal
 
 MAKING_SECONDS = 86_400.0  # after which nobody is making that copy any more
 

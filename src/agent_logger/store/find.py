@@ -7,9 +7,9 @@ from pathlib import Path
 import msgspec
 
 from agent_logger.files.parts import PartFile, part_of, parts_in, parts_of
+from agent_logger.journal.ownership import head_of
 from agent_logger.model import records
 from agent_logger.model.records import Exchange, Resume, SessionEnd, SessionStart, WireStart
-from agent_logger.store.ownership import head_of
 
 
 def logs_called(log_dir: Path, wanted: str) -> list[PartFile]:

@@ -25,10 +25,10 @@ from agent_logger.formats import transcript
 from agent_logger.formats.transcript import Context, StoredSession
 from agent_logger.formats.transcript_lines import Message
 from agent_logger.home.layout import session_name
+from agent_logger.journal.journal import PART_BYTES
 from agent_logger.model.records import Gap, SessionHeader
 from agent_logger.platform import tell_of_forks
 from agent_logger.store import input_history, memory, side_files, summing_up
-from agent_logger.store.journal import PART_BYTES
 from agent_logger.store.read import read_header, read_messages, read_transcript
 from agent_logger.store.remove import removal_of_session
 from agent_logger.store.transcript_index import sessions_in

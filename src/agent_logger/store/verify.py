@@ -10,10 +10,10 @@ from agent_logger import platform
 from agent_logger.errors import SourceError
 from agent_logger.files.line_files import entries
 from agent_logger.files.parts import part_of
+from agent_logger.journal.bodies import decode
 from agent_logger.model import records
 from agent_logger.model.records import Gap, Kind, Recovered
 from agent_logger.protocols.jsonl import Damage, Entry, Torn
-from agent_logger.store.bodies import decode
 
 
 class BadPlace(msgspec.Struct, frozen=True):

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from agent_logger.capture.proxy.recorder.history import wire_logs
 from agent_logger.files.parts import PartFile
+from agent_logger.journal.journal import Journal
+from agent_logger.journal.seal import seal
 from agent_logger.model.records import decode
-from agent_logger.store.journal import Journal
-from agent_logger.store.seal import seal
 from agent_logger.tracking.known import Known
 from agent_logger.tracking.table import Table
 from tests.tracking.conversation import Recorder

@@ -28,7 +28,7 @@ import msgspec
 from agent_logger import platform
 from agent_logger.capture.proxy.spool.segments import Follower, Start, carry, oldest_entries, segments_of
 from agent_logger.capture.proxy.spool.spool import DISK_BYTES, DISK_SHARE, lock_path, segment_path
-from agent_logger.store.upkeep import UPKEEP
+from agent_logger.journal.sync import UPKEEP
 
 CARRY_ABOVE = 64 << 20  # bytes that may stay for the sake of open calls
 CARRY_SHARE = 4  # and this many times what they need

@@ -31,7 +31,7 @@ from agent_logger.clock import CLOCK
 from agent_logger.errors import SourceError
 from agent_logger.home import layout
 from agent_logger.home.facts import know_folder
-from agent_logger.store.seal import seal_due
+from agent_logger.journal.seal import seal_due
 
 SCAN_SECONDS = 0.25
 CHECKPOINT_SECONDS = 1.0

@@ -23,9 +23,9 @@ from agent_logger.capture.proxy.recorder.checkpoint import Unsure
 from agent_logger.errors import SourceError
 from agent_logger.files.line_files import plain_size, read_at
 from agent_logger.files.parts import PartFile, part_of, parts_in, parts_of
+from agent_logger.journal.journal import Journal
 from agent_logger.model.records import Record, decode
 from agent_logger.protocols.lines import LineSplitter
-from agent_logger.store.journal import Journal
 
 MOST_JOURNALS = 512
 READ_BYTES = 4 << 20

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from agent_logger.files.line_files import entries
 from agent_logger.files.parts import live_files_of, parts_of
+from agent_logger.journal.journal import Journal
 from agent_logger.model.records import (
     Exchange,
     Gap,
@@ -19,10 +20,9 @@ from agent_logger.model.records import (
     Unknown,
 )
 from agent_logger.protocols.jsonl import Damage, Torn
-from agent_logger.store.journal import Journal
 from agent_logger.store.read import read_exchanges, read_log
 from agent_logger.store.verify import FileReport, verify_file
-from tests.store.writer import Ack, digest
+from tests.journal.writer import Ack, digest
 
 TS = "2026-01-01T00:00:00.000Z"
 

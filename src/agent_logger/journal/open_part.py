@@ -10,10 +10,10 @@ from agent_logger import __version__, platform
 from agent_logger.clock import Clock
 from agent_logger.files.append import Appender
 from agent_logger.files.parts import PartFile
+from agent_logger.journal.bodies import keeps_its_type
+from agent_logger.journal.ownership import Claim, Ids, ids_of
 from agent_logger.model import records
 from agent_logger.model.records import AnyRecord, Kind, Part, PartReason, Record, Recovered, Writer
-from agent_logger.store.bodies import keeps_its_type
-from agent_logger.store.ownership import Claim, Ids, ids_of
 
 
 class _Head(TypedDict):

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from pathlib import Path
 
+from agent_logger.journal.journal import Journal
 from agent_logger.model.records import Fork, Record, WireStart
-from agent_logger.store.journal import Journal
 from tests.formats.wire_records import talk, ts
 
 CHAIN = talk("claude-cli/2.1.325/multi_input_replay")  # three exchanges, a call each

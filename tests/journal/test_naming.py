@@ -4,12 +4,12 @@ from pathlib import Path
 
 from agent_logger.home.facts import know_folder
 from agent_logger.home.layout import facts_path
+from agent_logger.journal.journal import Journal
+from agent_logger.journal.sync import UPKEEP
 from agent_logger.model.records import SessionStart
 from agent_logger.store.find import exchange_log_of, free_name
-from agent_logger.store.journal import Journal
 from agent_logger.store.read import read_exchanges
-from agent_logger.store.upkeep import UPKEEP
-from tests.store.logs import exchange, live, start
+from tests.journal.logs import exchange, live, start
 
 
 def journal(folder: Path, name: str) -> Journal:

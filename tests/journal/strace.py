@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.store.writer import Writer
+from tests.journal.writer import Writer
 
 
 @contextmanager

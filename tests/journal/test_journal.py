@@ -8,15 +8,15 @@ import msgspec
 import pytest
 
 from agent_logger.files.parts import PartFile, live_files_of, parts_of
+from agent_logger.journal.journal import Journal
+from agent_logger.journal.open_part import OpenPart
+from agent_logger.journal.seal import seal
+from agent_logger.journal.sync import UPKEEP
 from agent_logger.model.records import Exchange, Gap, Part, Recovered, Unknown
-from agent_logger.store.journal import Journal
-from agent_logger.store.openpart import OpenPart
 from agent_logger.store.read import read_exchanges, read_log
-from agent_logger.store.seal import seal
-from agent_logger.store.upkeep import UPKEEP
-from tests.store.logs import damage, exchange, live
-from tests.store.logs import start as live_start
-from tests.store.world import NAME, FakeTime, note, notes_in, records_in, start
+from tests.journal.logs import damage, exchange, live
+from tests.journal.logs import start as live_start
+from tests.journal.world import NAME, FakeTime, note, notes_in, records_in, start
 
 
 @pytest.fixture

@@ -20,11 +20,11 @@ import msgspec
 import pytest
 
 from agent_logger.files.parts import part_of, parts_of
-from agent_logger.store.journal import Journal
+from agent_logger.journal.journal import Journal
 from agent_logger.store.verify import verify_file
-from tests.store.logs import look, resume
-from tests.store.strace import traced
-from tests.store.writer import Ack, Job, Writers
+from tests.journal.logs import look, resume
+from tests.journal.strace import traced
+from tests.journal.writer import Ack, Job, Writers
 
 PAGE = 512  # smaller than a real one, so that a small file has several
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
-from agent_logger.store.upkeep import Upkeep
+from agent_logger.journal.sync import Upkeep
 
 MOST_MOMENTS = 500
 

@@ -18,9 +18,9 @@ from agent_logger.files import foreign
 from agent_logger.files.append import torn_bytes
 from agent_logger.files.parts import PartFile, live_files_of, parts_in
 from agent_logger.files.sealed import FRAME_MAGIC, SealedFile, write_sealed
-from agent_logger.store.journal import Journal
-from agent_logger.store.ownership import began_by, ids_of, kind_of
-from agent_logger.store.upkeep import UPKEEP
+from agent_logger.journal.journal import Journal
+from agent_logger.journal.ownership import began_by, ids_of, kind_of
+from agent_logger.journal.sync import UPKEEP
 
 log = logging.getLogger("agent_logger.store")
 

@@ -22,15 +22,15 @@ from agent_logger.errors import StoreError
 from agent_logger.files.append import Appender
 from agent_logger.files.parts import live_files_of, parts_of
 from agent_logger.home.layout import install_key, prepare_log_folder, safe_name
+from agent_logger.journal.journal import Journal
+from agent_logger.journal.ownership import ids_of
+from agent_logger.journal.seal import seal
+from agent_logger.journal.sync import UPKEEP
 from agent_logger.model.records import Gap, Part, Request, Resume
-from agent_logger.store.journal import Journal
-from agent_logger.store.ownership import ids_of
 from agent_logger.store.read import read_exchanges, read_log
-from agent_logger.store.seal import seal
-from agent_logger.store.upkeep import UPKEEP
-from tests.store.logs import TS, damage, exchange, live, look, reopen, resume, start
-from tests.store.strace import traced, was_hit
-from tests.store.writer import Ack, Job, Writer, Writers, in_own_process
+from tests.journal.logs import TS, damage, exchange, live, look, reopen, resume, start
+from tests.journal.strace import traced, was_hit
+from tests.journal.writer import Ack, Job, Writer, Writers, in_own_process
 
 MOST_CALLS = 300
 SEED = "w"

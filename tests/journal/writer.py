@@ -30,12 +30,12 @@ import agent_logger
 from agent_logger.clock import CLOCK
 from agent_logger.errors import SourceError
 from agent_logger.files import sealed
+from agent_logger.journal import bodies
+from agent_logger.journal.journal import PART_BYTES, Journal
+from agent_logger.journal.seal import seal_due
+from agent_logger.journal.sync import UPKEEP
 from agent_logger.model.records import Exchange, LiveMessage, LiveStart, Message, Resume
-from agent_logger.store import bodies
-from agent_logger.store.journal import PART_BYTES, Journal
-from agent_logger.store.seal import seal_due
 from agent_logger.store.transcripts import Transcripts
-from agent_logger.store.upkeep import UPKEEP
 
 SOURCE = Path(agent_logger.__file__).parent.parent  # a mutant's copy, where that is what is tested
 MAX_JOBS = 100_000

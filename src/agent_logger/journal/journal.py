@@ -25,13 +25,13 @@ from msgspec.structs import replace
 from agent_logger import platform
 from agent_logger.clock import CLOCK, Clock
 from agent_logger.files.append import append_once
+from agent_logger.journal import live
+from agent_logger.journal.bodies import spill
+from agent_logger.journal.open_part import OpenPart
+from agent_logger.journal.ownership import ANY, Beyond, Ids, claim
+from agent_logger.journal.sync import UPKEEP
 from agent_logger.model import records
 from agent_logger.model.records import AnyRecord, Exchange, Gap, Kind, LiveMessage, LiveStart, Message
-from agent_logger.store import live
-from agent_logger.store.bodies import spill
-from agent_logger.store.openpart import OpenPart
-from agent_logger.store.ownership import ANY, Beyond, Ids, claim
-from agent_logger.store.upkeep import UPKEEP
 
 PART_BYTES = 64 << 20
 FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS = 0.1, 5.0

@@ -19,12 +19,12 @@ from agent_logger.errors import SourceError
 from agent_logger.files.append import Appender
 from agent_logger.files.line_files import entries, part_entries
 from agent_logger.files.parts import PartFile, live_files_of, parts_of
-from agent_logger.formats.live_exchanges import from_live
 from agent_logger.home.layout import safe_name
+from agent_logger.journal.bodies import decode
+from agent_logger.journal.live_exchanges import from_live
 from agent_logger.model import records
 from agent_logger.model.records import AnyRecord, Exchange, LiveMessage, LiveStart, Message, Unknown
 from agent_logger.protocols.jsonl import Entry
-from agent_logger.store.bodies import decode
 
 
 class LiveFile:

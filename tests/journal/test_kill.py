@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 
 from agent_logger.files.parts import live_files_of, parts_of
+from agent_logger.journal.journal import Journal
+from agent_logger.journal.sync import UPKEEP
 from agent_logger.model.records import Exchange, Resume
-from agent_logger.store.journal import Journal
 from agent_logger.store.read import read_exchanges, read_log
-from agent_logger.store.upkeep import UPKEEP
-from tests.store.logs import damage, exchange, live, look, reopen, resume, start, torn
-from tests.store.strace import traced
-from tests.store.writer import Ack, Job, Writer, Writers
+from tests.journal.logs import damage, exchange, live, look, reopen, resume, start, torn
+from tests.journal.strace import traced
+from tests.journal.writer import Ack, Job, Writer, Writers
 
 
 class Kills:

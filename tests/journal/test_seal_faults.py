@@ -13,16 +13,16 @@ import pytest
 from agent_logger.files import sealed as sealed_files
 from agent_logger.files.parts import PartFile, parts_in, parts_of
 from agent_logger.files.sealed import SealedFile
+from agent_logger.journal.journal import Journal
+from agent_logger.journal.seal import seal, seal_due
+from agent_logger.journal.sync import UPKEEP
 from agent_logger.model.records import Resume
 from agent_logger.protocols.jsonl import Damage
-from agent_logger.store.journal import Journal
 from agent_logger.store.read import read_log
-from agent_logger.store.seal import seal, seal_due
-from agent_logger.store.upkeep import UPKEEP
 from agent_logger.store.verify import verify_file
-from tests.store.logs import damage, exchange, live, look, reopen, resume, start
-from tests.store.strace import traced, was_hit
-from tests.store.writer import Job, Writer, Writers
+from tests.journal.logs import damage, exchange, live, look, reopen, resume, start
+from tests.journal.strace import traced, was_hit
+from tests.journal.writer import Job, Writer, Writers
 
 MOST_CALLS = 300
 
