@@ -27,10 +27,10 @@ from agent_logger.catalog.tree import SessionNode
 from agent_logger.cli import COMMANDS, NAME, archive, checks, config, find, ls, rm, run, shell, show, usage
 from agent_logger.config import SETTINGS, Origins, Setting, Written
 from agent_logger.formats.moments import Moment
+from agent_logger.logs import verify
+from agent_logger.logs.disk_usage import FolderUsage
 from agent_logger.model.records import KINDS, Kind
 from agent_logger.model.session import Session, Turn
-from agent_logger.store import verify
-from agent_logger.store.usage import FolderUsage
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from agent_logger.catalog.summary import Filter, Hit, SessionSummary
     from agent_logger.formats.cli_output.events import Event
     from agent_logger.formats.hooks import HookInput
+    from agent_logger.logs.reader import read_session
     from agent_logger.messages.outcome import Failure, RunMetadata
     from agent_logger.model.prices import price
     from agent_logger.model.records import Exchange as ExchangeRecord
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
         Usage,
     )
     from agent_logger.storage import FileStorage, InMemoryStorage, SessionStorage, StoredSession
-    from agent_logger.store.read import read_session
 
 __version__ = "0.1.0"
 
@@ -95,7 +95,7 @@ _HOMES = {
     "discover": "agent_logger.catalog.sessions",
     "find_session": "agent_logger.catalog.sessions",
     "price": "agent_logger.model.prices",
-    "read_session": "agent_logger.store.read",
+    "read_session": "agent_logger.logs.reader",
     "run": "agent_logger.capture.runner",
     "run_async": "agent_logger.capture.runner",
     "stream": "agent_logger.capture.runner",

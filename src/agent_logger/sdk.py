@@ -16,12 +16,12 @@ from typing import Any
 from agent_logger.clock import CLOCK
 from agent_logger.errors import StoreError
 from agent_logger.files.parts import PartFile
-from agent_logger.formats.transcript_lines import Message
 from agent_logger.home.layout import is_hashed, project_folder, session_name
+from agent_logger.logs.reader import read_header, read_lines
+from agent_logger.logs.remove import removal_of_log, removal_of_session
+from agent_logger.logs.transcript.lines import Message
 from agent_logger.model.records import SessionHeader
 from agent_logger.platform import tell_of_forks
-from agent_logger.store.read import read_header, read_lines
-from agent_logger.store.remove import removal_of_log, removal_of_session
 from agent_logger.store.transcript_log import Stamp, TranscriptLog, logs_in
 from agent_logger.store.transcripts import Transcripts
 

@@ -16,8 +16,8 @@ from agent_logger.errors import AgentLoggerError
 from agent_logger.files.git import branch_of
 from agent_logger.formats import transcript
 from agent_logger.formats.transcript import Context, StoredSession
-from agent_logger.formats.transcript_lines import Message
 from agent_logger.home.facts import know_folder
+from agent_logger.logs.transcript.lines import Message
 from agent_logger.protocols.json_text import decode, encode
 from agent_logger.store.transcripts import Messages, Sessions, Transcripts, real
 

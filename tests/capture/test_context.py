@@ -14,8 +14,8 @@ import agent_logger
 from agent_logger import SessionLogger, Settings
 from agent_logger.agents.claude_code.context import NAMES
 from agent_logger.files.parts import part_of
+from agent_logger.logs.reader import read_log
 from agent_logger.model.records import SessionStart
-from agent_logger.store.read import read_log
 from tests.capture.test_hook import comes_true, hook, kept_hooks
 from tests.clients import Sandbox, run_claude
 from tests.fakeapi import FakeAPI

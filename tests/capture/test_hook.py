@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from agent_logger import HookInput
+from agent_logger.logs.hook_files import day_folders, tag_in
 from agent_logger.model.records import Hook, decode
-from agent_logger.store.hook_files import day_folders, tag_in
 from agent_logger.store.hooks import KeptHook, hooks_in
 
 SESSION = "707575f7-6966-4682-abc3-e62e1560a136"

@@ -20,8 +20,8 @@ from agent_logger import SessionLogger
 from agent_logger.errors import StoreError
 from agent_logger.home.layout import facts_path
 from agent_logger.journal.sync import UPKEEP
+from agent_logger.logs.reader import read_exchanges, read_log, read_session
 from agent_logger.model.records import Exchange, Gap, Record, Resume, SessionEnd, SessionStart
-from agent_logger.store.read import read_exchanges, read_log, read_session
 
 SESSION = "1f320356-a178-418e-a692-69ce6e1e657c"
 OTHER = "2a320356-a178-418e-a692-69ce6e1e657c"

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from agent_logger import SessionLogger
+from agent_logger.logs.reader import read_log, read_session
 from agent_logger.model.records import SessionEnd, Tokens
-from agent_logger.store.read import read_log, read_session
 from tests.capture.sdk_fixtures import CLI, SDK, lines, objects
 
 ID = "1f320356-a178-418e-a692-69ce6e1e657c"

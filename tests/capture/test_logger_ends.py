@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from agent_logger import SessionLogger
+from agent_logger.logs.reader import read_exchanges, read_log
 from agent_logger.model.records import Exchange, Record, SessionEnd, SessionStart
-from agent_logger.store.read import read_exchanges, read_log
 from tests.capture import logging_process
 from tests.capture.logging_process import SESSION
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from agent_logger.capture.logger import SessionLogger
+from agent_logger.logs.reader import read_log, read_session
 from agent_logger.model.records import Exchange, ExchangeStats, Record, SessionEnd, SessionStart
-from agent_logger.store.read import read_log, read_session
 from tests.capture.sdk_fixtures import CLI, DATA, SDK, lines, objects, truth
 
 ROOT = DATA.parents[1]

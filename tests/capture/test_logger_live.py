@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from agent_logger import SessionLogger
+from agent_logger.logs.reader import read_exchanges
 from agent_logger.model.records import Exchange
-from agent_logger.store.read import read_exchanges
 from tests.capture.test_logger_fixtures import Log, logs
 from tests.clients import ANTHROPIC_KEY, NOWHERE, Sandbox
 from tests.fakeapi import FakeAPI

@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_logger import SessionLogger
+from agent_logger.logs.reader import read_log
 from agent_logger.model.records import Exchange, Record
-from agent_logger.store.read import read_log
 from tests.capture.test_logger import OTHER, SESSION, init, result, said
 
 SESSIONS = st.sampled_from([SESSION, OTHER])

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from agent_logger import SessionLogger, run
+from agent_logger.logs.reader import read_log, read_session
 from agent_logger.model.records import Exchange, ExchangeStats
-from agent_logger.store.read import read_log, read_session
 
 ID = "1f320356-a178-418e-a692-69ce6e1e657c"
 OPUS, HAIKU = "claude-opus-5-5", "claude-haiku-4-5"

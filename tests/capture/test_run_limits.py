@@ -8,8 +8,8 @@ import pytest
 from agent_logger import Failure, run
 from agent_logger.catalog.join import join
 from agent_logger.export.outline import chapters
+from agent_logger.logs.reader import read_session
 from agent_logger.model.session import Exchange, Session, Turn
-from agent_logger.store.read import read_session
 from tests.capture.sdk_fixtures import CLI, DATA
 
 OUTPUTS = [

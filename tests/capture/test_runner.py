@@ -15,8 +15,8 @@ import pytest
 
 from agent_logger import Event, Failure, RunResult, run, run_async, stream
 from agent_logger.capture import child as children
+from agent_logger.logs.reader import read_exchanges, read_log
 from agent_logger.model.records import Exchange, Resume, SessionStart
-from agent_logger.store.read import read_exchanges, read_log
 from tests.capture.played import script
 from tests.memory import PEAK_KB
 

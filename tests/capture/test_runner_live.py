@@ -16,9 +16,9 @@ import pytest
 
 from agent_logger import Failure, RunResult, SessionLogger, read_session, run
 from agent_logger.config import Origin
+from agent_logger.logs.reader import read_exchanges, read_log
 from agent_logger.model.records import Exchange, SessionEnd, SessionStart
 from agent_logger.model.session import Session
-from agent_logger.store.read import read_exchanges, read_log
 from tests.capture.proxy.process import Process
 from tests.capture.test_logger_live import ANSWERS, COSTS, STALL, answer, ask, background, options
 from tests.clients import ANTHROPIC_KEY, NOWHERE, QUIET_CLAUDE, Sandbox, find_claude

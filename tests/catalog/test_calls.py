@@ -10,14 +10,14 @@ from msgspec.structs import replace
 from agent_logger.catalog.calls import CallDetail, WireCall, call_detail, calls_of
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.files.parts import PartFile
-from agent_logger.formats.wire_log.asked import Change, asked_of, changes
-from agent_logger.formats.wire_log.session import session_of
 from agent_logger.home.facts import know_folder
 from agent_logger.journal.seal import seal
+from agent_logger.logs.wire_log.requests import Change, asked_of, changes
+from agent_logger.logs.wire_log.session import session_of
 from agent_logger.model.records import Request, WireStart
 from agent_logger.model.session import SIDE
-from tests.formats.wire_records import Talk, talk, talks
 from tests.journal.wire_logs import CHAIN, calls, fork, start, write
+from tests.logs.wire_log.wire_records import Talk, talk, talks
 
 TALKS = pytest.mark.parametrize("spoken", talks(), ids=lambda it: f"{it.name}-{(it.client_id or '')[:4]}")
 

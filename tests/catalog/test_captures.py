@@ -6,9 +6,9 @@ from agent_logger.catalog.ledger import Ledger
 from agent_logger.catalog.metrics import metrics_of
 from agent_logger.catalog.totals import total, totals
 from agent_logger.formats.session_responses import responses_of_session
-from agent_logger.formats.wire_log.session import session_of
+from agent_logger.logs.wire_log.session import session_of
 from agent_logger.model.session import Usage
-from tests.formats.wire_records import Talk, talks
+from tests.logs.wire_log.wire_records import Talk, talks
 
 TALKS = pytest.mark.parametrize("spoken", talks(), ids=lambda it: f"{it.name}-{(it.client_id or '')[:4]}")
 

@@ -121,7 +121,7 @@ def test_a_fork_has_a_parent_and_pays_only_for_what_is_new(
 def test_a_session_that_the_wire_and_a_transcript_saw_is_one(
     home: Path, kept: Path, catalog: Catalog
 ) -> None:
-    from tests.formats.wire_records import talk
+    from tests.logs.wire_log.wire_records import talk
 
     spoken = talk("claude-cli/2.1.325/multi_input_replay")
     folder = home / "logs" / "anthropic"

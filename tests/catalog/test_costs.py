@@ -7,12 +7,12 @@ import pytest
 from agent_logger.agents.claude_code.transcript import session as claude_code
 from agent_logger.agents.registry import format_of
 from agent_logger.catalog.metrics import metrics_of
-from agent_logger.formats.wire_log import session as wire_log
+from agent_logger.logs.wire_log import session as wire_log
 from agent_logger.model.prices import price
 from agent_logger.model.session import SYNTHETIC, Cost, Session
 from tests.agents.claude_code.claude_files import fixtures
 from tests.agents.foreign import DATA, source
-from tests.formats.wire_records import talks
+from tests.logs.wire_log.wire_records import talks
 
 TOLD_BY = ["wire", "claude-code", "codex", "gemini-cli"]
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agent_logger import Catalog, Filter
-from agent_logger.store.hook_files import file_of, hooks_path, session_named, tag_in, tag_of
+from agent_logger.logs.hook_files import file_of, hooks_path, session_named, tag_in, tag_of
 from tests.catalog.catalogs import ID, all_of, assistant, claude_file, tool, user
 from tests.commands import run_command
 

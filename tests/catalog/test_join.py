@@ -18,7 +18,7 @@ from agent_logger.catalog.join import join
 from agent_logger.catalog.ledger import Ledger
 from agent_logger.catalog.totals import total
 from agent_logger.formats.session_responses import responses_of_session
-from agent_logger.formats.wire_log.session import session_of as wire_session
+from agent_logger.logs.wire_log.session import session_of as wire_session
 from agent_logger.model.redaction.redactor import Redactor
 from agent_logger.model.session import (
     MAIN,
@@ -38,7 +38,7 @@ from tests.agents.claude_code.claude_files import Fixture, fixtures
 from tests.agents.foreign import DATA, scenarios
 from tests.catalog.rows import unique
 from tests.catalog.witnesses import seen, timed, told
-from tests.formats.wire_records import talks
+from tests.logs.wire_log.wire_records import talks
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 FIXTURES = pytest.mark.parametrize("fixture", fixtures(), ids=lambda it: it.name)

@@ -23,8 +23,8 @@ from tests.agents.claude_code.claude_files import Fixture
 from tests.agents.foreign import DATA
 from tests.catalog.catalogs import ID, assistant, claude_file, user
 from tests.catalog.witnesses import printed, timed
-from tests.formats.wire_records import talks, ts
 from tests.journal.wire_logs import write
+from tests.logs.wire_log.wire_records import talks, ts
 
 Prepare = Callable[[Path], None]
 FORKS = "claude-cli/2.1.325/forks_go_on"

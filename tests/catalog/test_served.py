@@ -9,12 +9,12 @@ from msgspec.structs import replace
 from agent_logger.catalog.calls import WireCall, calls_of
 from agent_logger.catalog.join import join
 from agent_logger.catalog.served import calls_by_turn
+from agent_logger.logs.reader import read_session
 from agent_logger.model.session import SIDE, Session
-from agent_logger.store.read import read_session
 from tests.agents.claude_code.claude_files import Fixture, fixture, fixtures
 from tests.catalog.witnesses import timed, told
-from tests.formats.wire_records import talks, ts
 from tests.journal.wire_logs import calls, start, write
+from tests.logs.wire_log.wire_records import talks, ts
 
 
 def of(it: Fixture, folder: Path) -> list[tuple[Session, list[WireCall]]]:

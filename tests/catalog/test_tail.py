@@ -15,8 +15,8 @@ from agent_logger.model.records import Request, Response
 from tests.agents.claude_code.claude_files import data_of, user
 from tests.agents.foreign import DATA
 from tests.capture.sdk_fixtures import lines
-from tests.formats.wire_records import talk
 from tests.journal.wire_logs import CHAIN, write
+from tests.logs.wire_log.wire_records import talk
 
 Told = tuple[str, str, str]
 

@@ -18,8 +18,8 @@ from agent_logger.model.session import Cost, Exchange, Session, SubAgent, Turn, 
 from tests.agents.claude_code.claude_files import fixture
 from tests.agents.foreign import DATA
 from tests.catalog.catalogs import ID, assistant, claude_file, user
-from tests.formats.wire_records import talks
 from tests.journal.wire_logs import calls, fork, own, start, write
+from tests.logs.wire_log.wire_records import talks
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 

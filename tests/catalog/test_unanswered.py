@@ -8,8 +8,8 @@ from agent_logger.catalog.catalog import Catalog
 from agent_logger.home.facts import know_folder
 from agent_logger.journal.journal import Journal
 from agent_logger.model.records import Exchange, SessionStart
-from tests.formats.wire_records import talk
 from tests.journal.wire_logs import write
+from tests.logs.wire_log.wire_records import talk
 
 TS = "2026-11-15T08:00:00.000Z"
 

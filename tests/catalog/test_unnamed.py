@@ -11,14 +11,14 @@ from agent_logger.agents.gemini_cli.session import session_of
 from agent_logger.agents.openers import sources_of
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.unnamed import is_told_by, name_among
-from agent_logger.formats.wire_log.session import session_of as wire_session
 from agent_logger.home.facts import know_folder
+from agent_logger.logs.wire_log.session import session_of as wire_session
 from agent_logger.model.records import WireStart
 from agent_logger.model.session import Block, Session, Turn, Usage
 from tests.agents.foreign import DATA, scenarios
 from tests.catalog.witnesses import timed
-from tests.formats.wire_records import talk
 from tests.journal.wire_logs import write
+from tests.logs.wire_log.wire_records import talk
 
 TALK = talk("gemini-cli/0.61.0/exec_resume")
 [FOLDER] = scenarios("gemini-cli")

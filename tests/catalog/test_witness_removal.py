@@ -29,7 +29,7 @@ from agent_logger.model.session import Usage
 from tests.agents.claude_code.claude_files import Fixture, fixtures
 from tests.capture.sdk_fixtures import lines, objects
 from tests.catalog.witnesses import timed
-from tests.formats.wire_records import talks
+from tests.logs.wire_log.wire_records import talks
 
 KINDS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 WITNESSES = ("wire", "transcript", "printed")

@@ -9,9 +9,9 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.commands import run_command
-from tests.formats.wire_records import ts
 from tests.journal.wire_logs import calls, fork, own, start
 from tests.journal.wire_logs import write as write_log
+from tests.logs.wire_log.wire_records import ts
 
 from agent_logger import Catalog
 from agent_logger.errors import StoreError

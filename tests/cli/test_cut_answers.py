@@ -15,7 +15,7 @@ from tests.capture.proxy.spooling import request_head
 from tests.capture.proxy.streams import DIALECTS, anthropic, event
 from tests.cli.terminals import STYLE, on_a_terminal
 from tests.cli.test_usage import run
-from tests.formats.wire_records import talk
+from tests.logs.wire_log.wire_records import talk
 from tests.web.pages import showing
 
 from agent_logger.catalog.schema import STEPS

@@ -10,10 +10,10 @@ import pytest
 
 from agent_logger.demo.proxied import calls
 from agent_logger.files.parts import parts_in
+from agent_logger.logs.reader import read_log
+from agent_logger.logs.verify import log_files, verify_file
 from agent_logger.model.records import Exchange, SessionEnd, SessionStart
 from agent_logger.platform import size_of
-from agent_logger.store.read import read_log
-from agent_logger.store.verify import log_files, verify_file
 
 
 def environment(tmp_path: Path) -> dict[str, str]:

@@ -12,8 +12,8 @@ from tests.commands import run_command
 from tests.journal.wire_logs import calls, own, start, write
 
 from agent_logger.home.facts import know_folder
+from agent_logger.logs.reader import read_session
 from agent_logger.model.records import Identity, Request
-from agent_logger.store.read import read_session
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 NAME = "20261115-084532-a7f3"

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from tests.agents.foreign import DATA
 from tests.catalog.catalogs import ID, assistant, claude_file
-from tests.formats.wire_records import talks
+from tests.logs.wire_log.wire_records import talks
 
 from agent_logger.model import records
 from agent_logger.model.records import Exchange, Message, SessionStart

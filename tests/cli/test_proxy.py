@@ -16,8 +16,8 @@ from tests.commands import run_command
 from tests.fakeapi import FakeAPI
 
 from agent_logger.files.parts import parts_in
+from agent_logger.logs.reader import read_log
 from agent_logger.model.records import Request, Response
-from agent_logger.store.read import read_log
 
 SECRET = "sk-ant-api03-" + "Qz7" * 20
 

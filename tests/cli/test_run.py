@@ -19,8 +19,8 @@ import pytest
 from tests.capture.played import script
 
 from agent_logger.agents.claude_code.files import project_folders
+from agent_logger.logs.reader import read_exchanges, read_log
 from agent_logger.model.records import Exchange, SessionStart
-from agent_logger.store.read import read_exchanges, read_log
 
 ROOT = Path(__file__).parents[2]
 RUN = [sys.executable, "-m", "agent_logger", "run"]

@@ -10,7 +10,7 @@ from tests.clients import ANTHROPIC_KEY, NOWHERE, QUIET_CLAUDE, find_claude
 from tests.fakeapi import FakeAPI
 
 from agent_logger import read_session
-from agent_logger.store.verify import verify_file
+from agent_logger.logs.verify import verify_file
 
 pytestmark = pytest.mark.needs("claude")
 

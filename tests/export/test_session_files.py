@@ -18,8 +18,8 @@ from agent_logger.export.html.session import session_html
 from agent_logger.export.json import session_json
 from agent_logger.export.markdown import session_markdown
 from agent_logger.export.printable import printable
+from agent_logger.logs.reader import read_session
 from agent_logger.model.session import Session
-from agent_logger.store.read import read_session
 
 GOLDEN = Path(__file__).parent / "golden"
 DATA = Path(__file__).parents[1] / "data"

@@ -7,10 +7,10 @@ from tests.journal.wire_logs import calls, own, start, write
 from agent_logger.errors import SourceError
 from agent_logger.export.wire import wire_lines
 from agent_logger.journal.bodies import SPILL_BYTES
+from agent_logger.logs.reader import read_session
+from agent_logger.logs.verify import verify_file
 from agent_logger.model import records
 from agent_logger.model.records import Fork, Record, Request, Response, WireStart
-from agent_logger.store.read import read_session
-from agent_logger.store.verify import verify_file
 
 
 def exported(folder: Path, name: str) -> list[Record]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent_logger.files.parts import PartFile, live_files_of, parts_in, parts_of
-from agent_logger.store.remove import removal_of_log, removal_of_session
+from agent_logger.logs.remove import removal_of_log, removal_of_session
 from tests.journal.wire_logs import calls, write
 from tests.journal.wire_logs import start as wire_start
 

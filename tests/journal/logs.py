@@ -9,6 +9,8 @@ from pathlib import Path
 from agent_logger.files.line_files import entries
 from agent_logger.files.parts import live_files_of, parts_of
 from agent_logger.journal.journal import Journal
+from agent_logger.logs.reader import read_exchanges, read_log
+from agent_logger.logs.verify import FileReport, verify_file
 from agent_logger.model.records import (
     Exchange,
     Gap,
@@ -20,8 +22,6 @@ from agent_logger.model.records import (
     Unknown,
 )
 from agent_logger.protocols.jsonl import Damage, Torn
-from agent_logger.store.read import read_exchanges, read_log
-from agent_logger.store.verify import FileReport, verify_file
 from tests.journal.writer import Ack, digest
 
 TS = "2026-01-01T00:00:00.000Z"

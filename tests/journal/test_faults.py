@@ -26,8 +26,8 @@ from agent_logger.journal.journal import Journal
 from agent_logger.journal.ownership import ids_of
 from agent_logger.journal.seal import seal
 from agent_logger.journal.sync import UPKEEP
+from agent_logger.logs.reader import read_exchanges, read_log
 from agent_logger.model.records import Gap, Part, Request, Resume
-from agent_logger.store.read import read_exchanges, read_log
 from tests.journal.logs import TS, damage, exchange, live, look, reopen, resume, start
 from tests.journal.strace import traced, was_hit
 from tests.journal.writer import Ack, Job, Writer, Writers, in_own_process

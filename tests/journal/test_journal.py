@@ -12,8 +12,8 @@ from agent_logger.journal.journal import Journal
 from agent_logger.journal.open_part import OpenPart
 from agent_logger.journal.seal import seal
 from agent_logger.journal.sync import UPKEEP
+from agent_logger.logs.reader import read_exchanges, read_log
 from agent_logger.model.records import Exchange, Gap, Part, Recovered, Unknown
-from agent_logger.store.read import read_exchanges, read_log
 from tests.journal.logs import damage, exchange, live
 from tests.journal.logs import start as live_start
 from tests.journal.world import NAME, FakeTime, note, notes_in, records_in, start

@@ -16,8 +16,8 @@ import pytest
 from agent_logger.files.parts import live_files_of, parts_of
 from agent_logger.journal.journal import Journal
 from agent_logger.journal.sync import UPKEEP
+from agent_logger.logs.reader import read_exchanges, read_log
 from agent_logger.model.records import Exchange, Resume
-from agent_logger.store.read import read_exchanges, read_log
 from tests.journal.logs import damage, exchange, live, look, reopen, resume, start, torn
 from tests.journal.strace import traced
 from tests.journal.writer import Ack, Job, Writer, Writers

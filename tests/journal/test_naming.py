@@ -6,9 +6,9 @@ from agent_logger.home.facts import know_folder
 from agent_logger.home.layout import facts_path
 from agent_logger.journal.journal import Journal
 from agent_logger.journal.sync import UPKEEP
+from agent_logger.logs.find import exchange_log_of, free_name
+from agent_logger.logs.reader import read_exchanges
 from agent_logger.model.records import SessionStart
-from agent_logger.store.find import exchange_log_of, free_name
-from agent_logger.store.read import read_exchanges
 from tests.journal.logs import exchange, live, start
 
 

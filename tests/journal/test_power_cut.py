@@ -21,7 +21,7 @@ import pytest
 
 from agent_logger.files.parts import part_of, parts_of
 from agent_logger.journal.journal import Journal
-from agent_logger.store.verify import verify_file
+from agent_logger.logs.verify import verify_file
 from tests.journal.logs import look, resume
 from tests.journal.strace import traced
 from tests.journal.writer import Ack, Job, Writers

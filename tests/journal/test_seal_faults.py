@@ -16,10 +16,10 @@ from agent_logger.files.sealed import SealedFile
 from agent_logger.journal.journal import Journal
 from agent_logger.journal.seal import seal, seal_due
 from agent_logger.journal.sync import UPKEEP
+from agent_logger.logs.reader import read_log
+from agent_logger.logs.verify import verify_file
 from agent_logger.model.records import Resume
 from agent_logger.protocols.jsonl import Damage
-from agent_logger.store.read import read_log
-from agent_logger.store.verify import verify_file
 from tests.journal.logs import damage, exchange, live, look, reopen, resume, start
 from tests.journal.strace import traced, was_hit
 from tests.journal.writer import Job, Writer, Writers

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from agent_logger.journal.journal import Journal
 from agent_logger.model.records import Fork, Record, WireStart
-from tests.formats.wire_records import talk, ts
+from tests.logs.wire_log.wire_records import talk, ts
 
 CHAIN = talk("claude-cli/2.1.325/multi_input_replay")  # three exchanges, a call each
 

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from agent_logger.clock import Clock
+from agent_logger.logs.reader import read_log
 from agent_logger.model.records import AnyRecord, Resume, SessionStart
 from agent_logger.protocols.jsonl import Damage, Torn
-from agent_logger.store.read import read_log
 
 NAME = "20261115_084532_1f320356"
 

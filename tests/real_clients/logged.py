@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from agent_logger.files.parts import parts_in
+from agent_logger.logs.reader import read_log
 from agent_logger.model.records import Fork, Request, Response, Rewrite, WireStart
-from agent_logger.store.read import read_log
 
 from .scenarios import Told
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from agent_logger.logs.reader import read_exchanges, read_log
 from agent_logger.model.records import SessionStart
-from agent_logger.store.read import read_exchanges, read_log
 
 from . import alike
 from .running import CLIENTS, KEYS, fake_api, run, run_directly

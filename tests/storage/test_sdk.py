@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from agent_logger import FileStorage, read_session
 from agent_logger.errors import StoreError
+from agent_logger.logs.verify import log_files, verify_file
 from agent_logger.sdk import AgentLoggerSessionStore
 from agent_logger.store.transcript_log import logs_in
-from agent_logger.store.verify import log_files, verify_file
 from tests.capture.test_examples import EXAMPLES, environment
 from tests.clients import Sandbox
 from tests.fakeapi import FakeAPI

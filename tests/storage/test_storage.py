@@ -23,8 +23,8 @@ from agent_logger.files.parts import parts_of
 from agent_logger.home.facts import know_folder
 from agent_logger.journal.seal import seal
 from agent_logger.journal.sync import UPKEEP
+from agent_logger.logs.verify import verify_file
 from agent_logger.store.transcripts import Transcripts
-from agent_logger.store.verify import verify_file
 from agent_logger.testing import run_storage_conformance
 from agent_logger.testing.storage import assistant, user
 from tests.commands import run_command

@@ -12,9 +12,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from agent_logger import config, platform
+from agent_logger.logs.hook_files import file_of, hooks_path, session_named
 from agent_logger.model.redaction.environment import environment_credentials
 from agent_logger.model.redaction.redactor import Redactor
-from agent_logger.store.hook_files import file_of, hooks_path, session_named
 
 if TYPE_CHECKING:
     from pathlib import Path

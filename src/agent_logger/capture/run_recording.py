@@ -14,10 +14,10 @@ from agent_logger.capture.session_writer import SessionWriter
 from agent_logger.clock import CLOCK
 from agent_logger.formats.cli_output.events import Event, Events
 from agent_logger.formats.cli_output.output import ErrorOutput, Output
-from agent_logger.formats.exchange_log import RUN_STARTED
 from agent_logger.formats.exchanges import Began, Exchanges, UserInput
 from agent_logger.home.facts import label_session
 from agent_logger.home.install import key, know
+from agent_logger.logs.exchange_log import RUN_STARTED
 from agent_logger.messages import sdk
 from agent_logger.messages.outcome import Failure, Outcome, RunMetadata
 from agent_logger.messages.sdk import Block, Inner, Result, SdkMessage

@@ -19,6 +19,8 @@ from agent_logger.formats.exchanges import Began, Exchanges, LargeExchange, User
 from agent_logger.formats.totals import Totals
 from agent_logger.home.layout import safe_name
 from agent_logger.journal.journal import Journal
+from agent_logger.logs.find import exchange_log_of, free_name
+from agent_logger.logs.reader import read_exchanges, read_log
 from agent_logger.messages.counters import COST_DIGITS, Counters
 from agent_logger.messages.sdk import SdkMessage
 from agent_logger.model.records import (
@@ -33,8 +35,6 @@ from agent_logger.model.records import (
     SessionStart,
 )
 from agent_logger.platform import tell_of_forks
-from agent_logger.store.find import exchange_log_of, free_name
-from agent_logger.store.read import read_exchanges, read_log
 
 RESET = "conversation_reset"
 PROVISIONAL = "unnamed"  # what stands for the id in the name of a log until it is known

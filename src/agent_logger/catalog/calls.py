@@ -6,15 +6,15 @@ from datetime import datetime
 from pathlib import Path
 
 from agent_logger.files.parts import PartFile, part_of
-from agent_logger.formats.exchange_log import time_of
-from agent_logger.formats.wire_log.asked import Asked, Changes, asked_of, changes
+from agent_logger.logs.exchange_log import time_of
+from agent_logger.logs.reader import kind_of_log, lineage_of, read_log
+from agent_logger.logs.wire_log.requests import Asked, Changes, asked_of, changes
 from agent_logger.model.records import Request, Response, WireStart
 from agent_logger.model.session import MAIN, SIDE, Usage
 from agent_logger.providers.blocks.base import value_of
 from agent_logger.providers.ending import is_answered, is_complete, read_again
 from agent_logger.providers.registry import dialect_of
 from agent_logger.providers.token_counts import usage_of
-from agent_logger.store.read import kind_of_log, lineage_of, read_log
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from agent_logger.catalog.scan import count_change
 from agent_logger.errors import SourceError
 from agent_logger.files import foreign
 from agent_logger.files.parts import PartFile, live_files_of, parts_of
-from agent_logger.store.damage import DamageCount, count_damage
+from agent_logger.logs.damage import DamageCount, count_damage
 
 AT_ONCE = 64  # sources
 LINE_FILES = (".jsonl", foreign.SEALED)

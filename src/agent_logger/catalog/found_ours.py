@@ -11,7 +11,7 @@ from agent_logger.catalog.found import Files, Found, Remembered, entries_in, sta
 from agent_logger.files import foreign
 from agent_logger.files.parts import log_named
 from agent_logger.home.facts import known_folders
-from agent_logger.store.hook_files import day_folders, tag_in
+from agent_logger.logs.hook_files import day_folders, tag_in
 
 REFUSED = "refused"  # a log of what we did not pass on, which nobody was paid for
 SETTLED_SECONDS = 2.0  # clocks of file systems are coarse: a folder that changed just now may change unseen

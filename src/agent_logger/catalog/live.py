@@ -82,7 +82,7 @@ def _is_open(source: SourceState) -> bool:
 
 def _is_by_proxy(source: SourceState) -> bool:
     """As long as nothing was answered, a log has no witness."""
-    from agent_logger.store.read import kind_of_log
+    from agent_logger.logs.reader import kind_of_log
 
     if source.witnesses:
         return bool(source.witnesses & BIT["wire"])

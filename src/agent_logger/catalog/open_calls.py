@@ -8,9 +8,9 @@ import msgspec
 
 from agent_logger.files.follow import Follower, Position
 from agent_logger.files.parts import PartFile, part_of
+from agent_logger.logs.reader import kind_of_log
 from agent_logger.model.session import MAIN, SIDE
 from agent_logger.protocols.jsonl import Entry
-from agent_logger.store.read import kind_of_log
 
 FIRST_BYTES = 4 << 20  # of a log, from its end, that are looked at when it is first seen
 

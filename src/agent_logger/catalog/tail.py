@@ -21,16 +21,16 @@ from agent_logger.catalog.witness import session_of
 from agent_logger.errors import SourceError
 from agent_logger.files.follow import Follower, Position
 from agent_logger.files.parts import PartFile, live_files_of, part_of, parts_of
-from agent_logger.formats.exchange_log import session_of as exchange_session
 from agent_logger.formats.moments import Moment, moments_of
-from agent_logger.formats.wire_log.session import Reading
 from agent_logger.journal.bodies import decode
 from agent_logger.journal.live_exchanges import from_live
+from agent_logger.logs.exchange_log import session_of as exchange_session
+from agent_logger.logs.find import client_id, session_id_of
+from agent_logger.logs.reader import kind_of_log
+from agent_logger.logs.wire_log.session import Reading
 from agent_logger.model.records import AnyRecord, Exchange, Kind, SessionStart
 from agent_logger.model.session import Session
 from agent_logger.protocols.jsonl import Damage, Entry
-from agent_logger.store.find import client_id, session_id_of
-from agent_logger.store.read import kind_of_log
 
 LOOK_SECONDS = 2.0  # between two looks for files that are new, or grow again
 FIRST_BYTES = 4 << 20  # of a file, from its end, that are read when it is first seen

@@ -11,8 +11,8 @@ from agent_logger.catalog.ledger import Ledger, LedgerRow
 from agent_logger.catalog.summary import SessionSummary
 from agent_logger.catalog.totals import total
 from agent_logger.formats.session_responses import responses_of_session
+from agent_logger.logs.reader import lineage_of
 from agent_logger.model.session import AGENT, MAIN, Session, SubAgent
-from agent_logger.store.read import lineage_of
 
 
 class AgentNode(msgspec.Struct, frozen=True, kw_only=True):

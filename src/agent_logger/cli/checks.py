@@ -31,11 +31,11 @@ from agent_logger.export.figures import counted
 from agent_logger.files.git import git_folders
 from agent_logger.files.parts import PartFile, parts_in
 from agent_logger.home.facts import known_folders
+from agent_logger.logs.damage import count_damage
+from agent_logger.logs.find import client_id
+from agent_logger.logs.verify import log_files, verify_file
 from agent_logger.store.archive import folder_of
-from agent_logger.store.damage import count_damage
-from agent_logger.store.find import client_id
 from agent_logger.store.keep import has_caught_up
-from agent_logger.store.verify import log_files, verify_file
 
 SOON_DAYS = 7  # a session that its agent deletes within these should be kept by now
 LIVE_SECONDS = 300.0

@@ -64,10 +64,10 @@ def _prepared_folder(settings: config.Settings) -> Path:
 def _show(folder: Path, name: str) -> None:
     """All of it is read back from the log."""
     from agent_logger.files.parts import PartFile
-    from agent_logger.formats.exchange_log import session_of
+    from agent_logger.logs.exchange_log import session_of
+    from agent_logger.logs.reader import read_exchanges, read_log
+    from agent_logger.logs.verify import verify_file
     from agent_logger.model.records import Record, SessionEnd, tag
-    from agent_logger.store.read import read_exchanges, read_log
-    from agent_logger.store.verify import verify_file
 
     records = [item.found for item in read_log(folder, name) if isinstance(item.found, Record)]
     output.note("\nWhat was recorded, read back from the log:\n", lines=True)
@@ -86,7 +86,7 @@ def _show(folder: Path, name: str) -> None:
 def _show_calls(folder: Path) -> None:
     """What the proxy saw of the same conversation."""
     from agent_logger.demo.proxied import calls
-    from agent_logger.formats.wire_log.answers import answer_of
+    from agent_logger.logs.wire_log.answers import answer_of
     from agent_logger.providers.registry import ANTHROPIC
 
     output.note("\nWhat the proxy saw, read back from its log:\n", lines=True)

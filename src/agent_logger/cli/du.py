@@ -13,7 +13,7 @@ from agent_logger.errors import SourceError
 from agent_logger.export.figures import bytes_text
 
 if TYPE_CHECKING:
-    from agent_logger.store.usage import FolderUsage
+    from agent_logger.logs.disk_usage import FolderUsage
 
 HEAD = ("plain", "sealed", "live", "bodies", "other", "total", "free", "logs", "folder")
 
@@ -33,7 +33,7 @@ def command(settings: config.Settings, paths: tuple[Path, ...], as_json: bool) -
       agent-logger du
       agent-logger du ~/work/logs --json
     """
-    from agent_logger.store.usage import folder_usage
+    from agent_logger.logs.disk_usage import folder_usage
 
     wanted = paths or folders_of_logs(settings)
     for path in wanted:

@@ -90,7 +90,7 @@ def _write_wire(settings: config.Settings, wanted: str, file: Path | None) -> No
 def _found(settings: config.Settings, wanted: str) -> Path:
     """The folder and the name of the log that is meant: in the log folder, else in any that was ever recorded to."""
     from agent_logger.home.facts import known_folders
-    from agent_logger.store.find import logs_called
+    from agent_logger.logs.find import logs_called
 
     known = (log for folder in known_folders(settings.home) for log in logs_called(folder, wanted))
     logs = logs_called(settings.log_dir, wanted) or list(dict.fromkeys(known))

@@ -29,7 +29,7 @@ def session_called(settings: config.Settings, wanted: str) -> "Session":
 
 def session_with_damage(settings: config.Settings, wanted: str) -> "tuple[Session, Mapping[Path, int]]":
     """With the files of it that have damaged lines, and how many."""
-    from agent_logger.store.read import read_session
+    from agent_logger.logs.reader import read_session
 
     if _is_there(wanted):
         session = read_session(Path(wanted))
@@ -45,7 +45,7 @@ def session_with_damage(settings: config.Settings, wanted: str) -> "tuple[Sessio
 
 
 def _damaged_files(path: Path) -> "Mapping[Path, int]":
-    from agent_logger.store.damage import count_damage
+    from agent_logger.logs.damage import count_damage
 
     found = {}
     for file in _parts(path):

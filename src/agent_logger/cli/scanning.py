@@ -49,7 +49,7 @@ def opened(settings: config.Settings) -> "Iterator[Catalog]":
 def folders_of_logs(settings: config.Settings) -> list[Path]:
     """Where logs are: where settings say, wherever they were ever written to, and in the home; none within another."""
     from agent_logger.home.facts import known_folders
-    from agent_logger.store.usage import outermost
+    from agent_logger.logs.disk_usage import outermost
 
     chosen = (settings.log_dir, settings.sessions_dir, settings.home)
     return outermost([*chosen, *known_folders(settings.home)])

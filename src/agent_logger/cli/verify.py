@@ -14,7 +14,7 @@ from agent_logger.errors import SourceError
 from agent_logger.export.figures import counted
 
 if TYPE_CHECKING:
-    from agent_logger.store.verify import FileReport
+    from agent_logger.logs.verify import FileReport
 
 
 @click.command()
@@ -37,7 +37,7 @@ def command(settings: config.Settings, paths: tuple[Path, ...], as_json: bool) -
       agent-logger verify ~/.claude/projects
       agent-logger verify logs/anthropic/20261115-084532-a7f3.jsonl.zst --json
     """
-    from agent_logger.store.verify import log_files, summary
+    from agent_logger.logs.verify import log_files, summary
 
     files = [file for path in paths or folders_of_logs(settings) for file in log_files(_existing(path))]
     reports = list(_with_progress(files))
@@ -64,8 +64,8 @@ def _existing(path: Path) -> Path:
 
 
 def _with_progress(files: list[Path]) -> Iterator["FileReport"]:
+    from agent_logger.logs.verify import verify_file
     from agent_logger.platform import size_of
-    from agent_logger.store.verify import verify_file
 
     sizes = [size_of(path) for path in files]
     with output.progress("reading", sum(sizes)) as advance:

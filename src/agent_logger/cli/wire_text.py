@@ -8,8 +8,8 @@ from agent_logger.catalog.calls import CallDetail, WireCall
 from agent_logger.cli.rows import Row, Style, folded, room
 from agent_logger.export.figures import bytes_text, counted, seconds_text, tokens
 from agent_logger.export.pieces import json_text
-from agent_logger.formats.wire_log.answers import body_of
-from agent_logger.formats.wire_log.asked import Asked, Changes, Message
+from agent_logger.logs.wire_log.answers import body_of
+from agent_logger.logs.wire_log.requests import Asked, Changes, Message
 from agent_logger.model.records import Headers, Request, Response
 from agent_logger.model.redaction.redactor import hidden, hidden_header
 from agent_logger.model.session import SIDE, Block

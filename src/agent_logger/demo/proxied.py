@@ -7,8 +7,8 @@ from pathlib import Path
 
 from agent_logger.capture.proxy.attached import attached
 from agent_logger.files.parts import parts_in
+from agent_logger.logs.reader import read_log
 from agent_logger.model.records import Request, Response
-from agent_logger.store.read import read_log
 
 
 @contextmanager

@@ -7,9 +7,9 @@ from msgspec.structs import replace
 
 from agent_logger.errors import SourceError
 from agent_logger.export.hide import hidden_line
+from agent_logger.logs.reader import kind_of_log, read_branch
 from agent_logger.model import records
 from agent_logger.model.records import Record, Unknown
-from agent_logger.store.read import kind_of_log, read_branch
 
 
 def wire_lines(folder: Path, name: str, damaged: Callable[[object], None]) -> Iterator[bytes]:

@@ -15,7 +15,7 @@ from agent_logger.agents.claude_code.transcript.lines import reader_of
 from agent_logger.agents.claude_code.transcript.records import UserRecord
 from agent_logger.agents.claude_code.transcript.turns import blocks_of, text_of_message
 from agent_logger.agents.source_files import File, Source
-from agent_logger.formats.transcript_lines import Message
+from agent_logger.logs.transcript.lines import Message
 from agent_logger.messages.sdk_objects import json_of
 from agent_logger.model.session import Session
 from agent_logger.protocols.json_text import decode, encode

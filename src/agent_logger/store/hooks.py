@@ -14,12 +14,12 @@ from agent_logger.errors import SourceError
 from agent_logger.files import foreign
 from agent_logger.formats.hook_session import HookEvent
 from agent_logger.formats.hooks import HookInput
-from agent_logger.formats.noted_context import context_files
 from agent_logger.home.layout import is_hashed
+from agent_logger.logs.context import context_files
+from agent_logger.logs.hook_files import files_with, session_named
 from agent_logger.model import records
 from agent_logger.model.records import Hook
 from agent_logger.model.session import ContextFile
-from agent_logger.store.hook_files import files_with, session_named
 
 MOST_BYTES = 64 << 20
 

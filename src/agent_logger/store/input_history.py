@@ -6,7 +6,7 @@ from pathlib import Path
 from agent_logger.clock import Clock
 from agent_logger.files.append import append_shared
 from agent_logger.formats.transcript import prompt_in
-from agent_logger.formats.transcript_lines import Message
+from agent_logger.logs.transcript.lines import Message
 from agent_logger.protocols.json_text import encode
 
 FILE = "history.jsonl"

@@ -13,12 +13,12 @@ from agent_logger.clock import CLOCK, Clock
 from agent_logger.errors import SourceError
 from agent_logger.files.line_files import read_at
 from agent_logger.files.parts import PartFile, parts_in, parts_of
-from agent_logger.formats.transcript_lines import Message, message_of, record_of
 from agent_logger.journal.bodies import SPILL_BYTES
 from agent_logger.journal.journal import PART_BYTES, Journal
+from agent_logger.logs.reader import read_header, read_messages
+from agent_logger.logs.transcript.lines import Message, message_of, record_of
 from agent_logger.model import records
 from agent_logger.model.records import SessionHeader, Unknown
-from agent_logger.store.read import read_header, read_messages
 
 TAIL_BYTES = 64 << 10  # of a part, to see where its session stands
 

@@ -23,14 +23,15 @@ from agent_logger.files.git import branch_of
 from agent_logger.files.parts import PartFile
 from agent_logger.formats import transcript
 from agent_logger.formats.transcript import Context, StoredSession
-from agent_logger.formats.transcript_lines import Message
 from agent_logger.home.layout import session_name
 from agent_logger.journal.journal import PART_BYTES
+from agent_logger.logs.reader import read_header, read_messages, read_transcript
+from agent_logger.logs.remove import removal_of_session
+from agent_logger.logs.transcript import side_files
+from agent_logger.logs.transcript.lines import Message
 from agent_logger.model.records import Gap, SessionHeader
 from agent_logger.platform import tell_of_forks
-from agent_logger.store import input_history, memory, side_files, summing_up
-from agent_logger.store.read import read_header, read_messages, read_transcript
-from agent_logger.store.remove import removal_of_session
+from agent_logger.store import input_history, memory, summing_up
 from agent_logger.store.transcript_index import sessions_in
 from agent_logger.store.transcript_log import TranscriptLog, folders_in, is_there, latest_in
 

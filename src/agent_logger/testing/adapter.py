@@ -8,9 +8,9 @@ import msgspec
 from msgspec import Meta
 
 from agent_logger.agents.claude_code.files import project_folders
+from agent_logger.logs.reader import read_session
+from agent_logger.logs.verify import verify_file
 from agent_logger.model.session import Session, Usage
-from agent_logger.store.read import read_session
-from agent_logger.store.verify import verify_file
 
 T = TypeVar("T")
 

@@ -9,8 +9,8 @@ from agent_logger.catalog.calls import CallDetail, WireCall
 from agent_logger.export.diffs import diff_of
 from agent_logger.export.hide import hidden_value
 from agent_logger.export.pieces import Code, Diff, Json, Piece, Prose
-from agent_logger.formats.wire_log.answers import body_of
-from agent_logger.formats.wire_log.asked import Change, Message
+from agent_logger.logs.wire_log.answers import body_of
+from agent_logger.logs.wire_log.requests import Change, Message
 from agent_logger.model.records import Headers
 from agent_logger.model.redaction.redactor import hidden, hidden_header
 from agent_logger.model.session import Block

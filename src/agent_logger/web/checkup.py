@@ -15,10 +15,10 @@ from agent_logger.catalog.found_ours import log_folders
 from agent_logger.catalog.sessions import places
 from agent_logger.errors import SourceError
 from agent_logger.files.line_files import entries
+from agent_logger.logs.verify import BadPlace, log_files, verify_file
 from agent_logger.model import records
 from agent_logger.model.records import Gap, Kind, Request, Response
 from agent_logger.protocols.jsonl import Entry
-from agent_logger.store.verify import BadPlace, log_files, verify_file
 
 
 class DamagedPlace(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.sessions import Place, discover
+from agent_logger.logs.reader import read_session
 from agent_logger.model.session import Session, Usage
-from agent_logger.store.read import read_session
 from tests.agents.foreign import DATA, ODD, manifest, shown
 
 OLDER, OLDEST = DATA / "opencode/1.1.53/agents_fork", DATA / "opencode/0.5.29/agents"

@@ -28,8 +28,8 @@ from agent_logger.capture.proxy.spool.frames import (
 from agent_logger.capture.proxy.spool.spool import Spool
 from agent_logger.clock import CLOCK
 from agent_logger.files.parts import PartFile, parts_in
+from agent_logger.logs.reader import read_log
 from agent_logger.model.records import Request, Response, Rewrite, WireStart, as_bytes
-from agent_logger.store.read import read_log
 
 KEY = b"sk-ant-api03-" + b"Q9z" * 20 + b"wxyz"
 PATH = b"/v1/messages"

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from agent_logger.logs.reader import read_session
 from agent_logger.model.records import Fork
-from agent_logger.store.read import read_session
 from tests.capture.proxy.conversing import JSON, Client, World
 from tests.capture.proxy.process import wait_until
 from tests.capture.proxy.spooling import PATH, every_byte_under, logged, request_head

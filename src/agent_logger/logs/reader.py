@@ -16,12 +16,14 @@ from agent_logger.errors import SourceError
 from agent_logger.files import foreign
 from agent_logger.files.line_files import part_entries
 from agent_logger.files.parts import PartFile, live_files_of, part_of, parts_of
-from agent_logger.formats import exchange_log
-from agent_logger.formats.transcript_lines import Message, message_of
-from agent_logger.formats.wire_log import session as wire_log
 from agent_logger.journal.bodies import decode
 from agent_logger.journal.live import merged, read_live
 from agent_logger.journal.ownership import ids_of, kind_of
+from agent_logger.logs import exchange_log
+from agent_logger.logs.transcript.lines import Message, message_of
+from agent_logger.logs.transcript.session import session_of_log
+from agent_logger.logs.transcript.side_files import whole
+from agent_logger.logs.wire_log import session as wire_log
 from agent_logger.model.records import (
     AnyRecord,
     Exchange,
@@ -37,8 +39,6 @@ from agent_logger.model.records import (
 )
 from agent_logger.model.session import SIDE, Session, Witness
 from agent_logger.protocols.jsonl import Damage, Entry, Torn
-from agent_logger.store.side_files import whole
-from agent_logger.store.transcript_session import session_of_log
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from typing import Any
 import msgspec
 
 from agent_logger import platform
-from agent_logger.formats.transcript_lines import Message
 from agent_logger.home.layout import safe_name
+from agent_logger.logs.transcript.lines import Message
 from agent_logger.protocols.json_text import decode, encode
 
 LONGEST = 30_000  # characters of a payload that stays in its line

@@ -12,12 +12,12 @@ import msgspec
 from agent_logger.errors import SourceError
 from agent_logger.files import foreign
 from agent_logger.journal import bodies
+from agent_logger.logs.verify import FileCheck, verify_file
 from agent_logger.model import records
 from agent_logger.model.records import Gap, Kind, Recovered, Unknown
 from agent_logger.protocols import jsonl
 from agent_logger.protocols.jsonl import Damage, Entry, is_utf8
 from agent_logger.protocols.lines import Line, LineSplitter
-from agent_logger.store.verify import FileCheck, verify_file
 
 TAIL_BYTES = 64
 MOST_DIGITS = 4300  # of a number that Python reads

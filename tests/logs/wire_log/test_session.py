@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace as changed
-from tests.formats.wire_records import Talk, request, response, shuffled, talk, talks, thread, ts
-from tests.providers.captures import Capture
 
-from agent_logger.formats.wire_log.session import session_of
+from agent_logger.logs.wire_log.session import session_of
 from agent_logger.model.records import Chunk, Fork, Record, Request, Response, Rewrite, Timing, WireStart
 from agent_logger.model.session import Exchange, Session, ToolCall, Usage
+from tests.logs.wire_log.wire_records import Talk, request, response, shuffled, talk, talks, thread, ts
+from tests.providers.captures import Capture
 
 TALKS = pytest.mark.parametrize(
     "spoken", [pytest.param(it, id=f"{it.name} {it.client_id or ''}") for it in talks()]

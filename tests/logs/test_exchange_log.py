@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from agent_logger.catalog.ledger import Ledger
-from agent_logger.formats.exchange_log import session_of
 from agent_logger.formats.session_responses import responses_of_session
 from agent_logger.journal.live_exchanges import from_live
+from agent_logger.logs.exchange_log import session_of
 from agent_logger.messages import entries as sdk_entries
 from agent_logger.messages import sdk
 from agent_logger.model.records import Exchange, ExchangeStats, LiveMessage, LiveStart, Message, SessionStart

@@ -28,11 +28,11 @@ from agent_logger.errors import SourceError
 from agent_logger.files.line_files import entries
 from agent_logger.files.parts import PartFile, live_files_of, parts_in, parts_of
 from agent_logger.journal.ownership import HEAD_LINES
+from agent_logger.logs.hook_files import files_with
+from agent_logger.logs.transcript.side_files import persisted_files
 from agent_logger.model import records
 from agent_logger.model.records import Kind, LiveMessage, LiveStart, SessionHeader
 from agent_logger.protocols.jsonl import Entry
-from agent_logger.store.hook_files import files_with
-from agent_logger.store.side_files import persisted_files
 
 CALL_CHARACTERS = 36  # of the id that a body may be called after
 

@@ -13,8 +13,8 @@ from agent_logger.agents.claude_code.transcript.records import CompactionMessage
 from agent_logger.agents.claude_code.transcript.turns import more_final
 from agent_logger.agents.command_lines import starts_new
 from agent_logger.agents.objects import in_utc
-from agent_logger.formats.exchange_sums import NAME_SESSIONS, usage_by_model, with_sums
-from agent_logger.formats.noted_context import context_files
+from agent_logger.logs.context import context_files
+from agent_logger.logs.exchange_sums import NAME_SESSIONS, usage_by_model, with_sums
 from agent_logger.messages import counters
 from agent_logger.messages.entries import whole_thought
 from agent_logger.messages.outcome import failure_of

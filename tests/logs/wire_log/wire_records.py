@@ -7,9 +7,9 @@ from functools import cache
 from typing import Any
 
 import msgspec
-from tests.providers.captures import Capture, captures
 
 from agent_logger.model.records import Chunk, Identity, Record, Request, Response, Timing, WireStart
+from tests.providers.captures import Capture, captures
 
 THREADS = {"main": "main", "compact": "main"}
 STREAM_PIECE = 700  # bytes of a chunk

@@ -17,10 +17,10 @@ from agent_logger.home.layout import install_key, prepare_log_folder, safe_name
 from agent_logger.journal.bodies import LINE_BYTES, SPILL_BYTES, gather
 from agent_logger.journal.journal import Journal
 from agent_logger.journal.seal import seal
+from agent_logger.logs.reader import read_session
+from agent_logger.logs.verify import log_files, summary, verify_file
 from agent_logger.model.records import Chunk, Exchange, Kind, Part, Record, Request, Response, Timing, Unknown
 from agent_logger.protocols.jsonl import Damage, Entry, Torn
-from agent_logger.store.read import read_session
-from agent_logger.store.verify import log_files, summary, verify_file
 from tests.journal.logs import exchange
 from tests.journal.world import NAME, note, records_in, start
 

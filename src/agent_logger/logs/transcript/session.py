@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from agent_logger.agents.claude_code.transcript.session import session_of
 from agent_logger.agents.source_files import File, Source
 from agent_logger.files.parts import PartFile, parts_in
-from agent_logger.formats.transcript_lines import Message
+from agent_logger.logs.transcript.lines import Message
 from agent_logger.model.records import SessionHeader
 from agent_logger.model.session import Session
 from agent_logger.protocols.json_text import encode

@@ -12,9 +12,9 @@ from itertools import takewhile
 import msgspec
 from msgspec.structs import replace
 
-from agent_logger.formats.exchange_log import time_of
-from agent_logger.formats.wire_log.answers import answer_of, body_of
-from agent_logger.formats.wire_log.calls import Call, ExchangeCalls, Thread
+from agent_logger.logs.exchange_log import time_of
+from agent_logger.logs.wire_log.answers import answer_of, body_of
+from agent_logger.logs.wire_log.calls import Call, ExchangeCalls, Thread
 from agent_logger.messages.human_input import is_interruption, typed
 from agent_logger.model.records import Fork, Request, Response, Rewrite, WireStart
 from agent_logger.model.session import MAIN, SIDE, Block, Compaction, Session, Turn, Witness

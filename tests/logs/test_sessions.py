@@ -9,15 +9,15 @@ from msgspec.structs import replace
 import agent_logger
 from agent_logger.errors import SourceError
 from agent_logger.files.parts import PartFile
-from agent_logger.formats.wire_log import session as wire_log
 from agent_logger.journal.journal import Journal
 from agent_logger.journal.seal import seal
+from agent_logger.logs.reader import read_branch, read_session
+from agent_logger.logs.wire_log import session as wire_log
 from agent_logger.model.records import Record, Request, Response
 from agent_logger.model.session import Session
-from agent_logger.store.read import read_branch, read_session
-from tests.formats.wire_records import request, talk
 from tests.journal.logs import exchange
 from tests.journal.wire_logs import CHAIN, calls, fork, own, start, write
+from tests.logs.wire_log.wire_records import request, talk
 
 
 def inputs(session: Session) -> list[str | None]:

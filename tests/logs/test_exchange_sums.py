@@ -8,8 +8,8 @@ from typing import Any
 from agent_logger import SessionLogger
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.home.facts import know_folder
+from agent_logger.logs.reader import read_session
 from agent_logger.model.session import Session, Usage
-from agent_logger.store.read import read_session
 
 ID = "7b320356-a178-418e-a692-69ce6e1e657c"
 MESSAGE = "msg_01abcdefghijklmnopqrstuv"

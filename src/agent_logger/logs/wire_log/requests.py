@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from agent_logger.formats.wire_log.answers import body_of
+from agent_logger.logs.wire_log.answers import body_of
 from agent_logger.model.records import Request
 from agent_logger.model.session import Block
 from agent_logger.providers.answer import fields_of, text_of

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from agent_logger.journal.journal import Journal
 from agent_logger.journal.sync import UPKEEP
-from agent_logger.store.damage import DamageCount, count_damage
-from agent_logger.store.verify import verify_file
+from agent_logger.logs.damage import DamageCount, count_damage
+from agent_logger.logs.verify import verify_file
 from tests.journal.logs import exchange, resume
 
 OURS = [
