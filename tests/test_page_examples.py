@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.capture.played import player
 from tests.clients import ROOT
+from tests.recording.played import player
 
 RECORDED = ROOT / "tests/data/claude-cli/2.1.325/tools_stream/stream.stdout"
 ANSWER = '{"choices":[{"message":{"content":"Hi."},"finish_reason":"stop"}],"model":"m","id":"c"}'

@@ -18,14 +18,10 @@ if TYPE_CHECKING:
         ToolUseRecord,
         UserRecord,
     )
-    from agent_logger.capture.context import context
-    from agent_logger.capture.logger import SessionLogger
-    from agent_logger.capture.runner import RunResult, run, run_async, stream
     from agent_logger.catalog.calls import CallDetail, WireCall
     from agent_logger.catalog.catalog import Catalog
     from agent_logger.catalog.sessions import Place, discover, find_session
     from agent_logger.catalog.summary import Filter, Hit, SessionSummary
-    from agent_logger.formats.cli_output.events import Event
     from agent_logger.formats.hooks import HookInput
     from agent_logger.logs.reader import read_session
     from agent_logger.messages.outcome import Failure, RunMetadata
@@ -44,6 +40,10 @@ if TYPE_CHECKING:
         Turn,
         Usage,
     )
+    from agent_logger.recording.context import context
+    from agent_logger.recording.run.events import Event
+    from agent_logger.recording.run.runner import RunResult, run, run_async, stream
+    from agent_logger.recording.sdk_logger import SessionLogger
     from agent_logger.storage import FileStorage, InMemoryStorage, SessionStorage, StoredSession
 
 __version__ = "0.1.0"
@@ -56,7 +56,7 @@ _HOMES = {
     "Context": "agent_logger.agents.claude_code.context",
     "Cost": "agent_logger.model.session",
     "Difference": "agent_logger.model.session",
-    "Event": "agent_logger.formats.cli_output.events",
+    "Event": "agent_logger.recording.run.events",
     "Exchange": "agent_logger.model.session",
     "ExchangeRecord": "agent_logger.model.records:Exchange",  # a line of a log; `Exchange` is what all witnesses say
     "ExchangeStats": "agent_logger.model.records",
@@ -71,10 +71,10 @@ _HOMES = {
     "Place": "agent_logger.catalog.sessions",
     "ResultRecord": "agent_logger.agents.claude_code.transcript.records",
     "RunMetadata": "agent_logger.messages.outcome",
-    "RunResult": "agent_logger.capture.runner",
+    "RunResult": "agent_logger.recording.run.runner",
     "Session": "agent_logger.model.session",
     "SessionEnd": "agent_logger.model.records",
-    "SessionLogger": "agent_logger.capture.logger",
+    "SessionLogger": "agent_logger.recording.sdk_logger",
     "SessionStart": "agent_logger.model.records",
     "SessionStorage": "agent_logger.storage",
     "SessionSummary": "agent_logger.catalog.summary",
@@ -91,14 +91,14 @@ _HOMES = {
     "Usage": "agent_logger.model.session",
     "UserRecord": "agent_logger.agents.claude_code.transcript.records",
     "WireCall": "agent_logger.catalog.calls",
-    "context": "agent_logger.capture.context",
+    "context": "agent_logger.recording.context",
     "discover": "agent_logger.catalog.sessions",
     "find_session": "agent_logger.catalog.sessions",
     "price": "agent_logger.model.prices",
     "read_session": "agent_logger.logs.reader",
-    "run": "agent_logger.capture.runner",
-    "run_async": "agent_logger.capture.runner",
-    "stream": "agent_logger.capture.runner",
+    "run": "agent_logger.recording.run.runner",
+    "run_async": "agent_logger.recording.run.runner",
+    "stream": "agent_logger.recording.run.runner",
 }
 
 __all__ = [

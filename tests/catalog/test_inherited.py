@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from agent_logger.capture.session_writer import SessionWriter
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.clock import Clock
-from agent_logger.formats.exchanges import Began
 from agent_logger.home.facts import know_folder
 from agent_logger.messages import sdk
 from agent_logger.model.session import Session, Usage
+from agent_logger.recording.exchanges import Began
+from agent_logger.recording.session_writer import SessionWriter
 from tests.catalog.catalogs import ID, assistant, claude_file, user
 
 TRUNK, FORK = ID.format(2), ID.format(1)

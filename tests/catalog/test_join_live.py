@@ -11,12 +11,12 @@ from agent_logger.catalog.catalog import Catalog
 from agent_logger.config import Origin
 from agent_logger.model.session import MAIN, SIDE, Usage
 from tests.capture.proxy.process import Process
-from tests.capture.test_logger_live import talk
 from tests.clients import Sandbox
 from tests.fakeapi import FakeAPI
 from tests.real_clients.logged import read_logs
 from tests.real_clients.running import CLIENTS, Upstream, run_recorded
 from tests.real_clients.scenarios import SCENARIOS, Scenario
+from tests.recording.test_sdk_logger_live import talk
 
 
 @pytest.mark.needs("claude_agent_sdk", "claude")

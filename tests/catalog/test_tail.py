@@ -14,9 +14,9 @@ from agent_logger.journal.journal import Journal
 from agent_logger.model.records import Request, Response
 from tests.agents.claude_code.claude_files import data_of, user
 from tests.agents.foreign import DATA
-from tests.capture.sdk_fixtures import lines
 from tests.journal.wire_logs import CHAIN, write
 from tests.logs.wire_log.wire_records import talk
+from tests.recording.sdk_fixtures import lines
 
 Told = tuple[str, str, str]
 

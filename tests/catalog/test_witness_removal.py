@@ -14,22 +14,22 @@ from typing import Any, Literal
 import pytest
 from msgspec.structs import replace
 
-from agent_logger.capture.session_writer import SessionWriter
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.ledger import LedgerRow
 from agent_logger.catalog.metrics import metrics_of
 from agent_logger.catalog.totals import total
 from agent_logger.clock import Clock
-from agent_logger.formats.exchanges import Began
 from agent_logger.home.facts import know_folder
 from agent_logger.messages import sdk
 from agent_logger.messages.sdk_objects import json_of
 from agent_logger.model import records
 from agent_logger.model.session import Usage
+from agent_logger.recording.exchanges import Began
+from agent_logger.recording.session_writer import SessionWriter
 from tests.agents.claude_code.claude_files import Fixture, fixtures
-from tests.capture.sdk_fixtures import lines, objects
 from tests.catalog.witnesses import timed
 from tests.logs.wire_log.wire_records import talks
+from tests.recording.sdk_fixtures import lines, objects
 
 KINDS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 WITNESSES = ("wire", "transcript", "printed")

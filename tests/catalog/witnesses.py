@@ -11,14 +11,14 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from agent_logger.agents.claude_code.transcript.session import session_of as claude_session
-from agent_logger.capture.logger import SessionLogger
 from agent_logger.logs.reader import read_session
 from agent_logger.logs.wire_log.session import session_of as wire_session
 from agent_logger.model.records import Record, Request, Response
 from agent_logger.model.session import Exchange, Session, Turn
+from agent_logger.recording.sdk_logger import SessionLogger
 from tests.agents.claude_code.claude_files import Fixture
-from tests.capture.sdk_fixtures import lines, objects
 from tests.logs.wire_log.wire_records import Talk, talks
+from tests.recording.sdk_fixtures import lines, objects
 
 _MESSAGE = re.compile(r'"id": ?"(msg_\w+)"')
 

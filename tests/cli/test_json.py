@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 import pytest
-from tests.capture.played import script
 from tests.commands import run_command
+from tests.recording.played import script
 from tests.web.homes import SUB_AGENTS, demo, real_sessions
 
 from agent_logger.cli import COMMANDS

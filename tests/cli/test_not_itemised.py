@@ -5,8 +5,8 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.capture.sdk_fixtures import SDK, objects
 from tests.commands import run_command
+from tests.recording.sdk_fixtures import SDK, objects
 from tests.web.pages import showing
 
 from agent_logger import SessionLogger

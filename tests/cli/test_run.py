@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.capture.played import script
+from tests.recording.played import script
 
 from agent_logger.agents.claude_code.files import project_folders
 from agent_logger.logs.reader import read_exchanges, read_log

@@ -20,9 +20,9 @@ from agent_logger.errors import StoreError
 from agent_logger.logs.verify import log_files, verify_file
 from agent_logger.sdk import AgentLoggerSessionStore
 from agent_logger.store.transcript_log import logs_in
-from tests.capture.test_examples import EXAMPLES, environment
 from tests.clients import Sandbox
 from tests.fakeapi import FakeAPI
+from tests.recording.test_examples import EXAMPLES, environment
 from tests.storage.test_storage import JSON, TYPES
 
 DATA = Path(__file__).parents[1] / "data"

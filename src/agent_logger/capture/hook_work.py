@@ -21,7 +21,7 @@ def follow_up(home: Path, record: Path, told: dict[str, Any]) -> None:
 
 def _add_context(record: Path, cwd: str) -> None:
     """The record is replaced as a whole; until then it is there without."""
-    from agent_logger.capture.context import noted_context  # most events do not need what this imports
+    from agent_logger.recording.context import noted_context  # most events do not need what this imports
 
     if noted := noted_context(cwd):
         line = record.read_bytes().removesuffix(b"}\n")

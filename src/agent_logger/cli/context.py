@@ -35,7 +35,7 @@ def command(settings: config.Settings, folder: Path, as_json: bool) -> int:  # n
       agent-logger context
       agent-logger context ~/project --json
     """
-    from agent_logger.capture.context import context
+    from agent_logger.recording.context import context
 
     found = context(folder)
     if as_json:

@@ -17,11 +17,11 @@ from agent_logger.cli.settings import settings_options
 from agent_logger.messages.outcome import Failure, RunMetadata
 
 if TYPE_CHECKING:
-    from agent_logger.capture.passed import Overheard
-    from agent_logger.capture.run_recording import Recording, Start
-    from agent_logger.capture.session_files import SessionFiles
-    from agent_logger.formats.cli_output.events import Event
     from agent_logger.model.records import Exit
+    from agent_logger.recording.run.events import Event
+    from agent_logger.recording.run.passthrough import Overheard
+    from agent_logger.recording.run.recording import Recording, Start
+    from agent_logger.recording.run.session_files import SessionFiles
 
 NOT_FOUND, NOT_RUNNABLE = 127, 126  # what a shell says
 BEHIND = "agent_logger.run.behind"
@@ -125,7 +125,7 @@ class _Run:
         self._settings, self._as_json, self._timeout = settings, as_json, timeout
 
     def prompt(self, prompt: str, options: dict[str, Any]) -> int:
-        from agent_logger.capture.claude_command import command as command_of
+        from agent_logger.recording.run.claude_command import command as command_of
 
         try:
             wanted = command_of(prompt, sessions_dir=self._settings.sessions_dir, **options)
@@ -135,7 +135,7 @@ class _Run:
 
     def piped(self, words: list[str]) -> int:
         from agent_logger.agents import command_lines as argv
-        from agent_logger.capture.passed import Overheard
+        from agent_logger.recording.run.passthrough import Overheard
 
         agent, prompt = argv.agent_of(words), argv.prompt_of(words)
         overheard = None
@@ -144,10 +144,10 @@ class _Run:
         return self._pass(_start(words, None if overheard else prompt), None, overheard=overheard)
 
     def in_terminal(self, words: list[str]) -> int:
-        from agent_logger.capture.child import Child
-        from agent_logger.capture.passed import Signals
-        from agent_logger.capture.run_recording import Recording
-        from agent_logger.capture.terminal_run import proxy_for_child
+        from agent_logger.recording.run.child import Child
+        from agent_logger.recording.run.passthrough import Signals
+        from agent_logger.recording.run.recording import Recording
+        from agent_logger.recording.run.terminal import proxy_for_child
 
         start, settings = _start(words, None), self._settings
         if not (
@@ -178,9 +178,9 @@ class _Run:
         show: "Callable[[list[Event]], None] | None" = None,
         overheard: "Overheard | None" = None,
     ) -> int:
-        from agent_logger.capture.child import Child
-        from agent_logger.capture.passed import Signals, pass_on
-        from agent_logger.capture.run_recording import Recording
+        from agent_logger.recording.run.child import Child
+        from agent_logger.recording.run.passthrough import Signals, pass_on
+        from agent_logger.recording.run.recording import Recording
 
         files, hear = _files(start), overheard.hear if overheard else None
         with Signals() as signals:
@@ -198,15 +198,15 @@ class _Run:
 
 
 def _files(start: "Start") -> "SessionFiles | None":
-    from agent_logger.capture.session_files import SessionFiles
+    from agent_logger.recording.run.session_files import SessionFiles
 
     return SessionFiles(start.began.agent, Path.cwd()) if start.began.agent else None
 
 
 def _start(words: list[str], prompt: str | None) -> "Start":
     from agent_logger.agents import command_lines as argv
-    from agent_logger.capture.run_recording import Start
-    from agent_logger.formats.exchanges import Began
+    from agent_logger.recording.exchanges import Began
+    from agent_logger.recording.run.recording import Start
 
     agent = argv.agent_of(words)
     return Start(
@@ -253,7 +253,7 @@ def _brief(given: Any) -> str:
 
 
 def _tell(recording: "Recording", exited: "Exit", *, as_json: bool, timed_out: bool = False) -> int:
-    from agent_logger.capture.child import end_as
+    from agent_logger.recording.run.child import end_as
 
     found = recording.metadata()
     failure = recording.failure(exited, timed_out=timed_out)
@@ -293,7 +293,7 @@ def _where(log: str | None) -> str:
 
 def _not_started(start: "Start", error: OSError, *, as_json: bool) -> int:
     """Nothing is recorded: there was no agent to have a session with."""
-    from agent_logger.capture.child import why_not_started
+    from agent_logger.recording.run.child import why_not_started
 
     why = why_not_started(start.argv[0], error)
     if as_json:

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from agent_logger.capture.session_writer import SessionWriter
 from agent_logger.demo.conversation import UserInput, converse, scripted_api
 from agent_logger.demo.proxied import proxied
-from agent_logger.formats import exchanges
 from agent_logger.home.layout import prepare_log_folder
 from agent_logger.messages import sdk
 from agent_logger.protocols.json_text import encode
+from agent_logger.recording import exchanges
+from agent_logger.recording.session_writer import SessionWriter
 
 
 def record_demo(folder: Path, *, pace: float = 1.0) -> Path:

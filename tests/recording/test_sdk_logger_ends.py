@@ -14,8 +14,8 @@ import pytest
 from agent_logger import SessionLogger
 from agent_logger.logs.reader import read_exchanges, read_log
 from agent_logger.model.records import Exchange, Record, SessionEnd, SessionStart
-from tests.capture import logging_process
-from tests.capture.logging_process import SESSION
+from tests.recording import logging_process
+from tests.recording.logging_process import SESSION
 
 SCRIPT = Path(logging_process.__file__)
 

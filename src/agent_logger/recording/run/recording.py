@@ -10,11 +10,7 @@ from typing import Any, Protocol
 from msgspec import Raw, structs
 
 from agent_logger import config
-from agent_logger.capture.session_writer import SessionWriter
 from agent_logger.clock import CLOCK
-from agent_logger.formats.cli_output.events import Event, Events
-from agent_logger.formats.cli_output.output import ErrorOutput, Output
-from agent_logger.formats.exchanges import Began, Exchanges, UserInput
 from agent_logger.home.facts import label_session
 from agent_logger.home.install import key, know
 from agent_logger.logs.exchange_log import RUN_STARTED
@@ -25,6 +21,10 @@ from agent_logger.model.records import ExchangeStats, Exit, Redaction
 from agent_logger.model.redaction.command_line import argument_credentials, hidden_arguments
 from agent_logger.model.redaction.environment import environment_credentials
 from agent_logger.model.redaction.redactor import Redactor
+from agent_logger.recording.exchanges import Began, Exchanges, UserInput
+from agent_logger.recording.run.events import Event, Events
+from agent_logger.recording.run.output import ErrorOutput, Output
+from agent_logger.recording.session_writer import SessionWriter
 
 log = logging.getLogger("agent_logger")
 STARTED = b'{"type":"system","subtype":"%s"}' % RUN_STARTED.encode()

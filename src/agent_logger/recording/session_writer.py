@@ -11,12 +11,9 @@ from pathlib import Path
 from msgspec import UNSET
 
 from agent_logger.agents.command_lines import starts_new
-from agent_logger.capture.context import noted_context
 from agent_logger.clock import CLOCK, Clock
 from agent_logger.errors import AgentLoggerError
 from agent_logger.files.parts import PartFile, parts_of
-from agent_logger.formats.exchanges import Began, Exchanges, LargeExchange, UserInput, Written
-from agent_logger.formats.totals import Totals
 from agent_logger.home.layout import safe_name
 from agent_logger.journal.journal import Journal
 from agent_logger.logs.find import exchange_log_of, free_name
@@ -35,6 +32,9 @@ from agent_logger.model.records import (
     SessionStart,
 )
 from agent_logger.platform import tell_of_forks
+from agent_logger.recording.context import noted_context
+from agent_logger.recording.exchanges import Began, Exchanges, LargeExchange, UserInput, Written
+from agent_logger.recording.totals import Totals
 
 RESET = "conversation_reset"
 PROVISIONAL = "unnamed"  # what stands for the id in the name of a log until it is known

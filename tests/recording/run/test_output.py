@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_logger.agents import command_lines
-from agent_logger.formats.cli_output.events import Event, Events
-from agent_logger.formats.cli_output.output import LINE_BYTES, MOST_WARNINGS, ErrorOutput, Output
-from agent_logger.formats.exchanges import Began, Exchanges
 from agent_logger.messages.outcome import Failure, Outcome
 from agent_logger.messages.sdk import SdkMessage
 from agent_logger.model.records import Exit
+from agent_logger.recording.exchanges import Began, Exchanges
+from agent_logger.recording.run.events import Event, Events
+from agent_logger.recording.run.output import LINE_BYTES, MOST_WARNINGS, ErrorOutput, Output
 
-DATA = Path(__file__).parents[1] / "data"
+DATA = Path(__file__).parents[2] / "data"
 RESULT = {"type": "result", "subtype": "success", "is_error": False, "result": "Done.", "session_id": "s1"}
 TEXT = {"type": "assistant", "session_id": "s1", "message": {"content": [{"type": "text", "text": "Hi."}]}}
 

@@ -10,7 +10,7 @@ from agent_logger.catalog.join import join
 from agent_logger.export.outline import chapters
 from agent_logger.logs.reader import read_session
 from agent_logger.model.session import Exchange, Session, Turn
-from tests.capture.sdk_fixtures import CLI, DATA
+from tests.recording.sdk_fixtures import CLI, DATA
 
 OUTPUTS = [
     *sorted(DATA.glob("printed/claude-cli/*/max_turns_*.stdout")),

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from agent_logger.capture.logger import SessionLogger
 from agent_logger.logs.reader import read_log, read_session
 from agent_logger.model.records import Exchange, ExchangeStats, Record, SessionEnd, SessionStart
-from tests.capture.sdk_fixtures import CLI, DATA, SDK, lines, objects, truth
+from agent_logger.recording.sdk_logger import SessionLogger
+from tests.recording.sdk_fixtures import CLI, DATA, SDK, lines, objects, truth
 
 ROOT = DATA.parents[1]
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from agent_logger import SessionLogger
 from agent_logger.logs.reader import read_log
 from agent_logger.model.records import Exchange, Record
-from tests.capture.test_logger import OTHER, SESSION, init, result, said
+from tests.recording.test_sdk_logger import OTHER, SESSION, init, result, said
 
 SESSIONS = st.sampled_from([SESSION, OTHER])
 TEXTS = st.integers(0, 999_999).map(str)

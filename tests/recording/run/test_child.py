@@ -2,8 +2,8 @@
 
 import time
 
-from agent_logger.capture.child import Child
 from agent_logger.model.records import Exit
+from agent_logger.recording.run.child import Child
 
 
 def test_the_end_of_a_child_that_a_signal_handler_saw_first_is_told_all_the_same() -> None:

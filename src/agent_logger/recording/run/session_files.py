@@ -5,9 +5,9 @@ from pathlib import Path
 from agent_logger import platform
 from agent_logger.agents.claude_code.files import is_id, project_folders
 from agent_logger.agents.folders import agent_files
-from agent_logger.capture.run_recording import Recording
 from agent_logger.clock import CLOCK
 from agent_logger.protocols.json_text import encode
+from agent_logger.recording.run.recording import Recording
 
 
 class SessionFiles:

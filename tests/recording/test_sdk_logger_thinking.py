@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from agent_logger import SessionLogger, run
-from agent_logger.formats import exchanges as exchanges_module
 from agent_logger.journal.sync import UPKEEP
 from agent_logger.logs.reader import read_exchanges, read_session
+from agent_logger.recording import exchanges as exchanges_module
 
 ID = "1f320356-a178-418e-a692-69ce6e1e657c"
 THOUGHT = "A thought that is long enough to be found. " * 40

@@ -22,7 +22,6 @@ import msgspec
 from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
-from agent_logger.formats.totals import Tally, Totals
 from agent_logger.messages import counters
 from agent_logger.messages.entries import entries, is_thinking_progress, text_of
 from agent_logger.messages.sdk import STREAM_EVENT, Init, SdkMessage, StreamEvent
@@ -42,6 +41,7 @@ from agent_logger.model.records import (
     SystemPrompt,
 )
 from agent_logger.protocols.json_text import raw as raw_json
+from agent_logger.recording.totals import Tally, Totals
 
 HELD_BYTES = 8 << 20  # of an exchange's messages; a line of the log could not hold more, either
 Content = str | list[Raw]

@@ -17,7 +17,7 @@ SESSION = "7b320356-a178-418e-a692-69ce6e1e657c"
 PROGRAM = f"""
 import json, os, sys
 from agent_logger import SessionLogger
-from agent_logger.formats import exchanges
+from agent_logger.recording import exchanges
 how = json.loads(sys.argv[2])
 exchanges.HELD_BYTES = how["held_bytes"]
 logger = SessionLogger(sys.argv[1])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent_logger import run
-from tests.capture.sdk_fixtures import CLI
+from tests.recording.sdk_fixtures import CLI
 
 ID = "1f320356-a178-418e-a692-69ce6e1e657c"
 

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-from agent_logger.capture.child import Child, in_foreground
-from agent_logger.capture.run_recording import Recording
-from agent_logger.capture.session_files import SessionFiles
-from agent_logger.formats.cli_output.events import Event
 from agent_logger.model.records import Exit
+from agent_logger.recording.run.child import Child, in_foreground
+from agent_logger.recording.run.events import Event
+from agent_logger.recording.run.recording import Recording
+from agent_logger.recording.run.session_files import SessionFiles
 
 FORWARDED = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 BY_TERMINAL = (

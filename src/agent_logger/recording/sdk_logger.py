@@ -15,14 +15,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from agent_logger.capture.session_writer import SessionWriter
 from agent_logger.errors import AgentLoggerError, StoreError
-from agent_logger.formats.exchanges import UserInput
 from agent_logger.home.install import know, redactor
 from agent_logger.messages import sdk, sdk_objects
 from agent_logger.model.records import EndReason
 from agent_logger.platform import tell_of_forks
 from agent_logger.protocols.json_text import encode, in_utf8
+from agent_logger.recording.exchanges import UserInput
+from agent_logger.recording.session_writer import SessionWriter
 
 T = TypeVar("T")
 log = logging.getLogger("agent_logger")

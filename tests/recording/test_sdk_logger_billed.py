@@ -6,7 +6,7 @@ from typing import Any
 from agent_logger import SessionLogger
 from agent_logger.logs.reader import read_log, read_session
 from agent_logger.model.records import SessionEnd, Tokens
-from tests.capture.sdk_fixtures import CLI, SDK, lines, objects
+from tests.recording.sdk_fixtures import CLI, SDK, lines, objects
 
 ID = "1f320356-a178-418e-a692-69ce6e1e657c"
 INIT = {"type": "system", "subtype": "init", "session_id": ID, "model": "claude-haiku-4-5", "cwd": "/x"}

@@ -14,11 +14,11 @@ import msgspec
 import pytest
 
 from agent_logger import Event, Failure, RunResult, run, run_async, stream
-from agent_logger.capture import child as children
 from agent_logger.logs.reader import read_exchanges, read_log
 from agent_logger.model.records import Exchange, Resume, SessionStart
-from tests.capture.played import script
+from agent_logger.recording.run import child as children
 from tests.memory import PEAK_KB
+from tests.recording.played import script
 
 SESSION = "7b320356-a178-418e-a692-69ce6e1e657c"
 INIT = {
@@ -386,7 +386,7 @@ def test_who_leaves_the_stream_ends_the_agent(how: str, claude: Any, tmp_path: P
 
 
 def test_an_agent_waits_for_who_takes_its_events(claude: Any, tmp_path: Path, monkeypatch: Any) -> None:
-    from agent_logger.capture import runner
+    from agent_logger.recording.run import runner
 
     monkeypatch.setattr(runner, "WAITING_EVENTS", 10)
     lines = echo(said(1, 20_000))

@@ -9,11 +9,11 @@ from typing import TypedDict, Unpack
 
 from agent_logger import config
 from agent_logger.agents.command_lines import resumed_by, starts_new
-from agent_logger.capture.run_recording import Start
-from agent_logger.formats.exchanges import Began
 from agent_logger.home.facts import session_labelled
 from agent_logger.home.install import hmac_of
 from agent_logger.model.records import SystemPrompt
+from agent_logger.recording.exchanges import Began
+from agent_logger.recording.run.recording import Start
 
 AGENT = "claude-code"
 ARGUMENT_BYTES = 64 << 10  # a longer prompt goes by standard input: the system takes 128 KB in one argument

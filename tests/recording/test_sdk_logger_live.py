@@ -12,9 +12,9 @@ import pytest
 from agent_logger import SessionLogger
 from agent_logger.logs.reader import read_exchanges
 from agent_logger.model.records import Exchange
-from tests.capture.test_logger_fixtures import Log, logs
 from tests.clients import ANTHROPIC_KEY, NOWHERE, Sandbox
 from tests.fakeapi import FakeAPI
+from tests.recording.test_sdk_logger_fixtures import Log, logs
 
 pytestmark = [pytest.mark.needs("claude_agent_sdk"), pytest.mark.needs("claude")]
 

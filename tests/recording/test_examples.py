@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from tests.capture.test_logger_fixtures import Log, logs
-from tests.capture.test_logger_live import ANSWERS, COSTS, STALL
 from tests.clients import ANTHROPIC_KEY, ROOT, Sandbox
 from tests.fakeapi import FakeAPI
 from tests.ports import free_port
+from tests.recording.test_sdk_logger_fixtures import Log, logs
+from tests.recording.test_sdk_logger_live import ANSWERS, COSTS, STALL
 
 pytestmark = [pytest.mark.needs("claude_agent_sdk"), pytest.mark.needs("claude")]
 EXAMPLES = ROOT / "examples"

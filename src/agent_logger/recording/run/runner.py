@@ -16,12 +16,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, Unpack
 
-from agent_logger.capture.child import Child, in_foreground, why_not_started
-from agent_logger.capture.claude_command import Asked, Command, RunOptions, command
-from agent_logger.capture.run_recording import Recording
-from agent_logger.formats.cli_output.events import Event
 from agent_logger.messages.outcome import Failure, RunMetadata
 from agent_logger.model.records import Exit
+from agent_logger.recording.run.child import Child, in_foreground, why_not_started
+from agent_logger.recording.run.claude_command import Asked, Command, RunOptions, command
+from agent_logger.recording.run.events import Event
+from agent_logger.recording.run.recording import Recording
 
 WAITING_EVENTS = 1000  # that nobody took yet; then the agent waits
 INTERRUPT_SECONDS = 3.0  # for an agent that the terminal has interrupted together with us

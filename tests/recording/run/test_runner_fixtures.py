@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from agent_logger import Failure, RunResult, run
-from tests.capture.played import Step, player, steps
-from tests.capture.sdk_fixtures import CLI, truth
-from tests.capture.test_logger_fixtures import NOT_TOLD, RUNS, Told, check, logs
+from tests.recording.played import Step, player, steps
+from tests.recording.sdk_fixtures import CLI, truth
+from tests.recording.test_sdk_logger_fixtures import NOT_TOLD, RUNS, Told, check, logs
 
 FAILURES = {
     "2.1.325/api_error_400": {"stream": Failure.API_ERROR},
