@@ -18,7 +18,6 @@ from click.testing import CliRunner
 
 from agent_logger.agents.claude_code.context import Context
 from agent_logger.agents.claude_code.transcript import records as claude_records
-from agent_logger.capture.proxy import status as proxy_status
 from agent_logger.catalog.calls import CallDetail
 from agent_logger.catalog.metrics import ToolUse
 from agent_logger.catalog.schema import STEPS, TEXT_STEPS
@@ -31,6 +30,7 @@ from agent_logger.logs import verify
 from agent_logger.logs.disk_usage import FolderUsage
 from agent_logger.model.records import KINDS, Kind
 from agent_logger.model.session import Session, Turn
+from agent_logger.proxy import status as proxy_status
 
 ROOT = Path(__file__).resolve().parent.parent
 

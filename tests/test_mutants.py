@@ -84,17 +84,17 @@ MUTANTS = [
     ),
     Mutant(
         "no check of the Host",
-        "agent_logger/capture/proxy/relay/guard.py",
+        "agent_logger/proxy/relay/admission.py",
         "if hosts[0].lower() not in self._hosts:",
         "if False:",
-        "tests/capture/proxy/test_guard.py::test_another_host_is_misdirected_on_every_route",
+        "tests/proxy/relay/test_admission.py::test_another_host_is_misdirected_on_every_route",
     ),
     Mutant(
         "no check of the address",
-        "agent_logger/capture/proxy/relay/route.py",
+        "agent_logger/proxy/relay/route.py",
         "if route.any_address or is_public(address)]",
         "]",
-        "tests/capture/proxy/test_ssrf.py::test_a_known_name_that_resolves_to_a_private_address_is_not_connected_to",
+        "tests/proxy/relay/test_route.py::test_a_known_name_that_resolves_to_a_private_address_is_not_connected_to",
     ),
 ]
 

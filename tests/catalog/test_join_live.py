@@ -10,9 +10,9 @@ from agent_logger import SessionLogger
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.config import Origin
 from agent_logger.model.session import MAIN, SIDE, Usage
-from tests.capture.proxy.process import Process
 from tests.clients import Sandbox
 from tests.fakeapi import FakeAPI
+from tests.proxy.process import Process
 from tests.real_clients.logged import read_logs
 from tests.real_clients.running import CLIENTS, Upstream, run_recorded
 from tests.real_clients.scenarios import SCENARIOS, Scenario

@@ -10,12 +10,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.capture.proxy.conversing import World
-from tests.capture.proxy.spooling import request_head
-from tests.capture.proxy.streams import DIALECTS, anthropic, event
 from tests.cli.terminals import STYLE, on_a_terminal
 from tests.cli.test_usage import run
 from tests.logs.wire_log.wire_records import talk
+from tests.proxy.conversing import World
+from tests.proxy.spooling import request_head
+from tests.proxy.streams import DIALECTS, anthropic, event
 from tests.web.pages import showing
 
 from agent_logger.catalog.schema import STEPS

@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.capture.proxy.process import Process
 from tests.clients import Sandbox, run_claude
 from tests.commands import run_command
 from tests.fakeapi import FakeAPI
 from tests.fakeapi.turns import answers
+from tests.proxy.process import Process
 from tests.real_clients.running import Upstream
 
 from agent_logger.capture.hook_settings import installed
-from agent_logger.capture.proxy.state import Announcement, State
 from agent_logger.config import Origin
 from agent_logger.home.facts import know_folder
+from agent_logger.proxy.state import Announcement, State
 
 SESSION = "707575f7-6966-4682-abc3-e62e1560a136"
 DAY = 86_400

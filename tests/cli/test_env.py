@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_logger.capture.proxy.state import Announcement, State
+from agent_logger.proxy.state import Announcement, State
 
 BIN = str(Path(sys.executable).parent)
 SHELLS = [

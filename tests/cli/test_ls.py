@@ -6,9 +6,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.capture.proxy.conversing import Client, World
 from tests.commands import run_command
-from tests.tracking.conversation import said, user
+from tests.proxy.conversing import Client, World
+from tests.proxy.tracking.conversation import said, user
 
 KEY = "sk-ant-api03-" + "Qz7" * 20
 

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.capture.proxy.conversing import Client, World
 from tests.cli.test_ls import run
+from tests.proxy.conversing import Client, World
 
 KEY = "sk-ant-api03-" + "Qz7" * 20
 

@@ -14,9 +14,9 @@ import pytest
 from tests.agents.claude_code.claude_files import data_of
 from tests.agents.claude_code.claude_files import user as typed
 from tests.agents.foreign import DATA
-from tests.capture.proxy.conversing import Client, World
 from tests.commands import run_command
-from tests.tracking.conversation import said, user
+from tests.proxy.conversing import Client, World
+from tests.proxy.tracking.conversation import said, user
 
 NESTED = DATA / "claude-cli/2.1.325/nested_subagents/home/.claude"
 CHAIN = DATA / "claude-cli/2.1.325/resume_chain/home/.claude"

@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.capture.proxy.conversing import Client, World
 from tests.commands import run_command
-from tests.tracking.conversation import said, user
+from tests.proxy.conversing import Client, World
+from tests.proxy.tracking.conversation import said, user
 
 from agent_logger.cli.when import moment
 

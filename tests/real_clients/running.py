@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent_logger.config import Origin
-from tests.capture.proxy.process import Process
 from tests.clients import (
     ANTHROPIC_KEY,
     GEMINI_KEY,
@@ -25,6 +24,7 @@ from tests.clients import (
 )
 from tests.commands import run_command
 from tests.fakeapi import Call, FakeAPI
+from tests.proxy.process import Process
 
 from .scenarios import PRINTED_ID, Scenario, printed_id
 

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from agent_logger.config import Origin
-from tests.capture.proxy.process import Process
 from tests.clients import ANTHROPIC_KEY, OPENAI_KEY, Sandbox
 from tests.commands import run_command
 from tests.fakeapi import FakeAPI, answers
+from tests.proxy.process import Process
 
 from . import logged
 from .running import PROGRAMS, Upstream, run

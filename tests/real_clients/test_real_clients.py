@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.capture.proxy.spooling import every_byte_under
+from tests.proxy.spooling import every_byte_under
 
 from . import alike, logged
 from .running import CLIENTS, KEYS, Ran, run_directly, run_recorded, verify

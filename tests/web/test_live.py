@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from agent_logger.capture.proxy.attached import attached
 from agent_logger.demo.client import Client
+from agent_logger.proxy.attached import attached
 from tests.fakeapi.server import FakeAPI
 from tests.web.browser import Watched, chromium, let_in
 from tests.web.pages import showing

@@ -27,8 +27,8 @@ def command(settings: config.Settings, as_json: bool) -> int:
       agent-logger doctor
       agent-logger doctor --json | jq '.doomed[].path'
     """
-    from agent_logger.capture.proxy.status import proxy_reports
     from agent_logger.cli.checks import examine
+    from agent_logger.proxy.status import proxy_reports
 
     know_chosen_folders(settings)
     examined = examine(settings.home, proxy_reports(settings.home))

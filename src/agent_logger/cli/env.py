@@ -11,7 +11,7 @@ from agent_logger.cli import output
 from agent_logger.cli.settings import settings_options
 
 if TYPE_CHECKING:
-    from agent_logger.capture.base_urls import Variable
+    from agent_logger.proxy.base_urls import Variable
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -32,8 +32,8 @@ def command(settings: config.Settings, shell: str | None) -> int:
       bash, zsh   eval "$(agent-logger env)"
       fish        agent-logger env fish | source
     """
-    from agent_logger.capture.base_urls import shell_variables
-    from agent_logger.capture.proxy.state import running, state_path
+    from agent_logger.proxy.base_urls import shell_variables
+    from agent_logger.proxy.state import running, state_path
 
     states = sorted(running(settings.home), key=lambda state: state.started)
     if not states:
@@ -145,7 +145,7 @@ def _fish_quoted(text: str) -> str:
 
 
 def _stays(variable: "Variable") -> str:
-    from agent_logger.capture.base_urls import BASE_URLS
+    from agent_logger.proxy.base_urls import BASE_URLS
 
     how = "; --allow-upstream of the proxy can have it recorded" if variable.name in BASE_URLS else ""
     return f"echo 'agent-logger: {variable.name} is set already and stays{how}' >&2"

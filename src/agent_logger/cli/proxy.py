@@ -12,7 +12,7 @@ from agent_logger.cli import output
 from agent_logger.cli.settings import settings_options
 
 if TYPE_CHECKING:
-    from agent_logger.capture.proxy.lines import CallLine
+    from agent_logger.proxy.call_lines import CallLine
 
 SETTINGS = ("port", "log_dir", "allow_upstream", "redact", "seal_after", "workers")
 
@@ -42,8 +42,8 @@ def command(settings: config.Settings) -> None:
 
 def serve(settings: config.Settings, listening: Callable[[], None] = lambda: None) -> None:
     """`listening` is called when it does."""
-    from agent_logger.capture.proxy.relaying import Options
-    from agent_logger.capture.proxy.server import run
+    from agent_logger.proxy.relay_process import Options
+    from agent_logger.proxy.server import run
 
     network = config.network()
     options = Options(

@@ -36,7 +36,7 @@ def command(settings: config.Settings, no_page: bool, no_open: bool) -> None:
 
 
 def _page(settings: config.Settings, *, opening: bool) -> subprocess.Popen[str]:
-    from agent_logger.capture.attended import attended
+    from agent_logger.proxy.attended import attended
 
     arguments = ["view"] if opening else ["view", "--no-open"]
     if not settings.is_default("page_port"):

@@ -9,7 +9,7 @@ from agent_logger.cli import output
 from agent_logger.cli.settings import settings_options
 
 if TYPE_CHECKING:
-    from agent_logger.capture.proxy.status import ProxyReport
+    from agent_logger.proxy.status import ProxyReport
 
 
 @click.command()
@@ -26,7 +26,7 @@ def command(settings: config.Settings, as_json: bool) -> int:
       agent-logger status
       agent-logger status --json | jq '.[].lost'
     """
-    from agent_logger.capture.proxy.status import proxy_reports
+    from agent_logger.proxy.status import proxy_reports
 
     reports = proxy_reports(settings.home)
     if as_json:

@@ -5,10 +5,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent_logger.capture.proxy.attached import attached
 from agent_logger.files.parts import parts_in
 from agent_logger.logs.reader import read_log
 from agent_logger.model.records import Request, Response
+from agent_logger.proxy.attached import attached
 
 
 @contextmanager

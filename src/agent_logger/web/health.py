@@ -8,10 +8,10 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from agent_logger.capture.proxy.status import ProxyReport, proxy_reports
 from agent_logger.catalog.found_ours import log_folders
 from agent_logger.files.line_files import read_at
 from agent_logger.logs.disk_usage import FolderUsage, folder_usage, outermost
+from agent_logger.proxy.status import ProxyReport, proxy_reports
 from agent_logger.web.checkup import DamagedPlace
 from agent_logger.web.site import site_of
 

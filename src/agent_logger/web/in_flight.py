@@ -9,12 +9,12 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from agent_logger.capture.proxy.in_flight import InFlight
-from agent_logger.capture.proxy.spool.spool import spool_folder
 from agent_logger.catalog.open_calls import OpenCalls
 from agent_logger.catalog.summary import SessionSummary
 from agent_logger.model.session import Block, Turn
 from agent_logger.providers.blocks.registry import answer_blocks
+from agent_logger.proxy.in_flight import InFlight
+from agent_logger.proxy.spool.spool import spool_folder
 
 POLL_SECONDS = 0.2  # between two looks at a spool, however many watch
 FORGET_SECONDS = 30.0  # after nobody watched

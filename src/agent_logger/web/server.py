@@ -13,10 +13,10 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from agent_logger import __version__, platform
-from agent_logger.capture.proxy.state import Announcement, PageState, running, running_pages
 from agent_logger.clock import CLOCK
 from agent_logger.errors import StoreError
 from agent_logger.home.layout import install_key
+from agent_logger.proxy.state import Announcement, PageState, running, running_pages
 from agent_logger.web.app import page
 from agent_logger.web.archive import Archive
 from agent_logger.web.passes import Passes

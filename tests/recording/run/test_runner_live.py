@@ -19,9 +19,9 @@ from agent_logger.config import Origin
 from agent_logger.logs.reader import read_exchanges, read_log
 from agent_logger.model.records import Exchange, SessionEnd, SessionStart
 from agent_logger.model.session import Session
-from tests.capture.proxy.process import Process
 from tests.clients import ANTHROPIC_KEY, NOWHERE, QUIET_CLAUDE, Sandbox, find_claude
 from tests.fakeapi import Call, FakeAPI
+from tests.proxy.process import Process
 from tests.real_clients import alike
 from tests.real_clients.running import Upstream
 from tests.recording.test_sdk_logger_live import ANSWERS, COSTS, STALL, answer, ask, background, options

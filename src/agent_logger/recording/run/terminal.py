@@ -9,11 +9,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from agent_logger import config
-from agent_logger.capture.base_urls import Chosen, chosen, proxied_environment
-from agent_logger.capture.proxy.attached import attached
-from agent_logger.capture.proxy.relay.route import KNOWN_HOSTS
-from agent_logger.capture.proxy.state import State, running, using
 from agent_logger.errors import AgentLoggerError
+from agent_logger.proxy.attached import attached
+from agent_logger.proxy.base_urls import Chosen, chosen, proxied_environment
+from agent_logger.proxy.relay.route import KNOWN_HOSTS
+from agent_logger.proxy.state import State, running, using
 
 
 @contextmanager

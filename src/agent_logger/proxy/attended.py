@@ -1,0 +1,52 @@
+"""A process of ours that ends when we do, however that is: its standard input is a pipe that nobody writes to.
+
+If it is a proxy that others have come to use, it ends with the last of them.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from runpy import run_module
+
+from agent_logger import config
+from agent_logger.platform import Held, NoLocksError
+from agent_logger.proxy.state import until_unused
+
+_alone: list[Held] = []  # until we are gone: nobody is to begin using what ends
+
+
+def attended(
+    *arguments: str, environment: Mapping[str, str] | None = None, stderr: int | None = None
+) -> subprocess.Popen[str]:
+    """`agent-logger` with these arguments. Close its standard input, or end, to have it stop as if by Ctrl-C."""
+    return subprocess.Popen(
+        [sys.executable, "-m", __name__, *arguments],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=stderr,
+        text=True,
+        start_new_session=True,  # a Ctrl-C in the terminal is not meant for it
+    )
+
+
+def _stop_with_the_other() -> None:
+    try:
+        sys.stdin.read()
+        with suppress(OSError, NoLocksError):  # then it cannot be told who uses us
+            _alone.append(until_unused(config.home(), os.getpid()))
+    finally:  # whatever became of that: nobody else would end us
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def main() -> None:
+    threading.Thread(target=_stop_with_the_other, daemon=True).start()
+    run_module("agent_logger", run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()

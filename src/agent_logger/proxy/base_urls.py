@@ -1,0 +1,223 @@
+"""What sends an agent through the proxy: the variables it reads its base URL from, and what undoes their effects.
+
+A base URL that somebody chose is never replaced by another place: it stays, or it is reached by way of a proxy that may
+call it. One of a proxy of ours that ended is known by its path (`/<provider>/<host>`), and is led on to where it led.
+"""
+
+import json
+import re
+import socket
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
+from agent_logger.config import Origin
+from agent_logger.proxy.relay.route import KNOWN_HOSTS, PROVIDERS
+
+LOOPBACK = "127.0.0.1,localhost"  # for NO_PROXY: what is on this machine is asked without a proxy
+
+# By variable: provider, host and path behind it.
+BASE_URLS: Mapping[str, str] = {
+    "ANTHROPIC_BASE_URL": "anthropic/api.anthropic.com",
+    "OPENAI_BASE_URL": "openai/api.openai.com/v1",
+    "GOOGLE_GEMINI_BASE_URL": "gemini/generativelanguage.googleapis.com",
+}
+OPENCODE = "OPENCODE_CONFIG_CONTENT"
+ANTHROPIC = "ANTHROPIC_BASE_URL"
+# Claude Code turns tool search off for a base URL that is not Anthropic's, unless it is told to keep it.
+BESIDE: Mapping[str, str] = {"ENABLE_TOOL_SEARCH": "true"}
+CONNECT_SECONDS = 0.5
+
+# A name with a domain, or anything with a port; a gateway's path may go on with `v1`.
+_HOST = r"(?:[a-z0-9_-]+\.)+[a-z]{2,}(?::\d+)?|[a-z0-9._-]+:\d+|\[[0-9a-f:.]+\](?::\d+)?"
+_OURS = re.compile(rf"http://127\.0\.0\.1:(\d{{1,5}})/({'|'.join(PROVIDERS)})/({_HOST})(/.*)?", re.ASCII)
+_UPWARDS = re.compile(
+    r"(?:^|[/\\])(?:\.|%2e){1,2}(?:[/\\?#]|$)", re.IGNORECASE
+)  # clients resolve it in any path
+
+
+def base_urls(port: int) -> dict[str, str]:
+    """By variable. opencode wants its path with the version, and reads this before the others' variable."""
+    urls = {name: f"http://127.0.0.1:{port}/{path}" for name, path in BASE_URLS.items()}
+    return {**urls, OPENCODE: _for_opencode(f"{urls[ANTHROPIC]}/v1")}
+
+
+def _for_opencode(base_url: str) -> str:
+    provider = {"anthropic": {"options": {"baseURL": base_url}}}
+    return json.dumps({"provider": provider}, separators=(",", ":"))
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyAddress:
+    """A URL that has the form of ours: by way of a proxy on this port to a host."""
+
+    port: int
+    provider: str
+    host: str  # as it stands in the path: with the port where it is not 443
+    path: str
+
+    @classmethod
+    def parse(cls, url: str) -> "ProxyAddress | None":
+        found = _OURS.fullmatch(url)
+        return cls(int(found[1]), found[2], found[3], found[4] or "") if found else None
+
+    def at(self, port: int) -> str:
+        """The same place, by way of another proxy."""
+        return f"http://127.0.0.1:{port}/{self.provider}/{self.host}{self.path}"
+
+    def direct(self, allowed: Collection[str] = ()) -> str:
+        """The same place without a proxy. What names a port may be http or https: one of the `allowed` origins tells,
+        and on this machine it is http."""
+        if f"http://{self.host}" in allowed:
+            return f"http://{self.host}{self.path}"
+        name = self.host.rpartition(":")[0] if re.search(r":\d+\Z", self.host) else ""
+        on_this_machine = name in ("localhost", "[::1]") or name.startswith("127.")
+        return f"{'http' if on_this_machine else 'https'}://{self.host}{self.path}"
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A base URL that somebody set already: what it leads to."""
+
+    variable: str
+    origin: Origin
+    path: str
+
+    def through(self, port: int) -> str:
+        """The same place, by way of the proxy."""
+        provider = BASE_URLS[self.variable].partition("/")[0]
+        return f"http://127.0.0.1:{port}/{provider}/{str(self.origin).partition('://')[2]}{self.path}"
+
+
+def chosen(environment: Mapping[str, str]) -> list[Chosen]:
+    """What cannot be understood is left out, and stays as it is. One of a proxy of ours that ended counts for the place
+    it led to."""
+    found = [_chosen(variable, environment.get(variable, "")) for variable in BASE_URLS]
+    return [it for it in found if it]
+
+
+def _chosen(variable: str, url: str) -> Chosen | None:
+    ours = ProxyAddress.parse(url)
+    if ours and (ours.host in KNOWN_HOSTS or not is_listening(ours.port)):
+        url = ours.direct()
+    scheme, separator, rest = url.partition("://")
+    host, slash, path = rest.partition("/")
+    if _UPWARDS.search(f"{slash}{path}"):
+        return None  # behind the proxy it would lead to another host
+    try:
+        return Chosen(variable, Origin.parse(f"{scheme}{separator}{host}"), f"{slash}{path}")
+    except ValueError:
+        return None
+
+
+def is_listening(port: int) -> bool:
+    """Whether anything on this machine takes connections there."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), CONNECT_SECONDS):
+            return True
+    except TimeoutError:
+        return True  # it may be slow
+    except OSError:
+        return False
+
+
+def proxied_environment(environment: Mapping[str, str], port: int) -> dict[str, str]:
+    """What of an agent's environment is to be changed, so that it asks the proxy."""
+    changes = {name: url for name, url in base_urls(port).items() if not environment.get(name)}
+    changes |= {it.variable: it.through(port) for it in chosen(environment)}
+    if _opencode_is_ours(environment):
+        changes[OPENCODE] = base_urls(port)[OPENCODE]
+    if changes.get(ANTHROPIC) == base_urls(port)[ANTHROPIC]:
+        changes |= {name: value for name, value in BESIDE.items() if name not in environment}
+    else:
+        changes.pop(OPENCODE, None)  # it would send opencode elsewhere than the variable does
+    return changes | _without_upstream_proxy(environment)
+
+
+def _opencode_is_ours(environment: Mapping[str, str]) -> bool:
+    told = environment.get(OPENCODE, "")
+    found = re.search(r'"baseURL":"([^"]*)"', told)
+    ours = ProxyAddress.parse(found[1]) if found else None
+    return ours is not None and told == base_urls(ours.port)[OPENCODE]
+
+
+def _without_upstream_proxy(environment: Mapping[str, str]) -> dict[str, str]:
+    """The proxy on this machine is asked without another one. Programs read one of two variables, and not the same."""
+    lower = environment.get("no_proxy", "")
+    told = {"NO_PROXY": environment.get("NO_PROXY", lower)} | (
+        {"no_proxy": lower} if "no_proxy" in environment else {}
+    )
+    hosts = {name: [it.strip() for it in value.split(",") if it.strip()] for name, value in told.items()}
+    there = LOOPBACK.partition(",")[0]
+    return {
+        name: ",".join([*it, *(() if there in it else LOOPBACK.split(","))]) for name, it in hosts.items()
+    }
+
+
+# ---------------------------------------------------------------- for a shell, where others set variables too
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """What a variable of a shell is, what it is to be while the proxy runs, and what when it does not."""
+
+    name: str
+    now: str
+    wanted: str  # "": to be unset
+    without_proxy: str  # "": to be unset
+
+    @property
+    def stays(self) -> bool:
+        """Somebody else set it, and it is left alone."""
+        return self.now == self.wanted == self.without_proxy
+
+
+def shell_variables(
+    environment: Mapping[str, str],
+    port: int,
+    allowed: Collection[str] = (),
+    other_ports: Collection[int] = (),
+    is_listening: Callable[[int], bool] = is_listening,
+) -> list[Variable]:
+    """For a proxy on `port` that was started with these origins allowed. A base URL that is not ours stays, unless its
+    origin is one of them; on `other_ports` further proxies of ours listen."""
+    urls = base_urls(port)
+    spelled = {origin.partition("://")[2] for origin in allowed}
+
+    def decided(name: str) -> Variable:
+        now = environment.get(name, "")
+        ours = ProxyAddress.parse(now)
+        if not now:
+            return Variable(name, now, urls[name], "")
+        # No other program has a known provider's host in its path. Any other host may be a part of a gateway's path.
+        if ours and (ours.host in KNOWN_HOSTS or ours.host in spelled):
+            return Variable(
+                name, now, ours.at(port), "" if ours.at(port) == urls[name] else ours.direct(allowed)
+            )
+        if ours and ours.port != port and ours.port not in other_ports and not is_listening(ours.port):
+            return Variable(name, now, ours.direct(), ours.direct())
+        theirs = _chosen(name, now) if not ours else None
+        if theirs and str(theirs.origin) in allowed:
+            return Variable(name, now, theirs.through(port), now)
+        return Variable(name, now, now, now)
+
+    variables = [decided(name) for name in BASE_URLS]
+    if variables[0].wanted == urls[ANTHROPIC]:
+        variables += _for_anthropic(environment, urls[OPENCODE])
+    elif _opencode_is_ours(environment):
+        variables.append(Variable(OPENCODE, environment[OPENCODE], "", ""))
+    if any(ProxyAddress.parse(it.wanted) for it in variables):
+        changes = _without_upstream_proxy(environment).items()
+        values = [(name, environment.get(name, ""), value) for name, value in changes]
+        variables += [Variable(name, now, value, value) for name, now, value in values if now != value]
+    return variables
+
+
+def _for_anthropic(environment: Mapping[str, str], opencode: str) -> list[Variable]:
+    """What goes with a base URL that leads to Anthropic; beside another one it would send agents elsewhere."""
+    told = environment.get(OPENCODE, "")
+    if told and not _opencode_is_ours(environment):
+        variables = [Variable(OPENCODE, told, told, told)]
+    else:
+        variables = [Variable(OPENCODE, told, opencode, "")]
+    unset = ((name, value) for name, value in BESIDE.items() if not environment.get(name))
+    return variables + [Variable(name, "", value, "") for name, value in unset]

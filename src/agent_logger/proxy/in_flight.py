@@ -1,0 +1,206 @@
+"""Answers while they come in, for who watches: read from the spool, where they are within 50 ms of being forwarded, so
+that nothing is written for it, and nothing done while nobody looks.
+
+Only streams are followed: of another body nothing can be read before its end. What the relay masked stays masked;
+whoever shows the rest hides what looks like a key.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from agent_logger.protocols.encodings import DecodeError, Decoder, decoder
+from agent_logger.protocols.websocket import Kind, Messages
+from agent_logger.providers.answer import Answer, Reader
+from agent_logger.providers.registry import Dialect, dialect_of
+from agent_logger.proxy.call_state import ends_answer, field_of, head_lines, is_stream, status_line
+from agent_logger.proxy.recorder import checkpoint
+from agent_logger.proxy.recorder.open_call import message_id
+from agent_logger.proxy.spool import frames
+from agent_logger.proxy.spool.segments import Follower, Start, segments_of
+
+ALL = 1 << 64
+LONGEST = 8 << 20  # bytes of an answer that are followed
+ENDED_KEPT = 200  # calls that have ended: their records may not be in the log yet
+
+
+@dataclass(slots=True)
+class Coming:
+    """A call of which an answer is expected, and what came of it."""
+
+    dialect: Dialect
+    reader: Reader
+    undo: Decoder | None = None
+    size: int = 0  # bytes that came
+    ended: Answer | None = None  # all of it, when nothing more comes
+
+    def take(self, data: bytes) -> None:
+        self.size += len(data)
+        if self.size > LONGEST:
+            return
+        try:
+            self.reader.feed(self.undo.feed(data) if self.undo else data)
+        except DecodeError:
+            self.size = LONGEST
+
+    def end(self, *, framed: bool) -> None:
+        self.ended = self.reader.finish(framed=framed)
+
+    def answer(self) -> Answer:
+        return self.ended or self.reader.so_far()
+
+
+@dataclass(slots=True)
+class Tunnel:
+    """An upgraded connection, on which each message of the client is a call."""
+
+    id: str
+    began_ns: int
+    dialect: Dialect
+    client: Messages
+    server: Messages
+    count: int = 0
+    current: str = ""  # the call that is being answered
+
+    def next(self, ns: int) -> str:
+        self.count += 1
+        self.current = message_id(self.id, self.count, ns - self.began_ns)
+        return self.current
+
+
+class InFlight:
+    """The calls that pass the proxy of a log folder. `poll` it; nothing happens in between."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder  # of the spool
+        self._followers: dict[str, Follower] = {}
+        self._numbers: dict[tuple[str, int], str] = {}  # of calls, and their ids
+        self._coming: dict[str, Coming] = {}  # by id
+        self._tunnels: dict[tuple[str, int], Tunnel] = {}
+        self._ended: list[str] = []
+
+    def poll(self) -> None:
+        """Read what is new. Raises `OSError`."""
+        there = segments_of(self._folder) if self._folder.is_dir() else {}
+        self._look(there)
+        for relay, follower in self._followers.items():
+            follower.fill()
+            while follower.is_waiting:
+                for read in follower.take(ALL):
+                    for frame in read.frames:
+                        self._take(relay, frame)
+                follower.fill()
+
+    def answer(self, call: str) -> tuple[Dialect, Answer] | None:
+        """None if nothing has come of it, or it is not one of a model's."""
+        coming = self._coming.get(call)
+        return (coming.dialect, coming.answer()) if coming and coming.size else None
+
+    def close(self) -> None:
+        for follower in self._followers.values():
+            follower.close()
+
+    def _look(self, there: dict[str, list[int]]) -> None:
+        """Relays come and go; and who is too slow finds that what came next was removed already."""
+        for relay in list(self._followers):
+            if relay not in there or there[relay][0] > self._followers[relay].segment + 1:
+                self._followers.pop(relay).close()
+                self._forget(relay)
+        if new := there.keys() - self._followers.keys():
+            starts = self._starts()
+            for relay in new:
+                start = starts.get(relay, Start(segment=there[relay][0]))
+                self._followers[relay] = Follower(self._folder, relay, start)
+
+    def _forget(self, relay: str) -> None:
+        """All that it has open."""
+        for key in [key for key in self._numbers if key[0] == relay]:
+            self._coming.pop(self._numbers.pop(key), None)
+        for key in [key for key in self._tunnels if key[0] == relay]:
+            self._coming.pop(self._tunnels.pop(key).current, None)
+
+    def _starts(self) -> dict[str, Start]:
+        try:
+            return checkpoint.load(self._folder).starts(self._folder)
+        except msgspec.MsgspecError:
+            return {}
+
+    def _take(self, relay: str, frame: frames.AnyFrame) -> None:
+        if isinstance(frame, frames.RequestHead):
+            self._begin(relay, frame)
+            return
+        if isinstance(frame, frames.Dropped) and not frame.call:
+            self._forget(relay)  # whose they were is not known, nor which of these will be said to end
+            return
+        if tunnel := self._tunnels.get((relay, frame.call)):
+            self._tunnelled(relay, frame, tunnel)
+            return
+        coming = self._coming.get(self._numbers.get((relay, frame.call), ""))
+        if coming is None:
+            return
+        match frame:
+            case frames.ResponseHead():
+                self._head(relay, frame, coming)
+            case frames.ResponseData():
+                coming.take(frame.data)
+            case frames.CallEnd():
+                self._end(self._numbers.pop((relay, frame.call)), framed=frame.reason is None)
+
+    def _begin(self, relay: str, frame: frames.RequestHead) -> None:
+        dialect = dialect_of(frame.provider, frame.path.decode("latin-1"))
+        if dialect and frame.websocket:
+            both = Messages(masked=True), Messages(masked=False)
+            self._tunnels[relay, frame.call] = Tunnel(frame.id, frame.ns, dialect, *both)
+        elif dialect:
+            self._numbers[relay, frame.call] = frame.id
+            self._coming[frame.id] = Coming(dialect, dialect.reader())
+
+    def _tunnelled(self, relay: str, frame: frames.AnyFrame, tunnel: Tunnel) -> None:
+        match frame:
+            case frames.ResponseHead():
+                extensions = _value(head_lines(frame.head)[1:], b"sec-websocket-extensions")
+                tunnel.client = Messages(extensions=extensions, masked=True)
+                tunnel.server = Messages(extensions=extensions, masked=False)
+            case frames.TunnelData(from_client=True):
+                for _ in _told(tunnel.client, frame.data):
+                    call = tunnel.next(frame.ns)
+                    self._coming[call] = Coming(tunnel.dialect, tunnel.dialect.reader(messages=True))
+            case frames.TunnelData():
+                for data in _told(tunnel.server, frame.data):
+                    if coming := self._coming.get(tunnel.current):
+                        coming.take(data)
+                    if tunnel.current and ends_answer(data):
+                        self._end(tunnel.current, framed=True)
+                        tunnel.current = ""
+            case frames.CallEnd() | frames.Dropped():  # without all of it nobody knows which message is which
+                del self._tunnels[relay, frame.call]
+
+    def _head(self, relay: str, frame: frames.ResponseHead, coming: Coming) -> None:
+        start, *lines = head_lines(frame.head)
+        if (status_line(start).status or 0) < 200:
+            return  # another one follows
+        if is_stream(_value(lines, b"content-type")):
+            coming.undo = decoder(_value(lines, b"content-encoding"))
+        else:
+            del self._coming[self._numbers.pop((relay, frame.call))]
+
+    def _end(self, call: str, *, framed: bool) -> None:
+        if coming := self._coming.get(call):
+            coming.end(framed=framed)
+        self._ended.append(call)
+        if len(self._ended) > ENDED_KEPT:
+            self._coming.pop(self._ended.pop(0), None)
+
+
+def _told(messages: Messages, data: bytes) -> Iterator[bytes]:
+    """The messages that say something; one that could not be inflated is empty, and counts all the same."""
+    for it in messages.feed(data):
+        if it.kind not in (Kind.PING, Kind.PONG, Kind.CLOSE):
+            yield b"" if it.kind is Kind.DEFLATED else it.data
+
+
+def _value(lines: Iterable[bytes], name: bytes) -> str:
+    fields = (field_of(line) for line in lines)
+    return ", ".join(it.value.decode("latin-1") for it in fields if it and it.name.lower() == name)

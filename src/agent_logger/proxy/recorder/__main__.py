@@ -1,0 +1,42 @@
+"""The recorder's process; the supervisor starts it."""
+
+import argparse
+import logging
+import os
+import signal
+import sys
+from pathlib import Path
+
+from agent_logger.proxy.call_lines import send_to
+from agent_logger.proxy.recorder.child import Child
+
+NICENESS = 5  # where there is not enough for all at once, agents and the relay come first
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="The recorder; `agent-logger proxy` starts it.")
+    parser.add_argument("log_dir", type=Path)
+    parser.add_argument("home", type=Path)
+    parser.add_argument("--credentials-only", action="store_true")
+    parser.add_argument("--seal-after", type=float)
+    parser.add_argument("--lines", action="store_true", help="write a line of JSON for each call")
+    wanted = parser.parse_args(argv)
+    for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ignored, signal.SIG_IGN)  # the proxy gets them too, and says when to finish
+    os.nice(NICENESS)
+    child = Child(
+        wanted.log_dir.absolute(),
+        wanted.home.absolute(),
+        pipe=sys.stdin.fileno(),
+        patterns=not wanted.credentials_only,
+        seal_after_seconds=wanted.seal_after,
+        show=send_to(sys.stdout.fileno()) if wanted.lines else None,
+    )
+    return child.run()
+
+
+if __name__ == "__main__":
+    status = main()
+    logging.shutdown()
+    sys.stderr.flush()
+    os._exit(status)  # threads that still seal lose nothing

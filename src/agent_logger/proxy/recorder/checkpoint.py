@@ -1,0 +1,399 @@
+"""Up to where the spool is in the logs for good, so that the rest of it is all that must be read after a crash.
+
+A checkpoint is taken in steps, and a crash after any of them costs nothing:
+
+1. the logs are synced;
+2. frames of open calls are carried to a file of their own, if that frees much more than it takes, if the spool
+   would have no room for the next ones, or if frames of calls that have ended would stay with them for longer than a
+   few seconds; a call that is too large for that lets its data go;
+3. the position is written beside the old one, synced, and put in its place;
+4. segments and carried files that no position names are removed;
+5. `touched.jsonl` forgets what was touched before.
+
+All but the last is done in a thread, on a picture of the recorder's state at one moment; recording goes on.
+"""
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from agent_logger import platform
+from agent_logger.journal.sync import UPKEEP
+from agent_logger.proxy.spool.segments import Follower, Start, carry, oldest_entries, segments_of
+from agent_logger.proxy.spool.spool import DISK_BYTES, DISK_SHARE, lock_path, segment_path
+
+CARRY_ABOVE = 64 << 20  # bytes that may stay for the sake of open calls
+CARRY_SHARE = 4  # and this many times what they need
+STALE_SECONDS = 3.0  # frames of a call that has ended may stay for so long for the sake of open calls
+CARRIED_PER_SECOND = 4 << 20  # and for longer where these are many bytes: to carry them takes time
+CLOCK_SECONDS = 60.0  # by which the clocks of a file system and of a process may differ
+ROOM_SHARE = 4  # open calls may need a quarter of the spool, and hold on to half of it
+
+log = logging.getLogger("agent_logger.proxy")
+Steps = Callable[[str], None]  # told after each step, for tests
+
+
+class Open(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A call that has not ended: what of it is in the logs."""
+
+    relay: str
+    call: int
+    records: int = 0
+    seq: int | None = None
+    last_seq: int | None = None  # on a WebSocket, of its last message
+    log: tuple[str, str] | None = None
+    last_log: tuple[str, str] | None = None
+
+
+class Relay(msgspec.Struct, frozen=True, omit_defaults=True):
+    segment: int  # the first one that is needed
+    number: int  # of the next frame
+    carried: str | None = None
+    finished: bool = False  # it is gone, and nothing of it is needed
+
+
+class Position(msgspec.Struct, frozen=True, kw_only=True):
+    v: int = 1
+    boot: str = ""
+    wall: float = 0.0
+    relays: dict[str, Relay] = msgspec.field(default_factory=dict)
+    open: list[Open] = msgspec.field(default_factory=list)
+    numbers: list[tuple[str, str, int]] = msgspec.field(default_factory=list)  # folder, name, last call
+
+    def starts(self, folder: Path) -> dict[str, Start]:
+        return {
+            relay: Start(
+                segment=at.segment,
+                number=at.number,
+                calls=frozenset(it.call for it in self.open if it.relay == relay),
+                carried=folder / at.carried if at.carried else None,
+            )
+            for relay, at in self.relays.items()
+            if not at.finished
+        }
+
+
+def boot_id() -> str:
+    """Another one after each start of the machine; empty where the system does not tell."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def load(folder: Path) -> Position:
+    """An empty one, if there is none. Raises `msgspec.MsgspecError` if it is damaged."""
+    try:
+        return msgspec.json.decode((folder / "position.json").read_bytes(), type=Position)
+    except FileNotFoundError:
+        return Position()
+
+
+def is_lost(folder: Path, position: Position) -> bool:
+    """Whether there should be one: the spool has been read before, or may have been."""
+    return not position.wall and bool(oldest_entries(folder))
+
+
+class Unsure(NamedTuple):
+    """Which records may be in the logs though no position says so."""
+
+    frames: dict[str, int]  # by relay: those of this frame and later ones. Of a relay that is not here: none
+    since: float  # they are in files that were written to since; 0: in any
+
+
+def unsure(folder: Path, position: Position | None) -> Unsure | None:
+    """What a recorder wrote after the last checkpoint; None if it had nothing to write.
+
+    `position`: None if it is lost.
+    """
+    oldest = oldest_entries(folder)
+    if not oldest:
+        return None
+    frames = {relay: it.number for relay, it in oldest.items()}
+    since = min(it.wall for it in oldest.values())
+    if position and position.wall:
+        frames |= {relay: at.number for relay, at in position.relays.items()}
+        since = position.wall
+    return Unsure(frames, since - CLOCK_SECONDS)
+
+
+def without(folder: Path) -> Position:
+    """In place of one that is damaged: all that is there is to be read."""
+    # The oldest one: what a newer one holds beyond that is in the segments, which are removed after it is named.
+    carried = {
+        path.name.partition(".")[0]: path.name for path in sorted(folder.glob("*.carried"), reverse=True)
+    }
+    return Position(
+        relays={
+            relay: Relay(numbers[0], 1, carried.get(relay)) for relay, numbers in segments_of(folder).items()
+        }
+    )
+
+
+def clean(folder: Path, position: Position) -> None:
+    """Remove what no position names: a crash came between the steps."""
+    named = {at.carried for at in position.relays.values()}
+    for path in folder.iterdir():
+        if (path.suffix == ".carried" and path.name not in named) or path.suffix in (".body", ".raw", ".new"):
+            path.unlink()
+    for relay, at in position.relays.items():
+        _remove_segments(folder, relay, at)
+
+
+def _remove_segments(folder: Path, relay: str, at: Relay) -> None:
+    for number in segments_of(folder).get(relay, []):
+        if number < at.segment or at.finished:
+            segment_path(folder, relay, number).unlink(missing_ok=True)
+    if at.finished:
+        lock_path(folder, relay).unlink(missing_ok=True)
+
+
+@dataclass(slots=True)
+class Retained:
+    """What an open call needs of the spool."""
+
+    first_segment: int  # 0: it begins in the carried file
+    bytes: int = 0
+
+
+@dataclass(slots=True)
+class _Remains:
+    """Frames of calls that have ended: the first segment they may stand in (0: the carried file), and since when."""
+
+    first: int
+    since: float  # monotonic
+
+
+class Ended:
+    """Where frames of calls that have ended still stand: they hold prompts, and are to go soon.
+
+    By relay, and by the segment of a call's last frame.
+    """
+
+    def __init__(self) -> None:
+        self._remains: dict[str, dict[int, _Remains]] = {}
+        self._later: dict[str, dict[int, _Remains]] | None = (
+            None  # of calls that ended since a checkpoint began
+        )
+
+    def add(self, relay: str, first: int, last: int) -> None:
+        into = self._remains if self._later is None else self._later
+        _merge(into.setdefault(relay, {}), last, _Remains(first, time.monotonic()))
+
+    def stale_since(self, relay: str, segment: int) -> float | None:
+        """The end of the first call that has frames before this segment."""
+        return min(
+            (it.since for it in self._remains.get(relay, {}).values() if it.first < segment), default=None
+        )
+
+    def checkpoint_begins(self) -> None:
+        self._later = {}
+
+    def checkpoint_failed(self) -> None:
+        self._settle(lambda _relay, _last, remains: remains, lambda _relay, remains: remains)
+
+    def checkpoint_ended(self, position: Position, before: Position) -> None:
+        """Forget what it removed."""
+
+        def left(relay: str, last: int, remains: _Remains) -> _Remains | None:
+            at, old = position.relays.get(relay), before.relays.get(relay)
+            if at is None or at.finished:
+                return None
+            if remains.first == 0 and at.carried and old and old.carried == at.carried:
+                return remains
+            return _Remains(max(remains.first, at.segment), remains.since) if last >= at.segment else None
+
+        def carried(relay: str, remains: _Remains) -> _Remains:
+            """Its call was open when the checkpoint began."""
+            at = position.relays.get(relay)
+            return _Remains(0, remains.since) if at and at.carried and remains.first < at.segment else remains
+
+        self._settle(left, carried)
+
+    def forget(self, relay: str) -> None:
+        self._remains.pop(relay, None)
+
+    def _settle(
+        self,
+        left: Callable[[str, int, _Remains], _Remains | None],
+        later: Callable[[str, _Remains], _Remains],
+    ) -> None:
+        settled: dict[str, dict[int, _Remains]] = {}
+        for relay, by_segment in self._remains.items():
+            for last, remains in by_segment.items():
+                if it := left(relay, last, remains):
+                    settled.setdefault(relay, {})[last] = it
+        for relay, by_segment in (self._later or {}).items():
+            for last, remains in by_segment.items():
+                _merge(settled.setdefault(relay, {}), last, later(relay, remains))
+        self._remains, self._later = settled, None
+
+
+def _merge(by_segment: dict[int, _Remains], last: int, remains: _Remains) -> None:
+    if known := by_segment.get(last):
+        known.first, known.since = min(known.first, remains.first), min(known.since, remains.since)
+    else:
+        by_segment[last] = remains
+
+
+@dataclass(slots=True)
+class _Plan:
+    position: Position
+    carry: dict[str, tuple[list[Path], frozenset[int], frozenset[int]]] = field(default_factory=dict)
+    let_go: list[tuple[Retained, int]] = field(default_factory=list)  # how many bytes of what
+    remove: list[Path] = field(default_factory=list)
+
+
+class Checkpoints:
+    """One at a time. The recorder begins them, asks whether they are `done`, and then goes on."""
+
+    def __init__(
+        self, folder: Path, position: Position, steps: Steps | None = None, ended: Ended | None = None
+    ) -> None:
+        self.folder, self.position = folder, position
+        self._ended, self._before = ended or Ended(), position
+        self.failed: str | None = None
+        self._steps = steps or (lambda step: None)  # noqa: ARG005
+        self._thread: threading.Thread | None = None
+        self._let_go: list[tuple[Retained, int]] = []
+        self._counter = time.time_ns() // 1_000_000  # carried files have names of their own
+
+    @property
+    def running(self) -> bool:
+        return self._thread is not None
+
+    def begin(
+        self, picture: Position, followers: Mapping[str, Follower], needs: Sequence[tuple[str, int, Retained]]
+    ) -> None:
+        """`needs`: relay, call, and what is kept for it, of all open calls."""
+        plan = self._plan(picture, followers, needs)
+        self._let_go, self._before = plan.let_go, self.position
+        self._ended.checkpoint_begins()
+        self._thread = threading.Thread(
+            target=self._run, args=(plan,), name="agent-logger-checkpoint", daemon=True
+        )
+        self._thread.start()
+
+    def done(self, *, wait: bool = False) -> bool:
+        """Whether the one that was begun has ended, and well; if not well, `failed` says why."""
+        if not self._thread or (self._thread.is_alive() and not wait):
+            return False
+        self._thread.join()
+        self._thread = None
+        if self.failed is not None:
+            self._ended.checkpoint_failed()
+            return False
+        for kept, size in self._let_go:
+            kept.bytes -= size
+        self._ended.checkpoint_ended(self.position, self._before)
+        return True
+
+    def is_stale(self, followers: Mapping[str, Follower], needs: Sequence[tuple[str, int, Retained]]) -> bool:
+        """Whether frames of calls that have ended are to be removed now, though nothing else has happened."""
+        live: dict[str, int] = {}
+        for relay, _, kept in needs:
+            live[relay] = live.get(relay, 0) + kept.bytes
+        return any(self._is_stale(follower, live.get(relay, 0)) for relay, follower in followers.items())
+
+    def _is_stale(self, follower: Follower, live_bytes: int) -> bool:
+        since = self._ended.stale_since(follower.relay, follower.segment)
+        patience = max(STALE_SECONDS, live_bytes / CARRIED_PER_SECOND)
+        return since is not None and time.monotonic() >= since + patience
+
+    def _plan(
+        self, picture: Position, followers: Mapping[str, Follower], needs: Sequence[tuple[str, int, Retained]]
+    ) -> _Plan:
+        relays: dict[str, Relay] = {}
+        plan = _Plan(picture)
+        room = _room(self.folder)
+        for relay, follower in followers.items():
+            own = [(call, kept) for name, call, kept in needs if name == relay]
+            old = self.position.relays.get(relay)
+            carried = old.carried if old else None
+            finished = follower.exhausted and not own
+            # A call that was carried (0) goes on in the segments behind, from where that checkpoint ended.
+            behind = old.segment if old else follower.segment
+            first = min([follower.segment, *(kept.first_segment or behind for _, kept in own)])
+            if all(kept.first_segment for _, kept in own):
+                carried = None
+            needed = [segment_path(self.folder, relay, n) for n in range(first, follower.segment)]
+            files = [*([self.folder / carried] if carried else []), *needed]
+            let_go = _too_large(own, room)
+            live = sum(kept.bytes for call, kept in own if call not in let_go)
+            much = sum(map(platform.size_of, files)) > min(CARRY_SHARE * live + CARRY_ABOVE, 2 * room)
+            if much or (own and self._is_stale(follower, live)):
+                self._counter += 1
+                carried, first = f"{relay}.{self._counter}.carried", follower.segment
+                plan.carry[carried] = (
+                    [path for path in files if path.exists()],
+                    frozenset(call for call, _ in own),
+                    let_go,
+                )
+                plan.let_go += [(kept, kept.bytes) for call, kept in own if call in let_go]
+            relays[relay] = Relay(first, follower.number, carried, finished)
+        for relay, at in self.position.relays.items():  # until their files are gone
+            if relay not in relays and at.finished and relay in segments_of(self.folder):
+                relays[relay] = at
+        old_carried = {at.carried for at in self.position.relays.values() if at.carried}
+        plan.remove = [self.folder / name for name in old_carried - {at.carried for at in relays.values()}]
+        plan.position = msgspec.structs.replace(picture, relays=relays)
+        return plan
+
+    def _run(self, plan: _Plan) -> None:
+        self.failed = None
+        try:
+            self._take(plan)
+        except OSError as error:
+            self.failed = str(error)
+        except Exception as error:  # the top of this thread
+            log.exception("a checkpoint failed")
+            self.failed = repr(error)
+
+    def _take(self, plan: _Plan) -> None:
+        UPKEEP.finish()
+        self._steps("synced")
+        for name, carried in plan.carry.items():
+            carry(self.folder / name, *carried)
+            self._steps("carried")
+        new = self.folder / "position.new"
+        new.unlink(missing_ok=True)
+        held = platform.open_file(new, create=True, top=self.folder.parent)
+        try:
+            held.write(msgspec.json.encode(plan.position))
+            self._steps("written")
+            platform.sync(held.fd)
+        finally:
+            held.close()
+        self._steps("position synced")
+        os.replace(new, self.folder / "position.json")
+        self._steps("renamed")
+        platform.sync_folder(self.folder)
+        self._steps("folder synced")
+        self.position = plan.position
+        for path in plan.remove:
+            path.unlink(missing_ok=True)
+            self._steps("carried removed")
+        for relay, at in plan.position.relays.items():
+            _remove_segments(self.folder, relay, at)
+            self._steps("segments removed")
+
+
+def _room(folder: Path) -> int:
+    """Bytes that open calls may need. What relays may spool is reckoned the same way."""
+    space = os.statvfs(folder)
+    return min(DISK_BYTES, space.f_bavail * space.f_frsize // DISK_SHARE) // ROOM_SHARE
+
+
+def _too_large(own: Sequence[tuple[int, Retained]], room: int) -> frozenset[int]:
+    """The largest calls, of those that have no room together."""
+    by_size = sorted(own, key=lambda it: it[1].bytes)
+    totals = accumulate(kept.bytes for _, kept in by_size)
+    return frozenset(call for (call, _), total in zip(by_size, totals, strict=True) if total > room)

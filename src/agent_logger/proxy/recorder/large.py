@@ -1,0 +1,212 @@
+"""Bodies over 8 MB: they go to a file while they come.
+
+What is written is redacted, in windows that overlap, so that no secret is cut in two and nothing but a window is in
+memory. Of a compressed body two files are written, as it came and decoded; one of them is kept.
+"""
+
+import hmac
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from agent_logger import platform
+from agent_logger.model.records import Redaction
+from agent_logger.model.redaction.redactor import Redactor
+from agent_logger.protocols.encodings import DecodeError
+from agent_logger.proxy.call_state import told_sizes
+from agent_logger.proxy.recorder.payload import Kept, Treatment
+
+LARGE_BYTES = 8 << 20
+WINDOW_BYTES = 1 << 20
+OVERLAP_BYTES = 128 << 10  # twice the longest thing a pattern reads on for
+CONTEXT_BYTES = 1 << 10  # before a window: what stands before a key may tell that it is none
+LARGE_DECODED_BYTES = 1 << 40  # windows bound the memory, so the decoder need not
+
+
+class Disk(Protocol):
+    """Does what it is asked, however long that takes."""
+
+    def create(self, path: Path) -> platform.Held: ...
+
+    def write(self, held: platform.Held, data: bytes) -> None: ...
+
+
+class Window:
+    """Redacts a stream of pieces that never is in memory as a whole. Offsets are those in the stream."""
+
+    def __init__(self, redactor: Redactor, place: str) -> None:
+        self.redactions: list[Redaction] = []
+        self._redactor, self._place = redactor, place
+        self._pieces: list[bytes] = []
+        self._times: list[int] = []
+        self._size = 0
+        self._context = b""
+        self._base = 0  # offset of the first piece
+
+    def feed(self, piece: bytes, ns: int) -> list[tuple[bytes, int]]:
+        """What may be kept by now, in pieces as they came; one that was cut goes on with time -1."""
+        self._pieces.append(piece)
+        self._times.append(ns)
+        self._size += len(piece)
+        return self._redact(self._size - OVERLAP_BYTES) if self._size >= WINDOW_BYTES else []
+
+    def finish(self) -> list[tuple[bytes, int]]:
+        return self._redact(self._size)
+
+    def _redact(self, cut: int) -> list[tuple[bytes, int]]:
+        while True:
+            ready, times, rest, rest_times = _split(self._pieces, self._times, cut)
+            found = self._redactor.redact_chunks([self._context, *ready, *rest], self._place)
+            edge = len(self._context) + cut
+            across = next((it for it in found.redactions if it.offset < edge < it.offset + it.length), None)
+            if across is None:
+                break
+            start = across.offset - len(self._context)
+            cut = start if start > 0 else self._size  # longer than a window: it ends with it
+        self._list(found.redactions, cut)
+        self._context = (self._context + b"".join(ready))[-CONTEXT_BYTES:]
+        self._pieces, self._times = rest, rest_times
+        self._size -= cut
+        self._base += cut
+        return list(zip(found.data[1 : len(ready) + 1], times, strict=True))
+
+    def _list(self, found: Iterable[Redaction], cut: int) -> None:
+        before = len(self._context)
+        for it in found:
+            start, end = max(it.offset - before, 0), it.offset + it.length - before
+            if start < end and start < cut:
+                place = self._base + start
+                self.redactions.append(
+                    Redaction(place=it.place, offset=place, length=end - start, rule=it.rule, hmac=it.hmac)
+                )
+
+
+class SecretSearch:
+    """Whether a stream of pieces holds a secret. Nothing but a window is in memory."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._window = bytearray()
+        self._found = False
+
+    def feed(self, piece: bytes) -> None:
+        if self._found:
+            return
+        self._window += piece
+        if len(self._window) >= WINDOW_BYTES:
+            self._found = self._redactor.finds(bytes(self._window))
+            del self._window[:-OVERLAP_BYTES]
+
+    def finish(self) -> bool:
+        self._found = self._found or self._redactor.finds(bytes(self._window))
+        return self._found
+
+
+def _split(
+    pieces: Sequence[bytes], times: Sequence[int], cut: int
+) -> tuple[list[bytes], list[int], list[bytes], list[int]]:
+    at = 0
+    for index, piece in enumerate(pieces):
+        if at + len(piece) > cut:
+            inside = cut - at
+            before, after = ([piece[:inside]], -1) if inside else ([], times[index])
+            return (
+                [*pieces[:index], *before],
+                list(times[: index + len(before)]),
+                [piece[inside:], *pieces[index + 1 :]],
+                [after, *times[index + 1 :]],
+            )
+        at += len(piece)
+    return list(pieces), list(times), [], []
+
+
+class _File:
+    """Pieces in a file, and how long the chunks are that they make."""
+
+    def __init__(self, path: Path, disk: Disk) -> None:
+        self._held, self._disk = disk.create(path), disk
+        self.path, self.size = path, 0
+        self.sizes: list[int] = []
+        self.starts: list[int] = []
+
+    def add(self, pieces: Iterable[tuple[bytes, int]]) -> None:
+        data: list[bytes] = []
+        for piece, ns in pieces:
+            data.append(piece)
+            if ns >= 0 or not self.sizes:
+                self.sizes.append(0)
+                self.starts.append(max(ns, 0))
+            self.sizes[-1] += len(piece)
+        joined = b"".join(data)
+        if joined:
+            self._disk.write(self._held, joined)
+        self.size += len(joined)
+
+    def close(self, *, remove: bool = False) -> None:
+        self._held.close()
+        if remove:
+            os.unlink(self.path)
+
+
+class Large:
+    """A body on its way to a file. `path` is a name nobody else uses."""
+
+    def __init__(self, path: Path, how: Treatment, disk: Disk, also: Callable[[bytes], None]) -> None:
+        self._how, self._also = how, also  # told the text, its encoding undone
+        self._hmac = hmac.new(how.key, digestmod="sha256")
+        self._size = 0
+        self._window = Window(how.redactor, how.place)
+        self._undo = how.decoder(LARGE_DECODED_BYTES)
+        self._raw: _File | None = _File(path.with_suffix(".raw"), disk) if self._undo else None
+        self._kept = _File(path, disk)
+        self._ended = False
+        self._before = b""
+
+    def add(self, pieces: Iterable[bytes], times: Iterable[int]) -> None:
+        for piece, ns in zip(pieces, times, strict=True):
+            self._hmac.update(piece)
+            self._size += len(piece)
+            text = piece
+            if self._raw:
+                self._raw.add([(piece, ns)])
+                text = self._decoded(piece)
+            self._also(text)
+            self._look(text)
+            self._kept.add(self._window.feed(text, ns))
+
+    def finish(self) -> Kept:
+        self._kept.add(self._window.finish())
+        file, recoded = self._kept, False
+        if self._raw:
+            recoded = bool(self._window.redactions)
+            file, other = (self._kept, self._raw) if recoded else (self._raw, self._kept)
+            other.close(remove=True)
+        file.close()
+        return Kept(
+            text=b"",
+            bytes=self._size,
+            hmac="v1:" + self._hmac.hexdigest(),
+            chunks=told_sizes(file.sizes, file.starts) if self._how.stream else None,
+            file=file.path,
+            file_bytes=file.size,
+            recoded=recoded,
+            redactions=tuple(self._window.redactions),
+            stream_ended=self._ended if self._how.stream and self._how.end else None,
+        )
+
+    def _decoded(self, piece: bytes) -> bytes:
+        if not self._undo:
+            return b""
+        try:
+            return self._undo.feed(piece)
+        except DecodeError as error:
+            self._undo = None
+            return error.decoded
+
+    def _look(self, text: bytes) -> None:
+        if self._how.end and not self._ended:
+            seen = self._before + text
+            # Not at the first byte of what is only a piece: a line need not begin there.
+            self._ended = self._how.end.search(seen, 1 if self._before else 0) is not None
+            self._before = seen[-256:]

@@ -1,0 +1,421 @@
+"""The logs that the recorder appends to, and how a record gets into one of them once, whatever crashed.
+
+Before a log is first appended to after a checkpoint, its part and size go into `touched.jsonl`, which is synced.
+Whoever starts after a crash reads the spool from the checkpoint on again, and knows from these tails which records
+are there already. That file may be lost all the same; so the ends of all parts that were written to lately are read,
+too, back to what the checkpoint covers: every record names a frame of the spool.
+"""
+
+import os
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import count, islice
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from agent_logger import platform
+from agent_logger.errors import SourceError
+from agent_logger.files.line_files import plain_size, read_at
+from agent_logger.files.parts import PartFile, part_of, parts_in, parts_of
+from agent_logger.journal.journal import Journal
+from agent_logger.model.records import Record, decode
+from agent_logger.protocols.lines import LineSplitter
+from agent_logger.proxy.recorder.checkpoint import Unsure
+
+MOST_JOURNALS = 512
+READ_BYTES = 4 << 20
+LAST_FRAME = 1 << 62
+FIRST_STEP_BYTES = 64 << 10  # from the end of a part towards its beginning
+SHORT_BYTES = 32 << 10  # a record up to this is not written alone
+WAITING_BYTES = 1 << 20
+
+Insist = Callable[[Callable[[], bool]], None]  # again and again until it is true; raises to give up
+
+
+class LogName(NamedTuple):
+    """A log by its folder within the log folder (`""`: that itself) and its name."""
+
+    folder: str
+    name: str
+
+
+Learn = Callable[[LogName, Record], None]
+
+
+class Touched(msgspec.Struct, frozen=True):
+    part: str  # its path within the log folder
+    size: int
+    checkpoint: int  # the number of the one it was written after
+
+
+class Seen(msgspec.Struct):
+    """What there is of a record that was written after the checkpoint."""
+
+    type: str
+    call: str | None = None
+    seq: int | None = None
+    frame: str | None = None
+    reason: str | None = None
+    file: str | None = None
+
+
+@dataclass(slots=True)
+class Found:
+    """The records in the tails. Those of a call by (call, type)."""
+
+    calls: dict[tuple[str, str], tuple[LogName, int]] = field(default_factory=dict)
+    frames: dict[str, int] = field(default_factory=dict)  # by relay: the last one that was used
+    gaps: set[str] = field(default_factory=set)
+    refusals: set[str] = field(default_factory=set)  # the frames of counts
+    rewrites: set[tuple[LogName, int]] = field(default_factory=set)
+    last: dict[LogName, int] = field(default_factory=dict)  # highest number of a call
+
+    def used(self, frame: str) -> None:
+        relay, _, number = frame.partition(":")
+        if number.isdecimal():
+            self.frames[relay] = max(int(number), self.frames.get(relay, 0))
+
+
+class Logs:
+    """`insist` is asked to do what the disk may refuse."""
+
+    def __init__(self, log_dir: Path, spool: Path, insist: Insist) -> None:
+        self.log_dir = log_dir
+        self.written = 0
+        self.checkpoint = 0  # number of the one that was begun last
+        self._insist = insist
+        self._waiting: dict[LogName, list[Record]] = {}
+        self._waiting_bytes = 0
+        self._journals: OrderedDict[LogName, Journal] = OrderedDict()
+        self._touched: set[LogName] = set()  # since that checkpoint
+        self._written: set[LogName] = set()  # the same, of those that were then written to
+        self._path = spool / "touched.jsonl"
+        self._lines: list[Touched] = []  # as they stand in the file
+        self._file: platform.Held | None = None
+        self._unsynced = False  # something of it is not on the device
+        self._name_is_synced = False
+
+    def append(self, log: LogName, record: Record, size: int = 0) -> None:
+        """`size`: about how many bytes it has. Short ones wait for `flush`, and are written with others."""
+        waiting = self._waiting.get(log)
+        if waiting is None:
+            waiting = self._waiting[log] = []
+        waiting.append(record)
+        self._waiting_bytes += size
+        if size > SHORT_BYTES:
+            self._write(log, last_alone=True)
+        elif self._waiting_bytes > WAITING_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what waits; none of it is written before."""
+        for log in self._waiting:
+            self._touch(log)
+        for log in list(self._waiting):
+            self._write(log)
+        self._waiting_bytes = 0
+
+    def _write(self, log: LogName, *, last_alone: bool = False) -> None:
+        records = self._waiting.pop(log)
+        journal = self._touch(log)
+        self._sync_touched()
+        self._written.add(log)
+        alone = [records.pop()] if last_alone else []
+        if records:
+            self._insist(lambda: journal.offer(*records))
+        if alone:
+            self._insist(lambda: journal.offer(*alone))
+        self.written += len(records) + len(alone)
+
+    def adopt(self, log: LogName, file: Path, name: str) -> str:
+        journal = self._touch(log)
+        self._sync_touched()
+        self._written.add(log)
+        named: list[str] = []
+
+        def move() -> bool:
+            named.extend(filter(None, [journal.adopt(file, name)]))
+            return bool(named)
+
+        self._insist(move)
+        return named[0]
+
+    def begin_session(self, folder: str, ts: str) -> LogName:
+        """A name that no log has yet."""
+        start = f"{ts[:10].replace('-', '')}-{ts[11:19].replace(':', '')}"
+        return self._begin(LogName(folder, f"{start}-{secrets.token_hex(2)}") for _ in count())
+
+    def begin_branch(self, folder: str, root: str, number: int) -> LogName:
+        """The same for a branch of a session: of this number, or a higher one."""
+        return self._begin(LogName(folder, f"{root}_b{it}") for it in count(number))
+
+    def _begin(self, names: Iterator[LogName]) -> LogName:
+        log = next(it for it in names if not self._is_taken(it.name))
+        self._write_touched(log, PartFile(self.log_dir / log.folder, log.name).path, 0)
+        return log
+
+    def _is_taken(self, name: str) -> bool:
+        """By any provider: a name stands for one session."""
+        firsts = (PartFile(folder, name) for folder in inner_folders(self.log_dir))
+        return any(first.path.exists() or first.is_sealed() for first in firsts)
+
+    def failing(self) -> str | None:
+        return next((journal.failing for journal in self._journals.values() if journal.failing), None)
+
+    def unsynced(self) -> int:
+        return sum(journal.pending for journal in self._journals.values())
+
+    def close(self) -> None:
+        for journal in self._journals.values():
+            journal.close()
+
+    # ------------------------------------------------------------ what was touched
+
+    def begin_checkpoint(self) -> None:
+        """What is touched from now on belongs to the next.
+
+        Logs that were written to since the last one will be written to again: they are touched together, for one sync.
+        """
+        self.checkpoint += 1
+        written, self._written = self._written, set()
+        self._touched.clear()
+        places = [(log, self._journals[log].place()) for log in written if log in self._journals]
+        touched = {log: self._touched_line(*place) for log, place in places if place}
+        try:
+            if touched:
+                self._append_touched(touched.values())
+        except OSError:  # each of them will be touched alone
+            return
+        self._lines += touched.values()
+        self._touched.update(touched)
+
+    def end_checkpoint(self) -> None:
+        """It is on disk: what was touched before it need not be known any more. Raises `OSError`."""
+        kept = [line for line in self._lines if line.checkpoint >= self.checkpoint]
+        if self._file and kept == self._lines:
+            return
+        temporary = self._path.with_suffix(".new")
+        temporary.unlink(missing_ok=True)
+        held = platform.open_file(temporary, create=True, top=self.log_dir)
+        held.write(b"".join(msgspec.json.encode(line) + b"\n" for line in kept))
+        if kept:
+            platform.sync(held.fd)
+        os.replace(temporary, self._path)
+        held.path = self._path
+        if self._file:
+            self._file.close()
+        self._lines, self._file = kept, held
+        self._unsynced = self._name_is_synced = False  # as long as the name is not, the old one says the same
+
+    def _touch(self, log: LogName) -> Journal:
+        journal = self._journals.get(log)
+        if journal is None:
+            folder = self.log_dir / log.folder
+            journal = self._journals[log] = Journal(folder, log.name, "wire", top=self.log_dir)
+            self._forget_oldest()
+        self._journals.move_to_end(log)
+        if log not in self._touched:
+            places: list[tuple[Path, int]] = []
+
+            def look() -> bool:
+                places.extend(filter(None, [journal.place()]))
+                return bool(places)
+
+            self._insist(look)
+            self._write_touched(log, *places[0])
+        return journal
+
+    def _write_touched(self, log: LogName, part: Path, size: int) -> None:
+        line = self._touched_line(part, size)
+
+        def write() -> bool:
+            try:
+                self._append_touched([line])
+            except OSError:
+                return False
+            return True
+
+        self._insist(write)
+        self._lines.append(line)
+        self._touched.add(log)
+
+    def _touched_line(self, part: Path, size: int) -> Touched:
+        return Touched(str(part.relative_to(self.log_dir)), size, self.checkpoint)
+
+    def _append_touched(self, lines: Iterable[Touched]) -> None:
+        self._file = self._file or _open(self._path, self.log_dir)
+        self._unsynced = True
+        # Newlines on both sides: what a full disk has cut off must not take the next line with it.
+        self._file.write(b"\n" + b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
+
+    def _sync_touched(self) -> None:
+        """Before anything is appended that it tells of. Once for each log and checkpoint, and mostly for many logs."""
+        if not self._unsynced:
+            return
+
+        def sync() -> bool:
+            try:
+                if self._file:
+                    platform.sync(self._file.fd)
+                if not self._name_is_synced:
+                    platform.sync_folder(self._path.parent)
+            except OSError:
+                return False
+            return True
+
+        self._insist(sync)
+        self._unsynced, self._name_is_synced = False, True
+
+    def _forget_oldest(self) -> None:
+        beyond = max(0, len(self._journals) - MOST_JOURNALS)
+        for log, journal in list(islice(self._journals.items(), beyond)):
+            if not journal.pending and not journal.failing:
+                journal.close()
+                del self._journals[log]
+
+    # ------------------------------------------------------------ after a crash
+
+    def recover(self, learn: Learn, unsure: Unsure | None = None) -> Found:
+        """Read the tails; `learn` is told each record."""
+        self._lines = list(_touched_lines(self._path))
+        self.checkpoint = max((line.checkpoint for line in self._lines), default=0)
+        starts: dict[PartFile, int] = {}
+        for line in self._lines:
+            if part := part_of(self.log_dir / line.part):
+                starts[part] = min(line.size, starts.get(part, line.size))
+        begun = {part for part, size in starts.items() if size == 0}
+        if unsure:
+            for part in _changed(self.log_dir, unsure.since):
+                with suppress(OSError, SourceError):  # damage; `verify` shows it
+                    size = _covered(part, unsure.frames)
+                    starts[part] = min(size, starts.get(part, size))
+        found = Found()
+        for start, size in starts.items():
+            parts = [part for part in parts_of(start.folder, start.name) if part.number >= start.number]
+            lines = [self._read_tail(part, size if part == start else 0, found) for part in parts]
+            if start in begun and parts == [PartFile(start.folder, start.name)] and lines == [0]:
+                start.path.unlink(missing_ok=True)  # begun, and no call is in it: another will be begun
+                continue
+            for part in parts:
+                self._learn_tail(part, size if part == start else 0, learn)
+        return found
+
+    def _learn_tail(self, part: PartFile, offset: int, learn: Learn) -> None:
+        log = self._log_of(part)
+        for line in _tail(part, offset):
+            with suppress(msgspec.MsgspecError, RecursionError):  # damage; `verify` shows it
+                record = decode(line, "wire")
+                if isinstance(record, Record):
+                    learn(log, record)
+
+    def _log_of(self, part: PartFile) -> LogName:
+        return LogName("" if part.folder == self.log_dir else part.folder.name, part.name)
+
+    def _read_tail(self, part: PartFile, offset: int, found: Found) -> int:
+        """How many records there are beside the one that begins a session."""
+        log, calls = self._log_of(part), 0
+        for line in _tail(part, offset):
+            seen = _seen(line, part.folder)
+            calls += seen is None or seen.type not in ("session_start", "fork", "rewrite", "recovered")
+            if seen and seen.call and seen.seq is not None:
+                found.calls[seen.call, seen.type] = log, seen.seq
+                found.last[log] = max(seen.seq, found.last.get(log, 0))
+                found.used(seen.frame or "")
+            elif seen and seen.type == "refusals" and seen.frame:
+                found.refusals.add(seen.frame)
+                found.used(seen.frame)
+            elif seen and seen.type == "gap" and seen.reason:
+                found.gaps.add(seen.reason)
+            elif seen and seen.type == "rewrite" and seen.seq is not None:
+                found.rewrites.add((log, seen.seq))
+        return calls
+
+
+def inner_folders(log_dir: Path) -> list[Path]:
+    """Those that may hold logs. Links are left out: nothing behind them is ours."""
+    with os.scandir(log_dir) as inner:
+        return [Path(it.path) for it in inner if it.name[0] != "." and it.is_dir(follow_symlinks=False)]
+
+
+def _open(path: Path, top: Path) -> platform.Held:
+    try:
+        return platform.open_file(path, top=top)
+    except FileNotFoundError:
+        return platform.open_file(path, create=True, top=top)
+
+
+def _touched_lines(path: Path) -> Iterator[Touched]:
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except FileNotFoundError:
+        return
+    for line in lines:
+        try:
+            yield msgspec.json.decode(line, type=Touched)
+        except msgspec.MsgspecError:  # the crash cut it: what it announces was not written
+            continue
+
+
+def _changed(log_dir: Path, since: float) -> Iterator[PartFile]:
+    for folder in [log_dir, *inner_folders(log_dir)]:
+        for part in parts_in(folder):
+            if platform.modified_at(part.existing_path()) >= since:
+                yield part
+
+
+def _covered(part: PartFile, frames: Mapping[str, int]) -> int:
+    """Up to where a part holds only what frames before these told. It is read from its end."""
+    path, step = part.existing_path(), FIRST_STEP_BYTES
+    start = plain_size(path)
+    while start > 0:
+        end, start = start, max(0, start - step)
+        step = min(2 * step, READ_BYTES)
+        data = read_at(path, start, end - start)
+        whole = data.find(b"\n") + 1 if start else 0  # before it there is the end of a line
+        for line in data[whole:].split(b"\n")[:-1]:
+            seen = _seen(line, part.folder)
+            relay, _, number = ((seen and seen.frame) or "").partition(":")
+            if number.isdecimal():
+                if int(number) < frames.get(relay, LAST_FRAME):
+                    return start + whole
+                break  # later ones stand behind it
+    return 0
+
+
+def _tail(part: PartFile, offset: int) -> Iterator[bytes]:
+    path = part.existing_path()
+    if path == part.path and platform.size_of(path) < offset:
+        offset = 0  # another file of that name
+    splitter = LineSplitter()
+    while data := read_at(path, offset, READ_BYTES):
+        offset += len(data)
+        for line in splitter.feed(data):
+            if line.data is not None:
+                yield line.data
+
+
+def _seen(line: bytes, folder: Path) -> Seen | None:
+    try:
+        seen = _decode(line)
+        if seen.type == "large" and seen.file:
+            seen = _decode((folder / seen.file).read_bytes())
+    except (msgspec.MsgspecError, OSError, SourceError):
+        return None
+    return seen
+
+
+_decode = msgspec.json.Decoder(Seen).decode
+
+
+def last_seq(log_dir: Path, log: LogName) -> int:
+    """The highest number of a call in the newest part that has one."""
+    for part in reversed(parts_of(log_dir / log.folder, log.name)):
+        numbers = [seen.seq for line in _tail(part, 0) if (seen := _seen(line, part.folder)) and seen.seq]
+        if numbers:
+            return max(numbers)
+    return 0

@@ -1,0 +1,238 @@
+"""From a body as it came to what a record may hold: HMACs first, then redaction, also of what is compressed.
+
+Here are bodies that are looked at when they are whole; those over 8 MB are in `large`.
+"""
+
+import hashlib
+import re
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from agent_logger.model import records
+from agent_logger.model.records import Chunk, Encoding, Redaction, Stored
+from agent_logger.model.redaction.redactor import Known, Redactor
+from agent_logger.protocols.encodings import DecodeError, Decoder, decode, decoder
+from agent_logger.providers.deltas import told_in_pieces
+from agent_logger.proxy.call_state import chunks_of, told
+from agent_logger.proxy.spool.frames import Mask
+
+KNOWN_BYTES = 32 << 20  # of request bodies, kept to be compared with the next of their thread
+MOST_KNOWN = 1024
+SMALLEST_KNOWN = 16 << 10  # a shorter one is scanned as fast
+REDACTED = b"[redacted]"
+
+Pieces = Sequence[bytes]
+
+
+def restored(data: bytes, masks: Sequence[Mask], values: Mapping[int, bytes]) -> tuple[bytes, int]:
+    """With the credentials in their places again, and how many are not known: these are shown as redacted."""
+    if not masks:
+        return data, 0
+    whole, unknown = bytearray(data), 0
+    for mask in sorted(masks, key=lambda mask: mask.offset, reverse=True):
+        value = values.get(mask.credential)
+        unknown += value is None
+        whole[mask.offset : mask.offset + mask.length] = REDACTED if value is None else value
+    return bytes(whole), unknown
+
+
+def body_hmac(key: bytes, data: bytes) -> str:
+    keyed_inner, keyed_outer = _keyed(key)
+    inner, outer = keyed_inner.copy(), keyed_outer.copy()
+    inner.update(data)
+    outer.update(inner.digest())
+    return "v1:" + outer.hexdigest()
+
+
+@lru_cache(4)
+def _keyed(key: bytes) -> "tuple[hashlib._Hash, hashlib._Hash]":
+    """The two hashes of an HMAC once they have read the key: for a short body that is a third of the work."""
+    padded = key.ljust(hashlib.sha256().block_size, b"\0")
+    return hashlib.sha256(bytes(it ^ 0x36 for it in padded)), hashlib.sha256(
+        bytes(it ^ 0x5C for it in padded)
+    )
+
+
+@dataclass(slots=True)
+class Kept:
+    """What a record says of a body. Size and HMAC are those of the bytes that came."""
+
+    text: bytes  # as it came, its encoding undone; not of one that is in a file
+    bytes: int
+    hmac: str | None = None
+    body: str | None = None
+    encoding: Encoding | None = None
+    chunks: list[Chunk] | None = None
+    file: Path | None = None  # holds it, if it is too large for a record
+    file_bytes: int = 0
+    recoded: bool = False
+    redactions: tuple[Redaction, ...] = ()
+    stream_ended: bool | None = None  # of one in a file: whether its last event was seen, if that can be told
+    pieces: Pieces = ()  # the text, chunk by chunk
+    starts: Sequence[int] = ()  # when these began
+
+    @property
+    def original(self) -> Stored | None:
+        return Stored(bytes=self.bytes, hmac=self.hmac or "") if self.recoded else None
+
+
+class Treatment(NamedTuple):
+    """How a body is to be looked at."""
+
+    key: bytes
+    redactor: Redactor
+    place: str
+    encoding: str = ""  # its Content-Encoding
+    stream: bool = False  # told chunk by chunk
+    end: re.Pattern[bytes] | None = None  # of the stream, if it is too large to be read
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether its encoding is none, or one that can be undone."""
+        return self._is_plain or self.decoder() is not None
+
+    @property
+    def _is_plain(self) -> bool:
+        return not self.encoding or self.encoding.strip().lower() in ("", "identity")
+
+    def decoder(self, limit: int | None = None) -> Decoder | None:
+        if self._is_plain:
+            return None
+        return decoder(self.encoding, limit) if limit else decoder(self.encoding)
+
+
+def keep(
+    pieces: Sequence[bytes],
+    times: Sequence[int],
+    how: Treatment,
+    known: "KnownBody | None" = None,
+    *,
+    clean: bool = False,
+) -> Kept:
+    """For a body that is here as a whole. `clean`: it was looked at, and nothing is to be taken out of its bytes."""
+    data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    kept = Kept(data, len(data), body_hmac(how.key, data) if data else None)
+    chunks, kept.starts = chunks_of(pieces, times) if how.stream else ([data], [])
+    kept.pieces = chunks
+    if data and (undo := how.decoder()):
+        kept.pieces, whole = _decoded(undo, chunks, how.encoding)
+        kept.text = b"".join(kept.pieces)
+        found = how.redactor.redact_chunks(kept.pieces, how.place)
+        if found.redactions:
+            chunks, kept.redactions, kept.recoded = found.data, found.redactions, True
+        elif not whole:
+            raw = how.redactor.redact_chunks(chunks, how.place)
+            chunks, kept.redactions = raw.data, raw.redactions
+    elif clean:
+        pass
+    elif how.stream:
+        found = how.redactor.redact_chunks(chunks, how.place)
+        chunks, kept.redactions = found.data, found.redactions
+    elif data:
+        one = how.redactor.redact(data, how.place, known.compared(data) if known else None)
+        chunks, kept.redactions = [one.data], one.redactions
+        if known:
+            known.remember(data, one.redactions)
+    _tell(kept, chunks, how)
+    return kept
+
+
+def hide_pieces(kept: Kept, how: Treatment) -> None:
+    """Take out what is a secret only when the texts that the answer tells in pieces are joined."""
+    if not kept.pieces:
+        return
+    found = how.redactor.redact_chunks(kept.pieces, how.place, told_in_pieces(kept.text))
+    if found.redactions and found.redactions != kept.redactions:
+        kept.redactions = found.redactions
+        kept.recoded = how.decoder() is not None
+        _tell(kept, found.data, how)
+
+
+def _tell(kept: Kept, chunks: Sequence[bytes], how: Treatment) -> None:
+    if how.stream:
+        kept.chunks = told(chunks, kept.starts)
+    elif kept.bytes:
+        kept.body, kept.encoding = records.as_text(chunks[0])
+
+
+def _decoded(undo: Decoder, pieces: Sequence[bytes], encoding: str) -> tuple[list[bytes], bool]:
+    """As far as it goes, piece by piece, and whether that is all of it."""
+    try:
+        decoded = [undo.feed(piece) for piece in pieces]
+        decoded[-1] += undo.finish()
+    except DecodeError:
+        return [_before_damage(b"".join(pieces), encoding), *[b""] * (len(pieces) - 1)], False
+    return decoded, True
+
+
+def _before_damage(data: bytes, encoding: str) -> bytes:
+    try:
+        return decode(data, encoding)
+    except DecodeError as error:
+        return error.decoded
+
+
+class KnownBody:
+    """The last request body of a thread: the next one mostly begins with it."""
+
+    def __init__(self) -> None:
+        self.data = b""
+        self._redactions: tuple[Redaction, ...] = ()
+
+    def compared(self, data: bytes) -> Known | None:
+        if len(self.data) < SMALLEST_KNOWN or len(data) < SMALLEST_KNOWN:
+            return None
+        head = _common(self.data, data)
+        tail = _common_end(self.data, data, min(len(self.data), len(data)) - head)
+        return Known(len(self.data), self._redactions, head, tail)
+
+    def remember(self, data: bytes, redactions: tuple[Redaction, ...]) -> None:
+        self.data, self._redactions = data if len(data) >= SMALLEST_KNOWN else b"", redactions
+
+
+def _common(one: bytes, other: bytes) -> int:
+    """How many bytes at the start are the same."""
+    at, step = 0, 1 << 16
+    most = min(len(one), len(other))
+    while step and at < most:
+        if at + step <= most and one[at : at + step] == other[at : at + step]:
+            at += step
+        else:
+            step //= 2
+    return at
+
+
+def _common_end(one: bytes, other: bytes, most: int) -> int:
+    at, step = 0, 1 << 16
+    while step and at < most:
+        last, last_other = len(one) - at, len(other) - at
+        if at + step <= most and one[last - step : last] == other[last_other - step : last_other]:
+            at += step
+        else:
+            step //= 2
+    return at
+
+
+class KnownBodies:
+    """Those of the threads used last, up to a number of bytes."""
+
+    def __init__(self, most_bytes: int = KNOWN_BYTES) -> None:
+        self._most, self._bytes = most_bytes, 0
+        self._bodies: OrderedDict[tuple[str, ...], KnownBody] = OrderedDict()
+
+    def of(self, thread: tuple[str, ...]) -> KnownBody:
+        body = self._bodies.get(thread)
+        if body is None:
+            body = self._bodies[thread] = KnownBody()
+        self._bodies.move_to_end(thread)
+        return body
+
+    def shrink(self, body: KnownBody, before: int) -> None:
+        """A body was remembered in place of one of `before` bytes."""
+        self._bytes += len(body.data) - before
+        while len(self._bodies) > 1 and (self._bytes > self._most or len(self._bodies) > MOST_KNOWN):
+            self._bytes -= len(self._bodies.popitem(last=False)[1].data)

@@ -1,0 +1,47 @@
+"""Whether a client that will send no more still listens.
+
+Its FIN means "I have said all" or "I am gone", and TCP does not tell which before we send something; an agent
+that was interrupted while the model thinks would go on costing money until then. But clients are on this
+machine, so its kernel knows: a socket that nobody holds has no inode.
+"""
+
+import contextlib
+import socket
+import struct
+
+from agent_logger.proxy.relay.write_batch import Outgoing
+
+_SOCK_DIAG = 4  # NETLINK_SOCK_DIAG
+_BY_FAMILY, _ERROR = 20, 2  # message types
+_MESSAGE = struct.Struct("=IHHII")
+_REQUEST = struct.Struct("=BBBBI")
+_SOCKET = struct.Struct("!HH16s16s12s")
+_INODE = struct.Struct("=I")
+_INODE_AT = (
+    _MESSAGE.size + 4 + _SOCKET.size + 16
+)  # after family, state, timer, retransmits; the id; four numbers
+_ANY = 0xFFFFFFFF
+_NO_COOKIE = bytes(4) + b"\xff" * 8  # after the interface: 0, any
+
+
+def is_gone(transport: Outgoing) -> bool | None:
+    """Whether the other end of a loopback IPv4 connection is closed for good. None: we cannot know here."""
+    with contextlib.suppress(OSError, AttributeError, TypeError, struct.error):
+        theirs, ours = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
+        return _inode(theirs, ours) == 0
+    return None
+
+
+def _inode(local: tuple[str, int], remote: tuple[str, int]) -> int:
+    addresses = (socket.inet_aton(local[0]), socket.inet_aton(remote[0]))
+    wanted = _REQUEST.pack(socket.AF_INET, socket.IPPROTO_TCP, 0, 0, _ANY)
+    wanted += _SOCKET.pack(local[1], remote[1], *addresses, _NO_COOKIE)
+    message = _MESSAGE.pack(_MESSAGE.size + len(wanted), _BY_FAMILY, 1, 1, 0) + wanted
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _SOCK_DIAG) as netlink:
+        netlink.settimeout(0.05)  # the kernel answers before `send` returns
+        netlink.send(message)
+        answer = netlink.recv(4096)
+    if _MESSAGE.unpack_from(answer)[1] == _ERROR:
+        return 0  # there is no such socket any more
+    inode: int = _INODE.unpack_from(answer, _INODE_AT)[0]
+    return inode

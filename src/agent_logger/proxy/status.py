@@ -1,0 +1,119 @@
+"""Is it recording, and what was lost: what the processes of a proxy say of themselves, put together."""
+
+import os
+import shutil
+import time
+from datetime import datetime
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from agent_logger.proxy.recorder.child import RecorderStatus
+from agent_logger.proxy.server import RelaysStatus
+from agent_logger.proxy.spool.spool import spool_folder
+from agent_logger.proxy.state import State, running
+
+SILENT_SECONDS = 10.0  # it speaks every second
+FULL_BYTES = 16 << 10
+
+T = TypeVar("T")
+
+
+class ProxyReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One proxy that runs. `None` where it has not said it yet."""
+
+    pid: int
+    port: int
+    log_dir: str
+    started: str
+    recording: bool
+    calls: int | None
+    refused: int | None  # requests that went nowhere; they are no calls
+    sessions: int | None
+    agents: dict[str, int]  # how many of the sessions are whose
+    workers: int | None  # processes that are to share the port
+    workers_listening: int | None  # fewer while one that died is being replaced
+    workers_replaced: int | None
+    clients: int | None  # connections that are open now, to all of them
+    written: int | None
+    lost: int | None
+    lag_ms: float | None
+    backlog_bytes: int | None
+    degraded_since: str | None
+    problem: str | None
+    upstream_proxy: str | None
+    free_bytes: int
+
+
+def proxy_reports(home: Path) -> list[ProxyReport]:
+    return [_report(state) for state in running(home)]
+
+
+def _report(state: State) -> ProxyReport:
+    folder = spool_folder(Path(state.log_dir))
+    recorder = _alive(_read(folder / "recorder.json", RecorderStatus))
+    relays = _read(folder / "relay.json", RelaysStatus)
+    if relays and relays.pid != state.pid:  # of an earlier run
+        relays = None
+    spools = [relay.spool for relay in relays.relays] if relays else []
+    free = _free_bytes(Path(state.log_dir))
+    problems = [_problem(recorder) if recorder else None, *(it.problem for it in spools)]
+    problem = next(filter(None, problems), None)
+    if free < FULL_BYTES:
+        problem = problem or "the disk is full"  # nobody could say so: it would have to be written down
+    dropped = sum(it.dropped_frames for it in spools)
+    return ProxyReport(
+        pid=state.pid,
+        port=state.port,
+        log_dir=state.log_dir,
+        started=state.started,
+        recording=recorder is not None and problem is None,
+        calls=recorder.calls if recorder else None,
+        refused=relays.refused if relays else None,
+        sessions=recorder.sessions if recorder else None,
+        agents=recorder.agents if recorder else {},
+        workers=relays.workers if relays else None,
+        workers_listening=len(relays.relays) if relays else None,
+        workers_replaced=relays.replaced if relays else None,
+        clients=sum(it.open_clients for it in relays.relays) if relays else None,
+        written=recorder.written if recorder else None,
+        lost=max(recorder.lost, dropped) if recorder else None,
+        lag_ms=recorder.lag_ms if recorder else None,
+        backlog_bytes=recorder.backlog_bytes if recorder else None,
+        degraded_since=recorder.degraded_since if recorder else None,
+        problem=problem,
+        upstream_proxy=state.upstream_proxy,
+        free_bytes=free,
+    )
+
+
+def _alive(recorder: RecorderStatus | None) -> RecorderStatus | None:
+    """None of one that is dead, or of an earlier run: what it said is not so any more."""
+    if recorder is None:
+        return None
+    try:
+        os.kill(recorder.pid, 0)
+    except ProcessLookupError:
+        return None
+    except PermissionError:
+        pass
+    return recorder
+
+
+def _problem(recorder: RecorderStatus) -> str | None:
+    silent = abs(time.time() - datetime.fromisoformat(recorder.ts).timestamp()) > SILENT_SECONDS
+    return recorder.problem or (f"the recorder has said nothing since {recorder.ts}" if silent else None)
+
+
+def _free_bytes(folder: Path) -> int:
+    while not folder.is_dir():  # somebody removed it; what is left is where it will be made again
+        folder = folder.parent
+    return shutil.disk_usage(folder).free
+
+
+def _read(path: Path, kind: type[T]) -> T | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except (OSError, msgspec.MsgspecError):
+        return None

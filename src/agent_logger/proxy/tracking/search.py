@@ -1,0 +1,162 @@
+"""Where a call's history meets what is known."""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from agent_logger.proxy.tracking.fingerprint import Rolled
+from agent_logger.proxy.tracking.index import Branch, Index, Outcome, Row
+
+
+@dataclass(slots=True)
+class Match:
+    """A call whose state the history begins with."""
+
+    row: Row
+    units: int = 0  # how many of the history it covers
+    others: list[Row] = field(default_factory=list)  # calls of other branches that fit as well
+
+
+@dataclass(slots=True, frozen=True)
+class ForkPoint:
+    parent: str
+    from_seq: int  # up to its answer the two are the same; 0: nothing is
+
+
+@dataclass(slots=True)
+class Search:
+    """`origin` is the call whose answer the client says it follows; its state comes before the first of `rolled`."""
+
+    index: Index
+    provider: str
+    rolled: Rolled
+    units: Sequence[msgspec.Raw] = ()
+    origin: Row | None = None
+
+    def attempt(
+        self, group: Collection[Branch] | None, thread: str, outcomes: Collection[Outcome]
+    ) -> Match | None:
+        """The earlier call with the same history, if that is how the last such call of its branch came out."""
+        state = self.rolled.states[-1]
+        rows = self.index.at(state, _roots(group))
+        if not rows:
+            return None
+        last: dict[Branch, Row] = {}
+        for row in rows:
+            if row.state == state and row.thread == thread and self._is_in(row, group):
+                known = last.get(row.branch)
+                if known is None or row.seq > known.seq:
+                    last[row.branch] = row
+        return _best(
+            [row for row in last.values() if row.outcome in outcomes], len(self.rolled.states), _activity
+        )
+
+    def longest(
+        self, group: Collection[Branch] | None, thread: str | None, *, need_answer: bool
+    ) -> Match | None:
+        """Of the calls with the longest state that the history goes on from: one that its thread stands at, then the
+        one last active; of any thread, if none is given. Twins (same folder, prompt and answers) are in one state at
+        the same time, or one after the other; a call that is in a state itself does not go on from it."""
+
+        def fits(row: Row) -> bool:
+            return thread in (None, row.thread) and row.leads and self._is_in(row, group)
+
+        for units, rows in self._states(_roots(group), need_answer=need_answer):
+            if found := [row for row in rows if fits(row)]:
+                return self._best_at(units, found)
+        return None
+
+    def is_known(self, group: Collection[Branch], thread: str) -> bool:
+        known = self.attempt(group, thread, tuple(Outcome)) or self.longest(group, thread, need_answer=False)
+        return known is not None
+
+    def goes_on(self, match: Match) -> bool:
+        """Whether its thread stands where the history goes on from."""
+        return self._stands_at(match.row, match.units)
+
+    def among(self, attempt: Match, match: Match | None) -> Match:
+        """The retry of a call, or what its twin has come to: the one last active."""
+        if match is None or not self.goes_on(match):
+            return attempt
+        retried = [attempt.row, *attempt.others]
+        branches = {row.branch for row in retried}
+        standing = [row for row in (match.row, *match.others) if self._stands_at(row, match.units)]
+        rest = [row for row in standing if row.branch not in branches]
+        best = max([*retried, *rest], key=_activity)
+        units = attempt.units if best in retried else match.units
+        return Match(best, units, [row for row in (*retried, *rest) if row is not best])
+
+    def has_answer(self, match: Match) -> bool:
+        """Whether what the two share is more than questions: these are kept when a conversation is summed up."""
+        first = self.rolled.first_answer
+        return bool(self.origin and self.origin.leads) or (first is not None and first < match.units)
+
+    def fork_point(self, match: Match) -> ForkPoint:
+        row = match.row
+        if self._is_whole(row, match.units):
+            return ForkPoint(row.branch.name, row.seq)
+        # The histories part in the answer to that call. What they share ends with a call before it.
+        for units, rows in self._states([row.branch.root], need_answer=False):
+            if units < match.units:
+                shared = [it for it in rows if it.leads and self._is_whole(it, units)]
+                if best := _best(shared, units, lambda it: (it.branch is row.branch, *_activity(it))):
+                    return ForkPoint(best.row.branch.name, best.row.seq)
+        return ForkPoint(row.branch.name, 0)
+
+    # ------------------------------------------------------------ small things
+
+    def _best_at(self, units: int, rows: list[Row]) -> Match | None:
+        return _best(rows, units, lambda row: (self._stands_at(row, units), *_activity(row)))
+
+    def _states(self, roots: Collection[str], *, need_answer: bool) -> Iterator[tuple[int, Sequence[Row]]]:
+        """From the longest on; those that nobody was in are left out."""
+        states, first = self.rolled.states, self.rolled.first_answer
+        lowest = 0 if not need_answer or self.origin else len(states) if first is None else first
+        for units in range(len(states) - 1, lowest, -1):
+            if rows := self.index.at(states[units - 1], roots):
+                yield units, rows
+        if self.origin:
+            yield 0, [self.origin]
+
+    def _is_in(self, row: Row, group: Collection[Branch] | None) -> bool:
+        return row.branch in group if group is not None else row.branch.provider == self.provider
+
+    def _state(self, units: int) -> bytes | None:
+        if units:
+            return self.rolled.states[units - 1]
+        return self.origin.after if self.origin else None
+
+    def _is_whole(self, row: Row, units: int) -> bool:
+        """Whether the history holds all that the call gave, and not only what it asked."""
+        return row.after is None or row.after == self._state(units)
+
+    def _stands_at(self, row: Row, units: int) -> bool:
+        tip = row.branch.tip(row.thread)
+        if tip and row.seq < tip.seq:
+            return False
+        if self._is_whole(row, units):
+            return True
+        # Some clients do not send an answer back as it was; it still is one.
+        answers = self.rolled.is_answer
+        return units < len(answers) and answers[units]
+
+
+def _roots(group: Collection[Branch] | None) -> Collection[str]:
+    """One, but for a session that was begun anew while the table was being made."""
+    return {branch.root for branch in group} if group else ()
+
+
+def _activity(row: Row) -> tuple[tuple[str, int], int]:
+    return row.branch.active, row.seq
+
+
+def _best(rows: list[Row], units: int, rank: Callable[[Row], tuple[Any, ...]]) -> Match | None:
+    if not rows:
+        return None
+    if len(rows) == 1:
+        return Match(rows[0], units)
+    best = max(rows, key=rank)
+    others = {row.branch: row for row in rows if row.branch is not best.branch}
+    return Match(best, units, list(others.values()))

@@ -1,0 +1,86 @@
+"""Tool calls of the model's, by their ids: where a history came from that its client has changed since.
+
+When Claude Code takes a session up again, it may put its reminders elsewhere, and many a client cuts the beginning of a
+long history: then no state of it is known. But the ids of tool calls stay, and no vendor gives one twice.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from agent_logger.proxy.tracking.body import value
+
+MOST_USES = 20_000  # that are remembered, the last ones
+# Others may be numbers.
+_UNIQUE = re.compile(r"(?:toolu|tooluse|call|fc|chatcmpl-tool)[_-][A-Za-z0-9_-]{16,}")
+
+
+class Use(NamedTuple):
+    """The call that was answered with it."""
+
+    session: str
+    seq: int
+
+
+class Uses:
+    """The last ones. `changed`: of them, those that are not in the table."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Use] = {}
+        self.changed: dict[str, Use] = {}
+
+    def note(self, session: str, seq: int, message: Mapping[str, Any]) -> None:
+        for name in _ids(message):
+            self._known[name] = self.changed[name] = Use(session, seq)
+        for uses in (self._known, self.changed):
+            while len(uses) > MOST_USES:
+                del uses[next(iter(uses))]
+
+    def load(self, older: Mapping[str, Use]) -> None:
+        """What the table has."""
+        self._known = _last({**older, **self._known})
+
+    def take_over(self, older: "Uses") -> None:
+        """What a log has that was read again. It is to be in the table, too."""
+        if older.changed and len(self._known) < MOST_USES:
+            self._known = _last({**older.changed, **self._known})
+            self.changed = _last({**older.changed, **self.changed})
+
+    def change_all(self) -> None:
+        """The table was lost."""
+        self.changed = dict(self._known)
+
+    def last_in(self, units: Sequence[msgspec.Raw]) -> tuple[Use, int] | None:
+        """The last one that is known in a history, and how often the model spoke after it."""
+        later = 0
+        for unit in reversed(units) if self._known else ():
+            message = value(unit)
+            if not isinstance(message, dict):
+                continue
+            if found := next((self._known[name] for name in _ids(message) if name in self._known), None):
+                return found, later
+            later += message.get("role") == "assistant"
+        return None
+
+
+def _last(uses: dict[str, Use]) -> dict[str, Use]:
+    return dict(list(uses.items())[-MOST_USES:])
+
+
+def _ids(message: Mapping[str, Any]) -> Iterator[str]:
+    """Of an answer, or of a unit of a history, in any API."""
+    for field in ("content", "tool_calls", "output"):
+        blocks = message.get(field)
+        for block in blocks if isinstance(blocks, list) else ():
+            if isinstance(block, dict) and block.get("type") != "tool_result":
+                yield from _id(block)
+    if "call_id" in message and not str(message.get("type")).endswith("_output"):
+        yield from _id(message)
+
+
+def _id(block: Mapping[str, Any]) -> Iterator[str]:
+    name = block.get("call_id") or block.get("id")
+    if isinstance(name, str) and _UNIQUE.fullmatch(name):
+        yield name

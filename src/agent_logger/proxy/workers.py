@@ -1,0 +1,259 @@
+"""Further workers: processes with a relay and a spool of their own on the proxy's port, replaced when they die.
+
+Over a pipe each tells the proxy the credentials it sees, for the recorder has one proxy to listen to, and every second
+how it is.
+"""
+
+import argparse
+import contextlib
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+import msgspec
+import uvloop
+
+from agent_logger.config import Origin
+from agent_logger.proxy import relay_process
+from agent_logger.proxy.recorder import pipe
+from agent_logger.proxy.relay.limits import raise_descriptors
+from agent_logger.proxy.relay.relay import Relay
+from agent_logger.proxy.relay_process import DRAIN_SECONDS, STATUS_SECONDS, Options, Stopping
+from agent_logger.proxy.restarts import Restarts
+from agent_logger.proxy.spool import spool
+from agent_logger.proxy.spool.frames import Credential
+from agent_logger.proxy.spool.spool import Spool, SpoolStatus
+
+log = logging.getLogger("agent_logger.proxy")
+
+
+class RelayStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """One process that listens."""
+
+    pid: int
+    open_clients: int
+    spool: SpoolStatus
+    refused: int = 0  # requests that it answered itself
+
+    @classmethod
+    def of(cls, relay: Relay, own: Spool) -> "RelayStatus":
+        return cls(
+            pid=os.getpid(),
+            open_clients=len(relay.clients),
+            spool=own.status(),
+            refused=relay.reporter.refusals.total,
+        )
+
+
+class _Told(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker says: one of these."""
+
+    credential: Credential | None = None
+    status: RelayStatus | None = None
+    begun_anew: bool = False  # the log folder, which had been removed
+
+
+# ---------------------------------------------------------------- the proxy's side
+
+
+class Workers:
+    """All but the first, which is the proxy itself. `tell` and `begun_anew` are called by a thread of each."""
+
+    def __init__(
+        self,
+        options: Options,
+        port: int,
+        tell: Callable[[Credential], object],
+        begun_anew: Callable[[], object],
+    ) -> None:
+        job = msgspec.msgpack.encode(_Job.of(options, port))
+        self._workers = [_Worker(job, tell, begun_anew) for _ in range(options.workers - 1)]
+
+    def statuses(self) -> list[RelayStatus]:
+        """Of those that listen now."""
+        return [status for worker in self._workers if (status := worker.status)]
+
+    @property
+    def refused_before(self) -> int:
+        """Requests that those refused which have died."""
+        return sum(worker.refused_before for worker in self._workers)
+
+    @property
+    def replaced(self) -> int:
+        return sum(max(0, worker.starts - 1) for worker in self._workers)
+
+    def terminate(self) -> None:
+        """Let them finish their calls. None is started any more."""
+        for worker in self._workers:
+            worker.terminate()
+
+    def hurry(self) -> None:
+        for worker in self._workers:
+            worker.send(signal.SIGUSR1)
+
+    def close(self) -> None:
+        self.terminate()
+        give_up = time.monotonic() + DRAIN_SECONDS + 5
+        for worker in self._workers:
+            worker.join(max(0.0, give_up - time.monotonic()))
+
+
+class _Worker:
+    """One place among them, and the thread that keeps a process there."""
+
+    def __init__(
+        self, job: bytes, tell: Callable[[Credential], object], begun_anew: Callable[[], object]
+    ) -> None:
+        self.starts = self.refused_before = 0
+        self.status: RelayStatus | None = None  # while it listens
+        self._job, self._tell, self._begun_anew = job, tell, begun_anew
+        self._process: subprocess.Popen[bytes] | None = None
+        self._starting, self._stopping = threading.Lock(), threading.Event()
+        self._thread = threading.Thread(target=self._run, name="agent-logger-worker", daemon=True)
+        self._thread.start()
+        self.join = self._thread.join
+
+    def terminate(self) -> None:
+        with self._starting:
+            self._stopping.set()
+        self.send(signal.SIGTERM)
+
+    def send(self, wanted: signal.Signals) -> None:
+        if self._process:
+            self._process.send_signal(wanted)
+
+    def _run(self) -> None:
+        restarts = Restarts()
+        while process := self._start(restarts):
+            with contextlib.suppress(BrokenPipeError), process:  # it died before it read its job
+                self._attend(process)
+            self.refused_before += self.status.refused if self.status else 0
+            self.status = None
+            # Only now: Ctrl-C in a terminal ends it, too, and it may have been quicker than the proxy.
+            if not self._stopping.wait(restarts.pause_seconds()):
+                log.warning("a worker ended (%s); another one is started", process.returncode)
+
+    def _start(self, restarts: Restarts) -> subprocess.Popen[bytes] | None:
+        """None when none is to be started any more."""
+        argv = [sys.executable, "-m", __name__]
+        while True:
+            with self._starting:
+                if self._stopping.is_set():
+                    return None
+                restarts.begin()
+                try:
+                    self._process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+                except OSError as error:
+                    log.warning("a worker could not be started: %s", error)
+                else:
+                    self.starts += 1
+                    return self._process
+            self._stopping.wait(restarts.pause_seconds())
+
+    def _attend(self, process: subprocess.Popen[bytes]) -> None:
+        """Until it ends."""
+        assert process.stdin and process.stdout
+        process.stdin.write(self._job)
+        process.stdin.close()
+        while told := _read(process.stdout):
+            self.status = told.status or self.status
+            if told.credential:
+                self._tell(told.credential)
+            if told.begun_anew:
+                self._begun_anew()
+
+
+def _read(stream: IO[bytes]) -> _Told | None:
+    """None at the end, which may be amid a message: its writer was killed."""
+    head = stream.read(pipe.LENGTH.size)
+    if len(head) < pipe.LENGTH.size:
+        return None
+    length = pipe.LENGTH.unpack(head)[0]
+    message = stream.read(length)
+    return msgspec.msgpack.decode(message, type=_Told) if len(message) == length else None
+
+
+class _Job(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker is told on its standard input: nothing of it may stand in a process list."""
+
+    port: int
+    log_dir: str
+    allow: list[str]
+    workers: int
+    https_proxy: str
+    no_proxy: str
+    ca_file: str
+
+    @classmethod
+    def of(cls, options: Options, port: int) -> "_Job":
+        return cls(
+            port=port,
+            log_dir=str(options.log_dir),
+            allow=[str(origin) for origin in options.allow],
+            workers=options.workers,
+            https_proxy=options.https_proxy,
+            no_proxy=options.no_proxy,
+            ca_file=options.ca_file,
+        )
+
+    def options(self) -> Options:
+        return Options(
+            port=self.port,
+            port_is_chosen=True,
+            log_dir=Path(self.log_dir),
+            home=Path(),
+            allow=tuple(map(Origin.parse, self.allow)),
+            workers=self.workers,
+            https_proxy=self.https_proxy,
+            no_proxy=self.no_proxy,
+            ca_file=self.ca_file,
+        )
+
+
+# ---------------------------------------------------------------- the worker's side
+
+
+_telling = threading.Lock()  # the spool has a thread of its own
+
+
+def _tell_parent(told: _Told) -> None:
+    with _telling, contextlib.suppress(BrokenPipeError):  # the parent is gone, and so is its recorder
+        os.write(1, pipe.message(told))
+
+
+async def _work(options: Options, own: Spool) -> None:
+    relay = await relay_process.listen(options, own)
+    stopping = Stopping(is_worker=True)
+    parent = os.getppid()
+    while os.getppid() == parent:
+        _tell_parent(_Told(status=RelayStatus.of(relay, own)))
+        if await stopping.within(STATUS_SECONDS):
+            break
+    await stopping.unless_now(relay.stop(DRAIN_SECONDS))
+
+
+def main() -> None:
+    argparse.ArgumentParser(description="A further worker; `agent-logger proxy` starts it.").parse_args()
+    raise_descriptors()
+    options = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=_Job).options()
+    own = Spool(
+        spool.spool_folder(options.log_dir),
+        tell=lambda it: _tell_parent(_Told(credential=it)),
+        begun_anew=lambda: _tell_parent(_Told(begun_anew=True)),
+    )
+    relay_process.spare_the_collector()
+    try:
+        uvloop.run(_work(options, own))
+    finally:
+        relay_process.close(own)
+
+
+if __name__ == "__main__":
+    main()
