@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from agent_logger.catalog.catalog import Catalog
     from agent_logger.catalog.sessions import Place, discover, find_session
     from agent_logger.catalog.summary import Filter, Hit, SessionSummary
-    from agent_logger.formats.hooks import HookInput
+    from agent_logger.hooks.events import HookInput
     from agent_logger.logs.reader import read_session
     from agent_logger.messages.outcome import Failure, RunMetadata
     from agent_logger.model.prices import price
@@ -64,7 +64,7 @@ _HOMES = {
     "FileStorage": "agent_logger.storage",
     "Filter": "agent_logger.catalog.summary",
     "Hit": "agent_logger.catalog.summary",
-    "HookInput": "agent_logger.formats.hooks",
+    "HookInput": "agent_logger.hooks.events",
     "InMemoryStorage": "agent_logger.storage",
     "Inherited": "agent_logger.model.session",
     "Message": "agent_logger.model.records",

@@ -9,7 +9,7 @@ def main() -> NoReturn:
     # An agent waits for its hooks, and has no use for their errors: none is shown, no command line is built.
     if sys.argv[1:] == ["hook"] and not os.isatty(0):
         try:
-            from agent_logger.capture.hook import keep_input
+            from agent_logger.hooks.entry import keep_input
 
             keep_input()
         finally:

@@ -17,9 +17,9 @@ from tests.fakeapi.turns import answers
 from tests.proxy.process import Process
 from tests.real_clients.running import Upstream
 
-from agent_logger.capture.hook_settings import installed
 from agent_logger.config import Origin
 from agent_logger.home.facts import know_folder
+from agent_logger.hooks.settings import installed
 from agent_logger.proxy.state import Announcement, State
 
 SESSION = "707575f7-6966-4682-abc3-e62e1560a136"

@@ -16,10 +16,10 @@ from agent_logger.agents.claude_code.context import NAMES
 from agent_logger.files.parts import part_of
 from agent_logger.logs.reader import read_log
 from agent_logger.model.records import SessionStart
-from tests.capture.test_hook import comes_true, hook, kept_hooks
 from tests.clients import Sandbox, run_claude
 from tests.fakeapi import FakeAPI
 from tests.fakeapi.turns import answers
+from tests.hooks.test_entry import comes_true, hook, kept_hooks
 
 
 def write(path: Path, text: str) -> Path:

@@ -17,11 +17,11 @@ from agent_logger.catalog.found_agents import agent_sessions
 from agent_logger.catalog.join import join
 from agent_logger.catalog.witness import hook_events, hooked_session, session_of, told_by
 from agent_logger.errors import SourceError
-from agent_logger.formats.hook_session import session_of as hook_session
-from agent_logger.formats.hook_session import with_hooks
+from agent_logger.hooks.reader import agent_of
+from agent_logger.hooks.session import session_of as hook_session
+from agent_logger.hooks.session import with_hooks
 from agent_logger.model.responses import ModelResponse
 from agent_logger.model.session import Session
-from agent_logger.store.hooks import agent_of
 
 
 @dataclass(frozen=True, slots=True)

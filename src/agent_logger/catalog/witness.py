@@ -32,15 +32,15 @@ from agent_logger.errors import SourceError
 from agent_logger.files import foreign
 from agent_logger.files.follow import Position, Rest
 from agent_logger.files.projects import project_of
-from agent_logger.formats import hook_session
-from agent_logger.formats.hook_session import HookEvent
 from agent_logger.formats.session_responses import responses_of_session, totals_of_session
+from agent_logger.hooks import session as hook_session
+from agent_logger.hooks.reader import agent_of as agent_hooked
+from agent_logger.hooks.reader import events_in, session_in
+from agent_logger.hooks.session import HookEvent
 from agent_logger.logs.reader import read_session, witness_of
 from agent_logger.model.prices import Tokens
 from agent_logger.model.responses import ModelResponse, ReportedTotal
 from agent_logger.model.session import MAIN, SIDE, Session, Usage, Witness
-from agent_logger.store.hooks import agent_of as agent_hooked
-from agent_logger.store.hooks import events_in, session_in
 
 NO_SESSION = "unattributed:"  # begins the name of what is no session, but in the ledger
 

@@ -18,7 +18,6 @@ from agent_logger.agents.claude_code.context import cleanup_days
 from agent_logger.agents.claude_code.files import session_files
 from agent_logger.agents.folders import agent_folders, claude_roots
 from agent_logger.agents.locations import AGENT_PLACES, Place, main_files_in
-from agent_logger.capture.hook_settings import commands_in
 from agent_logger.catalog.damage import files_of
 from agent_logger.catalog.found import Remembered
 from agent_logger.catalog.found_agents import agent_sessions
@@ -29,6 +28,7 @@ from agent_logger.export.figures import counted
 from agent_logger.files.git import git_folders
 from agent_logger.files.parts import PartFile, parts_in
 from agent_logger.home.facts import known_folders
+from agent_logger.hooks.settings import commands_in
 from agent_logger.logs.damage import count_damage
 from agent_logger.logs.find import client_id
 from agent_logger.logs.verify import log_files, verify_file

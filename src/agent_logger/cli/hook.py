@@ -46,7 +46,7 @@ def command(
 def _print_settings() -> int:
     import json
 
-    from agent_logger.capture.hook_settings import block
+    from agent_logger.hooks.settings import block
 
     output.json_text(json.dumps(block(_own_command()), indent=2))
     return 0
@@ -62,8 +62,8 @@ def _own_command() -> list[str]:
 
 def _change(install: bool, yes: bool) -> int:
     from agent_logger.agents.folders import claude_roots
-    from agent_logger.capture.hook_settings import installed, uninstalled
     from agent_logger.files.replace import Edited
+    from agent_logger.hooks.settings import installed, uninstalled
 
     edited = Edited.read(claude_roots()[0] / "settings.json")
     try:

@@ -35,7 +35,7 @@ def keep_input() -> None:
     path = _write(home, record, session_named(told.get("session_id"), told.get("transcript_path")))
     if told and os.fork() == 0:
         _detach()
-        from agent_logger.capture.hook_work import follow_up
+        from agent_logger.hooks.work import follow_up
 
         follow_up(home, path, told)
 

@@ -12,9 +12,9 @@ from agent_logger.agents.locations import AGENT_PLACES
 from agent_logger.agents.objects import time_of
 from agent_logger.errors import SourceError
 from agent_logger.files import foreign
-from agent_logger.formats.hook_session import HookEvent
-from agent_logger.formats.hooks import HookInput
 from agent_logger.home.layout import is_hashed
+from agent_logger.hooks.events import HookInput
+from agent_logger.hooks.session import HookEvent
 from agent_logger.logs.context import context_files
 from agent_logger.logs.hook_files import files_with, session_named
 from agent_logger.model import records

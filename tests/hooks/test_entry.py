@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from agent_logger import HookInput
+from agent_logger.hooks.reader import KeptHook, hooks_in
 from agent_logger.logs.hook_files import day_folders, tag_in
 from agent_logger.model.records import Hook, decode
-from agent_logger.store.hooks import KeptHook, hooks_in
 
 SESSION = "707575f7-6966-4682-abc3-e62e1560a136"
 KEY = "sk-ant-api03-" + "A1b2" * 12
@@ -239,7 +239,7 @@ def test_only_a_regular_file_of_an_agents_is_kept(home: Path, tmp_path: Path) ->
 
 def test_a_hook_imports_nothing_that_is_slow(tmp_path: Path) -> None:
     """What keeps it under 80 ms (`./dev bench startup` measures it): these take 10 to 40 ms each."""
-    code = "import sys, agent_logger.__main__, agent_logger.capture.hook; print('\\n'.join(sys.modules))"
+    code = "import sys, agent_logger.__main__, agent_logger.hooks.entry; print('\\n'.join(sys.modules))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     slow = {
         "msgspec",

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_logger.capture.hook_settings import EVENTS, commands_in, installed, uninstalled
 from agent_logger.errors import SourceError
+from agent_logger.hooks.settings import EVENTS, commands_in, installed, uninstalled
 
 COMMAND = ["/opt/my tools/agent-logger", "hook"]
 OTHER = {"matcher": "Bash", "hooks": [{"type": "command", "command": "./lint.sh hook"}]}

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_logger.store.hooks import KeptHook
-from tests.capture.test_hook import kept_hooks
+from agent_logger.hooks.reader import KeptHook
 from tests.clients import Sandbox, run_claude
 from tests.fakeapi import FakeAPI
+from tests.hooks.test_entry import kept_hooks
 
 pytestmark = pytest.mark.needs("claude")
 

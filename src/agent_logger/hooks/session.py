@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from agent_logger.formats.hooks import HookInput
+from agent_logger.hooks.events import HookInput
 from agent_logger.model.session import AGENT, MAIN, Block, ContextFile, Exchange, Session, Turn, Witness
 from agent_logger.providers.answer import text_of
 
