@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from agent_logger.recording.run.events import Event
     from agent_logger.recording.run.runner import RunResult, run, run_async, stream
     from agent_logger.recording.sdk_logger import SessionLogger
-    from agent_logger.storage import FileStorage, InMemoryStorage, SessionStorage, StoredSession
+    from agent_logger.transcripts.storage import FileStorage, InMemoryStorage, SessionStorage, StoredSession
 
 __version__ = "0.1.0"
 
@@ -61,11 +61,11 @@ _HOMES = {
     "ExchangeRecord": "agent_logger.model.records:Exchange",  # a line of a log; `Exchange` is what all witnesses say
     "ExchangeStats": "agent_logger.model.records",
     "Failure": "agent_logger.messages.outcome",
-    "FileStorage": "agent_logger.storage",
+    "FileStorage": "agent_logger.transcripts.storage",
     "Filter": "agent_logger.catalog.summary",
     "Hit": "agent_logger.catalog.summary",
     "HookInput": "agent_logger.hooks.events",
-    "InMemoryStorage": "agent_logger.storage",
+    "InMemoryStorage": "agent_logger.transcripts.storage",
     "Inherited": "agent_logger.model.session",
     "Message": "agent_logger.model.records",
     "Place": "agent_logger.catalog.sessions",
@@ -76,10 +76,10 @@ _HOMES = {
     "SessionEnd": "agent_logger.model.records",
     "SessionLogger": "agent_logger.recording.sdk_logger",
     "SessionStart": "agent_logger.model.records",
-    "SessionStorage": "agent_logger.storage",
+    "SessionStorage": "agent_logger.transcripts.storage",
     "SessionSummary": "agent_logger.catalog.summary",
     "Settings": "agent_logger.agents.claude_code.context",
-    "StoredSession": "agent_logger.storage",
+    "StoredSession": "agent_logger.transcripts.storage",
     "SubAgent": "agent_logger.model.session",
     "SummaryRecord": "agent_logger.agents.claude_code.transcript.records",
     "SystemRecord": "agent_logger.agents.claude_code.transcript.records",

@@ -18,7 +18,7 @@ from agent_logger.files.sealed import FRAME_MAGIC
 from agent_logger.home.facts import know_folder
 from agent_logger.journal.seal import seal
 from agent_logger.journal.sync import UPKEEP
-from agent_logger.sdk import AgentLoggerSessionStore
+from agent_logger.transcripts.sdk_store import AgentLoggerSessionStore
 from tests.catalog.catalogs import ID, all_of, assistant, claude_file, made_anew, user
 from tests.journal.wire_logs import calls, start
 from tests.journal.wire_logs import write as write_log

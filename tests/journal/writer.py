@@ -35,7 +35,7 @@ from agent_logger.journal.journal import PART_BYTES, Journal
 from agent_logger.journal.seal import seal_due
 from agent_logger.journal.sync import UPKEEP
 from agent_logger.model.records import Exchange, LiveMessage, LiveStart, Message, Resume
-from agent_logger.store.transcripts import Transcripts
+from agent_logger.transcripts.store import Transcripts
 
 SOURCE = Path(agent_logger.__file__).parent.parent  # a mutant's copy, where that is what is tested
 MAX_JOBS = 100_000

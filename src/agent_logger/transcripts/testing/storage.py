@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from agent_logger.storage import SessionStorage
+from agent_logger.transcripts.storage import SessionStorage
 
 Make = Callable[[], SessionStorage]
 Message = dict[str, Any]

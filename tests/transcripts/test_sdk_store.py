@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 from agent_logger import FileStorage, read_session
 from agent_logger.errors import StoreError
 from agent_logger.logs.verify import log_files, verify_file
-from agent_logger.sdk import AgentLoggerSessionStore
-from agent_logger.store.transcript_log import logs_in
+from agent_logger.transcripts.log import logs_in
+from agent_logger.transcripts.sdk_store import AgentLoggerSessionStore
 from tests.clients import Sandbox
 from tests.fakeapi import FakeAPI
 from tests.recording.test_examples import EXAMPLES, environment
-from tests.storage.test_storage import JSON, TYPES
+from tests.transcripts.test_storage import JSON, TYPES
 
 DATA = Path(__file__).parents[1] / "data"
 SCENARIOS = Path(__file__).parents[1] / "fakeapi" / "scenarios"
@@ -193,7 +193,7 @@ def test_deleting_what_lies_below_leaves_what_lies_below_that(store: AgentLogger
 def test_more_logs_than_are_held_open(
     store: AgentLoggerSessionStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agent_logger.sdk.MOST_OPEN", 3)
+    monkeypatch.setattr("agent_logger.transcripts.sdk_store.MOST_OPEN", 3)
     for turn in range(2):
         for number in range(10):
             appended(store, [{"type": "user", "uuid": f"{turn}"}], session_id=f"s{number}")

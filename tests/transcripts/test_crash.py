@@ -16,7 +16,7 @@ from agent_logger.journal.sync import UPKEEP
 from agent_logger.logs.reader import read_log
 from agent_logger.logs.verify import verify_file
 from agent_logger.model.records import Gap
-from agent_logger.store.transcripts import Transcripts
+from agent_logger.transcripts.store import Transcripts
 from tests.journal.strace import traced, was_hit
 from tests.journal.test_faults import CALLS, FILES_ONLY, MOST_CALLS
 from tests.journal.writer import Ack, Job, Writer, Writers, digest

@@ -11,8 +11,8 @@ import pytest
 
 from agent_logger import FileStorage, StoredSession
 from agent_logger.files.parts import PartFile
-from agent_logger.store import transcripts
-from agent_logger.testing.storage import user
+from agent_logger.transcripts import store
+from agent_logger.transcripts.testing.storage import user
 
 Listed = list[tuple[str, str | None, int]]
 
@@ -63,13 +63,13 @@ def test_what_has_not_changed_is_not_read_again(
     storage: FileStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[str] = []
-    described = transcripts._described
+    described = store._described
 
     def noted(log: PartFile) -> StoredSession | None:
         read.append(log.name)
         return described(log)
 
-    monkeypatch.setattr(transcripts, "_described", noted)
+    monkeypatch.setattr(store, "_described", noted)
     assert listed(storage) == TRUE
     assert read == []
     storage.append("b", user("more"))

@@ -15,8 +15,8 @@ import msgspec
 from agent_logger import platform
 from agent_logger.errors import SourceError
 from agent_logger.files.parts import PartFile
-from agent_logger.formats.transcript import StoredSession
-from agent_logger.store.transcript_log import Stamp, logs_in
+from agent_logger.transcripts.log import Stamp, logs_in
+from agent_logger.transcripts.messages import StoredSession
 
 FILE = "sessions-index.json"
 VERSION = 1

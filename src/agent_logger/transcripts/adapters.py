@@ -31,7 +31,7 @@ from agent_logger.model.session import Block, Cost, Usage
 from agent_logger.protocols.json_text import encode
 from agent_logger.providers.blocks.registry import answer_blocks
 from agent_logger.providers.registry import dialect_of
-from agent_logger.store.transcripts import real
+from agent_logger.transcripts.store import real
 
 HOOK_SECONDS = 60
 STOPPED = {  # how each says that it stopped, in Anthropic's words

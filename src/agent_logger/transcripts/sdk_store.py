@@ -22,8 +22,8 @@ from agent_logger.logs.remove import removal_of_log, removal_of_session
 from agent_logger.logs.transcript.lines import Message
 from agent_logger.model.records import SessionHeader
 from agent_logger.platform import tell_of_forks
-from agent_logger.store.transcript_log import Stamp, TranscriptLog, logs_in
-from agent_logger.store.transcripts import Transcripts
+from agent_logger.transcripts.log import Stamp, TranscriptLog, logs_in
+from agent_logger.transcripts.store import Transcripts
 
 AGENT = "claude-code"
 ELSEWHERE = "other"  # for what lies below a session under a name that could not be a path

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from agent_logger import Usage, read_session
-from agent_logger.adapters import ModelAnswer, TranscriptWriter, answer_of, usage_of
 from agent_logger.agents.claude_code.files import project_folders
 from agent_logger.agents.claude_code.transcript.records import token_usage
 from agent_logger.errors import SourceError, StoreError
-from agent_logger.testing import run_adapter_conformance
+from agent_logger.transcripts.adapters import ModelAnswer, TranscriptWriter, answer_of, usage_of
+from agent_logger.transcripts.testing import run_adapter_conformance
 from tests.clients import ROOT, Sandbox
 from tests.fakeapi import FakeAPI, answers
 

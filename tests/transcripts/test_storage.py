@@ -24,9 +24,9 @@ from agent_logger.home.facts import know_folder
 from agent_logger.journal.seal import seal
 from agent_logger.journal.sync import UPKEEP
 from agent_logger.logs.verify import verify_file
-from agent_logger.store.transcripts import Transcripts
-from agent_logger.testing import run_storage_conformance
-from agent_logger.testing.storage import assistant, user
+from agent_logger.transcripts.store import Transcripts
+from agent_logger.transcripts.testing import run_storage_conformance
+from agent_logger.transcripts.testing.storage import assistant, user
 from tests.commands import run_command
 
 MESSAGE = "01a1dfef-2177-7726-a983-a2f73e848838"
@@ -518,7 +518,7 @@ def test_a_command_may_sum_it_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, expected: tuple[str, str]
 ) -> None:
     monkeypatch.setenv("AGENT_LOGGER_SUMMARY_COMMAND", command)
-    monkeypatch.setattr("agent_logger.store.summing_up.SECONDS", 1)
+    monkeypatch.setattr("agent_logger.transcripts.summary.SECONDS", 1)
     with FileStorage(tmp_path, tmp_path) as storage:
         storage.append("s", user("Fix it"))
         storage.append("s", assistant("key sk-ant-api03-" + "abcDEF123456-" * 4 + "AA"))
@@ -552,7 +552,7 @@ def test_the_branch_is_told_without_a_process(tmp_path: Path, project: Path) -> 
 
 
 def test_nothing_of_the_sdk_is_imported() -> None:
-    modules = "agent_logger.storage, agent_logger.testing"
+    modules = "agent_logger.transcripts.storage, agent_logger.transcripts.testing"
     program = f"import sys, {modules}; sys.exit('claude_agent_sdk' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
     assert {"FileStorage", "InMemoryStorage", "SessionStorage"} <= set(agent_logger.__all__)

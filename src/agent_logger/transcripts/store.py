@@ -21,8 +21,6 @@ from agent_logger.clock import CLOCK, Clock
 from agent_logger.errors import SourceError, StoreError
 from agent_logger.files.git import branch_of
 from agent_logger.files.parts import PartFile
-from agent_logger.formats import transcript
-from agent_logger.formats.transcript import Context, StoredSession
 from agent_logger.home.layout import session_name
 from agent_logger.journal.journal import PART_BYTES
 from agent_logger.logs.reader import read_header, read_messages, read_transcript
@@ -31,9 +29,11 @@ from agent_logger.logs.transcript import side_files
 from agent_logger.logs.transcript.lines import Message
 from agent_logger.model.records import Gap, SessionHeader
 from agent_logger.platform import tell_of_forks
-from agent_logger.store import input_history, memory, summing_up
-from agent_logger.store.transcript_index import sessions_in
-from agent_logger.store.transcript_log import TranscriptLog, folders_in, is_there, latest_in
+from agent_logger.transcripts import input_history, memory, summary
+from agent_logger.transcripts import messages as transcript
+from agent_logger.transcripts.index import sessions_in
+from agent_logger.transcripts.log import TranscriptLog, folders_in, is_there, latest_in
+from agent_logger.transcripts.messages import Context, StoredSession
 
 Messages = list[Message]  # here, for `list` is a method below
 Sessions = list[StoredSession]
@@ -160,7 +160,7 @@ class Transcripts:
         conversation = transcript.session_of(session.log.log.name, messages, session.context.session)
         if self._summary_command:
             text = transcript.text_of(conversation)
-            if said := summing_up.by_command(self._summary_command, text):
+            if said := summary.by_command(self._summary_command, text):
                 return said, "command"
         return transcript.default_summary(conversation), "agent-logger"
 

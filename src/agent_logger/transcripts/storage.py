@@ -14,12 +14,12 @@ from agent_logger import __version__, config
 from agent_logger.clock import CLOCK
 from agent_logger.errors import AgentLoggerError
 from agent_logger.files.git import branch_of
-from agent_logger.formats import transcript
-from agent_logger.formats.transcript import Context, StoredSession
 from agent_logger.home.facts import know_folder
 from agent_logger.logs.transcript.lines import Message
 from agent_logger.protocols.json_text import decode, encode
-from agent_logger.store.transcripts import Messages, Sessions, Transcripts, real
+from agent_logger.transcripts import messages as transcript
+from agent_logger.transcripts.messages import Context, StoredSession
+from agent_logger.transcripts.store import Messages, Sessions, Transcripts, real
 
 __all__ = ["FileStorage", "InMemoryStorage", "Message", "SessionStorage", "StoredSession"]
 
@@ -29,7 +29,7 @@ PathLike = str | os.PathLike[str]
 class SessionStorage(Protocol):
     """Where an agent keeps its sessions.
 
-    `agent_logger.testing.run_storage_conformance` says what must hold.
+    `agent_logger.transcripts.testing.run_storage_conformance` says what must hold.
     """
 
     def append(self, session_id: str, message: object) -> bool:

@@ -23,7 +23,7 @@ IDS = [
 PROGRAM = """
 import asyncio, json, os, sys
 from agent_logger import FileStorage
-from agent_logger.sdk import AgentLoggerSessionStore
+from agent_logger.transcripts.sdk_store import AgentLoggerSessionStore
 root, project, ids = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
 
 def inside(event, given):

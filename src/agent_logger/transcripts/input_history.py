@@ -5,9 +5,9 @@ from pathlib import Path
 
 from agent_logger.clock import Clock
 from agent_logger.files.append import append_shared
-from agent_logger.formats.transcript import prompt_in
 from agent_logger.logs.transcript.lines import Message
 from agent_logger.protocols.json_text import encode
+from agent_logger.transcripts.messages import prompt_in
 
 FILE = "history.jsonl"
 
