@@ -19,6 +19,8 @@ import pytest
 from _corpus import Session as Made
 from _corpus import fill, write
 from agent_logger import Catalog, Filter
+from agent_logger.archive.layout import FOLDER_FILE, archive_path
+from agent_logger.archive.run import archive_all
 from agent_logger.catalog.metrics import count_tool_calls, metrics_of
 from agent_logger.catalog.questions import Order
 from agent_logger.catalog.schema import STEPS
@@ -28,13 +30,11 @@ from agent_logger.files.parts import PartFile
 from agent_logger.home.facts import know_folder
 from agent_logger.journal.seal import seal
 from agent_logger.model.session import Usage
-from agent_logger.store.archive import FOLDER_FILE, archive_path
-from agent_logger.store.archive_run import archive_all
+from tests.archive.test_archive import TREES, database
 from tests.catalog.catalogs import ID, all_of, assistant, claude_file, made_anew, tool, user
 from tests.catalog.test_corpus import ccusage
 from tests.journal.wire_logs import calls, own, start
 from tests.journal.wire_logs import write as write_log
-from tests.store.test_archive import TREES, database
 
 ONE, TWO = ID.format(1), ID.format(2)
 

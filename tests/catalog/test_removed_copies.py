@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from agent_logger import Catalog
+from agent_logger.archive.collect import Report
+from agent_logger.archive.layout import archive_path
+from agent_logger.archive.run import archive_all, seal_archive
 from agent_logger.home.facts import bury
-from agent_logger.store.archive import archive_path
-from agent_logger.store.archive_run import archive_all, seal_archive
-from agent_logger.store.archiving import Report
-from tests.store.test_archive import SQL, database
+from tests.archive.test_archive import SQL, database
 
 SESSION, OTHER = "1f320356-a178-418e-a692-69ce6e1e657c", "2f320356-a178-418e-a692-69ce6e1e657c"
 LINE = '{"type":"user","sessionId":"%s","uuid":"u","message":{"role":"user","content":"%s"}}\n'

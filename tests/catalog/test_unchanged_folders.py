@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from agent_logger import Catalog
+from agent_logger.archive.run import archive_all
 from agent_logger.catalog.scan import count_change, refresh
 from agent_logger.home.facts import bury, know_folder
-from agent_logger.store.archive_run import archive_all
 from tests.catalog.catalogs import ID, all_of, assistant, claude_file, made_anew, user
 from tests.journal.wire_logs import calls, start
 from tests.journal.wire_logs import write as write_log

@@ -12,7 +12,7 @@ from agent_logger.catalog.found import Files, Found, Remembered, entries_in, sta
 from agent_logger.files import foreign
 
 if TYPE_CHECKING:
-    from agent_logger.store.archive import Folder
+    from agent_logger.archive.layout import Folder
 
 _CLAUDE, _OPENCODE = "claude-code", "opencode"
 
@@ -23,7 +23,7 @@ def archived_sessions(
     """What we have kept of agents, and they have no more; each once."""
     if not (home / "archive").is_dir():
         return
-    from agent_logger.store.archive import folders
+    from agent_logger.archive.layout import folders
 
     seen = remembered.passed_over.union(present)
     for folder in folders(home):
@@ -98,7 +98,7 @@ def _agents_of(
 
 
 def _read_kept(folder: "Folder") -> list[tuple[str | float, ...]]:
-    from agent_logger.store.archived import archived_in
+    from agent_logger.archive.sessions import archived_in
 
     return [
         (it.id, it.modified, *(storable(str(path)) for path in (it.copy.path, it.file, *it.others)))

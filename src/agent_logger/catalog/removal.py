@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent_logger import platform
+from agent_logger.archive.sessions import copies_by_name
 from agent_logger.catalog.found import Found
 from agent_logger.errors import StoreError
 from agent_logger.files.parts import PartFile, part_of, parts_of
@@ -16,7 +17,6 @@ from agent_logger.home.facts import Tombstone, bury, tombstones
 from agent_logger.logs.hook_files import hooks_path
 from agent_logger.logs.reader import lineage_of
 from agent_logger.logs.remove import Removal, removal_of_copy, removal_of_hooks, removal_of_session
-from agent_logger.store.archived import copies_by_name
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from agent_logger.cli import output
 from agent_logger.cli.settings import settings_options
 
 if TYPE_CHECKING:
-    from agent_logger.store.archiving import Report, Trouble
-    from agent_logger.store.restore import Plan
+    from agent_logger.archive.collect import Report, Trouble
+    from agent_logger.archive.restore import Plan
 
 WATCH_SECONDS = 5.0  # between two looks, at least
 # And so many times what a look takes, so that it never takes more than a twentieth of a core.
@@ -69,7 +69,7 @@ def command(settings: config.Settings, watch: bool, restore: str | None, yes: bo
 
 
 def _run(settings: config.Settings) -> "Report":
-    from agent_logger.store.archive_run import archive_all, seal_archive, sweep
+    from agent_logger.archive.run import archive_all, seal_archive, sweep
 
     report = archive_all(settings.home)
     seal_archive(settings.home, settings.seal_after, report)
@@ -79,7 +79,7 @@ def _run(settings: config.Settings) -> "Report":
 
 def _watch(settings: config.Settings, as_json: bool) -> int:
     """Looks again and again: what is told of is what changed."""
-    from agent_logger.store.archive_run import archive_all
+    from agent_logger.archive.run import archive_all
 
     _show(_run(settings), as_json)
     output.note("watching; Ctrl-C stops")
@@ -130,7 +130,7 @@ def _trouble(it: "Trouble") -> FileTrouble:
 
 
 def _restore(home: Path, wanted: str, yes: bool) -> int:
-    from agent_logger.store.restore import carry_out, find, plan
+    from agent_logger.archive.restore import carry_out, find, plan
 
     planned = plan(find(home, wanted))
     if not planned.missing and not (planned.rows and planned.rows.missing):

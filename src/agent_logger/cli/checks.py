@@ -18,6 +18,8 @@ from agent_logger.agents.claude_code.context import cleanup_days
 from agent_logger.agents.claude_code.files import session_files
 from agent_logger.agents.folders import agent_folders, claude_roots
 from agent_logger.agents.locations import AGENT_PLACES, Place, main_files_in
+from agent_logger.archive.copy import has_caught_up
+from agent_logger.archive.layout import folder_of
 from agent_logger.catalog.damage import files_of
 from agent_logger.catalog.found import Remembered
 from agent_logger.catalog.found_agents import agent_sessions
@@ -34,8 +36,6 @@ from agent_logger.logs.find import client_id
 from agent_logger.logs.verify import log_files, verify_file
 from agent_logger.proxy.base_urls import base_urls
 from agent_logger.proxy.status import ProxyReport
-from agent_logger.store.archive import folder_of
-from agent_logger.store.keep import has_caught_up
 
 SOON_DAYS = 7  # a session that its agent deletes within these should be kept by now
 LIVE_SECONDS = 300.0

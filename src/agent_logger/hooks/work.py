@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_logger import platform
-from agent_logger.store.archiving import keep_session
+from agent_logger.archive.collect import keep_session
 
 
 def follow_up(home: Path, record: Path, told: dict[str, Any]) -> None:

@@ -11,11 +11,11 @@ from agent_logger.agents.framing import modified
 from agent_logger.agents.locations import AGENT_PLACES, Place
 from agent_logger.agents.openers import gemini_cli_session, sources_of
 from agent_logger.agents.source_files import Source
+from agent_logger.archive.collect import is_main_file
+from agent_logger.archive.copy import generations
+from agent_logger.archive.layout import DATABASES, Copy, Folder, copies, folders
 from agent_logger.files import foreign
 from agent_logger.model.ids import UUID
-from agent_logger.store.archive import DATABASES, Copy, Folder, copies, folders
-from agent_logger.store.archiving import is_main_file
-from agent_logger.store.keep import generations
 
 
 class Archived(NamedTuple):

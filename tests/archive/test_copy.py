@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from agent_logger.archive import copy as module
+from agent_logger.archive.copy import generations, keep
 from agent_logger.files import sealed
 from agent_logger.files.parts import PartFile
 from agent_logger.journal.seal import seal
-from agent_logger.store import keep as module
-from agent_logger.store.keep import generations, keep
 
 
 def kept(path: Path, target: Path) -> str:

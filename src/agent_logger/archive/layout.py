@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from agent_logger import platform
 from agent_logger.agents.claude_code.files import folder_name
+from agent_logger.archive.copy import OLDER
 from agent_logger.files.foreign import SEALED
-from agent_logger.store.keep import OLDER
 
 FOLDER_FILE = ".folder"
 DATABASES = ("opencode",)  # agents whose main files are databases, which must not be copied as they lie there

@@ -12,11 +12,11 @@ from typing import Literal, NamedTuple
 from agent_logger import platform
 from agent_logger.agents.folders import agent_folders
 from agent_logger.agents.locations import AGENT_PLACES
+from agent_logger.archive import restore_database
+from agent_logger.archive.layout import Copy, copies
+from agent_logger.archive.sessions import Archived, archived_sessions
 from agent_logger.errors import SourceError, StoreError
 from agent_logger.files import foreign
-from agent_logger.store import restore_database
-from agent_logger.store.archive import Copy, copies
-from agent_logger.store.archived import Archived, archived_sessions
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 

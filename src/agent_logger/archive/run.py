@@ -6,11 +6,9 @@ from pathlib import Path
 
 from agent_logger.agents.folders import agent_files, agent_folders
 from agent_logger.agents.locations import AGENT_PLACES, kept_files
-from agent_logger.errors import SourceError
-from agent_logger.files.parts import part_of
-from agent_logger.journal.seal import seal
-from agent_logger.store import keep_database
-from agent_logger.store.archive import (
+from agent_logger.archive import copy_database
+from agent_logger.archive.collect import Report, Trouble, keep_files
+from agent_logger.archive.layout import (
     DATABASES,
     MAKING,
     Folder,
@@ -20,7 +18,9 @@ from agent_logger.store.archive import (
     folders,
     prepare,
 )
-from agent_logger.store.archiving import Report, Trouble, keep_files
+from agent_logger.errors import SourceError
+from agent_logger.files.parts import part_of
+from agent_logger.journal.seal import seal
 
 MAKING_SECONDS = 86_400.0  # after which nobody is making that copy any more
 
@@ -39,9 +39,9 @@ def archive_all(home: Path, quiet_seconds: float = 0.0) -> Report:
 
 def _keep_database(folder: Folder, path: Path, quiet_seconds: float, report: Report) -> None:
     with report.trying(path):
-        if not 0 <= time.time() - keep_database.modified(path) < quiet_seconds:
+        if not 0 <= time.time() - copy_database.modified(path) < quiet_seconds:
             prepare(folder)
-            report.add(keep_database.keep(path, folder.target((path.name,))))
+            report.add(copy_database.keep(path, folder.target((path.name,))))
 
 
 def seal_archive(home: Path, after_seconds: float | None, report: Report) -> None:

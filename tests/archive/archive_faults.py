@@ -1,6 +1,6 @@
 """Runs the archive again and again, and each time another of its steps fails: by a kill, or an error of the disk.
 
-`python -m tests.store.archive_faults FOLDER` prints how many steps there were. It is a program of its own because it
+`python -m tests.archive.archive_faults FOLDER` prints how many steps there were. It is a program of its own because it
 forks: the child makes the fault, the parent looks at what is left.
 """
 
@@ -13,10 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from agent_logger.archive.collect import Report
+from agent_logger.archive.layout import archive_path, copies, folders
+from agent_logger.archive.run import archive_all, seal_archive
 from agent_logger.files import foreign
-from agent_logger.store.archive import archive_path, copies, folders
-from agent_logger.store.archive_run import archive_all, seal_archive
-from agent_logger.store.archiving import Report
 
 STEPS = (
     "open",

@@ -108,7 +108,7 @@ RESTORE_ALL = """
 import sys, json
 from pathlib import Path
 from agent_logger.errors import AgentLoggerError
-from agent_logger.store import restore
+from agent_logger.archive import restore
 for wanted in json.loads(sys.argv[1]):
     try:
         restore.carry_out(restore.plan(restore.find(Path(sys.argv[2]), wanted)))

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from agent_logger.archive import restore
+from agent_logger.archive.collect import Report
+from agent_logger.archive.layout import archive_path, copies, folders
+from agent_logger.archive.run import archive_all, seal_archive
+from agent_logger.archive.sessions import copies_of
 from agent_logger.catalog.sessions import places
 from agent_logger.files import foreign
 from agent_logger.model.session import Session
-from agent_logger.store import restore
-from agent_logger.store.archive import archive_path, copies, folders
-from agent_logger.store.archive_run import archive_all, seal_archive
-from agent_logger.store.archived import copies_of
-from agent_logger.store.archiving import Report
 
 DATA = Path(__file__).parents[1] / "data"
 TREES = [it for it in sorted(DATA.glob("*/*/*/home")) if any(it.rglob("*.json*"))]
@@ -308,7 +308,7 @@ def test_a_kill_or_a_failing_disk_at_any_step_loses_nothing(tmp_path: Path) -> N
     memory = Path("/dev/shm") if os.access("/dev/shm", os.W_OK) else tmp_path  # where a sync takes no time
     root = Path(__file__).parents[2]
     with tempfile.TemporaryDirectory(dir=memory) as folder:
-        program = [sys.executable, "-m", "tests.store.archive_faults", folder]
+        program = [sys.executable, "-m", "tests.archive.archive_faults", folder]
         done = subprocess.run(program, cwd=root, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     assert int(done.stdout) > 30

@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 from agent_logger.agents.folders import agent_folders
 from agent_logger.agents.locations import AGENT_PLACES, Place, matching
+from agent_logger.archive.copy import Kept, can_keep, keep
+from agent_logger.archive.layout import Folder, folder_of, prepare
 from agent_logger.errors import AgentLoggerError
 from agent_logger.files import foreign
 from agent_logger.home.facts import tombstones
 from agent_logger.model.ids import UUID
-from agent_logger.store.archive import Folder, folder_of, prepare
-from agent_logger.store.keep import Kept, can_keep, keep
 
 Parts = tuple[str, ...]
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from agent_logger import platform
 from agent_logger.agents.opencode import database as opencode
+from agent_logger.archive.copy import Change, Kept, in_the_making, is_equal, set_aside
 from agent_logger.errors import SourceError
-from agent_logger.store.keep import Change, Kept, in_the_making, is_equal, set_aside
 
 
 def modified(path: Path) -> float:
