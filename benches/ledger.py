@@ -16,8 +16,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from agent_logger.catalog.ledger import Ledger
-from agent_logger.catalog.totals import totals
+from agent_logger.catalog.ledger.ledger import Ledger
+from agent_logger.catalog.ledger.totals import totals
 from agent_logger.model.responses import ModelResponse
 from agent_logger.model.session import MAIN, Usage
 

@@ -17,7 +17,7 @@ from _claude_corpus import Corpus
 from agent_logger.agents.claude_code.opener import claude_source
 from agent_logger.agents.claude_code.transcript.responses import responses_of
 from agent_logger.agents.claude_code.transcript.session import session_of
-from agent_logger.catalog.metrics import metrics_of
+from agent_logger.catalog.ledger.metrics import metrics_of
 from agent_logger.model.session import Session, Usage
 
 RUNS = 7

@@ -18,14 +18,14 @@ from click.testing import CliRunner
 
 from agent_logger.agents.claude_code.context import Context
 from agent_logger.agents.claude_code.transcript import records as claude_records
-from agent_logger.catalog.calls import CallDetail
-from agent_logger.catalog.metrics import ToolUse
+from agent_logger.catalog.joining.calls import CallDetail
+from agent_logger.catalog.ledger.metrics import ToolUse
+from agent_logger.catalog.live.moments import Moment
 from agent_logger.catalog.schema import STEPS, TEXT_STEPS
 from agent_logger.catalog.summary import Hit
 from agent_logger.catalog.tree import SessionNode
 from agent_logger.cli import COMMANDS, NAME, archive, checks, config, find, ls, rm, run, shell, show, usage
 from agent_logger.config import SETTINGS, Origins, Setting, Written
-from agent_logger.formats.moments import Moment
 from agent_logger.logs import verify
 from agent_logger.logs.disk_usage import FolderUsage
 from agent_logger.model.records import KINDS, Kind

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
         ToolUseRecord,
         UserRecord,
     )
-    from agent_logger.catalog.calls import CallDetail, WireCall
     from agent_logger.catalog.catalog import Catalog
-    from agent_logger.catalog.sessions import Place, discover, find_session
+    from agent_logger.catalog.discovery.sessions import Place, discover, find_session
+    from agent_logger.catalog.joining.calls import CallDetail, WireCall
     from agent_logger.catalog.summary import Filter, Hit, SessionSummary
     from agent_logger.hooks.events import HookInput
     from agent_logger.logs.reader import read_session
@@ -51,7 +51,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "AssistantRecord": "agent_logger.agents.claude_code.transcript.records",
     "Block": "agent_logger.model.session",
-    "CallDetail": "agent_logger.catalog.calls",
+    "CallDetail": "agent_logger.catalog.joining.calls",
     "Catalog": "agent_logger.catalog.catalog",
     "Context": "agent_logger.agents.claude_code.context",
     "Cost": "agent_logger.model.session",
@@ -68,7 +68,7 @@ _HOMES = {
     "InMemoryStorage": "agent_logger.transcripts.storage",
     "Inherited": "agent_logger.model.session",
     "Message": "agent_logger.model.records",
-    "Place": "agent_logger.catalog.sessions",
+    "Place": "agent_logger.catalog.discovery.sessions",
     "ResultRecord": "agent_logger.agents.claude_code.transcript.records",
     "RunMetadata": "agent_logger.messages.outcome",
     "RunResult": "agent_logger.recording.run.runner",
@@ -90,10 +90,10 @@ _HOMES = {
     "Turn": "agent_logger.model.session",
     "Usage": "agent_logger.model.session",
     "UserRecord": "agent_logger.agents.claude_code.transcript.records",
-    "WireCall": "agent_logger.catalog.calls",
+    "WireCall": "agent_logger.catalog.joining.calls",
     "context": "agent_logger.recording.context",
-    "discover": "agent_logger.catalog.sessions",
-    "find_session": "agent_logger.catalog.sessions",
+    "discover": "agent_logger.catalog.discovery.sessions",
+    "find_session": "agent_logger.catalog.discovery.sessions",
     "price": "agent_logger.model.prices",
     "read_session": "agent_logger.logs.reader",
     "run": "agent_logger.recording.run.runner",

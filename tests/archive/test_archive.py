@@ -18,7 +18,7 @@ from agent_logger.archive.collect import Report
 from agent_logger.archive.layout import archive_path, copies, folders
 from agent_logger.archive.run import archive_all, seal_archive
 from agent_logger.archive.sessions import copies_of
-from agent_logger.catalog.sessions import places
+from agent_logger.catalog.discovery.sessions import places
 from agent_logger.files import foreign
 from agent_logger.model.session import Session
 

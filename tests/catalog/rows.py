@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from agent_logger.catalog.ledger import Ledger, LedgerRow
+from agent_logger.catalog.ledger.ledger import Ledger, LedgerRow
 from agent_logger.model.responses import ModelResponse
 from agent_logger.model.session import MAIN, Usage
 

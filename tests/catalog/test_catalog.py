@@ -21,10 +21,10 @@ from _corpus import fill, write
 from agent_logger import Catalog, Filter
 from agent_logger.archive.layout import FOLDER_FILE, archive_path
 from agent_logger.archive.run import archive_all
-from agent_logger.catalog.metrics import count_tool_calls, metrics_of
-from agent_logger.catalog.questions import Order
+from agent_logger.catalog.ledger.metrics import count_tool_calls, metrics_of
+from agent_logger.catalog.ledger.totals import By, total, totals
+from agent_logger.catalog.queries import Order
 from agent_logger.catalog.schema import STEPS
-from agent_logger.catalog.totals import By, total, totals
 from agent_logger.files import foreign
 from agent_logger.files.parts import PartFile
 from agent_logger.home.facts import know_folder

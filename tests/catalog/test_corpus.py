@@ -12,8 +12,8 @@ import pytest
 
 from _corpus import FIRST_DAY, Corpus, Session, fill, write
 from agent_logger.catalog.catalog import Catalog
-from agent_logger.catalog.ledger import Ledger, LedgerRow
-from agent_logger.catalog.totals import total, totals
+from agent_logger.catalog.ledger.ledger import Ledger, LedgerRow
+from agent_logger.catalog.ledger.totals import total, totals
 from agent_logger.model.prices import price
 from agent_logger.model.session import Usage
 from tests.clients import find_ccusage

@@ -21,7 +21,7 @@ from hypothesis.stateful import (
 )
 
 from agent_logger import Catalog
-from agent_logger.catalog import reading_on
+from agent_logger.catalog.refresh import incremental
 from agent_logger.files.parts import PartFile
 from agent_logger.home.facts import know_folder, tombstones
 from agent_logger.journal.seal import seal
@@ -45,8 +45,8 @@ class Followed(RuleBasedStateMachine):
         self.root = Path(tempfile.mkdtemp())
         self.patched = pytest.MonkeyPatch()
         if marked:  # short sessions are read on, too
-            self.patched.setattr(reading_on, "LONG_BYTES", 0)
-            self.patched.setattr(reading_on, "TAIL_BYTES", 0 if moved else 1000)
+            self.patched.setattr(incremental, "LONG_BYTES", 0)
+            self.patched.setattr(incremental, "TAIL_BYTES", 0 if moved else 1000)
         self.patched.setenv("HOME", str(self.root))
         self.home = self.root / ".agent-logger"
         self.catalog = Catalog.open(self.home)

@@ -15,9 +15,9 @@ import pytest
 from msgspec.structs import replace
 
 from agent_logger.catalog.catalog import Catalog
-from agent_logger.catalog.ledger import LedgerRow
-from agent_logger.catalog.metrics import metrics_of
-from agent_logger.catalog.totals import total
+from agent_logger.catalog.ledger.ledger import LedgerRow
+from agent_logger.catalog.ledger.metrics import metrics_of
+from agent_logger.catalog.ledger.totals import total
 from agent_logger.clock import Clock
 from agent_logger.home.facts import know_folder
 from agent_logger.messages import sdk

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from agent_logger.catalog.ledger import Ledger
-from agent_logger.formats.session_responses import responses_of_session
+from agent_logger.catalog.ledger.ledger import Ledger
+from agent_logger.catalog.ledger.session_responses import responses_of_session
 from agent_logger.journal.live_exchanges import from_live
 from agent_logger.logs.exchange_log import session_of
 from agent_logger.messages import entries as sdk_entries

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from websockets.sync.client import ClientConnection, connect
 
-from agent_logger.catalog.open_calls import OpenCalls
+from agent_logger.catalog.live.open_calls import OpenCalls
 from agent_logger.providers.answer import Answer
 from agent_logger.providers.blocks.registry import answer_blocks
 from agent_logger.proxy.attached import attached

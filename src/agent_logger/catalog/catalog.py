@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 from msgspec.structs import replace
 
-from agent_logger.catalog import questions
+from agent_logger.catalog import queries
 from agent_logger.catalog.database import (
     DAMAGED,
     UnusableError,
@@ -26,8 +26,8 @@ from agent_logger.catalog.database import (
     opened,
     remove,
 )
-from agent_logger.catalog.questions import NEED_DETAILS, Order
-from agent_logger.catalog.scan import Progress, Refreshed, changes, refresh
+from agent_logger.catalog.queries import NEED_DETAILS, Order
+from agent_logger.catalog.refresh.refresh import Progress, Refreshed, changes, refresh
 from agent_logger.catalog.schema import STEPS, TEXT_STEPS
 from agent_logger.catalog.summary import Filter, Hit, SessionSummary, Uncounted
 from agent_logger.errors import StoreError
@@ -35,12 +35,12 @@ from agent_logger.home.facts import session_labelled
 
 # A question imports what it needs: most need little, and are asked by commands that end at once.
 if TYPE_CHECKING:
-    from agent_logger.catalog.calls import CallDetail, WireCall
-    from agent_logger.catalog.ledger import LedgerRow
+    from agent_logger.catalog.discovery.sessions import Place
+    from agent_logger.catalog.joining.calls import CallDetail, WireCall
+    from agent_logger.catalog.ledger.ledger import LedgerRow
+    from agent_logger.catalog.ledger.totals import By, Total
     from agent_logger.catalog.removal import OwnFiles
-    from agent_logger.catalog.search import Coverage
-    from agent_logger.catalog.sessions import Place
-    from agent_logger.catalog.totals import By, Total
+    from agent_logger.catalog.search.search import Coverage
     from agent_logger.catalog.tree import SessionNode
     from agent_logger.model.session import Session
 
@@ -110,7 +110,7 @@ class Catalog:
     def read_details(self, sessions: Iterable[str] | None = None, progress: Progress | None = None) -> bool:
         """Titles, exchanges and tools, of all sessions or of these, where they are not known yet. Whether any were
         not."""
-        left = self._asked(lambda database: questions.behind(database, sessions))
+        left = self._asked(lambda database: queries.behind(database, sessions))
         if not left:
             return False
         from agent_logger.catalog.details import read_details
@@ -128,7 +128,7 @@ class Catalog:
         """Take into the search index what is not in it yet, the one last active first; for no longer than this, if it
         is given. Whether all is in it then. Where another process is at it, this one leaves it to that."""
         from agent_logger.catalog.background import indexing
-        from agent_logger.catalog.search import index
+        from agent_logger.catalog.search.search import index
 
         self._asked(lambda _: None)
         with indexing(self.home) as mine:
@@ -154,12 +154,12 @@ class Catalog:
     @property
     def backlog(self) -> int:
         """Bytes of sessions that were only read for what they cost. Looks at no files."""
-        return self._safely(questions.backlog)
+        return self._safely(queries.backlog)
 
     @property
     def coverage(self) -> "Coverage":
         """How much of what there is the search index covers."""
-        from agent_logger.catalog.search import coverage
+        from agent_logger.catalog.search.search import coverage
 
         return self._with_texts(coverage)
 
@@ -183,12 +183,12 @@ class Catalog:
             self._read_live_details()
         ids: list[str] = []
         for _ in range(MOST_LOOKS):  # what is read may tell that others were active later
-            ids = self._asked(lambda database: questions.session_ids(database, asked, order, limit, offset))
+            ids = self._asked(lambda database: queries.session_ids(database, asked, order, limit, offset))
             if not self.read_details(ids):
                 break
         self._count_damaged_lines(ids)
         self._note_closed_logs(ids)
-        return self._asked(lambda database: questions.summaries(database, ids))
+        return self._asked(lambda database: queries.summaries(database, ids))
 
     def count(self, wanted: Filter | None = None) -> int:
         """How many sessions there are."""
@@ -197,28 +197,28 @@ class Catalog:
             self.read_details()
         elif asked.live:
             self._read_live_details()
-        return self._asked(lambda database: questions.count_sessions(database, asked))
+        return self._asked(lambda database: queries.count_sessions(database, asked))
 
     def summary(self, session_id: str) -> SessionSummary | None:
         self.read_details([session_id])
         self._count_damaged_lines([session_id])
         self._note_closed_logs([session_id])
-        return next(iter(self._asked(lambda database: questions.summaries(database, [session_id]))), None)
+        return next(iter(self._asked(lambda database: queries.summaries(database, [session_id]))), None)
 
     def called(self, wanted: str) -> list[str]:
         """The ids of the sessions that are meant: by its id, the name of its log or its path the one; by its label, the
         one last called so; else all whose id or name begins so."""
         name = session_labelled(self.home, wanted) or wanted
-        return self._asked(lambda database: questions.called(database, name))
+        return self._asked(lambda database: queries.called(database, name))
 
     def short_ids(self, session_ids: Iterable[str]) -> dict[str, str]:
         """Of each the beginning that it can be called by: eight characters, or as many as tell it from all others."""
-        return self._asked(lambda database: questions.beginnings(database, session_ids, SHORT_ID))
+        return self._asked(lambda database: queries.beginnings(database, session_ids, SHORT_ID))
 
     def session(self, session_id: str) -> "Session | None":
         """From all its witnesses. By the client's id, the name of a log, or a beginning that no other has."""
         from agent_logger.catalog.details import session_from
-        from agent_logger.catalog.live import in_flight, interrupted
+        from agent_logger.catalog.live.liveness import in_flight, interrupted
 
         found = self.called(session_id)
         session = self._asked(lambda database: session_from(database, found[0])) if len(found) == 1 else None
@@ -234,40 +234,40 @@ class Catalog:
     def damaged_files(self, *session_ids: str) -> dict[str, dict[Path, int]]:
         """Of each of these sessions that has damaged lines, how many there are in which file; `verify` shows them."""
         self._count_damaged_lines(session_ids)
-        return self._safely(lambda database: questions.damaged_files(database, session_ids))
+        return self._safely(lambda database: queries.damaged_files(database, session_ids))
 
     def _count_damaged_lines(self, session_ids: Sequence[str] | None) -> None:
-        if self._asked(lambda database: questions.source_rows(database, session_ids)):
-            from agent_logger.catalog.damage import count_damaged_lines
+        if self._asked(lambda database: queries.source_rows(database, session_ids)):
+            from agent_logger.catalog.refresh.damage import count_damaged_lines
 
             self._safely(lambda database: count_damaged_lines(database, session_ids))
 
     def _read_live_details(self) -> None:
         """Read the details of all sessions that may be live, so that they tell whether they are."""
         self._note_closed_logs(None)
-        self.read_details(self._asked(questions.may_be_live))
+        self.read_details(self._asked(queries.may_be_live))
 
     def _note_closed_logs(self, session_ids: Sequence[str] | None) -> None:
-        if self._asked(lambda database: questions.open_logs(database, session_ids)):
-            from agent_logger.catalog.closed_logs import note_closed_logs
+        if self._asked(lambda database: queries.open_logs(database, session_ids)):
+            from agent_logger.catalog.live.closed_logs import note_closed_logs
 
             self._safely(lambda database: note_closed_logs(database, session_ids))
 
     def calls(self, session_id: str) -> "list[WireCall]":
         """Of the session, as the wire saw them, in the order of time; none if it did not."""
-        from agent_logger.catalog.calls import calls_of
+        from agent_logger.catalog.joining.calls import calls_of
 
         return calls_of(self._logs(session_id))
 
     def call(self, session_id: str, call: str) -> "CallDetail | None":
         """One of them in full, by its id, or the beginning of it."""
-        from agent_logger.catalog.calls import call_detail
+        from agent_logger.catalog.joining.calls import call_detail
 
         return call_detail(self.calls(session_id), call)
 
     def calls_by_turn(self, session_id: str) -> "dict[int | None, list[WireCall]]":
         """The same under the turns they were made for, by the place in `Session.turns`; `None`: there is no turn."""
-        from agent_logger.catalog.served import calls_by_turn
+        from agent_logger.catalog.joining.calls_by_turn import calls_by_turn
 
         session = self.session(session_id)
         return calls_by_turn(session, self.calls(session_id)) if session else {}
@@ -278,42 +278,42 @@ class Catalog:
 
         found = self.called(session_id)
         details = Details(self.summary, self.session, lambda name: branches_of(self._logs(name)))
-        return tree(found[0], self._asked(questions.parents), details) if len(found) == 1 else None
+        return tree(found[0], self._asked(queries.parents), details) if len(found) == 1 else None
 
     def places(self, session_id: str) -> "list[Place]":
         """Where a session is told of, by each who saw it; nothing if it is not one that is meant."""
-        from agent_logger.catalog.sessions import place_of
+        from agent_logger.catalog.discovery.sessions import place_of
 
         found = self.called(session_id)
         if len(found) != 1:
             return []
-        return [place_of(it) for it in self._asked(partial(questions.sources_of, session=found[0]))]
+        return [place_of(it) for it in self._asked(partial(queries.sources_of, session=found[0]))]
 
     def _logs(self, session_id: str) -> list[Path]:
         return [it.path for it in self.places(session_id) if it.agent is None and not it.is_of_hooks]
 
     def ledger(self, wanted: Filter | None = None, *, session: str | None = None) -> "Iterator[LedgerRow]":
         """Every response of a model once, in the order of time; of one session only, if that is given."""
-        from agent_logger.catalog.sums import ledger_rows
+        from agent_logger.catalog.usage_queries import ledger_rows
 
         asked = wanted or Filter()
         return iter(self._asked(lambda database: list(ledger_rows(database, asked, session))))
 
     def counted_elsewhere(self, session: str) -> "list[LedgerRow]":
         """What a session tells of, and does not count for it: another had it first, which it was forked from."""
-        from agent_logger.catalog.sums import counted_elsewhere
+        from agent_logger.catalog.usage_queries import counted_elsewhere
 
         return self._asked(lambda database: list(counted_elsewhere(database, session)))
 
     def uncounted(self, session: str, wanted: Filter | None = None) -> list[Uncounted]:
         """What a session holds that is in no sum, each with the reason. Of the filter, its times hold here."""
-        from agent_logger.catalog.uncounted import uncounted
+        from agent_logger.catalog.ledger.uncounted import uncounted
 
         asked, logs = wanted or Filter(), set(self._logs(session))
         rows, elsewhere = list(self.ledger(session=session)), self.counted_elsewhere(session)
         calls = [it for it in self.calls(session) if it.log in logs]
         found = uncounted(rows, elsewhere, self.session(session), calls)
-        return [it for it in found if questions.is_within(it.at, asked)]
+        return [it for it in found if queries.is_within(it.at, asked)]
 
     def usage(
         self, by: "By" = "day", wanted: Filter | None = None, *, zone: tzinfo | None = None
@@ -323,20 +323,20 @@ class Catalog:
 
         By tool, what a response cost is shared out among the tools that it called.
         """
-        from agent_logger.catalog.sums import usage
+        from agent_logger.catalog.usage_queries import usage
 
         if by == "tool":
             self.read_details()
         return self._asked(lambda database: usage(database, by, wanted or Filter(), zone))
 
     def total(self, wanted: Filter | None = None) -> "Total":
-        from agent_logger.catalog.sums import total_usage
+        from agent_logger.catalog.usage_queries import total_usage
 
         return self._asked(lambda database: total_usage(database, wanted or Filter()))
 
     def sessions_with_unlisted_calls(self, wanted: Filter | None = None) -> int:
         """Of those in the total: their agents' files, the only witnesses, leave out calls beside the conversation."""
-        from agent_logger.catalog.sums import sessions_with_unlisted_calls
+        from agent_logger.catalog.usage_queries import sessions_with_unlisted_calls
 
         return self._asked(lambda database: sessions_with_unlisted_calls(database, wanted or Filter()))
 
@@ -346,8 +346,8 @@ class Catalog:
         What the index does not cover yet is not found: `coverage` tells how much it does. Raises `ValueError` if a
         field such as `tool:` is not said to be anything.
         """
-        from agent_logger.catalog.query import read
-        from agent_logger.catalog.search import search
+        from agent_logger.catalog.search.query import read
+        from agent_logger.catalog.search.search import search
 
         asked, limit = read(words), min(limit, MOST_ASKED)
         self.index(seconds=INDEX_SECONDS)
@@ -365,7 +365,7 @@ class Catalog:
         from agent_logger.catalog.removal import own_files
 
         sources = {
-            it: self._asked(partial(questions.sources_of, session=it)) for it in dict.fromkeys(session_ids)
+            it: self._asked(partial(queries.sources_of, session=it)) for it in dict.fromkeys(session_ids)
         }
         return own_files(self.home, sources)
 
@@ -374,7 +374,7 @@ class Catalog:
         goes on from: without it they would lose what they show."""
         from agent_logger.catalog.removal import WireLog, branches_of
 
-        rows = self._asked(questions.logs_and_forks)
+        rows = self._asked(queries.logs_and_forks)
         logs = [(WireLog(session, Path(path)), forked) for session, path, forked in rows]
         return branches_of(session_ids, (log for log, _ in logs), (log for log, forked in logs if forked))
 
@@ -383,7 +383,7 @@ class Catalog:
         What was deleted. Raises `StoreError` if one of them is being recorded, or has a `branches` that is to stay;
         and `OSError`."""
         from agent_logger.catalog.removal import remove_files
-        from agent_logger.catalog.text_index import erase
+        from agent_logger.catalog.search.index import erase
 
         if branches := self.branches(*session_ids):
             parents, names = ", ".join(dict.fromkeys(branches.values())), ", ".join(branches)
@@ -449,7 +449,7 @@ class Catalog:
                 self._open = opened(self._path, STEPS)
             except UnusableError as error:
                 self._open, self.problem = in_memory(STEPS), str(error)
-            questions.prepare(self._open)
+            queries.prepare(self._open)
         return self._open
 
     def _recover(self, error: Exception) -> None:
@@ -458,7 +458,7 @@ class Catalog:
             error
         ):  # full, locked, not to be written to
             self._open, self.problem = in_memory(STEPS), f"{self._path}: {error}"
-            questions.prepare(self._open)
+            queries.prepare(self._open)
         else:
             remove(self._path)
         refresh(self._database(), self.home)

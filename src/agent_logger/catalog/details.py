@@ -9,16 +9,16 @@ from typing import NamedTuple
 
 import msgspec
 
-from agent_logger.catalog import reading_on
-from agent_logger.catalog.columns import NEVER, micros_of
 from agent_logger.catalog.database import hashed, listed, storable, writing
-from agent_logger.catalog.inherited import with_inherited
-from agent_logger.catalog.live import in_flight
-from agent_logger.catalog.questions import Behind, sources_of, summaries_beside
-from agent_logger.catalog.reading_on import Counts, Mark, Tail, counts_of, mark_of, tail_of
-from agent_logger.catalog.scan import count_change
-from agent_logger.catalog.sessions import joined
-from agent_logger.catalog.witness import unpacked
+from agent_logger.catalog.discovery.reader import unpacked
+from agent_logger.catalog.discovery.sessions import joined
+from agent_logger.catalog.ledger.inherited import with_inherited
+from agent_logger.catalog.ledger.rows import NEVER, micros_of
+from agent_logger.catalog.live.liveness import in_flight
+from agent_logger.catalog.queries import Behind, sources_of, summaries_beside
+from agent_logger.catalog.refresh import incremental
+from agent_logger.catalog.refresh.incremental import Counts, Mark, Tail, counts_of, mark_of, tail_of
+from agent_logger.catalog.refresh.refresh import count_change
 from agent_logger.files.projects import project_of
 from agent_logger.model.redaction.redactor import hidden
 from agent_logger.model.session import Session
@@ -70,7 +70,7 @@ def details_from(database: sqlite3.Connection, it: Behind) -> Details:
 
 def mark_from(database: sqlite3.Connection, it: Behind, session: Session | None) -> Mark | None:
     """Where a session that was just read can be read on; none if it is short, or cannot be."""
-    long = session is not None and it.size >= reading_on.LONG_BYTES
+    long = session is not None and it.size >= incremental.LONG_BYTES
     return mark_of(sources_of(database, it.id), session) if session and long else None
 
 

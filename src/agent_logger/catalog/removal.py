@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agent_logger import platform
 from agent_logger.archive.sessions import copies_by_name
-from agent_logger.catalog.found import Found
+from agent_logger.catalog.discovery.source import Found
 from agent_logger.errors import StoreError
 from agent_logger.files.parts import PartFile, part_of, parts_of
 from agent_logger.home.facts import Tombstone, bury, tombstones

@@ -8,7 +8,7 @@ from pathlib import Path
 from agent_logger.agents.folders import agent_folders
 from agent_logger.agents.locations import AGENT_PLACES
 from agent_logger.catalog.database import writing
-from agent_logger.catalog.found_ours import folders_of_logs
+from agent_logger.catalog.discovery.own_logs import folders_of_logs
 
 PAUSE_SECONDS = 3600.0  # until what could not be sealed is tried again
 

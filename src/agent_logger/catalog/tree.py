@@ -7,10 +7,10 @@ from pathlib import Path
 
 import msgspec
 
-from agent_logger.catalog.ledger import Ledger, LedgerRow
+from agent_logger.catalog.ledger.ledger import Ledger, LedgerRow
+from agent_logger.catalog.ledger.session_responses import responses_of_session
+from agent_logger.catalog.ledger.totals import total
 from agent_logger.catalog.summary import SessionSummary
-from agent_logger.catalog.totals import total
-from agent_logger.formats.session_responses import responses_of_session
 from agent_logger.logs.reader import lineage_of
 from agent_logger.model.session import AGENT, MAIN, Session, SubAgent
 

@@ -20,9 +20,9 @@ from agent_logger.agents.folders import agent_folders, claude_roots
 from agent_logger.agents.locations import AGENT_PLACES, Place, main_files_in
 from agent_logger.archive.copy import has_caught_up
 from agent_logger.archive.layout import folder_of
-from agent_logger.catalog.damage import files_of
-from agent_logger.catalog.found import Remembered
-from agent_logger.catalog.found_agents import agent_sessions
+from agent_logger.catalog.discovery.agent_files import agent_sessions
+from agent_logger.catalog.discovery.source import Remembered
+from agent_logger.catalog.refresh.damage import files_of
 from agent_logger.cli.damaged import damage_text, verify_command
 from agent_logger.clock import timestamp
 from agent_logger.errors import SourceError

@@ -55,7 +55,7 @@ def command(settings: config.Settings, session: str, repo: Path | None, as_json:
 def _by_id(home: Path, session: str, repo: Path | None) -> list[Path]:
     """Quick, and also where the catalog cannot be kept."""
     from agent_logger.archive.sessions import copies_of
-    from agent_logger.catalog.sessions import files_of
+    from agent_logger.catalog.discovery.sessions import files_of
 
     try:
         return files_of(session, repo) or copies_of(home, session)

@@ -16,8 +16,8 @@ from agent_logger.errors import SourceError
 from agent_logger.files.parts import part_of, parts_of
 
 if TYPE_CHECKING:
-    from agent_logger.catalog.calls import WireCall
     from agent_logger.catalog.catalog import Catalog
+    from agent_logger.catalog.joining.calls import WireCall
     from agent_logger.model.session import Session
 
 MOST_CANDIDATES = 10
@@ -65,7 +65,7 @@ def files_called(settings: config.Settings, wanted: str) -> list[Path]:
 
 
 def calls_called(settings: config.Settings, wanted: str) -> "list[WireCall]":
-    from agent_logger.catalog.calls import calls_of
+    from agent_logger.catalog.joining.calls import calls_of
 
     if _is_there(wanted):
         return calls_of([Path(wanted)])

@@ -11,7 +11,7 @@ from agent_logger.cli import output
 
 if TYPE_CHECKING:
     from agent_logger.catalog.catalog import Catalog
-    from agent_logger.catalog.scan import Progress
+    from agent_logger.catalog.refresh.refresh import Progress
 
 NOTHING_YET = (
     "No sessions yet. 'agent-logger run -- claude' records one;\n'agent-logger demo' shows how it looks."

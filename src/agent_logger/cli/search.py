@@ -56,7 +56,7 @@ def command(settings: config.Settings, words: tuple[str, ...], limit: int, as_js
 
 def _check(typed: str) -> None:
     """Before anything is read."""
-    from agent_logger.catalog.query import read
+    from agent_logger.catalog.search.query import read
 
     try:
         read(typed)

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
 
-from agent_logger.catalog.metrics import Metrics, exchange_total, metrics_of
-from agent_logger.catalog.unlisted import session_has_unlisted_calls
+from agent_logger.catalog.ledger.metrics import Metrics, exchange_total, metrics_of
+from agent_logger.catalog.ledger.unlisted import session_has_unlisted_calls
 from agent_logger.cli.pieces_text import piece_lines
 from agent_logger.cli.rows import Row, Segment, fitted, folded, noted, room, row_text
 from agent_logger.cli.screen import short_id, width

@@ -14,8 +14,8 @@ from agent_logger.cli.settings import settings_options
 from agent_logger.errors import SourceError
 
 if TYPE_CHECKING:
-    from agent_logger.catalog.calls import CallDetail
-    from agent_logger.catalog.metrics import Metrics
+    from agent_logger.catalog.joining.calls import CallDetail
+    from agent_logger.catalog.ledger.metrics import Metrics
     from agent_logger.model.session import Session
 
 
@@ -109,7 +109,7 @@ def _print_turn(session: "Session", number: int, *, as_json: bool) -> None:
 
 
 def _print_counts(session: "Session", *, tools: bool, as_json: bool) -> None:
-    from agent_logger.catalog.metrics import metrics_of
+    from agent_logger.catalog.ledger.metrics import metrics_of
 
     metrics = metrics_of(session)
     touched = TouchedFiles([*metrics.files_read], [*metrics.files_written], [*metrics.files_edited])
@@ -156,8 +156,8 @@ def _without_credentials(detail: "CallDetail") -> "CallDetail":
 
 
 def _print_wire(settings: config.Settings, wanted: str, turn: int, *, as_json: bool) -> None:
-    from agent_logger.catalog.calls import call_detail
-    from agent_logger.catalog.served import calls_by_turn
+    from agent_logger.catalog.joining.calls import call_detail
+    from agent_logger.catalog.joining.calls_by_turn import calls_by_turn
     from agent_logger.cli.rows import print_rows
     from agent_logger.cli.wire_text import WireText
 

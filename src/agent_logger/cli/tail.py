@@ -12,7 +12,7 @@ from agent_logger.cli.scanning import know_chosen_folders, opened
 from agent_logger.cli.settings import settings_options
 
 if TYPE_CHECKING:
-    from agent_logger.formats.moments import Moment
+    from agent_logger.catalog.live.moments import Moment
 
 POLL_SECONDS = 0.5
 
@@ -44,7 +44,7 @@ def command(settings: config.Settings, session: str | None, lines: int, as_json:
       agent-logger tail --session 1f320356 -n 100
       agent-logger tail --json | jq 'select(.what == "error")'
     """
-    from agent_logger.catalog.tail import Tail
+    from agent_logger.catalog.live.tail import Tail
 
     know_chosen_folders(settings)
     tail = Tail(settings.home, _meant(settings, session) if session else None)

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from agent_logger.catalog.catalog import Catalog
-    from agent_logger.catalog.ledger import LedgerRow
+    from agent_logger.catalog.ledger.ledger import LedgerRow
+    from agent_logger.catalog.ledger.totals import Total
     from agent_logger.catalog.summary import Filter
-    from agent_logger.catalog.totals import Total
     from agent_logger.model.session import Cost
 
 BY = ("day", "week", "month", "session", "model", "project", "agent", "tool")
@@ -186,7 +186,7 @@ def _cells(key: str, it: "Total") -> list[str]:
 
 def _explain(catalog: "Catalog", session: str, wanted: "Filter", *, as_json: bool) -> None:
     """Every row of the ledger that is the session's, and those that it has but that count elsewhere."""
-    from agent_logger.catalog.totals import total
+    from agent_logger.catalog.ledger.totals import total
     from agent_logger.model.prices import price_date
 
     rows, elsewhere = list(catalog.ledger(wanted, session=session)), catalog.counted_elsewhere(session)

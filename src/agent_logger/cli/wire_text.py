@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from agent_logger.catalog.calls import CallDetail, WireCall
+from agent_logger.catalog.joining.calls import CallDetail, WireCall
 from agent_logger.cli.rows import Row, Style, folded, room
 from agent_logger.export.figures import bytes_text, counted, seconds_text, tokens
 from agent_logger.export.pieces import json_text

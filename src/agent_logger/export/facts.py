@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterator
 
-from agent_logger.catalog.metrics import Metrics
-from agent_logger.catalog.unlisted import session_has_unlisted_calls
+from agent_logger.catalog.ledger.metrics import Metrics
+from agent_logger.catalog.ledger.unlisted import session_has_unlisted_calls
 from agent_logger.export.figures import (
     compacted,
     counted,

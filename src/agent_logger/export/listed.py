@@ -11,8 +11,8 @@ import msgspec
 from agent_logger.catalog.summary import SessionSummary
 
 if TYPE_CHECKING:  # `ls` imports this, and sums nothing
-    from agent_logger.catalog.ledger import LedgerRow
-    from agent_logger.catalog.totals import Total
+    from agent_logger.catalog.ledger.ledger import LedgerRow
+    from agent_logger.catalog.ledger.totals import Total
 
 
 class ListedSession(msgspec.Struct, frozen=True, kw_only=True):

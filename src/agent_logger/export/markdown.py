@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from agent_logger.catalog.metrics import exchange_total, metrics_of
-from agent_logger.catalog.texts import COLOURS
+from agent_logger.catalog.ledger.metrics import exchange_total, metrics_of
+from agent_logger.catalog.search.texts import COLOURS
 from agent_logger.export.facts import facts_of
 from agent_logger.export.figures import (
     bytes_text,

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from agent_logger.catalog.totals import By
+from agent_logger.catalog.ledger.totals import By
 from agent_logger.export.listed import LedgerItem, UsageRow
 from agent_logger.export.printable import printable_json
 from agent_logger.logs.wire_log.answers import body_of

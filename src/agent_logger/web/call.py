@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from agent_logger.catalog.calls import CallDetail, WireCall
+from agent_logger.catalog.joining.calls import CallDetail, WireCall
 from agent_logger.export.diffs import diff_of
 from agent_logger.export.hide import hidden_value
 from agent_logger.export.pieces import Code, Diff, Json, Piece, Prose

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import msgspec
 
-from agent_logger.catalog.found_ours import log_folders
-from agent_logger.catalog.sessions import places
+from agent_logger.catalog.discovery.own_logs import log_folders
+from agent_logger.catalog.discovery.sessions import places
 from agent_logger.errors import SourceError
 from agent_logger.files.line_files import entries
 from agent_logger.logs.verify import BadPlace, log_files, verify_file

@@ -8,7 +8,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from agent_logger.catalog.found_ours import log_folders
+from agent_logger.catalog.discovery.own_logs import log_folders
 from agent_logger.files.line_files import read_at
 from agent_logger.logs.disk_usage import FolderUsage, folder_usage, outermost
 from agent_logger.proxy.status import ProxyReport, proxy_reports

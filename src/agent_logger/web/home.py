@@ -8,8 +8,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from agent_logger.catalog.catalog import Catalog
+from agent_logger.catalog.ledger.totals import Total
 from agent_logger.catalog.summary import Filter, SessionSummary
-from agent_logger.catalog.totals import Total
 from agent_logger.model.session import Cost, Usage
 from agent_logger.web import shown
 from agent_logger.web.charts import Point

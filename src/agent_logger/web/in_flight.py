@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from agent_logger.catalog.open_calls import OpenCalls
+from agent_logger.catalog.live.open_calls import OpenCalls
 from agent_logger.catalog.summary import SessionSummary
 from agent_logger.model.session import Block, Turn
 from agent_logger.providers.blocks.registry import answer_blocks

@@ -6,7 +6,7 @@ from typing import Any, Self
 import msgspec
 from msgspec.structs import asdict
 
-from agent_logger.catalog.calls import WireCall
+from agent_logger.catalog.joining.calls import WireCall
 from agent_logger.catalog.summary import Hit, SessionSummary
 from agent_logger.catalog.tree import SessionNode
 from agent_logger.export.listed import ListedSession, listed

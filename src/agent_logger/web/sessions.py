@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from agent_logger.agents.locations import AGENT_PLACES
 from agent_logger.catalog.catalog import Catalog
-from agent_logger.catalog.search import Coverage
+from agent_logger.catalog.search.search import Coverage
 from agent_logger.catalog.summary import Hit, SessionSummary
 from agent_logger.web import shown
 from agent_logger.web.filters import Wanted

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from starlette.requests import Request
 from starlette.responses import Response
 
-from agent_logger.catalog.calls import WireCall
+from agent_logger.catalog.joining.calls import WireCall
 from agent_logger.model.session import MAIN, Exchange, Turn
 from agent_logger.web import shown
 from agent_logger.web.book import Book

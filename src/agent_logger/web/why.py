@@ -8,9 +8,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from agent_logger.catalog.catalog import Catalog
-from agent_logger.catalog.ledger import LedgerRow
+from agent_logger.catalog.ledger.ledger import LedgerRow
+from agent_logger.catalog.ledger.totals import Total, total
 from agent_logger.catalog.summary import Uncounted
-from agent_logger.catalog.totals import Total, total
 from agent_logger.model.prices import price_date
 from agent_logger.web.book import Book
 from agent_logger.web.filters import Wanted

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent_logger import Failure, run
-from agent_logger.catalog.join import join
+from agent_logger.catalog.joining.join import join
 from agent_logger.export.outline import chapters
 from agent_logger.logs.reader import read_session
 from agent_logger.model.session import Exchange, Session, Turn

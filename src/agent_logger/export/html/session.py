@@ -10,7 +10,7 @@ from textwrap import shorten
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
-from agent_logger.catalog.metrics import exchange_total, metrics_of
+from agent_logger.catalog.ledger.metrics import exchange_total, metrics_of
 from agent_logger.export.facts import facts_of
 from agent_logger.export.figures import call_seconds, moment, money, seconds_text, tokens, turn_figures
 from agent_logger.export.html.pieces import html_of

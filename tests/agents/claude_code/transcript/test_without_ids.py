@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from agent_logger.agents.claude_code.transcript.session import session_of
-from agent_logger.catalog.metrics import count_tool_calls, metrics_of
+from agent_logger.catalog.ledger.metrics import count_tool_calls, metrics_of
 from agent_logger.model.session import Session
 from tests.agents.claude_code.claude_files import source_of
 

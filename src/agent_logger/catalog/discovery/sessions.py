@@ -1,0 +1,123 @@
+"""Every session there is, found and not read yet: our own logs, the files of other agents, and the copies of what these
+have deleted."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from agent_logger.agents.claude_code.files import find
+from agent_logger.agents.folders import claude_roots
+from agent_logger.catalog.discovery.agent_files import agent_sessions
+from agent_logger.catalog.discovery.all_sources import found
+from agent_logger.catalog.discovery.reader import hook_events, hooked_session, session_of, told_by
+from agent_logger.catalog.discovery.source import Found, Remembered
+from agent_logger.catalog.joining.join import join
+from agent_logger.errors import SourceError
+from agent_logger.hooks.reader import agent_of
+from agent_logger.hooks.session import session_of as hook_session
+from agent_logger.hooks.session import with_hooks
+from agent_logger.model.responses import ModelResponse
+from agent_logger.model.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a session is, and what it is called there: by the name of its log, or the client's id."""
+
+    agent: str | None  # whose file it is; none for a log of ours, which says so itself
+    path: Path
+    name: str
+    modified: float
+    size: int
+    read: Callable[[], Session]
+    responses: Callable[[], Iterator[ModelResponse]]  # what was billed, without the rest where that is faster
+    prompts_only: bool = False  # the path is that of the agent's history: the session's own file is gone
+    is_of_hooks: bool = False  # the path stands for the files of one day
+
+
+def place_of(it: Found) -> Place:
+    return Place(
+        it.agent,
+        Path(it.others[0] if it.main_missing and it.others else it.path),
+        it.name,
+        it.modified,
+        it.size,
+        partial(session_of, it),
+        lambda: iter(told_by(it).responses),
+        it.prompts_only,
+        it.is_of_hooks,
+    )
+
+
+def places(home: Path) -> list[Place]:
+    """All of them, the one last written to first."""
+    return _sorted(it for it in found(home, Remembered()) if not it.is_of_no_session)
+
+
+def discover() -> list[Place]:
+    """The sessions that agents have on this machine, the one last written to first."""
+    return _sorted(agent_sessions(Remembered()))
+
+
+def _sorted(there: Iterable[Found]) -> list[Place]:
+    return sorted(map(place_of, there), key=lambda place: (-place.modified, str(place.path), place.name))
+
+
+def find_session(session_id: str, repo_root: Path | None = None) -> Path | None:
+    """The file of an agent's session, by the client's id: that of the project folder first, else the newest.
+
+    None if there is none. `ValueError`: that is no id.
+    """
+    if found := files_of(session_id, repo_root):
+        return found[0]
+    return None
+
+
+def files_of(session_id: str, repo_root: Path | None = None) -> list[Path]:
+    """All that have this id, the best first. `ValueError`: that is no id."""
+    of_claude = [file.path for file in find(claude_roots(), session_id, repo_root)]
+    others = [
+        place.path
+        for place in discover()
+        if place.name == session_id and place.agent != "claude-code" and not place.prompts_only
+    ]
+    return of_claude + others
+
+
+def joined(witnesses: Sequence[Found], summaries: Mapping[str, str] | None = None) -> Session | None:
+    """The session that these tell of together. One that cannot be read is left out; none if that is all. `summaries`:
+    that files of other sessions have, by the line they end at."""
+    told: list[Session] = []
+    names = set()
+    for it in witnesses:
+        if not it.is_of_hooks:
+            with suppress(SourceError, OSError):
+                told.append(session_of(it, summaries))
+                names.add(it.name)
+    if hooks := [it for it in witnesses if it.is_of_hooks]:
+        return _hooked(told, names, hooks)
+    return _joined(told, names)
+
+
+def _joined(told: list[Session], names: set[str]) -> Session | None:
+    if not told:
+        return None
+    if any(not it.main_missing and not it.prompts_only for it in told):
+        told = [it for it in told if not it.prompts_only]  # who saw the session knows what was typed, too
+    whole = join(told)
+    # A branch is of the session that it branched off in, and names the log.
+    return replace(whole, parent=None) if whole.parent in names else whole
+
+
+def _hooked(told: list[Session], names: set[str], hooks: Sequence[Found]) -> Session | None:
+    """Hooks are told less than any other witness but the history of prompts."""
+    events = hook_events(hooks)
+    if whole := _joined([it for it in told if not it.prompts_only], names):
+        return with_hooks(whole, events)
+    return (
+        hook_session(hooked_session(hooks[0]), agent_of(events), events) if events else _joined(told, names)
+    )

@@ -1,0 +1,128 @@
+"""Sessions that a client does not name on the wire: known again in its own files by what was said and billed, and when.
+
+Gemini CLI and Qwen Code send no id, nor did Claude Code in its first months, whose files have the ids of responses.
+Without this their sessions would be there twice, and count twice.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from agent_logger.agents.claude_code.files import session_files
+from agent_logger.agents.claude_code.transcript.turns import is_unique
+from agent_logger.agents.folders import agent_files, claude_roots
+from agent_logger.agents.openers import sources_of
+from agent_logger.agents.registry import format_of
+from agent_logger.catalog.joining.match import said_in
+from agent_logger.catalog.joining.merge import utc
+from agent_logger.errors import SourceError
+from agent_logger.files import foreign
+from agent_logger.model.session import SIDE, Session, Usage
+
+AGENTS = ("gemini-cli", "qwen-code")
+NEAR_SECONDS = 60.0  # a file may be begun before the first call, and ended behind the last
+
+Said = tuple[tuple[str, ...], Usage | None]
+
+
+def own_name(session: Session, log: str) -> str | None:
+    """What the client calls the session of a log that is only called by the log's name; none if that is not known."""
+    if session.id != log or session.started is None:
+        return None
+    since = utc(session.started).timestamp() - NEAR_SECONDS
+    if session.agent == "claude-code":
+        return _name_by_ids(session, since)
+    return name_among(session, _chats(session.agent, since)) if session.agent in AGENTS else None
+
+
+def name_among(session: Session, others: Iterable[Session]) -> str | None:
+    """The id of the one that tells the same; of several, that whose answers came when these did."""
+    told = [it for it in others if is_told_by(session, it)]
+    apart = {it.id: min(_apart(session, same) for same in told if same.id == it.id) for it in told}
+    return _least((seconds, name) for name, seconds in apart.items())
+
+
+def _least(ranked: Iterable[tuple[float, str]]) -> str | None:
+    """The name of the only one with so little."""
+    first, second = (*sorted(ranked)[:2], None, None)[:2]
+    return first[1] if first and (second is None or first[0] < second[0]) else None
+
+
+def _apart(one: Session, two: Session) -> float:
+    """In seconds, from the first answer of the one to that of the other."""
+    times = [
+        next((it.ended for it in told.turns if it.thread != SIDE and it.ended), None) for told in (one, two)
+    ]
+    return abs((utc(times[0]) - utc(times[1])).total_seconds()) if times[0] and times[1] else NEAR_SECONDS
+
+
+def is_told_by(session: Session, other: Session) -> bool:
+    """Whether all that was answered stands in the other, in this order, at the time; or all words do, for before 0.40
+    a response without words was put to the one before it."""
+    return _meet(session, other) and any(
+        _stand_in(list(told(session)), told(other)) for told in (_said, _worded)
+    )
+
+
+def _stand_in(said: list[Said], told: Iterator[Said]) -> bool:
+    """What is last may be missing: it is written down later."""
+    known = [it for it in said if _is_next(it, told)]
+    return bool(known) and known == said[: len(known)] and len(said) - len(known) <= 1
+
+
+def _is_next(wanted: Said, told: Iterator[Said]) -> bool:
+    """Takes what comes before it too."""
+    return any(it == wanted for it in told)
+
+
+def _said(session: Session) -> Iterator[Said]:
+    for turn in session.turns:
+        said = said_in(turn, hidden=True)
+        if turn.thread != SIDE and turn.complete and any(said):
+            yield said, turn.usage
+
+
+def _worded(session: Session) -> Iterator[Said]:
+    return ((said[:1], usage) for said, usage in _said(session) if said[0])
+
+
+def _meet(one: Session, two: Session) -> bool:
+    if not (one.started and one.ended and two.started and two.ended):
+        return False
+    begun = max(utc(one.started), utc(two.started)).timestamp()
+    return begun - min(utc(one.ended), utc(two.ended)).timestamp() < NEAR_SECONDS
+
+
+def _chats(agent: str, since: float) -> Iterator[Session]:
+    form = format_of(agent)
+    for path in agent_files(agent) if form else ():
+        try:
+            if form and path.stat().st_mtime > since:
+                yield from map(form.session_of, sources_of(agent, [path]))
+        except (SourceError, OSError):
+            continue
+
+
+# ---------------------------------------------------------------- Claude Code
+
+_RESPONSE = re.compile(rb'"id":"(msg_[^"]+)"')
+
+
+def _name_by_ids(session: Session, since: float) -> str | None:
+    """What is last may be missing. Who goes on with a session has a copy of it and more: the one with least is it."""
+    ids = {
+        turn.message_id.encode()
+        for turn in session.turns
+        if turn.message_id and turn.thread != SIDE and turn.complete and is_unique(turn.message_id)
+    }
+    return _least(
+        (len(found), name)
+        for name, found in _responses_in_files(since)
+        if ids & found and len(ids - found) <= (len(ids) > 1)
+    )
+
+
+def _responses_in_files(since: float) -> Iterator[tuple[str, set[bytes]]]:
+    for root in claude_roots():
+        for file in session_files(root):
+            if file.modified > since:
+                yield file.id, set(_RESPONSE.findall(b"".join(foreign.chunks(file.path))))

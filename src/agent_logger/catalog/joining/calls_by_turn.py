@@ -1,0 +1,68 @@
+"""Which turn a call was made for: its own answer, an attempt at it that failed, or something aside."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+from agent_logger.catalog.joining.calls import WireCall
+from agent_logger.model.session import SIDE, Session, Turn
+
+
+def calls_by_turn(session: Session, calls: Iterable[WireCall]) -> dict[int | None, list[WireCall]]:
+    """By the turn's place in `Session.turns`, in the order of time. `None`: there is no turn at all.
+
+    Attempts at an answer are under the turn that it became. Titles, token counts and whatever else is aside are under
+    the turn of the conversation that was last begun before, as are calls that nothing came of.
+    """
+    calls = list(calls)
+    turns = session.turns
+    answers = _answers(turns)
+    own = {
+        (it.log, it.seq): at
+        for it in calls
+        if it.thread != SIDE and (at := _turn_of(it, answers)) is not None
+    }
+    of_first = {
+        (it.log, it.retry_of or it.seq): own[it.log, it.seq] for it in calls if (it.log, it.seq) in own
+    }
+    found: dict[int | None, list[WireCall]] = {}
+    for call in calls:
+        at = own.get((call.log, call.seq))
+        if at is None:
+            at = of_first.get((call.log, call.retry_of or call.seq))
+        found.setdefault(_at_the_time(call, turns) if at is None else at, []).append(call)
+    return found
+
+
+Answers = Mapping[tuple[str, object], int]
+
+
+def _answers(turns: Sequence[Turn]) -> Answers:
+    """By what is known of them. Where there is no id, the moment: a turn's times are the wire's."""
+    found: dict[tuple[str, object], int] = {}
+    for at, turn in enumerate(turns):
+        if "wire" in turn.witnesses:
+            for key in (
+                ("message", turn.message_id),
+                ("request", turn.request_id),
+                (turn.thread, turn.started),
+            ):
+                if key[1] is not None:
+                    found.setdefault(key, at)
+    return found
+
+
+def _turn_of(call: WireCall, answers: Answers) -> int | None:
+    for key in (("message", call.message_id), ("request", call.request_id), (call.thread, call.started)):
+        if key[1] is not None and key in answers:
+            return answers[key]
+    return None
+
+
+def _at_the_time(call: WireCall, turns: Sequence[Turn]) -> int | None:
+    spoken = [(at, turn) for at, turn in enumerate(turns) if turn.thread != SIDE]
+    begun = [at for at, turn in spoken if _is_before(turn.started, call.started)]
+    return begun[-1] if begun else next((at for at, _ in spoken), None)
+
+
+def _is_before(one: datetime | None, two: datetime | None) -> bool:
+    return one is not None and two is not None and one.timestamp() <= two.timestamp()

@@ -1,0 +1,340 @@
+"""One session from all who saw it: the wire, an SDK's or a run's log, the agent's own files, hooks.
+
+No witness is complete. The one that knows the conversation best gives its exchanges and their order; what others saw
+beside that takes its place among them, by cause and then by time. A turn is there once, with all its witnesses.
+
+Nothing depends on the order in which sessions come, for they are ranked by what they say.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
+
+from agent_logger.catalog.joining.match import Copy, Joined, Same, rank_of
+from agent_logger.catalog.joining.merge import KNOW_THE_END, agent_of, exchange_of, first, turn_of, utc
+from agent_logger.model.remainders import with_remainders
+from agent_logger.model.session import AGENT, Compaction, Exchange, Session, SubAgent, Turn
+
+
+def join(sessions: Sequence[Session]) -> Session:
+    """The one that all of these tell of. Raises `ValueError` if there is none."""
+    ranked = _ranked(sessions)
+    if len(ranked) < 2:
+        return ranked[0]
+    ranked = _without_sums(ranked)
+    joining, responses = _Joining(), _times_of_responses(ranked)
+    for source, session in enumerate(ranked):
+        joining.take(source, _without_pieces(session, responses))
+    return joining.session(ranked)
+
+
+def _without_sums(told: list[Session]) -> list[Session]:
+    """Where somebody knows what responses took, the sum of an exchange is no turn's: what it has beyond them is not
+    itemised."""
+    if not any(
+        turn.is_billed and turn.usage and turn.witnesses & {"wire", "transcript"}
+        for it in told
+        for turn in it.turns
+    ):
+        return told
+    return [_with_responses_alone(it) if any(turn.is_sum for turn in it.turns) else it for it in told]
+
+
+def _with_responses_alone(session: Session) -> Session:
+    def without(turns: Sequence[Turn]) -> list[Turn]:
+        bare = (replace(it, usage=None, cost=None, is_sum=False) if it.is_sum else it for it in turns)
+        return [it for it in bare if it.blocks or it.usage]
+
+    exchanges = [replace(it, turns=without(it.turns)) for it in session.exchanges]
+    return replace(session, exchanges=exchanges)
+
+
+def _ranked(sessions: Iterable[Session]) -> list[Session]:
+    """Each once, the best witness first."""
+    different: list[Session] = []
+    for session in sessions:
+        if session not in different:
+            different.append(session)
+    if not different:
+        raise ValueError("no session to join")
+    return sorted(different, key=_rank) if len(different) > 1 else different
+
+
+def _times_of_responses(sessions: Iterable[Session]) -> list[float]:
+    turns = (turn for session in sessions for turn in session.turns if not _is_piece(turn))
+    return sorted(utc(turn.started).timestamp() for turn in turns if turn.started)
+
+
+def _without_pieces(session: Session, responses: Sequence[float]) -> Session:
+    """What some agents print (Codex) are pieces of responses under other names, without an id and what they took.
+    Where somebody saw the responses themselves, the pieces would tell all of it a second time."""
+    if not any(map(_is_piece, session.turns)):
+        return session
+    return replace(session, exchanges=[_with_responses(it, responses) for it in session.exchanges])
+
+
+def _with_responses(exchange: Exchange, responses: Sequence[float]) -> Exchange:
+    if not (exchange.started and exchange.ended):
+        return exchange
+    at = bisect_left(responses, utc(exchange.started).timestamp())
+    if at == len(responses) or responses[at] > utc(exchange.ended).timestamp():
+        return exchange
+    return replace(exchange, turns=[turn for turn in exchange.turns if not _is_piece(turn)])
+
+
+def _is_piece(turn: Turn) -> bool:
+    return turn.witnesses <= {"run", "sdk"} and not (turn.message_id or turn.request_id or turn.usage)
+
+
+@dataclass(frozen=True)
+class _Text:
+    """The last thing to go by, and the dearest: all that is said."""
+
+    session: Session
+
+    def __lt__(self, other: "_Text") -> bool:
+        return repr(self.session) < repr(other.session)
+
+
+def _rank(session: Session) -> tuple[object, ...]:
+    turns = session.turns
+    began = utc(session.started).timestamp() if session.started else 0.0
+    ids = tuple(turn.message_id or "" for turn in turns)
+    return rank_of(session.witnesses), -len(turns), began, ids, _Text(session)
+
+
+@dataclass(slots=True, eq=False)
+class _Exchange:
+    """An exchange in the making."""
+
+    told: list[tuple[int, int, Exchange]]  # source and rank of who tells it
+    turns: list[Joined] = field(default_factory=list)
+
+    def tells(self, source: int) -> bool:
+        return any(it == source for it, _, _ in self.told)
+
+    @property
+    def user_input(self) -> str | None:
+        return first(it.user_input for _, _, it in self.told)
+
+    @property
+    def began(self) -> float | None:
+        return _began(self.told[0][2])
+
+
+class _Joining:
+    def __init__(self) -> None:
+        self._same = Same()
+        self._exchanges: list[_Exchange] = []
+        self._aside: list[Joined] = []
+        self._home: dict[Joined, list[Joined]] = {}  # the list that a turn stands in
+        self._host: dict[int, _Exchange] = {}  # whose list that is
+
+    def take(self, source: int, session: Session) -> None:
+        copies = list(_copies(source, session))
+        responses = self._same.take(copies)
+        rank = rank_of(session.witnesses)
+        own: dict[int | None, list[Joined]] = {}
+        for joined, copy in zip(responses, copies, strict=True):
+            own.setdefault(copy.exchange, []).append(joined)
+        previous = -1  # the place of the exchange that the session's last one is
+        for number, exchange in enumerate(session.exchanges):
+            previous = self._take_exchange(source, rank, exchange, own.get(number, ()), previous)
+        for joined in own.get(None, ()):
+            if joined not in self._home:
+                self._put(joined, self._aside, len(self._aside))
+
+    def _take_exchange(
+        self, source: int, rank: int, exchange: Exchange, turns: Sequence[Joined], previous: int
+    ) -> int:
+        at = self._known(source, exchange, turns, previous)
+        if at is None:
+            at = self._place(source, exchange, previous)
+            self._exchanges.insert(at, new := _Exchange([]))
+            self._host[id(new.turns)] = new
+        self._exchanges[at].told.append((source, rank, exchange))
+        for number, joined in enumerate(turns):
+            if joined not in self._home:
+                self._put_beside(source, joined, turns, number, self._exchanges[at].turns)
+        return max(at, previous)
+
+    # ------------------------------------------------------------ where an exchange belongs
+
+    def _known(self, source: int, exchange: Exchange, turns: Sequence[Joined], previous: int) -> int | None:
+        """The one that has a turn of it; else one behind the last that has the same input, or none, at the time."""
+        hosts = (self._host.get(id(self._home[joined])) for joined in turns if joined in self._home)
+        if host := next(filter(None, hosts), None):
+            return self._exchanges.index(host)
+        for at, known in enumerate(self._exchanges):
+            if at > previous and not known.tells(source) and _is_same(known, exchange):
+                return at
+        return None
+
+    def _place(self, source: int, exchange: Exchange, previous: int) -> int:
+        """Behind the session's last one, and behind those that it does not tell of and that began before."""
+        at, began = previous + 1, _began(exchange)
+        while at < len(self._exchanges):
+            known = self._exchanges[at]
+            if known.tells(source) or began is None or (known.began or began) > began:
+                break
+            at += 1
+        return at
+
+    # ------------------------------------------------------------ where a turn belongs
+
+    def _put_beside(
+        self, source: int, joined: Joined, turns: Sequence[Joined], number: int, home: list[Joined]
+    ) -> None:
+        """Behind the one before it in its thread; before the one behind it; else behind the one before it. Those
+        that this session does not tell of are passed by time."""
+        before = [it for it in turns[:number] if it in self._home]
+        behind = [it for it in turns[number + 1 :] if it in self._home]
+        own_before, own_behind = _of_thread(before, joined), _of_thread(behind, joined)
+        if behind and not own_before and (own_behind or not before):
+            neighbour = (own_behind or behind)[0]
+            home = self._home[neighbour]
+            at = home.index(neighbour)
+            while at > 0 and (home[at - 1] in behind or _is_later(home[at - 1], joined, source)):
+                at -= 1
+        else:
+            neighbours = own_before or before
+            home = self._home[neighbours[-1]] if neighbours else home
+            at = home.index(neighbours[-1]) + 1 if neighbours else 0
+            while at < len(home) and (home[at] in before or _is_earlier(home[at], joined, source)):
+                at += 1
+        self._put(joined, home, at)
+
+    def _put(self, joined: Joined, home: list[Joined], at: int) -> None:
+        home.insert(at, joined)
+        self._home[joined] = home
+
+    # ------------------------------------------------------------ the session
+
+    def session(self, ranked: Sequence[Session]) -> Session:
+        threads = _threads(ranked, self._home)
+        numbers = {
+            (source, told.number): number
+            for number, exchange in enumerate(self._exchanges, 1)
+            for source, _, told in exchange.told
+        }
+        totals = [
+            replace(it, exchange=numbers.get((source, it.exchange or 0)))
+            for source, session in enumerate(ranked)
+            for it in session.totals
+        ]
+        turns = {joined: _in_thread(turn_of(joined), threads) for joined in self._home}
+        started = [utc(it.started) for it in ranked if it.started]
+        ended = [utc(it.ended) for it in ranked if it.ended]
+        joined = Session(
+            id=ranked[0].id,
+            agent=first(it.agent for it in ranked),
+            title=first(it.title for it in ranked),
+            project=first(it.project for it in ranked),
+            started=min(started, default=None),
+            ended=max(ended, default=None),
+            exchanges=[
+                exchange_of([it[1:] for it in exchange.told], [turns[it] for it in exchange.turns], number)
+                for number, exchange in enumerate(self._exchanges, 1)
+            ],
+            side_turns=[turns[it] for it in sorted(self._aside, key=lambda it: it.first.at or 0.0)],
+            parent=first(it.parent for it in ranked),
+            agents=_agents(ranked, threads),
+            main_missing=any(it.main_missing for it in ranked) and all(map(_lacks_main, ranked)),
+            reported_cost_usd=first(it.reported_cost_usd for it in ranked),
+            compactions=_compactions(ranked, threads),
+            context_files=next((it.context_files for it in ranked if it.context_files), ()),
+            totals=totals,
+        )
+        if not totals:
+            return joined
+        times = {id(turns[it]): _span(it) for it in self._home}
+        return with_remainders(joined, [times[id(turn)] for turn in joined.turns])
+
+
+def _span(joined: Joined) -> tuple[float | None, float | None]:
+    times = [copy.at for copy in joined.copies if copy.at is not None]
+    return (min(times), max(times)) if times else (None, None)
+
+
+def _lacks_main(session: Session) -> bool:
+    """Whether it does not tell of the agent's own main file."""
+    return session.main_missing or session.prompts_only or "transcript" not in session.witnesses
+
+
+def _copies(source: int, session: Session) -> Iterable[Copy]:
+    for number, exchange in enumerate(session.exchanges):
+        yield from (Copy(turn, session, source, number) for turn in exchange.turns)
+    yield from (Copy(turn, session, source, None) for turn in session.side_turns)
+
+
+def _of_thread(turns: Iterable[Joined], joined: Joined) -> list[Joined]:
+    return [it for it in turns if it.first.turn.thread == joined.first.turn.thread]
+
+
+def _is_earlier(known: Joined, joined: Joined, source: int) -> bool:
+    one, two = known.first.at, joined.first.at
+    return not known.tells(source) and one is not None and two is not None and one <= two
+
+
+def _is_later(known: Joined, joined: Joined, source: int) -> bool:
+    one, two = known.first.at, joined.first.at
+    return not known.tells(source) and one is not None and two is not None and one > two
+
+
+def _began(exchange: Exchange) -> float | None:
+    times = [exchange.started, *(turn.started for turn in exchange.turns)]
+    return next((utc(it).timestamp() for it in times if it), None)
+
+
+def _is_same(known: _Exchange, exchange: Exchange) -> bool:
+    """Of two exchanges that share no turn."""
+    one, two = known.user_input, exchange.user_input
+    if one is not None and two is not None:
+        return "".join(one.split()) == "".join(two.split())
+    return any(_overlap(it, exchange) for _, _, it in known.told)
+
+
+def _overlap(one: Exchange, two: Exchange) -> bool:
+    if not (one.started and one.ended and two.started and two.ended):
+        return False
+    return utc(one.started) <= utc(two.ended) and utc(two.started) <= utc(one.ended)
+
+
+# ---------------------------------------------------------------- sub-agents
+
+
+def _threads(ranked: Iterable[Session], responses: Iterable[Joined]) -> Mapping[str, str]:
+    """The names of sub-agents that are not their own, and those that are: an SDK knows only the tool call that
+    started one."""
+    names: dict[str, str] = {}
+    for session in ranked:
+        for agent in session.agents:
+            if agent.tool_use_id:
+                names.setdefault(f"{AGENT}{agent.tool_use_id}", agent.thread)
+    for joined in responses:
+        told = [it.turn for it in joined.copies if it.turn.thread.startswith(AGENT)]
+        own = [it.thread for it in told if it.witnesses & KNOW_THE_END]
+        for turn in told if own else ():
+            if not turn.witnesses & KNOW_THE_END:
+                names[turn.thread] = own[0]
+    return {name: own for name, own in names.items() if name != own}
+
+
+def _in_thread(turn: Turn, threads: Mapping[str, str]) -> Turn:
+    return replace(turn, thread=threads[turn.thread]) if turn.thread in threads else turn
+
+
+def _compactions(ranked: Iterable[Session], threads: Mapping[str, str]) -> list[Compaction]:
+    """As the first tells them who saw any; times alone would not tell two of them from two tellings of one."""
+    told = next((it.compactions for it in ranked if it.compactions), ())
+    return [replace(it, thread=threads.get(it.thread, it.thread)) for it in told]
+
+
+def _agents(ranked: Iterable[Session], threads: Mapping[str, str]) -> list[SubAgent]:
+    told: dict[str, list[SubAgent]] = {}
+    for agent in (agent for session in ranked for agent in session.agents):
+        thread, parent = (threads.get(it, it) for it in (agent.thread, agent.parent_thread))
+        told.setdefault(thread, []).append(replace(agent, thread=thread, parent_thread=parent))
+    return [agent_of(them) for them in told.values()]

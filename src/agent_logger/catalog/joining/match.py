@@ -1,0 +1,207 @@
+"""Which turns of a session, told by several witnesses, are the same.
+
+From the surest to the least: the message id, the request id, the id of a tool call that stands in both. Where there is
+no such id, what was said and what was billed, in order; that is a guess, and the joined turn says so.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from agent_logger.catalog.ledger.ledger import LONG_REQUEST_ID, is_unique_id
+from agent_logger.catalog.ledger.session_responses import family_of
+from agent_logger.model.ids import UUID
+from agent_logger.model.prices import canonical
+from agent_logger.model.redaction import redactor
+from agent_logger.model.session import JoinedBy, Session, Turn, Witness
+
+T = TypeVar("T")
+LONG_TOOL_ID = 16  # characters; servers that count give the same ones in every answer
+FAR_SECONDS = 3600.0  # what is further apart is not the same, unless an id says so
+
+# From the one that knows a conversation best. What it tells first is first; its words count.
+RANK: tuple[Witness, ...] = ("transcript", "sdk", "run", "wire", "hook")
+
+JOINED: tuple[JoinedBy, ...] = ("message id", "request id", "tool call", "order")  # the weakest last
+
+NAMES_ITS_OWN = {"opencode", "gemini-cli"}  # in their files responses have ids of the client's making
+
+
+@dataclass(slots=True, eq=False)
+class Copy:
+    """A turn as one session tells it."""
+
+    turn: Turn
+    session: Session
+    source: int  # the session's number
+    exchange: int | None  # the place of its exchange there; none: it stands outside
+
+    @property
+    def rank(self) -> int:
+        return rank_of(self.turn.witnesses)
+
+    @property
+    def at(self) -> float | None:
+        time = self.turn.started or self.turn.ended
+        return time.timestamp() if time else None
+
+
+@dataclass(slots=True, eq=False)
+class Joined:
+    """One response, and all that was told of it."""
+
+    copies: list[Copy]
+    joined: set[JoinedBy] = field(default_factory=set)
+
+    @property
+    def first(self) -> Copy:
+        return self.copies[0]
+
+    def take(self, copy: Copy, by: JoinedBy) -> None:
+        self.copies.append(copy)
+        self.joined.add(by)
+
+    def tells(self, source: int) -> bool:
+        return any(it.source == source for it in self.copies)
+
+
+def rank_of(witnesses: Iterable[Witness]) -> int:
+    return min((RANK.index(it) for it in witnesses), default=len(RANK))
+
+
+class Same:
+    """The responses that are known so far. Sessions are taken in one by one."""
+
+    def __init__(self) -> None:
+        self._all: list[Joined] = []
+        self._by_id: dict[Hashable, Joined] = {}
+
+    def take(self, copies: Sequence[Copy]) -> list[Joined]:
+        """Of each of a session's copies the response it is of: a known one, or a new one."""
+        found: dict[int, Joined] = {}
+        for at, copy in enumerate(copies):
+            if known := self._known(copy):
+                known[0].take(copy, known[1])
+                found[at] = known[0]
+        for key in (_said_and_billed, _billed, _said):
+            self._pair(copies, found, key)
+        told = [found.get(at) or self._new(copy) for at, copy in enumerate(copies)]
+        for joined in told:
+            for _, name in _names(joined.copies[-1]):
+                self._by_id.setdefault(name, joined)
+        return told
+
+    def _known(self, copy: Copy) -> tuple[Joined, JoinedBy] | None:
+        for by, name in _names(copy):
+            joined = self._by_id.get(name)
+            if (
+                joined
+                and not joined.tells(copy.source)
+                and not (by == "tool call" and _are_two(joined, copy))
+            ):
+                return joined, by
+        return None
+
+    def _new(self, copy: Copy) -> Joined:
+        self._all.append(Joined([copy]))
+        return self._all[-1]
+
+    # ------------------------------------------------------------ without an id
+
+    def _pair(
+        self, copies: Sequence[Copy], found: dict[int, Joined], key: Callable[[Copy], Hashable]
+    ) -> None:
+        left = [at for at in range(len(copies)) if at not in found] if self._all else []
+        keys = {at: name for at in left if (name := key(copies[at])) is not None}
+        known: dict[Hashable, list[Joined]] = {name: [] for name in keys.values()}
+        for joined in self._all if keys else ():
+            for name in {key(it) for it in joined.copies} & known.keys():
+                known[name].append(joined)
+        for at, name in keys.items():
+            fitting = [it for it in known[name] if _fits(it, copies[at])]
+            if fitting:
+                found[at] = _nearest(fitting, copies[at])
+                found[at].take(copies[at], "order")
+
+
+def _nearest(fitting: Sequence[Joined], copy: Copy) -> Joined:
+    """Of equal ones the first, so that the first there is the first here."""
+    return min(fitting, key=lambda it: round(abs((it.first.at or 0.0) - (copy.at or 0.0)), 3))
+
+
+def _fits(joined: Joined, copy: Copy) -> bool:
+    """Not twice in one session; for one witness two moments are two responses; nothing is joined over an hour; and
+    what was said or billed otherwise is another."""
+    if joined.tells(copy.source) or _are_two(joined, copy):
+        return False
+    if any(it.rank == copy.rank and it.at != copy.at for it in joined.copies):
+        return False
+    one, two = joined.first.at, copy.at
+    if one is not None and two is not None and abs(one - two) > FAR_SECONDS:
+        return False
+    said, known = _said(copy), [it for it in map(_said, joined.copies) if it]
+    return _agree({it.turn.usage for it in joined.copies}, copy.turn.usage) and (
+        not said or not known or any(_may_be(it, said) for it in known)
+    )
+
+
+def _agree(known: set[T | None], told: T | None) -> bool:
+    return told is None or told in known or known == {None}
+
+
+def _may_be(one: tuple[str, ...], two: tuple[str, ...]) -> bool:
+    """The same words and tools, as far as both tell: old files of Gemini CLI put tools to the response before."""
+    return all(a == b for a, b in zip(one, two, strict=False))
+
+
+def _are_two(joined: Joined, copy: Copy) -> bool:
+    """Two ids of a vendor are two responses."""
+    return bool(_vendor_id(copy) and any(_vendor_id(it) for it in joined.copies))
+
+
+# ---------------------------------------------------------------- what a turn is known by
+
+
+def _names(copy: Copy) -> Iterator[tuple[JoinedBy, Hashable]]:
+    turn = copy.turn
+    message_id, request_id = turn.message_id, turn.request_id
+    if message_id and (_vendor_id(copy) or UUID.fullmatch(message_id)):
+        yield "message id", message_id
+    elif request_id and len(request_id) >= LONG_REQUEST_ID:
+        yield "request id", (message_id, request_id)
+    for block in turn.blocks:
+        if block.kind == "tool_use" and block.id and len(block.id) >= LONG_TOOL_ID and "#" not in block.id:
+            yield "tool call", (block.kind, block.id)
+
+
+def _vendor_id(copy: Copy) -> str | None:
+    """The message id, if it makes this response another than any other."""
+    turn = copy.turn
+    if not turn.message_id or (copy.session.agent in NAMES_ITS_OWN and "wire" not in turn.witnesses):
+        return None
+    return turn.message_id if is_unique_id(family_of(copy.session, turn), turn.message_id) else None
+
+
+def _said_and_billed(copy: Copy) -> Hashable:
+    said, billed = _said(copy), copy.turn.usage
+    return (said, billed) if said and billed else None
+
+
+def _billed(copy: Copy) -> Hashable:
+    model, usage = copy.turn.model or "", copy.turn.usage
+    if not usage or not (usage.context_tokens or usage.output_tokens):
+        return None
+    return canonical(model) or model, usage
+
+
+def _said(copy: Copy) -> tuple[str, ...] | None:
+    said = said_in(copy.turn, hidden=True)
+    return said if any(said) else None
+
+
+def said_in(turn: Turn, *, hidden: bool = False) -> tuple[str, ...]:
+    """The words, and the tools that were called; without blanks, which clients trim. `hidden`: without keys, which
+    some witnesses hide."""
+    text = "".join(block.text for block in turn.blocks if block.kind == "text")
+    text = redactor.hidden(text) if hidden else text
+    return ("".join(text.split()), *(block.name or "" for block in turn.blocks if block.kind == "tool_use"))

@@ -1,0 +1,190 @@
+"""What several witnesses tell of one turn, one exchange, one sub-agent, put together: nothing is averaged.
+
+Copies come in the order of how well their witnesses know a conversation; the first that says something is believed.
+There are three exceptions. What was billed goes by the ledger's rule, the times of a turn are the wire's, and a turn's
+blocks are those of the copy that tells most of them.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from agent_logger.catalog.joining.match import JOINED, RANK, Joined, said_in
+from agent_logger.catalog.ledger.rows import NEVER, NOT_REPORTED, Entry, Kind, Place, merged, tokens_of
+from agent_logger.messages.outcome import Failure
+from agent_logger.model.prices import priced
+from agent_logger.model.session import Block, Difference, Exchange, SubAgent, Turn, Usage, Witness
+
+T = TypeVar("T")
+KNOW_THE_END = {"wire", "transcript"}  # the others are told of a response before it has come to its end
+NO_END = (None, "input")  # an exchange of which no end was seen
+LIMITS = (Failure.MAX_TURNS, Failure.BUDGET)
+
+
+def first(values: Iterable[T | None]) -> T | None:
+    return next((it for it in values if it is not None), None)
+
+
+def utc(time: datetime) -> datetime:
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+# ---------------------------------------------------------------- turns
+
+
+def turn_of(joined: Joined) -> Turn:
+    turns = [copy.turn for copy in joined.copies]
+    if all(turn == turns[0] for turn in turns):
+        return turns[0]
+    billed = _billed(turns)
+    timed = [turn for turn in turns if "wire" in turn.witnesses] or turns
+    told = _tells_most(turns)
+    turn = Turn(
+        message_id=first(turn.message_id for turn in turns),
+        request_id=first(turn.request_id for turn in turns),
+        thread=turns[0].thread,
+        model=billed.kind.model or first(turn.model for turn in turns),
+        service_tier=billed.kind.tier or first(turn.service_tier for turn in turns),
+        stop_reason=first(turn.stop_reason for turn in turns),
+        blocks=[*told.blocks, *_other_results(told, turns)],
+        usage=first(turn.usage for turn in turns if turn.usage and tokens_of(turn.usage) == billed.tokens),
+        unread_usage=billed.tokens is None and any(turn.unread_usage for turn in turns),
+        started=first(turn.started for turn in timed) or first(turn.started for turn in turns),
+        ended=first(turn.ended for turn in timed) or first(turn.ended for turn in turns),
+        witnesses=frozenset().union(*(turn.witnesses for turn in turns)),
+        complete=billed.final,
+        error=None if billed.final else first(turn.error for turn in turns),
+        joined_by=max(joined.joined, key=JOINED.index, default=None),
+    )
+    return priced(replace(turn, differences=_differences(turn, turns)))
+
+
+def _billed(turns: Sequence[Turn]) -> Entry:
+    """As the ledger decides it."""
+    knowing = [turn for turn in turns if turn.witnesses & KNOW_THE_END]
+    best: Entry | None = None
+    for turn in turns:
+        final = turn.complete and (not knowing or turn in knowing)
+        entry = Entry(
+            turn.message_id,
+            Kind("", turn.model, turn.service_tier),
+            Place("", None, "", turn.thread),
+            tokens_of(turn.usage),
+            NEVER,
+            final,
+            NOT_REPORTED,
+            0,
+        )
+        best = merged(best, entry, 0) if best else entry
+    assert best
+    return best
+
+
+def _tells_most(turns: Sequence[Turn]) -> Turn:
+    """Of those that came to their end if there are any; of such as were cut the longest."""
+    whole = [turn for turn in turns if turn.complete] or turns
+    return max(whole, key=lambda it: (_pieces(it), 0 if it.complete else len("".join(said_in(it)))))
+
+
+def _pieces(turn: Turn) -> int:
+    said = [block for block in turn.blocks if block.kind in ("text", "thinking") and block.text.strip()]
+    return len(said) + sum(block.kind in ("tool_use", "image") for block in turn.blocks)
+
+
+def _other_results(told: Turn, turns: Sequence[Turn]) -> Iterator[Block]:
+    """Of tools that the turn called, and whose results only others saw."""
+    used = {block.id for block in told.blocks if block.kind == "tool_use" and block.id}
+    missing = used - {block.id for block in told.blocks if block.kind == "tool_result"}
+    for block in (block for turn in turns for block in turn.blocks):
+        if block.kind == "tool_result" and block.id in missing:
+            missing.discard(block.id)
+            yield block
+
+
+def _differences(joined: Turn, turns: Sequence[Turn]) -> list[Difference]:
+    found: dict[Difference, None] = {}
+    for turn in turns:
+        witness = min(turn.witnesses, key=RANK.index, default=None)
+        for it in turn.differences:
+            found[it] = None
+        if witness:
+            found |= dict.fromkeys(_said_otherwise(joined, turn, witness))
+    return list(found)
+
+
+def _said_otherwise(joined: Turn, turn: Turn, witness: Witness) -> Iterator[Difference]:
+    """What a witness does not tell is no difference."""
+    if turn.usage and joined.usage and _countable(turn.usage, joined.usage) != joined.usage:
+        yield Difference(field="usage", witness=witness, value=turn.usage)
+    if turn.model and turn.model != joined.model:
+        yield Difference(field="model", witness=witness, value=turn.model)
+    if said_in(turn)[0] and _differ(turn, joined):
+        said = "\n".join(block.text for block in turn.blocks if block.kind == "text")
+        yield Difference(field="text", witness=witness, value=said)
+
+
+def _differ(one: Turn, two: Turn) -> bool:
+    """In words; that some witnesses hide keys is no difference."""
+    return (
+        one.blocks is not two.blocks
+        and said_in(one)[0] != said_in(two)[0]
+        and said_in(one, hidden=True)[0] != said_in(two, hidden=True)[0]
+    )
+
+
+def _countable(usage: Usage, joined: Usage) -> Usage:
+    """Not every witness knows for how long a cache was written."""
+    return (
+        usage
+        if usage.cache_write_1h_tokens
+        else replace(usage, cache_write_1h_tokens=joined.cache_write_1h_tokens)
+    )
+
+
+# ---------------------------------------------------------------- exchanges
+
+
+def exchange_of(told: Sequence[tuple[int, Exchange]], turns: Sequence[Turn], number: int) -> Exchange:
+    """`told`: with the rank of who tells it."""
+    them = [it for _, it in told]
+    complete, reason = _ending(told)
+    started = [utc(it) for it in (first(it.started for it in them), *(turn.started for turn in turns)) if it]
+    ended = [utc(it) for it in (first(it.ended for it in them), *(turn.ended for turn in turns)) if it]
+    return Exchange(
+        number=number,
+        started=min(started, default=None),
+        ended=max(ended, default=None),
+        user_input=first(it.user_input for it in them),
+        origin=first(it.origin for it in them),
+        turns=turns,
+        complete=complete,
+        end_reason=reason,
+        printed=None if turns else first(it.printed for it in them),
+        left=any(it.left for it in them),
+    )
+
+
+def _ending(told: Sequence[tuple[int, Exchange]]) -> tuple[bool, str | None]:
+    """The first that saw an end. Of a limit that was reached only the client's own result tells."""
+    seen = [(rank, it) for rank, it in told if it.end_reason not in NO_END] or list(told)
+    if limited := next((it for _, it in seen if it.end_reason in LIMITS), None):
+        return limited.complete, limited.end_reason
+    knowing = [it for rank, it in seen if RANK[rank:][:1] not in (("sdk",), ("run",))]
+    best = next(iter(knowing or [it for _, it in seen]))
+    return best.complete, best.end_reason
+
+
+# ---------------------------------------------------------------- sub-agents
+
+
+def agent_of(told: Sequence[SubAgent]) -> SubAgent:
+    parents = [it.parent_thread for it in told if it.tool_use_id] or [it.parent_thread for it in told]
+    return SubAgent(
+        thread=told[0].thread,
+        parent_thread=parents[0],
+        tool_use_id=first(it.tool_use_id for it in told),
+        kind=first(it.kind for it in told),
+        description=first(it.description for it in told),
+    )

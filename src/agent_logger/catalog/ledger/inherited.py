@@ -1,0 +1,123 @@
+"""What a fork begins with, and counts in the sessions that had it first."""
+
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from agent_logger.catalog.database import listed
+from agent_logger.catalog.ledger.rows import NEVER, micros_of
+from agent_logger.catalog.ledger.session_responses import responses_of_session
+from agent_logger.catalog.ledger.totals import total_of
+from agent_logger.model.session import Exchange, Inherited, Session, Turn
+
+Said = str | int  # what a response is known by: its id, else its time in microseconds
+
+
+def with_inherited(database: sqlite3.Connection, name: str, session: Session) -> Session:
+    """The session with its parent as the catalog knows it, and each turn that counts in another session marked so."""
+    row = database.execute("SELECT parent, family FROM sessions WHERE id = ?", (name,)).fetchone()
+    if row is None:
+        return session
+    parent, family = row
+    session = session if session.parent == parent else replace(session, parent=parent)
+    (relatives,) = database.execute(
+        "SELECT count(*) FROM sessions WHERE family = ? AND id <> ?", (family, name)
+    ).fetchone()
+    return _marked(session, _counted_in(database, name, family, session.turns)) if relatives else session
+
+
+class _Counted(NamedTuple):
+    """A row of the ledger: the session that a response counts in, and that session's place in its family."""
+
+    at: int
+    session: str
+    place: int
+
+
+def _counted_in(
+    database: sqlite3.Connection, name: str, family: str, turns: Sequence[Turn]
+) -> list[str | None]:
+    """Return of each turn the other session of the family that it counts in; none: it counts in its own."""
+    said = {it for turn in turns if (it := _said(turn)) is not None}
+    rows = database.execute(
+        """
+        SELECT message_id, at, session, sessions.place
+        FROM ledger JOIN places ON places.id = ledger.place JOIN sessions ON sessions.id = session
+        WHERE sessions.family = ? AND coalesce(message_id, at) IN (SELECT value FROM json_each(?))
+        """,
+        (family, listed(said)),
+    )
+    counted: dict[Said, list[_Counted]] = {}
+    for message_id, at, session, place in rows:
+        counted.setdefault(at if message_id is None else message_id, []).append(_Counted(at, session, place))
+    return [_other_session(turn, name, counted) for turn in turns]
+
+
+def _other_session(turn: Turn, name: str, counted: Mapping[Said, Sequence[_Counted]]) -> str | None:
+    """A server may give an id again: then the response of the same time is the same, else that of the session which
+    comes first in the family."""
+    said = _said(turn)
+    rows = [] if said is None else counted.get(said, [])
+    rows = [row for row in rows if row.at == _time(turn)] or rows
+    if any(row.session == name for row in rows):
+        return None
+    return min(rows, key=lambda row: row.place).session if rows else None
+
+
+def _said(turn: Turn) -> Said | None:
+    if not turn.is_billed:
+        return None
+    if turn.message_id:
+        return turn.message_id
+    at = _time(turn)
+    return None if at == NEVER else at
+
+
+def _time(turn: Turn) -> int:
+    return micros_of(turn.started or turn.ended)
+
+
+def _marked(session: Session, places: list[str | None]) -> Session:
+    """`places`: of each turn, the other session that it counts in."""
+    if not any(places):
+        return session
+    # What was not billed, as an attempt that failed, goes with the response behind it.
+    following: str | None = None
+    for at in range(len(places) - len(session.side_turns) - 1, -1, -1):
+        if session.turns[at].is_billed:
+            following = places[at]
+        places[at] = following
+    turns = [
+        turn if place is None else replace(turn, counted_in=place)
+        for turn, place in zip(session.turns, places, strict=True)
+    ]
+    exchanges = _exchanges(session.exchanges, turns)
+    whole = replace(session, exchanges=exchanges, side_turns=turns[len(turns) - len(session.side_turns) :])
+    return replace(whole, inherited=_inherited(whole, [turn for turn in turns if turn.counted_in]))
+
+
+def _exchanges(exchanges: Iterable[Exchange], turns: Sequence[Turn]) -> list[Exchange]:
+    found, first = [], 0
+    for exchange in exchanges:
+        last = first + len(exchange.turns)
+        found.append(replace(exchange, turns=turns[first:last]))
+        first = last
+    return found
+
+
+def _inherited(session: Session, turns: Sequence[Turn]) -> Inherited:
+    """An exchange without turns of its own, up to the last that has some of another session."""
+    copied = [bool(it.turns) and all(turn.counted_in for turn in it.turns) for it in session.exchanges]
+    last = max((at for at, is_copy in enumerate(copied) if is_copy), default=-1)
+    before = [it for it in session.exchanges[: last + 1] if all(turn.counted_in for turn in it.turns)]
+    # Without the session's totals: they are of its own exchanges, and do not replace the sums of inherited ones.
+    billed = total_of(responses_of_session(replace(session, exchanges=(), side_turns=turns, totals=())))
+    return Inherited(
+        exchanges=len(before),
+        turns=len(turns),
+        usage=billed.usage,
+        cost=billed.cost,
+        counted_in=list(dict.fromkeys(it.counted_in for it in turns if it.counted_in)),
+    )

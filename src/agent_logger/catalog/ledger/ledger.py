@@ -1,0 +1,391 @@
+"""The ledger: every model response once, whoever saw it. Every total is a sum over its rows.
+
+The same response is told by several sources: the wire, the client's transcript, the copy of it in a forked or resumed
+session. How copies are known, from the surest to the least:
+
+`message id`  an id in a vendor's form known to be unique. Request ids do not part what it joins: clients replay
+              messages in side threads, and gateways answer, with request ids of their own.
+`request id`  any other id, together with a request id.
+`time`        the same in everything, to the moment, in another session: a fork took it along.
+`order`       seen by another witness in the same session, with the same model and tokens: the first there is the
+              first here. This is a guess, and the row says so.
+
+Clients also say what an exchange took in all. What that has beyond all known responses is a row for each model, with
+`result` in the place of the above: it counts, and is no response (`copies` is 0), unless no response at all was told.
+
+Ids that servers use again and again (Ollama counts to 998 and begins anew) join nothing: such responses count per call.
+
+Nothing depends on the order in which rows come: a ledger is a function of what was added, in whatever order and in
+however many portions. So a choice between copies goes by what they say, never by which came first.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from agent_logger.catalog.ledger.ordering import same_by_order
+from agent_logger.catalog.ledger.rows import (
+    BIT,
+    NEVER,
+    NO_PLACES,
+    NOT_REPORTED,
+    WITNESS_SETS,
+    Entry,
+    Kind,
+    Place,
+    Rows,
+    merged,
+    micros_of,
+    time_of,
+    tokens_of,
+)
+from agent_logger.model.not_itemised import SeenResponse, Stretch, remainders
+from agent_logger.model.prices import NO_USAGE, Tokens, nano_usd, price_date
+from agent_logger.model.responses import ModelResponse, ReportedTotal
+from agent_logger.model.session import MAIN, SYNTHETIC, Cost, Usage, Witness
+
+NOBODY = ("", "unknown")
+
+JoinedBy = Literal["message id", "request id", "time", "order", "result"]
+JOINED_BY: tuple[JoinedBy | None, ...] = (None, "message id", "request id", "time", "order", "result")
+MESSAGE_ID, REQUEST_ID, TIME, ORDER, RESULT = range(1, 6)
+
+# With 16 and more characters behind the vendor's mark: local servers have shorter ones, and count.
+UNIQUE_ID = re.compile(
+    r"msg_(?:[a-z]+_)?[A-Za-z0-9-]{16,}"  # Anthropic; `msg_bdrk_…`, `msg_vrtx_…` through its resellers
+    r"|chatcmpl-[A-Za-z0-9-]{16,}"
+    r"|resp_[A-Za-z0-9-]{16,}"
+    r"|gen-\d+-[A-Za-z0-9]{16,}"  # OpenRouter
+)
+# It has no mark, and is not as long as a UUID, which would be the client's.
+GEMINI_ID = re.compile(r"[A-Za-z0-9_-]{20,32}")
+LONG_REQUEST_ID = 8  # characters; a shorter one is a counter
+LONG_AGO, FAR_OFF = 1971, 9980  # years; what is beyond has no time in the ledger
+
+
+class LedgerRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One response. A Struct with plain numbers, for a total makes a million of them."""
+
+    family: str
+    message_id: str | None
+    model: str | None
+    tier: str | None
+    tokens: Tokens | None
+    nano_usd: int | str  # or the reason why it is unknown
+    reported_cost_usd: float | None
+    at: datetime | None
+    session: str
+    project: str | None
+    agent: str
+    thread: str
+    witnesses: frozenset[Witness]
+    copies: int  # how many times it was told
+    joined_by: JoinedBy | None
+    partial: bool  # cut, or seen by who is not told the end; `usage` is as much as was told
+
+    @property
+    def usage(self) -> Usage | None:
+        if self.tokens is None:
+            return None
+        given, output, read, write, hour = self.tokens
+        return Usage(
+            input_tokens=given,
+            output_tokens=output,
+            cache_read_tokens=read,
+            cache_write_tokens=write,
+            cache_write_1h_tokens=hour,
+        )
+
+    @property
+    def cost(self) -> Cost:
+        if isinstance(self.nano_usd, str):
+            return Cost(nano_usd=None, reason=self.nano_usd)
+        return Cost(nano_usd=self.nano_usd, price_date=price_date())
+
+    @property
+    def why(self) -> str:
+        """Why this row counts, and counts once."""
+        if self.joined_by == "result":
+            return self._why_not_itemised
+        if self.joined_by is None:
+            seen = "told once"
+        else:
+            seen = f"told {self.copies} times, known by {REASONS[self.joined_by]}"
+        if self.partial and self.tokens is None:
+            whole = "not told to its end nor its usage, counts as unknown"
+        else:
+            whole = "not told to its end, counts as far as that" if self.partial else "counts"
+        unpriced = f"; cost unknown: {self.nano_usd}" if isinstance(self.nano_usd, str) else ""
+        return f"{seen} ({', '.join(sorted(self.witnesses))}); {whole}{unpriced}"
+
+    @property
+    def is_response(self) -> bool:
+        """Or what a client counts beyond all responses that are known."""
+        return self.copies > 0
+
+    @property
+    def _why_not_itemised(self) -> str:
+        seen = ", ".join(sorted(self.witnesses))
+        if self.tokens is None and self.is_response:
+            return f"a request whose answer was not recorded ({seen}); counted as unknown"
+        by = f"the client's own total ({seen})"
+        if self.tokens is None:
+            return f"not itemised: {by} holds an earlier history, so the amount is unknown"
+        what = "has more than all known responses" if not self.is_response else "is all there is"
+        unpriced = f"; cost unknown: {self.nano_usd}" if isinstance(self.nano_usd, str) else ""
+        return f"not itemised: {by} {what}; counted{unpriced}"
+
+
+REASONS: dict[JoinedBy, str] = {
+    "message id": "the message id",
+    "request id": "message and request id",
+    "time": "being the same to the moment in another session",
+    "order": "session, model, tokens and order",
+    "result": "the client's total",
+}
+
+
+class Ledger:
+    """`places`: of sessions that have responses in common, parents before forks."""
+
+    def __init__(self, places: Mapping[str, int] = NO_PLACES) -> None:
+        self._rows = Rows()
+        self._family = places
+        self._known: dict[str, int] = {}  # by what a response is known by
+        self._by_time: dict[
+            int, int
+        ] = {}  # by the hash of all that is said: the texts would take more than the rows
+        self._forks: dict[int, set[str]] = {}  # rows known by time that stand in several sessions
+        self._again: dict[tuple[int, str], int] = {}  # how often one session has the same once more
+        self._seen: dict[str, int] = {}  # by session: the bits of its witnesses
+        self._totals: list[ReportedTotal] = []
+
+    def add(self, responses: Iterable[ModelResponse]) -> None:
+        for response in responses:
+            if response.model != SYNTHETIC:  # nothing was asked
+                self._add(response, self._rows.entry(response))
+
+    def add_totals(self, totals: Iterable[ReportedTotal]) -> None:
+        for it in totals:
+            self._totals.append(it)
+            self._rows.place((it.session, it.project, it.agent, MAIN))
+
+    def rows(self) -> Iterator[LedgerRow]:
+        """In no order."""
+        known = self.places()
+        return (_row(entry, known[entry.place]) for entry in self.entries())
+
+    def places(self) -> dict[Place, Place]:
+        """Of all entries, each with what other witnesses of its session know of it."""
+        facts = _Facts(self._rows.places)
+        return {place: facts.completed(place) for place in self._rows.places}
+
+    def entries(self, session_of: Callable[[Entry], str] | None = None) -> Iterator[Entry]:
+        """The rows as they are kept. What `order` joins, and what is not itemised, is found now, for it needs all.
+        `session_of`: which session a response counts in, where that is known better than by its time."""
+        if not self._totals:
+            yield from self._responses()
+            return
+        told = list(self._responses())
+        yield from told
+        yield from self._not_itemised(told, session_of or (lambda entry: entry.place.session))
+
+    def _not_itemised(self, told: Sequence[Entry], session_of: Callable[[Entry], str]) -> Iterator[Entry]:
+        by = {Stretch(it.session, it.total): it for it in self._totals}
+        for row in remainders(by, (_seen(it, session_of(it)) for it in told)):
+            it = by[row.stretch]
+            yield Entry(
+                message_id=None,
+                kind=Kind(it.family, row.model, None),
+                place=self._rows.place((it.session, it.project, it.agent, MAIN)),
+                tokens=tokens_of(row.usage),
+                at=micros_of(it.total.ended or it.total.started),
+                final=True,
+                reported=NOT_REPORTED,
+                witnesses=BIT[it.total.witness],
+                copies=int(row.is_sum),
+                joined=RESULT,
+            )
+
+    def _responses(self) -> Iterator[Entry]:
+        several = {session for session, bits in self._seen.items() if bits & (bits - 1)}
+        others = same_by_order(self._in(several)) if several else {}
+        taken = {other for rows in others.values() for other in rows}
+        for number, entry in enumerate(self._rows.all):
+            if number not in taken:
+                for other in others.get(number, ()):
+                    entry = merged(entry, self._rows.all[other], ORDER, self._family)
+                yield entry
+
+    def _in(self, sessions: set[str]) -> Iterator[tuple[int, Entry, bool]]:
+        """The rows of sessions, each with whether its id makes it another than any other."""
+        for number, entry in enumerate(self._rows.all):
+            if entry.place.session in sessions:
+                yield (
+                    number,
+                    entry,
+                    bool(entry.message_id and is_unique_id(entry.kind.family, entry.message_id)),
+                )
+
+    # ------------------------------------------------------------ adding
+
+    def _add(self, response: ModelResponse, entry: Entry) -> None:
+        session = response.session
+        self._seen[session] = self._seen.get(session, 0) | entry.witnesses
+        if known := _known_by(response):
+            self._put(*known, entry)
+        elif entry.at == NEVER:
+            self._rows.append(entry)  # nothing tells it from others, or makes it another's copy
+        else:
+            self._put_by_time(entry)
+
+    def _put(self, key: str, joined: int, entry: Entry) -> None:
+        row = self._known.get(key)
+        if row is None:
+            self._known[key] = self._rows.append(entry)
+        else:
+            self._rows.all[row] = merged(self._rows.all[row], entry, joined, self._family)
+
+    def _put_by_time(self, entry: Entry) -> None:
+        """What is the same in everything but the session is a copy; in the same session it is another call."""
+        said = _said(entry)
+        key = hash(said)
+        row = self._by_time.get(key)
+        if row is not None and entry.place.session in self._sessions(row):
+            again = self._again.get((key, entry.place.session), 0) + 1
+            self._again[key, entry.place.session] = again
+            key = hash((key, again))
+            row = self._by_time.get(key)
+        if row is None:
+            self._by_time[key] = self._rows.append(entry)
+        elif _said(known := self._rows.all[row]) == said:
+            self._forks[row] = self._sessions(row) | {entry.place.session}
+            self._rows.all[row] = merged(known, entry, TIME, self._family)
+        else:
+            self._rows.append(entry)  # two hashes met; not in this life
+
+    def _sessions(self, row: int) -> set[str]:
+        return self._forks.get(row) or {self._rows.all[row].place.session}
+
+
+def shared_key(response: ModelResponse) -> str | None:
+    """Responses with different ones are never the same response, in whatever sessions. None: it is like no other, but
+    perhaps in its own session."""
+    if known := _known_by(response):
+        return known[0]
+    at = micros_of(response.at)
+    return None if at == NEVER else f"@{at}"
+
+
+def are_apart(responses: Sequence[ModelResponse]) -> bool:
+    """Whether these are as many rows, each as it was told: as a session's file tells them, by ids that no other has."""
+    ids = {it.message_id for it in responses if it.message_id and is_unique_id(it.family, it.message_id)}
+    witnesses = {it.witness for it in responses}
+    years = {it.at.year for it in responses if it.at} or {LONG_AGO}
+    return (
+        len(ids) == len(responses) and len(witnesses) <= 1 and LONG_AGO <= min(years) <= max(years) < FAR_OFF
+    )
+
+
+def _known_by(response: ModelResponse) -> tuple[str, int] | None:
+    message_id, request_id = response.message_id, response.request_id
+    if message_id and is_unique_id(response.family, message_id):
+        return message_id, MESSAGE_ID
+    if request_id and len(request_id) >= LONG_REQUEST_ID:
+        return f"{message_id}\0{request_id}", REQUEST_ID
+    return None
+
+
+def is_unique_id(family: str, message_id: str) -> bool:
+    """Whether no other response has this id: by its vendor's form."""
+    if UNIQUE_ID.fullmatch(message_id):
+        return True
+    return family == "gemini" and GEMINI_ID.fullmatch(message_id) is not None
+
+
+def _said(entry: Entry) -> tuple[object, ...]:
+    """All but the session."""
+    return (
+        entry.message_id,
+        entry.kind,
+        entry.place[1:],
+        entry.at,
+        entry.tokens,
+        entry.final,
+        entry.reported,
+        entry.witnesses,
+    )
+
+
+class _Facts:
+    """What some witnesses of a session know, and others do not."""
+
+    def __init__(self, places: Iterable[Place]) -> None:
+        self.projects: dict[str, str] = {}
+        self.agents: dict[str, str] = {}
+        for session, project, agent, _ in places:
+            if project:
+                self.projects[session] = min(self.projects.get(session, project), project)
+            if agent not in NOBODY:
+                self.agents[session] = min(self.agents.get(session, agent), agent)
+
+    def completed(self, place: Place) -> Place:
+        session, project, agent, thread = place
+        known = self.agents.get(session, agent) if agent in NOBODY else agent
+        return Place(session, project or self.projects.get(session), known, thread)
+
+
+def _seen(entry: Entry, session: str) -> SeenResponse:
+    first, last = entry.at, max(entry.at, entry.last_at)
+    return SeenResponse(
+        message_id=entry.message_id,
+        session=session,
+        thread=entry.place.thread,
+        model=entry.kind.model,
+        tokens=entry.tokens,
+        first=None if first == NEVER else first / 1e6,
+        last=None if last == NEVER else last / 1e6,
+        is_final=entry.final,
+        witnesses=WITNESS_SETS[entry.witnesses],
+    )
+
+
+def nano_usd_of(entry: Entry) -> int | str:
+    """What it cost, or why that is not known."""
+    _, model, tier = entry.kind
+    if entry.tokens is None:
+        return NO_USAGE
+    return nano_usd(entry.tokens, model, time_of(entry.at), tier, is_sum=entry.joined == RESULT)
+
+
+def reported_usd_of(entry: Entry) -> float | None:
+    return None if entry.reported == NOT_REPORTED else entry.reported
+
+
+def joined_by_of(entry: Entry) -> JoinedBy | None:
+    return JOINED_BY[entry.joined]
+
+
+def _row(entry: Entry, place: Place) -> LedgerRow:
+    (family, model, tier), (session, project, agent, thread) = entry.kind, place
+    return LedgerRow(
+        family=family,
+        message_id=entry.message_id,
+        model=model,
+        tier=tier,
+        tokens=entry.tokens,
+        nano_usd=nano_usd_of(entry),
+        reported_cost_usd=reported_usd_of(entry),
+        at=time_of(entry.at),
+        session=session,
+        project=project,
+        agent=agent,
+        thread=thread,
+        witnesses=WITNESS_SETS[entry.witnesses],
+        copies=entry.copies,
+        joined_by=joined_by_of(entry),
+        partial=not entry.final,
+    )

@@ -1,0 +1,284 @@
+"""What a session comes to: tools, files, time, tokens, cost. Pure, over a session from whatever source."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from agent_logger.catalog.ledger.models import Answered, models_of
+from agent_logger.catalog.ledger.session_responses import responses_of_session, totals_of_session
+from agent_logger.catalog.ledger.totals import Total, total_of
+from agent_logger.model.session import (
+    PATH_KEYS,
+    Block,
+    Cost,
+    Exchange,
+    Session,
+    ToolKind,
+    Turn,
+    Usage,
+    tool_kind,
+)
+
+LONGEST_PAUSE = timedelta(minutes=5)  # of a gap that count as active: longer, and nobody was there
+SHORT_ID = 16  # characters; servers that count give the same ones in every answer
+PATH_LISTS = ("paths", "file_paths")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolUse:
+    """All calls of one tool. `name` is the agent's own; none where only results are known."""
+
+    name: str | None
+    kind: ToolKind
+    calls: int
+    errors: int
+    seconds: float | None  # none where nothing tells when they began and ended
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metrics:
+    exchanges: int  # this and what is said of turns, tokens and cost: of a fork, what came after it
+    turns: int  # of all threads, also those that came to nothing
+    models: Sequence[str]  # the main one first
+    tools: Sequence[ToolUse]  # the most used first
+    files_read: Sequence[str]
+    files_written: Sequence[str]
+    files_edited: Sequence[str]
+    wall_seconds: float | None  # from the first moment to the last
+    active_seconds: float | None  # that the agent was at work: in exchanges, of no pause more than 5 minutes
+    usage: Usage  # billed
+    output_tokens: int
+    context_tokens: int | None
+    peak_context_tokens: int | None
+    cost: Cost
+
+
+def metrics_of(session: Session) -> Metrics:
+    turns = session.turns
+    inherited = session.inherited
+    usage, cost = _own_usage(session)
+    calls = _calls(turns)
+    files = _files(calls)
+    answers = (Answered(turn.model, turn.thread, turn.usage is not None) for turn in turns)
+    return Metrics(
+        exchanges=len(session.exchanges) - (inherited.exchanges if inherited else 0),
+        turns=len(session.own_turns),
+        models=models_of(answers).all,
+        tools=_tools(calls),
+        files_read=files["read"],
+        files_written=files["write"],
+        files_edited=files["edit"],
+        wall_seconds=_wall_seconds(session),
+        active_seconds=active_seconds(session),
+        usage=usage,
+        output_tokens=usage.output_tokens,
+        context_tokens=session.context_tokens,
+        peak_context_tokens=session.peak_context_tokens,
+        cost=cost,
+    )
+
+
+def exchange_total(session: Session, exchange: Exchange) -> Total:
+    """What one exchange of it came to."""
+    totals = [it for it in session.totals if it.exchange == exchange.number]
+    return _billed(replace(session, exchanges=[exchange], side_turns=(), totals=totals))
+
+
+def _own_usage(session: Session) -> tuple[Usage, Cost]:
+    """What counts in this session. A fork's totals are also of turns that count in another one, so what they have
+    beyond all turns is taken from the session, which knows these."""
+    if not session.inherited:
+        billed = _billed(session)
+        return billed.usage, billed.cost
+    own = total_of(
+        responses_of_session(replace(session, exchanges=(), side_turns=session.own_turns, totals=()))
+    )
+    beyond = session.not_itemised
+    usage = sum((it.usage for it in beyond if it.usage), own.usage)
+    return usage, Cost.total([own.cost, *(it.cost for it in beyond if it.cost)])
+
+
+def _billed(session: Session) -> Total:
+    return total_of(responses_of_session(session), list(totals_of_session(session)))
+
+
+# ---------------------------------------------------------------- tools
+
+
+class _Call(msgspec.Struct, gc=False):
+    """What there is to count of a tool call. A `ToolCall` takes longer to make, and says more."""
+
+    name: str | None = None
+    kind: ToolKind = "other"
+    input: Any = None
+    is_error: bool = False
+    started: datetime | None = None
+    ended: datetime | None = None
+
+
+def _calls(turns: Iterable[Turn]) -> list[_Call]:
+    """Each once: a use in one turn and its result in another, and the copies that a compacted or resumed session
+    makes, are one call."""
+    calls: dict[object, _Call] = {}
+    for number, turn in enumerate(turns):
+        for place, block in enumerate(turn.blocks):
+            if block.kind != "tool_use" and block.kind != "tool_result":
+                continue
+            key = _call_key(block, number, place)
+            call = calls.get(key)
+            if call is None:
+                call = calls[key] = _Call()
+            if block.kind == "tool_result":
+                call.is_error, call.ended = block.is_error, block.at
+            elif call.name is None:
+                call.name, call.input, call.started = block.name, block.input, block.at
+                call.kind = tool_kind(block.name) if block.name else "other"
+    return list(calls.values())
+
+
+def count_tool_calls(session: Session) -> tuple[int, int]:
+    """How many, and how many of them failed."""
+    failed: dict[object, bool] = {}
+    for number, turn in enumerate(session.turns):
+        for place, block in enumerate(turn.blocks):
+            if block.kind == "tool_use":
+                failed.setdefault(_call_key(block, number, place), False)
+            elif block.kind == "tool_result":
+                failed[_call_key(block, number, place)] = block.is_error
+    return len(failed), sum(failed.values())
+
+
+def _call_key(block: Block, turn: int, place: int) -> object:
+    """The same for a use and its result, and for copies of both."""
+    known = block.id
+    return known if known and len(known) >= SHORT_ID else (turn, known or place)
+
+
+def _tools(calls: Iterable[_Call]) -> list[ToolUse]:
+    by_name: dict[str | None, list[_Call]] = {}
+    for call in calls:
+        by_name.setdefault(call.name, []).append(call)
+    uses = [_use(name, of_name) for name, of_name in by_name.items()]
+    return sorted(uses, key=lambda it: (-it.calls, it.name or ""))
+
+
+def _use(name: str | None, calls: Sequence[_Call]) -> ToolUse:
+    seconds = [_seconds(it.started, it.ended) for it in calls if it.started and it.ended]
+    return ToolUse(
+        name=name,
+        kind=calls[0].kind,
+        calls=len(calls),
+        errors=sum(it.is_error for it in calls),
+        seconds=sum(seconds) if seconds else None,
+    )
+
+
+def _seconds(start: datetime, end: datetime) -> float:
+    return max(0.0, (_utc(end) - _utc(start)).total_seconds())  # clocks are set back
+
+
+# ---------------------------------------------------------------- files
+
+PATCHED = re.compile(
+    r"^\*\*\* (Add|Update|Delete) File: (.+?)\s*$|^\*\*\* (Move) to: (.+?)\s*$", re.MULTILINE
+)
+
+
+def _files(calls: Iterable[_Call]) -> dict[ToolKind, list[str]]:
+    """Those that were read, written and edited, in the order of first use, without what failed."""
+    files: dict[ToolKind, dict[str, None]] = {"read": {}, "write": {}, "edit": {}}
+    for call in calls:
+        if not call.is_error:
+            for kind, path in _touched(call):
+                if kind in files:
+                    files[kind][path] = None
+    return {kind: list(paths) for kind, paths in files.items()}
+
+
+def _touched(call: _Call) -> Iterator[tuple[ToolKind, str]]:
+    given, kind = call.input, call.kind
+    if (kind == "edit" or kind == "shell") and (patch := _patch(given)):
+        for patched in PATCHED.finditer(patch):
+            yield "write" if patched[1] == "Add" else "edit", patched[2] or patched[4]
+    if not isinstance(given, dict):
+        return
+    # One tool of Anthropic's views, creates and edits, and says which in its input.
+    command = given.get("command")
+    if isinstance(command, str):
+        kind = COMMANDS.get(command, kind)
+    for key, value in given.items():
+        if key in PATH_KEYS and isinstance(value, str):
+            yield kind, value
+        elif key in PATH_LISTS and isinstance(value, list):
+            yield from ((kind, path) for path in value if isinstance(path, str))
+
+
+COMMANDS: Mapping[str, ToolKind] = {"view": "read", "create": "write"}
+
+
+def _patch(told: Any) -> str:
+    """The text of an `apply_patch`: alone, in a field, or in the arguments of a shell."""
+    texts: list[str] = []
+    for it in told.values() if isinstance(told, dict) else (told,):
+        if isinstance(it, str):
+            texts.append(it)
+        elif isinstance(it, list):
+            texts += [text for text in it if isinstance(text, str)]
+    return "\n".join([text for text in texts if "*** Begin Patch" in text])
+
+
+# ---------------------------------------------------------------- time
+
+
+def _wall_seconds(session: Session) -> float | None:
+    """From the first moment to the last, as the session tells it, else its turns."""
+    moments = [it for turn in session.turns for it in _moments(turn, (turn,))]
+    started = session.started or min(moments, default=None)
+    ended = session.ended or max(moments, default=None)
+    return _seconds(started, ended) if started and ended else None
+
+
+def active_seconds(session: Session) -> float | None:
+    """How long its agent was at work: from an input to the last step that follows it, of no pause more than 5 minutes.
+    The time between exchanges is a person's. What was done at the same time counts once."""
+    spans = [span for it in session.exchanges for span in _spans(_moments(it, it.turns))]
+    spans += [span for turn in session.side_turns for span in _spans(_moments(turn, (turn,)))]
+    if not spans:
+        return None if session.started is None else 0.0
+    total, (start, end) = timedelta(), min(spans)
+    for began, ended in sorted(spans):
+        if began > end:
+            total += end - start
+            start = began
+        end = max(end, ended)
+    return (total + (end - start)).total_seconds()
+
+
+def _moments(span: Exchange | Turn, turns: Iterable[Turn]) -> list[datetime]:
+    """Every moment that something tells of, in order."""
+    told = [span.started, span.ended]
+    for turn in turns:
+        told += (turn.started, turn.ended, *(block.at for block in turn.blocks))
+    return sorted([time if time.tzinfo else time.replace(tzinfo=UTC) for time in told if time])
+
+
+def _spans(moments: Sequence[datetime]) -> Iterator[tuple[datetime, datetime]]:
+    """The time that they cover, in pieces where a pause was too long: of that pause as much counts as may be."""
+    if not moments:
+        return
+    start = last = moments[0]
+    for moment in moments:
+        if moment - last > LONGEST_PAUSE:
+            yield start, last + LONGEST_PAUSE
+            start = moment
+        last = moment
+    yield start, last
+
+
+def _utc(time: datetime) -> datetime:
+    return time if time.tzinfo else time.replace(tzinfo=UTC)

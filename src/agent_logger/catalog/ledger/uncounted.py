@@ -1,0 +1,113 @@
+"""What a session holds that is in no sum, each with the reason: the other half of what `usage --explain` says."""
+
+from collections.abc import Collection, Iterable, Iterator
+from datetime import UTC
+
+from agent_logger.catalog.joining.calls import WireCall
+from agent_logger.catalog.ledger.ledger import LedgerRow
+from agent_logger.catalog.ledger.unlisted import UNLISTED_CALLS, session_has_unlisted_calls
+from agent_logger.catalog.summary import Uncounted, UncountedReason
+from agent_logger.model.session import Session
+
+# Kinds of calls that no provider bills.
+FREE = {
+    "count_tokens": ("token count", "token counts"),
+    "models": ("list of models", "lists of models"),
+    "probe": ("probe", "probes"),
+    "other": ("other request", "other requests"),
+}
+
+
+def uncounted(
+    rows: Iterable[LedgerRow],
+    elsewhere: Iterable[LedgerRow],
+    session: Session | None,
+    calls: Iterable[WireCall],
+) -> list[Uncounted]:
+    """In the order of time, calls that nobody bills last. `rows` are those that count for the session; `elsewhere`
+    count for another; `calls` are those of its own wire logs."""
+    rows, elsewhere = list(rows), list(elsewhere)
+    counted = {it.message_id for it in (*rows, *elsewhere) if it.message_id}
+    calls = list(calls)
+    found = [
+        *map(_copy, elsewhere),
+        *_synthetic(session),
+        *(it for call in calls if (it := _call(call, counted))),
+    ]
+    return [*sorted(found, key=_moment), *_free(calls), *_unlisted(session)]
+
+
+def _moment(it: Uncounted) -> float:
+    at = it.at
+    return float("inf") if at is None else (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+
+
+def _copy(row: LedgerRow) -> Uncounted:
+    return Uncounted(
+        reason="copy",
+        why=f"counts in {row.session}, which had it first",
+        at=row.at,
+        thread=row.thread,
+        model=row.model,
+        message_id=row.message_id,
+    )
+
+
+def _synthetic(session: Session | None) -> Iterator[Uncounted]:
+    for turn in session.turns if session else ():
+        if turn.is_synthetic:
+            yield Uncounted(
+                reason="synthetic",
+                why="not counted: the client wrote it, no model was asked",
+                at=turn.started or turn.ended,
+                thread=turn.thread,
+                model=turn.model,
+                message_id=turn.message_id,
+            )
+
+
+def _call(call: WireCall, counted: Collection[str]) -> Uncounted | None:
+    """Why a call that asked a model does not count; none if it does, or asked for nothing that is billed."""
+    if call.kind in FREE:
+        return None
+    reason: UncountedReason
+    if call.complete is None:
+        reason, why = "in_flight", "not counted yet: no answer so far"
+    elif call.status is None:
+        reason, why = "no_answer", f"not counted: no answer came ({call.reason or 'unknown reason'})"
+    elif call.status >= 400:
+        reason, why = "error_status", f"not billed: the API answered with status {call.status}"
+    elif call.error and call.message_id not in counted:
+        reason, why = "error_event", f"not billed: the API ended the answer with an error ({call.error})"
+    elif call.message_id and call.message_id not in counted and call.usage is None and call.complete:
+        reason, why = "error_event", "not billed: the API told a failure in place of an answer"
+    elif not call.complete and not call.message_id and call.usage is None and not call.model:
+        reason, why = "no_answer", f"not counted: it was cut before an answer began ({call.reason})"
+    else:
+        return None
+    return Uncounted(
+        reason=reason,
+        why=why,
+        at=call.started,
+        thread=call.thread,
+        model=call.model,
+        message_id=call.message_id,
+        status=call.status,
+    )
+
+
+def _unlisted(session: Session | None) -> Iterator[Uncounted]:
+    if session and session_has_unlisted_calls(session):
+        yield Uncounted(reason="unlisted", why=UNLISTED_CALLS, thread="side", count=0)
+
+
+def _free(calls: Iterable[WireCall]) -> Iterator[Uncounted]:
+    kinds = [call.kind for call in calls if call.usage is None and call.message_id is None]
+    for kind, (one, several) in FREE.items():
+        if number := kinds.count(kind):
+            yield Uncounted(
+                reason="free",
+                why=f"not billed: {number:,} {one if number == 1 else several}",
+                thread="side",
+                count=number,
+            )

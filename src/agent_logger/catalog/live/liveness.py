@@ -1,0 +1,111 @@
+"""Whether a session is live: its agent runs, as far as that can be known.
+
+What is known, from the surest to the least:
+
+1. The agent notes which process has a session open (`agents/claude_code/processes`): as long as that process lives, it
+   is live. If the note is gone since the last event, or the process was killed, it is not.
+2. The agent has said that the session has ended (a hook told so), and nothing came after: it is not.
+3. A program writes the session into a log of ours, and holds the lock of it: it is live. Once the lock is free, that
+   program has closed the log, has ended or was killed: it is not live, unless the agent's own file has gone on since.
+4. The proxy holds the lock of its log, and a call or a tool was at work a short time ago: it is live.
+5. Of a session that only its agent's files tell of, the last event in them counts, not when the files were written:
+   copies are new files with old events. It is live for `LIVE_SECONDS` after it, for `AT_WORK_SECONDS` in the middle of
+   an exchange.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from agent_logger import platform
+from agent_logger.catalog.ledger.rows import BIT
+from agent_logger.files.parts import part_of, parts_of
+from agent_logger.model.not_itemised import AT_WORK_SECONDS
+from agent_logger.model.session import Session
+
+LIVE_SECONDS = 300.0  # that an agent may wait for a person
+LOG_BEHIND_SECONDS = 5.0  # that the last event of a session may be noted before its agent's own file has it
+INTERRUPTED = "interrupted"  # how an exchange ended that has no end, in a session that is not live
+
+
+class SourceState(NamedTuple):
+    """A session as one witness has it."""
+
+    agent: str | None  # whose file it is; none for a log of ours
+    path: str
+    witnesses: int  # bits
+    modified: float  # seconds since 1970
+    is_closed: bool = False  # no process had the log open when it last changed
+
+
+class SessionState(NamedTuple):
+    """What is known of a session's end."""
+
+    last_event: float | None  # seconds since 1970
+    in_flight: bool  # its last exchange has no end
+    is_over: bool  # its agent said so
+    sources: Sequence[SourceState]
+
+
+def is_live(state: SessionState, now: float, *, runs: bool | None) -> bool:
+    """`runs`: whether its agent does, as it notes; none: nothing tells. Looks up which logs a program has open; what is
+    known to be closed is not opened."""
+    if runs:
+        return True
+    if state.is_over:
+        return False
+    own = [it for it in state.sources if it.agent is None and not it.witnesses & BIT["hook"]]
+    if any(_is_open_in_program(it) for it in own):
+        return True
+    last = state.last_event
+    if last is None:
+        last = max((it.modified for it in state.sources), default=0.0)
+    is_recent = now - last < (AT_WORK_SECONDS if state.in_flight else LIVE_SECONDS)
+    if runs is False or not is_recent:
+        return False
+    if any(it.modified + LOG_BEHIND_SECONDS >= last and not _is_by_proxy(it) for it in own):
+        return False
+    others = [it for it in state.sources if it not in own]
+    return bool(others) or any(_is_open(it) for it in own)
+
+
+def _is_open_in_program(source: SourceState) -> bool:
+    """Return whether a program other than the proxy has this log open. A log with a `wire` witness is the proxy's."""
+    return not source.witnesses & BIT["wire"] and _is_open(source) and not _is_by_proxy(source)
+
+
+def _is_open(source: SourceState) -> bool:
+    return not source.is_closed and has_writer(source.path)
+
+
+def _is_by_proxy(source: SourceState) -> bool:
+    """As long as nothing was answered, a log has no witness."""
+    from agent_logger.logs.reader import kind_of_log
+
+    if source.witnesses:
+        return bool(source.witnesses & BIT["wire"])
+    found = part_of(Path(source.path))
+    return found is not None and kind_of_log(found.folder, found.name) == "wire"
+
+
+def has_writer(path: str) -> bool:
+    """Whether a process has a part of this log open for writing."""
+    found = part_of(Path(path))
+    files = [it.path for it in parts_of(found.folder, found.name)] if found else []
+    return any(platform.is_locked(file) for file in files)
+
+
+def in_flight(session: Session) -> bool:
+    """The last exchange has no end yet."""
+    last = session.exchanges[-1] if session.exchanges else None
+    return last is not None and not last.complete and last.end_reason is None
+
+
+def interrupted(session: Session) -> Session:
+    """A session that is not live: an exchange without an end will not get one."""
+    if not in_flight(session):
+        return session
+    *before, last = session.exchanges
+    return replace(session, exchanges=[*before, replace(last, end_reason=INTERRUPTED)])

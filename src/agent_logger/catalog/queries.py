@@ -1,0 +1,390 @@
+"""What is asked of the sessions in the catalog, as SQL. Whatever a person typed is a parameter, never a part of it."""
+
+import sqlite3
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from agent_logger.agents.claude_code.processes import noted_sessions, running_sessions
+from agent_logger.agents.folders import claude_roots
+from agent_logger.catalog.database import hashed, listed, restored, storable
+from agent_logger.catalog.discovery.source import Found
+from agent_logger.catalog.ledger.rows import BIT, WITNESS_SETS, micros_of, time_of
+from agent_logger.catalog.live.liveness import INTERRUPTED, SessionState, SourceState, is_live
+from agent_logger.catalog.summary import Filter, SessionSummary
+from agent_logger.model.not_itemised import AT_WORK_SECONDS
+from agent_logger.model.prices import price_date
+from agent_logger.model.session import Cost, Usage
+
+Order = Literal["active", "started", "cost", "tokens", "turns", "exchanges", "duration"]
+ORDERS: Mapping[Order, str] = {
+    "active": "active DESC",
+    "started": "coalesce(started, first_at) DESC",
+    "cost": "nano_usd DESC",
+    "tokens": "input_tokens + output_tokens + cache_read_tokens + cache_write_tokens DESC",
+    "turns": "coalesce(own_turns, turns) DESC",
+    "exchanges": "exchanges DESC",
+    "duration": "active_seconds DESC",
+}
+NEED_DETAILS = ("exchanges", "duration", "turns")  # orders
+
+
+def prepare(database: sqlite3.Connection) -> None:
+    database.create_function("folded", 1, lambda text: (text or "").lower(), deterministic=True)
+    database.create_function("hashed", 1, lambda text: text and hashed(text), deterministic=True)
+
+
+def since(at: datetime) -> int:
+    return micros_of(at if at.tzinfo else at.astimezone(UTC))
+
+
+def is_within(at: datetime | None, wanted: Filter) -> bool:
+    """Whether a time is one of those that are asked for. What has none is only where none are given."""
+    if at is None:
+        return wanted.since is None and wanted.until is None
+    micros = micros_of(at)
+    return (wanted.since is None or micros >= since(wanted.since)) and (
+        wanted.until is None or micros < since(wanted.until)
+    )
+
+
+# ---------------------------------------------------------------- sessions
+
+
+# What the session itself says, where that is known; else what its responses tell.
+PROJECT = "coalesce(project, told_project)"
+STARTED = "coalesce(started, first_at)"
+TURNS = "coalesce(own_turns, turns)"
+ENDED = "max(coalesce(ended, last_at), coalesce(CASE WHEN detailed IS NOT stamp THEN last_at END, ended))"
+
+
+def _where(database: sqlite3.Connection, wanted: Filter) -> tuple[str, list[object]]:
+    terms: list[tuple[str, object]] = [
+        ("agent = ?", wanted.agent),
+        (f"instr(folded({PROJECT}), ?)", wanted.project and wanted.project.lower()),
+        ("instr(folded(models), ?)", wanted.model and listed([wanted.model.lower()])[2:-2]),
+        ("instr(folded(title), ?)", wanted.title and wanted.title.lower()),
+        (f"coalesce({ENDED}, {STARTED}) >= ?", wanted.since and since(wanted.since)),
+        (f"{STARTED} < ?", wanted.until and since(wanted.until)),
+        ("nano_usd >= ?", wanted.min_cost_usd and wanted.min_cost_usd * 1e9),
+        ("witnesses & ?", wanted.witness and BIT.get(wanted.witness, 0)),
+    ]
+    given = [
+        (term, [storable(value) if isinstance(value, str) else value])
+        for term, value in terms
+        if value is not None and value != ""
+    ]
+    if wanted.live:
+        given.append(("id IN (SELECT value FROM json_each(?))", [listed(_live_sessions(database))]))
+    return " AND ".join(term for term, _ in given) or "1", [value for _, values in given for value in values]
+
+
+def session_ids(
+    database: sqlite3.Connection, wanted: Filter, order: Order, limit: int | None, offset: int
+) -> list[str]:
+    where, values = _where(database, wanted)
+    query = f"SELECT id FROM sessions WHERE {where} ORDER BY {ORDERS[order]}, id LIMIT ? OFFSET ?"
+    return [name for (name,) in database.execute(query, [*values, -1 if limit is None else limit, offset])]
+
+
+def count_sessions(database: sqlite3.Connection, wanted: Filter) -> int:
+    where, values = _where(database, wanted)
+    (count,) = database.execute(f"SELECT count(*) FROM sessions WHERE {where}", values).fetchone()
+    return int(count)
+
+
+_AS_IT_IS = (  # columns that a summary has under the same name
+    *("id", "agent", "title", "exchanges", "tool_calls", "errors", "active_seconds"),
+    *("context_tokens", "peak_context_tokens", "inherited_exchanges"),
+)
+_SUMMARY = f"""
+    SELECT {", ".join(_AS_IT_IS)}, {", ".join(Usage.__struct_fields__)}, {PROJECT} AS project, models, side_models,
+        {TURNS} AS turns,
+        {STARTED} AS started, {ENDED} AS ended, nano_usd, unpriced, unpriced_reason,
+        coalesce(own_reported_usd, reported_cost_usd) AS reported_cost_usd, witnesses, parent, modified,
+        in_flight, over, ending, unlisted_calls
+    FROM sessions WHERE id IN (SELECT value FROM json_each(?))
+"""
+
+
+def summaries(database: sqlite3.Connection, ids: Sequence[str]) -> list[SessionSummary]:
+    """In this order; those that are not there are left out."""
+    given = (listed(ids),)
+    sources: dict[str, list[Found]] = {}
+    states: dict[str, list[SourceState]] = {}
+    damaged: dict[str, int] = {}
+    query = """
+        SELECT session, witnesses, damaged_lines, closed_stamp IS stamp,
+            key, agent, path, name, modified, size, stamp, others FROM sources
+        WHERE session IN (SELECT value FROM json_each(?)) ORDER BY agent IS NULL, key
+    """
+    for session, witnesses, lines, is_closed, *source in database.execute(query, given):
+        found = _found(*source)
+        sources.setdefault(session, []).append(found)
+        state = SourceState(found.agent, found.path, witnesses, found.modified, bool(is_closed))
+        states.setdefault(session, []).append(state)
+        damaged[session] = damaged.get(session, 0) + (lines or 0)
+    live = _Live(states)
+    rows = database.execute(_SUMMARY, given)
+    rows.row_factory = sqlite3.Row
+    summaries = {
+        row["id"]: _summary(row, sources.get(row["id"], []), live, damaged.get(row["id"], 0)) for row in rows
+    }
+    return [summaries[name] for name in ids if name in summaries]
+
+
+class _Live:
+    """Which sessions are live."""
+
+    def __init__(self, sources: Mapping[str, Sequence[SourceState]]) -> None:
+        self.now = time.time()
+        self._noted = noted_sessions(claude_roots())
+        self._sources = sources
+
+    def holds(self, name: str, ended: int | None, *, in_flight: bool, over: bool) -> bool:
+        last = None if ended is None else ended / 1e6
+        state = SessionState(last, in_flight, over, self._sources.get(name, ()))
+        is_noted = any(it.agent == "claude-code" for it in state.sources)
+        return is_live(state, self.now, runs=self._noted.runs(name, last) if is_noted else None)
+
+
+def may_be_live(database: sqlite3.Connection) -> list[str]:
+    """Sessions whose files were written to a short time ago, whose agent runs, or that a program has a log of open.
+    Files may be new copies of old ones: where the last event is known, it counts."""
+    begin = time.time() - AT_WORK_SECONDS
+    rows = database.execute(
+        f"""
+        SELECT id FROM sessions WHERE id IN (SELECT value FROM json_each(:running))
+            OR id IN (SELECT session FROM sources WHERE {OPEN_LOG})
+            OR modified >= :begin AND (detailed IS NOT stamp OR coalesce({ENDED} >= :begin * 1e6, 1))
+        """,
+        {"begin": begin, "running": listed(running_sessions(claude_roots()))},
+    )
+    return [name for (name,) in rows]
+
+
+# Of sources: a log of ours that a program other than the proxy may have open. The index `sources_open` has these terms.
+OPEN_LOG = "agent IS NULL AND key = path AND NOT witnesses & 1 AND closed_stamp IS NOT stamp"
+
+
+class OpenLog(NamedTuple):
+    """A log that a program may have open, and its stamp when it was last looked at."""
+
+    source: int  # sources.id
+    folder: Path
+    name: str
+    stamp: str
+
+
+def open_logs(database: sqlite3.Connection, sessions: Iterable[str] | None) -> list[OpenLog]:
+    """Return the logs of these sessions, or of all, that are not known to be closed."""
+    query = f"SELECT id, path, name, stamp FROM sources WHERE {OPEN_LOG}"
+    if sessions is None:
+        rows = database.execute(query)
+    else:
+        rows = database.execute(
+            f"{query} AND session IN (SELECT value FROM json_each(?))", (listed(sessions),)
+        )
+    return [
+        OpenLog(source, Path(restored(path)).parent, restored(name), stamp)
+        for source, path, name, stamp in rows
+    ]
+
+
+def _live_sessions(database: sqlite3.Connection) -> list[str]:
+    return [it.id for it in summaries(database, may_be_live(database)) if it.live]
+
+
+def _summary(row: sqlite3.Row, sources: Sequence[Found], live: _Live, damaged: int) -> SessionSummary:
+    name, nano = row["id"], row["nano_usd"]
+    in_flight, ending = bool(row["in_flight"]), row["ending"]
+    is_at_work = live.holds(name, row["ended"], in_flight=in_flight, over=bool(row["over"]))
+    return SessionSummary(
+        **{it: row[it] for it in _AS_IT_IS},
+        turns=row["turns"],
+        project=row["project"],
+        models=tuple(msgspec.json.decode(row["models"])),
+        side_models=tuple(msgspec.json.decode(row["side_models"])),
+        started=moment(row["started"]),
+        ended=moment(row["ended"]),
+        usage=Usage(**{it: row[it] for it in Usage.__struct_fields__}),
+        cost=Cost(
+            nano_usd=nano,
+            price_date=None if nano is None else price_date(),
+            reason=row["unpriced_reason"],
+            unpriced=row["unpriced"],
+        ),
+        reported_cost_usd=row["reported_cost_usd"],
+        witnesses=WITNESS_SETS[row["witnesses"]],
+        parent=row["parent"],
+        live=is_at_work,
+        ending=INTERRUPTED if in_flight and not is_at_work else ending,
+        paths=tuple(dict.fromkeys(path for it in sources for path in _paths_of(it))),
+        prompts_only=bool(sources) and all(it.prompts_only for it in sources),
+        damaged_lines=damaged,
+        unlisted_calls=bool(row["unlisted_calls"]),
+        main_missing=_is_main_missing(sources),
+    )
+
+
+def _paths_of(source: Found) -> Iterable[Path]:
+    if source.main_missing:
+        return map(Path, source.others or ())
+    return () if source.is_of_hooks else (Path(source.path),)
+
+
+def _is_main_missing(sources: Sequence[Found]) -> bool:
+    files = [it for it in sources if it.agent and not it.prompts_only]
+    return bool(files) and all(it.main_missing for it in files)
+
+
+def moment(micros: int | None) -> datetime | None:
+    return None if micros is None else time_of(micros)
+
+
+def parents(database: sqlite3.Connection) -> dict[str, str | None]:
+    """Of every session the one that it was forked from; of the forks of one, that which began first is first."""
+    return dict(database.execute("SELECT id, parent FROM sessions ORDER BY family, place"))
+
+
+def called(database: sqlite3.Connection, wanted: str) -> list[str]:
+    """The sessions that are meant: by id, by the name of a log or its path; else all that begin so."""
+    for where in ("id = ?1", "id IN (SELECT session FROM sources WHERE name = ?1 OR path = ?1)", _BEGINS):
+        rows = database.execute(
+            f"SELECT id FROM sessions WHERE {where} ORDER BY active DESC", (storable(wanted),)
+        )
+        if found := [name for (name,) in rows]:
+            return found
+    return []
+
+
+_BEGINS = """
+    ?1 <> '' AND (substr(id, 1, length(?1)) = ?1
+        OR id IN (SELECT session FROM sources WHERE substr(name, 1, length(?1)) = ?1))
+"""
+
+
+def beginnings(database: sqlite3.Connection, ids: Iterable[str], least: int) -> dict[str, str]:
+    """Of each id as much as no other begins with, and no less than `least` characters.
+
+    Codex and opencode make ids of the time: sessions of one minute have the first eight characters in common.
+    """
+    found = {}
+    for name in ids:
+        told = storable(name)
+        beside = database.execute(
+            """
+            SELECT (SELECT max(id) FROM sessions WHERE id < ?1), (SELECT min(id) FROM sessions WHERE id > ?1)
+            """,
+            (told,),
+        ).fetchone()
+        found[name] = name[: max(least, *(1 + _alike(told, it) for it in beside if it is not None), 0)]
+    return found
+
+
+def _alike(one: str, other: str) -> int:
+    """How many characters both begin with."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (mine, yours) in pairs if mine != yours), min(len(one), len(other)))
+
+
+# ---------------------------------------------------------------- their sources
+
+
+class Behind(NamedTuple):
+    """A session whose details are not of its files as they are now."""
+
+    id: str
+    stamp: str
+    size: int
+
+
+def behind(database: sqlite3.Connection, only: Iterable[str] | None = None) -> list[Behind]:
+    """The one last active first; of these only, if they are given."""
+    wanted = "" if only is None else "AND id IN (SELECT value FROM json_each(?))"
+    query = f"""
+        SELECT id, stamp, size FROM sessions WHERE detailed IS NOT stamp {wanted} ORDER BY active DESC, id
+    """
+    return [Behind(*row) for row in database.execute(query, () if only is None else (listed(only),))]
+
+
+def backlog(database: sqlite3.Connection) -> int:
+    query = "SELECT coalesce(sum(size), 0) FROM sessions WHERE detailed IS NOT stamp"
+    return int(database.execute(query).fetchone()[0])
+
+
+def sources_of(database: sqlite3.Connection, session: str) -> list[Found]:
+    rows = database.execute(
+        """
+        SELECT key, agent, path, name, modified, size, stamp, others FROM sources
+        WHERE session = ? ORDER BY agent IS NULL, key
+        """,
+        (session,),
+    )
+    return [_found(*told) for told in rows]
+
+
+def source_rows(database: sqlite3.Connection, sessions: Iterable[str] | None) -> list[tuple[int, Found]]:
+    """With their numbers, those of these sessions, or of all, whose damaged lines are not counted as they are now."""
+    rows = database.execute(
+        """
+        SELECT id, key, agent, path, name, modified, size, stamp, others FROM sources
+        WHERE damage_stamp IS NOT stamp AND (?1 IS NULL OR session IN (SELECT value FROM json_each(?1)))
+        """,
+        (None if sessions is None else listed(sessions),),
+    )
+    return [(source, _found(*told)) for source, *told in rows]
+
+
+def damaged_files(database: sqlite3.Connection, sessions: Iterable[str]) -> dict[str, dict[Path, int]]:
+    """Of each session that has any, how many damaged lines are in which file."""
+    query = """
+        SELECT session, damage.path, places FROM damage JOIN sources ON sources.id = source
+        WHERE places > 0 AND session IN (SELECT value FROM json_each(?)) ORDER BY session, damage.path
+    """
+    found: dict[str, dict[Path, int]] = {}
+    for session, path, places in database.execute(query, (listed(sessions),)):
+        found.setdefault(session, {})[Path(restored(path))] = places
+    return found
+
+
+def logs_and_forks(database: sqlite3.Connection) -> list[tuple[str, str, bool]]:
+    """Of every log of ours its session and path, and whether it says that it was forked."""
+    rows = database.execute(
+        "SELECT session, path, parent IS NOT NULL FROM sources WHERE agent IS NULL AND key = path"
+    )
+    return [(session, restored(path), bool(forked)) for session, path, forked in rows]
+
+
+def summaries_beside(database: sqlite3.Connection, session: str) -> dict[str, str]:
+    """What files in the folders of the session's say of sessions, by the line that each ends at."""
+    return dict(
+        database.execute(
+            """
+            SELECT leaf, text FROM summaries JOIN sources ON sources.id = source
+            WHERE folder IN (SELECT folder FROM sources WHERE session = ?) ORDER BY modified, leaf
+            """,
+            (session,),
+        )
+    )
+
+
+def _found(
+    key: str,
+    agent: str | None,
+    path: str,
+    name: str,
+    modified: float,
+    size: int,
+    stamp: str,
+    others: str | None = None,
+) -> Found:
+    return Found(restored(key), agent, restored(path), restored(name), modified, size, stamp, _paths(others))
+
+
+def _paths(others: str | None) -> tuple[str, ...] | None:
+    return None if others is None else tuple(map(restored, msgspec.json.decode(others)))

@@ -1,0 +1,81 @@
+"""How many lines of a session's files cannot be read: counted when a session is listed or shown, and kept by file."""
+
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from agent_logger.catalog.database import storable, writing
+from agent_logger.catalog.discovery.source import Found
+from agent_logger.catalog.queries import source_rows
+from agent_logger.catalog.refresh.refresh import count_change
+from agent_logger.errors import SourceError
+from agent_logger.files import foreign
+from agent_logger.files.parts import PartFile, live_files_of, parts_of
+from agent_logger.logs.damage import DamageCount, count_damage
+
+AT_ONCE = 64  # sources
+LINE_FILES = (".jsonl", foreign.SEALED)
+_count = msgspec.json.Decoder(DamageCount).decode
+
+
+def count_damaged_lines(database: sqlite3.Connection, sessions: Iterable[str] | None) -> None:
+    """Of the sources of these sessions, or of all, that have changed since."""
+    behind = source_rows(database, sessions)
+    for start in range(0, len(behind), AT_ONCE):
+        _count_in(database, behind[start : start + AT_ONCE])
+
+
+def _count_in(database: sqlite3.Connection, behind: Iterable[tuple[int, Found]]) -> None:
+    counts = [(source, found, list(_counts(database, found))) for source, found in behind]
+    with writing(database):
+        for source, found, files in counts:
+            database.execute("DELETE FROM damage WHERE source = ?", (source,))
+            rows = [(storable(str(path)), source, it.places, msgspec.json.encode(it)) for path, it in files]
+            database.executemany("INSERT OR REPLACE INTO damage VALUES (?, ?, ?, ?)", rows)
+            database.execute(
+                "UPDATE sources SET damaged_lines = ?, damage_stamp = ? WHERE id = ?",
+                (sum(it.places for _, it in files), found.stamp, source),
+            )
+        if any(it.places for _, _, files in counts for _, it in files):
+            count_change(database)
+
+
+def _counts(database: sqlite3.Connection, found: Found) -> Iterator[tuple[Path, DamageCount]]:
+    for path in files_of(found):
+        row = database.execute("SELECT count FROM damage WHERE path = ?", (storable(str(path)),)).fetchone()
+        with suppress(OSError, SourceError):  # gone meanwhile, or no file
+            yield path, count_damage(path, _count(row[0]) if row else None)
+
+
+def files_of(found: Found) -> list[Path]:
+    """The files of lines that a source is read from."""
+    path = Path(found.path)
+    if found.is_of_hooks or found.prompts_only:
+        return []
+    if found.agent is None:
+        return files_of_log(PartFile(path.parent, found.name))
+    from agent_logger.catalog.discovery.reader import (
+        source_of,  # the readers are needed only for what has changed
+    )
+
+    try:
+        source = source_of(found)
+    except (OSError, SourceError):
+        return []
+    files = [path, *(path.parent / it.name for it in source.others), *map(Path, found.others or ())]
+    return _there(files)
+
+
+def files_of_log(log: PartFile) -> list[Path]:
+    lives = (path for paths in live_files_of(log.folder, log.name).values() for path in paths)
+    return [*(part.existing_path() for part in parts_of(log.folder, log.name)), *lives]
+
+
+def _there(files: Iterable[Path]) -> list[Path]:
+    """Those of lines, plain or sealed, each once."""
+    found = (foreign.existing(Path(os.path.normpath(path))) for path in files)
+    return list(dict.fromkeys(path for path in found if path and path.suffix in LINE_FILES))

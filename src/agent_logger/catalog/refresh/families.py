@@ -1,0 +1,643 @@
+"""From what witnesses told to sessions and the ledger, in the database.
+
+The ledger is a function of all responses; but copies of a response stand only in sessions that have something in
+common. So sessions are kept in families, and a change derives the rows of its family again, and no others. Families
+that something new has joined become one.
+"""
+
+import hashlib
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import msgspec
+
+from agent_logger.agents.claude_code.transcript.beginning import Beginning
+from agent_logger.agents.claude_code.transcript.tree import Lineage, Relatives
+from agent_logger.agents.claude_code.transcript.turns import is_unique
+from agent_logger.catalog.database import hashed, listed, storable
+from agent_logger.catalog.discovery.reader import (
+    NO_SESSION,
+    Told,
+    packed,
+    packed_totals,
+    unpacked,
+    unpacked_totals,
+)
+from agent_logger.catalog.discovery.source import Found
+from agent_logger.catalog.ledger.ledger import (
+    NOBODY,
+    RESULT,
+    Ledger,
+    joined_by_of,
+    nano_usd_of,
+    reported_usd_of,
+    shared_key,
+)
+from agent_logger.catalog.ledger.models import Answered, SessionModels, models_of
+from agent_logger.catalog.ledger.rows import (
+    NEVER,
+    NOT_REPORTED,
+    WITNESS_SETS,
+    Entry,
+    Place,
+    micros_of,
+    time_of,
+)
+from agent_logger.catalog.ledger.totals import Sum
+from agent_logger.catalog.ledger.unlisted import has_unlisted_calls
+from agent_logger.catalog.refresh.refresh import REMOVED
+from agent_logger.model.not_itemised import in_flight_until
+from agent_logger.model.redaction.redactor import hidden
+from agent_logger.model.responses import ModelResponse, ReportedTotal
+from agent_logger.model.session import MAIN, SIDE, SYNTHETIC
+
+LONGEST_SUMMARY = 500  # characters
+
+
+class Read(msgspec.Struct):
+    """A source as it was found, and what it told; or why it could not be read."""
+
+    found: Found
+    told: Told
+    damage: str | None = None
+
+
+def post(database: sqlite3.Connection, read: Sequence[Read], gone: Sequence[str] = ()) -> None:
+    """Take in what was read, and forget what is gone (its keys). To be called within a transaction."""
+    changed = listed([*gone, *(it.found.key for it in read)])
+    of_changed = "FROM sources WHERE key IN (SELECT value FROM json_each(?))"
+    dirty = {name for (name,) in database.execute(f"SELECT session {of_changed}", (changed,))}
+    forgotten = (listed(gone),)
+    if gone:
+        had = database.execute(
+            f"SELECT DISTINCT source FROM summaries WHERE source IN (SELECT id {of_changed})", forgotten
+        )
+        _read_titles_again(database, [source for (source,) in had.fetchall()])
+    for table in ("keys", "told", "summaries") if gone else ():
+        database.execute(f"DELETE FROM {table} WHERE source IN (SELECT id {of_changed})", forgotten)
+    database.execute("DELETE FROM sources WHERE key IN (SELECT value FROM json_each(?))", forgotten)
+    fresh = {it.found.key: _Responses(it.told.responses, it.told.totals) for it in read}
+    numbers = [(_keep(database, it), fresh[it.found.key].keys) for it in read]
+    for (source, _), it in zip(numbers, read, strict=True):
+        _keep_summaries(database, source, it.told)
+    known_by = sorted((key, source) for source, keys in numbers for key in keys)
+    database.executemany(
+        "INSERT OR IGNORE INTO keys VALUES (?, ?)", known_by
+    )  # sorted, as they lie in the file
+    dirty |= {it.told.session for it in read}
+    dirty |= _touched(database, {key for it in fresh.values() for key in it.keys})
+    dirty |= _related(database, read)
+    _derive(database, _families(database, dirty), fresh)
+
+
+def post_again(database: sqlite3.Connection) -> None:
+    """All of it, from what is kept: as after a new price list."""
+    query = "SELECT family FROM sessions UNION SELECT session FROM sources WHERE session LIKE ? ORDER BY 1"
+    names = [name for (name,) in database.execute(query, (f"{NO_SESSION}%",))]
+    for start in range(0, len(names), 200):
+        _derive(database, _families(database, set(names[start : start + 200])), {})
+
+
+def post_overdue(database: sqlite3.Connection) -> None:
+    """Sessions with a request that was in flight, and has no answer by now."""
+    due = "FROM sources WHERE in_flight_until < ?"
+    now = (time.time(),)
+    sessions = {name for (name,) in database.execute(f"SELECT session {due}", now)}
+    _derive(database, _families(database, sessions), {})
+    database.execute(f"UPDATE sources SET in_flight_until = NULL WHERE id IN (SELECT id {due})", now)
+
+
+class _Responses:
+    """What a source told, with what it can be found by."""
+
+    def __init__(self, told: list[ModelResponse], totals: Sequence[ReportedTotal]) -> None:
+        self.told, self.totals = told, totals
+        self.keys = [hashed(key) for it in told if (key := shared_key(it))]
+
+
+def _keep(database: sqlite3.Connection, it: Read) -> int:
+    """The number of the source."""
+    found, told = it.found, it.told
+    values = (
+        storable(found.key),
+        storable(found.path),
+        found.agent,
+        storable(found.name),
+        None if found.others is None else listed(found.others),
+        storable(told.session),
+        told.parent and storable(told.parent),
+        told.witnesses,
+        found.size,
+        found.modified,
+        found.stamp,
+        it.damage,
+        *_times(told.beginning),
+        max(filter(None, (in_flight_until(total.total) for total in told.totals)), default=None),
+    )
+    source: int = database.execute(_KEEP, values).fetchone()[0]
+    position = msgspec.json.encode(told.position) if told.position else None
+    database.execute(
+        "INSERT OR REPLACE INTO told VALUES (?, ?, ?, ?)",
+        (source, position, told.data or packed(told.responses), packed_totals(told.totals)),
+    )
+    return source
+
+
+def _keep_summaries(database: sqlite3.Connection, source: int, told: Told) -> None:
+    """Of a session beside this one, which may have been read before: then it is to be read again."""
+    kept = dict(database.execute("SELECT leaf, text FROM summaries WHERE source = ?", (source,)))
+    new = {storable(leaf): storable(hidden(text)[:LONGEST_SUMMARY]) for leaf, text in told.summaries.items()}
+    if told.is_rest:
+        new = {**kept, **new}
+    if new == kept:
+        return
+    database.execute("DELETE FROM summaries WHERE source = ?", (source,))
+    database.executemany(
+        "INSERT INTO summaries VALUES (?, ?, ?)", [(leaf, source, text) for leaf, text in new.items()]
+    )
+    _read_titles_again(database, [source])
+
+
+def _read_titles_again(database: sqlite3.Connection, sources: Iterable[int]) -> None:
+    """Of the sessions in the same folders."""
+    database.execute(
+        """
+        UPDATE sessions SET detailed = NULL, mark = NULL WHERE id IN (
+            SELECT session FROM sources WHERE folder IN (
+                SELECT folder FROM sources WHERE id IN (SELECT value FROM json_each(?))
+            )
+        )
+        """,
+        (listed(sources),),
+    )
+
+
+_KEEP = """
+    INSERT INTO sources (key, path, agent, name, others, session, parent, witnesses, size, modified, stamp, damage,
+        first_written, own_line_after, in_flight_until)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (key) DO UPDATE SET others = excluded.others, session = excluded.session, parent = excluded.parent,
+        witnesses = excluded.witnesses, size = excluded.size, modified = excluded.modified, stamp = excluded.stamp,
+        damage = excluded.damage, first_written = excluded.first_written, own_line_after = excluded.own_line_after,
+        in_flight_until = excluded.in_flight_until
+    RETURNING id
+"""
+
+
+def _times(beginning: Beginning | None) -> tuple[int | None, int | None]:
+    if beginning is None:
+        return None, None
+    written = micros_of(beginning.first_written)
+    return None if written == NEVER else written, beginning.own_line_after
+
+
+def beginning_of(parent: str | None, first_written: int | None, own_line_after: int | None) -> Beginning:
+    """As the columns of a source have it."""
+    written = None if first_written is None else time_of(first_written)
+    return Beginning(forked_from=parent, first_written=written, own_line_after=own_line_after)
+
+
+def _touched(database: sqlite3.Connection, keys: Collection[int]) -> set[str]:
+    """Sessions that have a response with one of these keys."""
+    rows = database.execute(
+        """
+        SELECT DISTINCT session FROM sources WHERE id IN (
+            SELECT source FROM json_each(?) JOIN keys ON keys.key = value
+        )
+        """,
+        (listed(keys),),
+    )
+    return {name for (name,) in rows}
+
+
+def _related(database: sqlite3.Connection, read: Sequence[Read]) -> set[str]:
+    """Sessions that these say they were forked from, and those that say so of these."""
+    rows = database.execute(
+        f"SELECT {_PARENT} FROM sources own WHERE key IN (SELECT value FROM json_each(?)) AND parent IS NOT NULL",
+        (listed(it.found.key for it in read),),
+    )
+    names = listed({it.told.session for it in read} | {it.found.name for it in read})
+    forks = database.execute(
+        "SELECT session FROM sources WHERE parent IN (SELECT value FROM json_each(?))", (names,)
+    )
+    return {name for (name,) in (*rows, *forks)}
+
+
+# A branch of a wire log names the log beside it, whose session may have another name.
+_PARENT = """
+    coalesce(
+        (SELECT log.session FROM sources log
+            WHERE log.name = own.parent AND log.agent IS NULL AND log.folder = own.folder AND own.agent IS NULL),
+        own.parent
+    )
+"""
+
+
+def _families(database: sqlite3.Connection, sessions: set[str]) -> set[str]:
+    """These, and all that have something in common with one of them."""
+    rows = database.execute(
+        """
+        SELECT id FROM sessions WHERE family IN (
+            SELECT family FROM sessions WHERE id IN (SELECT value FROM json_each(?))
+        )
+        """,
+        (listed(sessions),),
+    )
+    return sessions | {name for (name,) in rows}
+
+
+# ---------------------------------------------------------------- deriving
+
+
+@dataclass(slots=True)
+class _Source:
+    agent: str | None
+    parent: str | None
+    witnesses: int
+    size: int
+    modified: float
+    stamp: str
+    told: _Responses
+    beginning: Beginning
+
+    @property
+    def responses(self) -> list[ModelResponse]:
+        return self.told.told
+
+
+class _Row(NamedTuple):
+    """A response as the ledger has it, and where it stands."""
+
+    place: Place
+    entry: Entry
+    nano_usd: int | str
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """A session while its sources are gathered, and the ledger's rows that are its own."""
+
+    sources: list[_Source] = field(default_factory=list)
+    rows: list[_Row] = field(default_factory=list)
+
+    @property
+    def best(self) -> _Source:
+        """The agent's own file has all threads. Of two copies of it, the one that was written first."""
+        if len(self.sources) == 1:  # as in nearly all of many thousand sessions
+            return self.sources[0]
+        return min(
+            self.sources,
+            key=lambda it: (it.agent is None, -len(it.responses), micros_of(it.beginning.first_written)),
+        )
+
+
+def _derive(database: sqlite3.Connection, names: set[str], fresh: Mapping[str, _Responses]) -> None:
+    """The rows of whole families, anew. `fresh`: what is known of sources without asking the database."""
+    gathered: dict[str, _Gathered] = {}
+    for session, source in _sources(database, names, fresh):
+        gathered.setdefault(session, _Gathered()).sources.append(source)
+    families = _parted(gathered)
+    descent = _Descent(gathered, families)
+    parents = descent.parents
+    ledger = Ledger(descent.places)
+    for source in (source for it in gathered.values() for source in it.sources):
+        ledger.add(source.responses)
+        ledger.add_totals(source.told.totals)
+    first, places = _First(gathered, parents), ledger.places()
+    for entry in ledger.entries(lambda it: first.placed(it, places[it.place]).session):
+        place = places[entry.place] if entry.joined == RESULT else first.placed(entry, places[entry.place])
+        gathered[place.session].rows.append(_Row(place, entry, nano_usd_of(entry)))
+    _replace_rows(database, names, [row for it in gathered.values() for row in it.rows])
+    gone = (listed(names - gathered.keys()),)
+    for table, column in (("sessions", "id"), ("places", "session"), ("tools", "session")):
+        database.execute(f"DELETE FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))", gone)
+    sizes = Counter(families.values())
+    sessions = (
+        _session_values(
+            name,
+            it,
+            families[name],
+            parents.get(name),
+            descent.places.get(name, 0),
+            _inherited(it) if sizes[families[name]] > 1 else 0,
+        )
+        for name, it in gathered.items()
+        if not name.startswith(NO_SESSION)
+    )
+    database.executemany(_UPSERT_SESSION, sessions)
+
+
+def _sources(
+    database: sqlite3.Connection, names: set[str], fresh: Mapping[str, _Responses]
+) -> Iterable[tuple[str, _Source]]:
+    rows = database.execute(
+        f"""
+        SELECT session, key, agent, {_PARENT}, witnesses, size, modified, stamp, responses, totals, first_written,
+            own_line_after
+        FROM sources own JOIN told ON told.source = own.id
+        WHERE session IN (SELECT value FROM json_each(?)) AND damage IS NOT ? ORDER BY key
+        """,
+        (listed(names), REMOVED),
+    )
+    for session, key, agent, parent, witnesses, size, modified, stamp, data, totals, *times in rows:
+        told = fresh.get(key) or _Responses(unpacked(data), unpacked_totals(totals))
+        beginning = beginning_of(None, *times)
+        yield session, _Source(agent, parent, witnesses, size, modified, stamp, told, beginning)
+
+
+def _replace_rows(database: sqlite3.Connection, sessions: set[str], rows: Sequence[_Row]) -> None:
+    database.execute(
+        """
+        DELETE FROM ledger WHERE place IN (
+            SELECT id FROM places WHERE session IN (SELECT value FROM json_each(?))
+        )
+        """,
+        (listed(sessions),),
+    )
+    places = _numbers(database, "places", {it.place for it in rows})
+    kinds = _numbers(database, "kinds", {it.entry.kind for it in rows})
+    database.executemany(
+        _INSERT_ROW,
+        [(places[it.place], kinds[it.entry.kind], *_ledger_values(it)) for it in rows],
+    )
+
+
+def _numbers(
+    database: sqlite3.Connection, table: str, wanted: Iterable[tuple[str | None, ...]]
+) -> dict[tuple[str | None, ...], int]:
+    """The numbers of these rows; those that are not there yet get one."""
+    columns = COLUMNS[table]
+    same = " AND ".join(f"{column} IS ?" for column in columns)
+    into = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))}) RETURNING id"
+    numbers: dict[tuple[str | None, ...], int] = {}
+    for values in sorted(wanted, key=str):
+        told = [it and storable(it) for it in values]
+        row = database.execute(f"SELECT id FROM {table} WHERE {same}", told).fetchone()
+        numbers[values] = (row or database.execute(into, told).fetchone())[0]
+    return numbers
+
+
+COLUMNS = {"places": ("session", "project", "agent", "thread"), "kinds": ("family", "model", "tier")}
+
+
+def _parted(gathered: Mapping[str, _Gathered]) -> dict[str, str]:
+    """The family of each session: the least name of those that it is joined with, however far. They have a response in
+    common, or one names the other as its parent."""
+    above = {name: name for name in gathered}
+
+    def top(name: str) -> str:
+        while above[name] != name:
+            above[name] = name = above[above[name]]
+        return name
+
+    def join(name: str, other: str) -> None:
+        one, two = top(name), top(other)
+        above[max(one, two)] = min(one, two)
+
+    first: dict[int, str] = {}
+    for name, it in gathered.items():
+        for source in it.sources:
+            if source.parent and source.parent in gathered:
+                join(name, source.parent)
+            for key in source.told.keys:
+                if (other := first.setdefault(key, name)) != name:
+                    join(name, other)
+    return {name: top(name) for name in gathered}
+
+
+class _Descent:
+    """Which session was forked from which, and the place of each in its family, parents first."""
+
+    def __init__(self, gathered: Mapping[str, _Gathered], families: Mapping[str, str]) -> None:
+        self.parents: dict[str, str] = {}
+        self.places: dict[str, int] = {}
+        members: dict[str, list[str]] = {}
+        for name, family in families.items():
+            members.setdefault(family, []).append(name)
+        for names in members.values():
+            if len(names) > 1 or any(source.parent for source in gathered[names[0]].sources):
+                relatives = Relatives(_lineage(name, gathered[name]) for name in names)
+                parents = relatives.parents()
+                self.parents |= parents
+                self.places |= {name: place for place, name in enumerate(relatives.in_order(parents))}
+
+
+class _First:
+    """Where a response stood first: copies may keep its time, so that the ledger cannot tell, but a fork has what its
+    parent had."""
+
+    def __init__(self, gathered: Mapping[str, _Gathered], parents: Mapping[str, str]) -> None:
+        self._parents = parents
+        related = set(parents) | set(parents.values())
+        self._told = {name: _told(it) for name, it in gathered.items() if name in related}
+
+    def placed(self, entry: Entry, place: Place) -> Place:
+        session = place.session
+        if session not in self._parents:
+            return place
+        said, seen = _said(entry.message_id, entry.at), {session}
+        while (
+            (parent := self._parents.get(session))
+            and parent not in seen
+            and said in self._told.get(parent, ())
+        ):
+            session = parent
+            seen.add(session)
+        return place if session == place.session else place._replace(session=session)
+
+
+def _told(it: _Gathered) -> set[str | int]:
+    return {_said(row.message_id, micros_of(row.at)) for source in it.sources for row in source.responses}
+
+
+def _said(message_id: str | None, at: int) -> str | int:
+    return at if message_id is None else message_id
+
+
+def _lineage(name: str, it: _Gathered) -> Lineage:
+    best = it.best
+    main = [row for row in best.responses if row.thread == MAIN]
+    return Lineage(
+        session=name,
+        message_ids=list(
+            dict.fromkeys(row.message_id for row in main if row.message_id and is_unique(row.message_id))
+        ),
+        began=min((row.at for row in main if row.at), default=None),
+        forked_from=_named_parent(name, (source for source in it.sources if source.agent)),
+        recorded_parent=_named_parent(name, (source for source in it.sources if source.agent is None)),
+        first_written=best.beginning.first_written,
+        own_line_after=best.beginning.own_line_after,
+        responses=len(main),
+        ended=max((row.at for row in main if row.at), default=None),
+    )
+
+
+def _named_parent(name: str, sources: Iterable[_Source]) -> str | None:
+    """As the source says that began first: logs of ours may be several."""
+    told = [source for source in sources if source.parent and source.parent != name]
+    return min(told, key=_first_response).parent if told else None
+
+
+def _first_response(source: _Source) -> tuple[int, str]:
+    return min((micros_of(it.at) for it in source.responses if it.at), default=micros_of(None)), source.stamp
+
+
+# ---------------------------------------------------------------- values
+
+
+def _ledger_values(row: _Row) -> tuple[object, ...]:
+    """As few `None` as can be, and no `bool`: each takes as long to bind as five numbers."""
+    _, it, nano_usd = row
+    unpriced = isinstance(nano_usd, str)
+    return (
+        it.at,
+        it.message_id and storable(it.message_id),
+        *(it.tokens or NO_USAGE),
+        None if unpriced else nano_usd,
+        nano_usd if unpriced else "",
+        it.reported,
+        it.witnesses,
+        it.copies,
+        joined_by_of(it) or "",
+        0 if it.final else 1,
+    )
+
+
+NO_USAGE = (None, None, None, None, None)
+_INSERT_ROW = f"""
+    INSERT INTO ledger VALUES (?, ?, nullif(?, {NEVER}), ?, ?, ?, ?, ?, ?, ?, nullif(?, ''), nullif(?, {NOT_REPORTED}),
+        ?, ?, nullif(?, ''), ?)
+"""
+
+
+def _session_values(
+    name: str, it: _Gathered, family: str, parent: str | None, place: int, inherited_turns: int
+) -> tuple[object, ...]:
+    summed = Sum()
+    for _, entry, nano_usd in it.rows:
+        reported, is_response = reported_usd_of(entry), entry.copies > 0
+        summed.count(entry.tokens, nano_usd, reported, not entry.final, is_response=is_response)
+    total = summed.total()
+    times = [row.at for source in it.sources for row in source.responses if row.at]
+    modified = max(source.modified for source in it.sources)
+    started, ended = (micros_of(min(times)), micros_of(max(times))) if times else (None, None)
+    models = _models(it)
+    return (
+        name,
+        family,
+        _agent(it),
+        storable(_project(it) or "") or None,
+        listed(models.all),
+        listed(models.aside),
+        started,
+        ended,
+        ended if ended is not None else round(modified * 1e6),
+        total.responses,
+        *total.usage.counts,
+        total.cost.nano_usd,
+        total.unpriced,
+        total.cost.reason,
+        total.reported_cost_usd,
+        *_context(it),
+        _witnesses(it),
+        parent,
+        place,
+        inherited_turns,
+        _has_unlisted_calls(it),
+        modified,
+        sum(source.size for source in it.sources),
+        hashlib.sha256("\n".join(sorted(source.stamp for source in it.sources)).encode()).hexdigest()[:32],
+    )
+
+
+_UPSERT_SESSION = f"""
+    INSERT INTO sessions (id, family, agent, told_project, models, side_models, first_at, last_at, active, turns,
+        input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cache_write_1h_tokens, nano_usd, unpriced,
+        unpriced_reason, reported_cost_usd, context_tokens, peak_context_tokens, witnesses, parent, place,
+        inherited_turns, unlisted_calls, modified, size, stamp, exchanges, tool_calls, errors)
+    VALUES ({", ".join("?" * 29)}, 0, 0, 0)
+    ON CONFLICT (id) DO UPDATE SET family = excluded.family, agent = coalesce(excluded.agent, agent),
+        told_project = excluded.told_project, models = excluded.models, side_models = excluded.side_models,
+        first_at = excluded.first_at,
+        last_at = excluded.last_at, active = CASE WHEN detailed IS excluded.stamp THEN coalesce(ended, excluded.active)
+            ELSE max(coalesce(ended, excluded.active), excluded.active) END,
+        turns = excluded.turns, input_tokens = excluded.input_tokens,
+        output_tokens = excluded.output_tokens, cache_read_tokens = excluded.cache_read_tokens,
+        cache_write_tokens = excluded.cache_write_tokens, cache_write_1h_tokens = excluded.cache_write_1h_tokens,
+        nano_usd = excluded.nano_usd, unpriced = excluded.unpriced, unpriced_reason = excluded.unpriced_reason,
+        reported_cost_usd = excluded.reported_cost_usd, context_tokens = excluded.context_tokens,
+        peak_context_tokens = excluded.peak_context_tokens, witnesses = excluded.witnesses,
+        detailed = CASE WHEN inherited_turns = excluded.inherited_turns AND parent IS excluded.parent THEN detailed END,
+        mark = CASE WHEN inherited_turns = excluded.inherited_turns AND parent IS excluded.parent THEN mark END,
+        parent = excluded.parent, place = excluded.place, inherited_turns = excluded.inherited_turns,
+        unlisted_calls = excluded.unlisted_calls, modified = excluded.modified, size = excluded.size,
+        stamp = excluded.stamp
+"""
+
+
+def _inherited(it: _Gathered) -> int:
+    """Responses of the main thread that its best witness tells of, and that count in another session."""
+    counted = {_said(entry.message_id, entry.at) for _, entry, _ in it.rows}
+    main = {_said(row.message_id, micros_of(row.at)) for row in it.best.responses if _is_main(row)}
+    return len(main - counted)
+
+
+def _has_unlisted_calls(it: _Gathered) -> int:
+    totals = (told.total for source in it.sources for told in source.told.totals)
+    return int(has_unlisted_calls(_agent(it), WITNESS_SETS[_witnesses(it)], totals))
+
+
+def _is_main(row: ModelResponse) -> bool:
+    return row.thread == MAIN and row.model != SYNTHETIC
+
+
+def _agent(it: _Gathered) -> str | None:
+    told = [source.agent for source in it.sources if source.agent]
+    told += [row.agent for source in it.sources for row in source.responses if row.agent not in NOBODY]
+    return min(told[:1], default=None)
+
+
+def _project(it: _Gathered) -> str | None:
+    told = (row.project for source in (it.best, *it.sources) for row in source.responses if row.project)
+    return next(told, None)
+
+
+def _models(it: _Gathered) -> SessionModels:
+    """Of its own responses; where all are a parent's, of those."""
+    if only := _only_model(it.rows):
+        return SessionModels([only], [])
+    rows = [
+        (entry.at, Answered(entry.kind.model, place.thread, entry.tokens is not None))
+        for place, entry, _ in it.rows
+    ]
+    if not rows:
+        rows = [
+            (micros_of(row.at), Answered(row.model, row.thread, row.usage is not None))
+            for source in it.sources
+            for row in source.responses
+        ]
+    rows.sort(key=lambda row: (row[0] == NEVER, row[0], row[1].model or ""))
+    return models_of(answer for _, answer in rows)
+
+
+def _only_model(rows: Sequence[_Row]) -> str | None:
+    """The model that answered in all of these, none of them beside the conversation; `None` if there is no such one."""
+    models = {entry.kind.model if place.thread != SIDE else None for place, entry, _ in rows}
+    only = models.pop() if len(models) == 1 else None
+    return None if only == SYNTHETIC else only
+
+
+def _context(it: _Gathered) -> tuple[int | None, int | None]:
+    sizes = [row.usage.context_tokens for row in it.best.responses if row.thread == MAIN and row.usage]
+    return (sizes[-1], max(sizes)) if sizes else (None, None)
+
+
+def _witnesses(it: _Gathered) -> int:
+    bits = 0
+    for source in it.sources:
+        bits |= source.witnesses
+    return bits

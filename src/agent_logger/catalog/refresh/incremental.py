@@ -1,0 +1,237 @@
+"""Reading on in a long session: what was written since, and a little before it, in place of all of it.
+
+A mark is a line of the file behind which a reader comes to the same turns, whether it has read what stands before or
+not. That is tried out when a mark is made. When it is used, whatever could make a difference has the session read as a
+whole: another file in its place, sub-agents that went on, lines older than the mark or hanging off lines before it,
+results of calls before it, a response that goes on.
+"""
+
+import dataclasses
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from agent_logger.agents.claude_code.transcript.session import Transcript, transcript_of
+from agent_logger.agents.claude_code.transcript.turns import is_unique
+from agent_logger.agents.source_files import Source
+from agent_logger.catalog.discovery.reader import source_of
+from agent_logger.catalog.discovery.source import Found
+from agent_logger.catalog.ledger.metrics import active_seconds, count_tool_calls
+from agent_logger.catalog.ledger.rows import NEVER, micros_of
+from agent_logger.errors import SourceError
+from agent_logger.files import foreign
+from agent_logger.files.follow import Position, Rest, position_at
+from agent_logger.model.responses import ModelResponse
+from agent_logger.model.session import MAIN, Session, Turn
+
+LONG_BYTES = 1 << 20  # a shorter file is read as a whole before a mark would be found
+TAIL_BYTES = 1 << 18  # that may be read again and again before the mark moves on
+FIRST_BYTES, MOST_BYTES = 1 << 16, 1 << 24  # at the end of a file, that are searched for the line of a turn
+
+
+class Counts(msgspec.Struct, frozen=True, array_like=True):
+    """What is summed up over a session."""
+
+    tool_calls: int = 0
+    errors: int = 0
+    active_micros: int = 0
+
+    def __add__(self, it: "Counts") -> "Counts":
+        return Counts(
+            self.tool_calls + it.tool_calls, self.errors + it.errors, self.active_micros + it.active_micros
+        )
+
+    def __sub__(self, it: "Counts") -> "Counts":
+        return Counts(
+            self.tool_calls - it.tool_calls, self.errors - it.errors, self.active_micros - it.active_micros
+        )
+
+
+class Mark(msgspec.Struct, frozen=True, kw_only=True):
+    """Where to read on, and what stands before."""
+
+    position: Position
+    size: int = 0  # of the file, when it was last read
+    others: str  # the stamp of its sub-agents' files
+    exchange: int  # the number of the one that the mark is in
+    turn: int  # the place of the first turn behind it
+    at: int  # its time, in microseconds
+    loose: frozenset[str]  # ids of lines before the mark that those behind it hang off
+    counts: Counts
+    inherited_turns: int = 0  # that count in another session
+
+
+class Tail(msgspec.Struct, frozen=True, kw_only=True):
+    """What stands behind a mark: a session whose first exchange and turn have these numbers."""
+
+    mark: Mark  # where to read on the next time
+    exchange: int
+    turn: int
+    session: Session
+    titled: bool  # by the client or a person, behind the mark
+    counts: Counts  # of the whole session
+
+
+def counts_of(session: Session) -> Counts:
+    calls, errors = count_tool_calls(session)
+    return Counts(calls, errors, round((active_seconds(session) or 0.0) * 1e6))
+
+
+def mark_of(sources: Iterable[Found], session: Session) -> Mark | None:
+    """For a session that was just read; none if it cannot be read on."""
+    found = _only(sources)
+    inherited = session.inherited.turns if session.inherited else 0
+    return _marked(found, session, 1, 0, counts_of(session), inherited) if found else None
+
+
+def tail_of(sources: Iterable[Found], mark: Mark, known: Iterable[ModelResponse]) -> Tail | None:
+    """What a session has behind its mark; none if it is to be read as a whole. `known`: its responses."""
+    found = _only(sources)
+    if found is None or _others(found) != mark.others:
+        return None
+    read = _read(found, mark.position)
+    if read is None:
+        return None
+    told, position = read
+    if position.size == mark.size:  # nothing was appended, so something was written over
+        return None
+    earlier = {it.message_id for it in known if micros_of(it.at) < mark.at}
+    if not _goes_on(told, mark) or any(it.message_id in earlier for it in told.session.turns):
+        return None
+    counts = mark.counts + counts_of(told.session)
+    moved = None
+    if position.offset - mark.position.offset > TAIL_BYTES:
+        moved = _marked(found, told.session, mark.exchange, mark.turn, counts, mark.inherited_turns)
+    return Tail(
+        mark=moved or msgspec.structs.replace(mark, size=position.size),
+        exchange=mark.exchange,
+        turn=mark.turn,
+        session=told.session,
+        titled=told.titled,
+        counts=counts,
+    )
+
+
+def _only(sources: Iterable[Found]) -> Found | None:
+    """The file of a session that nobody else has seen, and no sealed copy of it."""
+    found = list(sources)
+    if len(found) != 1 or found[0].agent != "claude-code" or found[0].prompts_only:
+        return None
+    path = Path(found[0].path)
+    return found[0] if foreign.existing(path) == path else None
+
+
+def _others(found: Found) -> str:
+    return found.stamp.partition(";")[2]
+
+
+def _read(found: Found, position: Position) -> tuple[Transcript, Position] | None:
+    """What the main file has behind a position, and how far it was read; none if it is another one by now."""
+    try:
+        rest = Rest(Path(found.path), position)
+        if rest.restarted:
+            return None
+        source = source_of(found)
+        main = dataclasses.replace(source.main, chunks=rest.chunks)
+        return transcript_of(Source(main, (), source.text)), rest.position
+    except (SourceError, OSError):
+        return None
+
+
+def _goes_on(told: Transcript, mark: Mark) -> bool:
+    return (
+        micros_of(told.session.started) >= mark.at
+        and told.loose == mark.loose  # nothing new hangs off lines before, and no missing one has come
+        and not told.summaries  # they may be of lines before
+        and _is_plain(told.session)
+    )
+
+
+def _is_plain(session: Session) -> bool:
+    """All of the main thread, and every result with its call."""
+    turns = session.turns
+    return (
+        bool(turns)
+        and not session.side_turns
+        and all(it.thread == MAIN and _unanswered(it) is not None for it in turns)
+    )
+
+
+def _unanswered(turn: Turn) -> set[str | None] | None:
+    """The calls that have no result yet; none at all if there is a result without a call."""
+    used = {block.id for block in turn.blocks if block.kind == "tool_use"}
+    told = {block.id for block in turn.blocks if block.kind == "tool_result"}
+    return used - told if told <= used else None
+
+
+# ---------------------------------------------------------------- making a mark
+
+
+def _marked(
+    found: Found, session: Session, exchange: int, turn: int, counts: Counts, inherited_turns: int
+) -> Mark | None:
+    """At the first turn that may still go on. The session's first exchange and turn have these numbers; the counts are
+    of all there is."""
+    at = _open_turn(session)
+    path = Path(found.path)
+    offset = _line_of(path, session.turns[at]) if at is not None else None
+    if at is None or offset is None:
+        return None
+    position = position_at(path, offset)
+    told, end = _read(found, position) or (None, position)
+    if told is None or not _is_end(told.session, session, at):
+        return None
+    return Mark(
+        position=position,
+        size=end.size,
+        others=_others(found),
+        exchange=exchange + len(session.exchanges) - len(told.session.exchanges),
+        turn=turn + at,
+        at=micros_of(told.session.started),
+        loose=told.loose,
+        counts=counts - counts_of(told.session),
+        inherited_turns=inherited_turns,
+    )
+
+
+def _open_turn(session: Session) -> int | None:
+    """The first of the last exchange that waits for a result; else the last of all. None if its line is not known."""
+    turns = session.turns
+    if not turns or session.side_turns:
+        return None
+    before = len(turns) - len(session.exchanges[-1].turns)
+    waiting = (at for at, it in enumerate(turns[before:], before) if _unanswered(it))
+    at = next(waiting, len(turns) - 1)
+    return at if is_unique(turns[at].message_id) else None
+
+
+def _line_of(path: Path, turn: Turn) -> int | None:
+    """Where the first line of a turn begins, that stands near the end of the file."""
+    name = f'"{turn.message_id}"'.encode()
+    with suppress(SourceError, OSError), foreign.opened(path) as fd:
+        size, window = os.fstat(fd).st_size, FIRST_BYTES
+        while window <= MOST_BYTES:
+            start = max(0, size - window)
+            data = os.pread(fd, size - start, start)
+            foreign.work.bytes += len(data)
+            at = data.find(name)
+            if at >= (window // 2 if start else 0):  # else it may stand further up, too
+                return start + data.rfind(b"\n", 0, at) + 1
+            window *= 4
+    return None
+
+
+def _is_end(told: Session, session: Session, at: int) -> bool:
+    """Whether the one is what the other has from this turn on."""
+    inputs, of_all = ([it.user_input for it in its.exchanges] for its in (told, session))
+    return (
+        _is_plain(told)
+        and micros_of(told.started) != NEVER
+        and told.ended == session.ended  # lines need not stand in the order of their times
+        and told.turns == session.turns[at:]
+        and inputs == [None, *of_all[len(of_all) - len(inputs) + 1 :]]
+        and told.exchanges[-1].end_reason == session.exchanges[-1].end_reason
+    )

@@ -1,0 +1,220 @@
+"""The first pass: what is new or changed is read for what was billed, and goes into the ledger.
+
+What is unchanged by its stamp is not opened; what has grown is read on where its reader can.
+"""
+
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from agent_logger.catalog.database import hashed, listed, restored, storable, writing
+from agent_logger.catalog.discovery.all_sources import found
+from agent_logger.catalog.discovery.own_logs import is_only_sealed
+from agent_logger.catalog.discovery.source import Found, Remembered
+from agent_logger.files import foreign
+from agent_logger.home.facts import tombstones
+from agent_logger.model.prices import price_date
+
+REMOVED = "removed"  # the damage of a log whose session was
+
+Progress = Callable[[int, int], None]  # bytes that are done, and all there are to do
+
+
+class Refreshed(NamedTuple):
+    """What a refresh found, and what it took."""
+
+    sources: int  # that there are
+    changed: int  # that were read
+    removed: int
+    files_opened: int
+    bytes_read: int
+    unsealed_since: float  # when a part of a log that is not sealed was last written to, at the earliest
+
+
+def refresh(database: sqlite3.Connection, home: Path, progress: Progress | None = None) -> Refreshed:
+    """What was removed does not come back, whoever still tells of it."""
+    before = (foreign.work.files, foreign.work.bytes)
+    seen = _Seen(database, home)
+    written = _put_down(database, seen)
+    if seen.changed:
+        from agent_logger.catalog.refresh.ingest import take_in  # the readers are not needed before
+
+        written += take_in(database, seen.changed, seen.known, seen.removed, progress)
+    _keep_looks(database, seen, written)
+    _price_again(database)
+    _count_overdue(database)
+    return Refreshed(
+        sources=database.execute("SELECT count(*) FROM sources").fetchone()[0],
+        changed=len(seen.changed),
+        removed=len(seen.gone),
+        files_opened=foreign.work.files - before[0],
+        bytes_read=foreign.work.bytes - before[1],
+        unsealed_since=seen.remembered.unsealed_since,
+    )
+
+
+class _Seen:
+    """What is there, beside what is known of it."""
+
+    def __init__(self, database: sqlite3.Connection, home: Path) -> None:
+        self.removed = frozenset(tombstones(home))
+        self.changes = changes(database)  # that were made before we looked
+        self.looks = _looks(database, self.removed)
+        self.remembered = Remembered(_remembered(database), self.looks)
+        there = {storable(it.key): it for it in found(home, self.remembered) if it.name not in self.removed}
+        self.known = known = _known(database, self.remembered.unchanged)
+        changed = [it for key, it in there.items() if _is_changed(it, known.get(key), self.removed)]
+        self.changed = sorted(changed, key=lambda it: -it.modified)
+        self.sealed = [
+            it for key, it in there.items() if _is_only_sealed(it, known.get(key)) and it not in changed
+        ]
+        self.gone = [key for key in known if key not in there]
+
+
+# What was found of a log holds for its sealed form, but for the files that damaged lines are in.
+_SEALED = """
+    UPDATE sources SET stamp = ?1, size = ?2, closed_stamp = iif(closed_stamp = stamp, ?1, closed_stamp),
+        damage_stamp = iif(damage_stamp = stamp AND damaged_lines = 0, ?1, damage_stamp)
+    WHERE key = ?3
+"""
+
+
+def _put_down(database: sqlite3.Connection, seen: _Seen) -> int:
+    """What can be said without opening a file. How many changes that was."""
+    if not (seen.gone or seen.sealed or seen.remembered.new):
+        return 0
+    with writing(database):
+        _remember(database, seen.remembered)
+        for it in seen.sealed:
+            database.execute(_SEALED, (it.stamp, it.size, storable(it.key)))
+        if seen.gone:
+            from agent_logger.catalog.refresh.families import post
+
+            post(database, [], seen.gone)
+            database.execute("DELETE FROM folders")  # one that is gone may be put back as it was
+        count_change(database)
+    return 1
+
+
+class _Known(NamedTuple):
+    stamp: str
+    damage: str | None
+    session: str
+
+
+def _known(database: sqlite3.Connection, unchanged: Sequence[str]) -> dict[str, _Known]:
+    """By key; but for those in folders that look as they did."""
+    rows = database.execute(
+        """
+        SELECT key, stamp, damage, session FROM sources WHERE folder IN (
+            SELECT folder FROM (SELECT DISTINCT folder FROM sources)
+            WHERE folder NOT IN (SELECT value || '/' FROM json_each(?))
+        )
+        """,
+        (listed(unchanged),),
+    )
+    return {key: _Known(*row) for key, *row in rows}
+
+
+def _is_only_sealed(it: Found, known: _Known | None) -> bool:
+    """A log of ours that holds what it held: nothing of it is to be read again."""
+    return (
+        known is not None
+        and it.agent is None
+        and known.stamp != it.stamp
+        and is_only_sealed(it.stamp, known.stamp)
+    )
+
+
+def _is_changed(it: Found, known: _Known | None, removed: frozenset[str]) -> bool:
+    """What could not be read may be readable now; what was removed since is to be forgotten."""
+    if known is None or (known.stamp != it.stamp and not _is_only_sealed(it, known)):
+        return True
+    return known.damage != REMOVED if known.session in removed else known.damage is not None
+
+
+def state(database: sqlite3.Connection) -> str:
+    """Another one after every change, also in a catalog that was made anew."""
+    (made,) = database.execute("SELECT value FROM facts WHERE name = 'made'").fetchone()
+    return f"{made}:{changes(database)}"
+
+
+def changes(database: sqlite3.Connection) -> int:
+    """Grows with every change that anybody makes."""
+    row = database.execute("SELECT value FROM facts WHERE name = 'changes'").fetchone()
+    return int(row[0]) if row else 0
+
+
+def count_change(database: sqlite3.Connection) -> None:
+    database.execute(
+        "INSERT INTO facts VALUES ('changes', 1) ON CONFLICT (name) DO UPDATE SET value = value + 1"
+    )
+
+
+def _price_again(database: sqlite3.Connection) -> None:
+    """Costs in the ledger are those of one price list."""
+    row = database.execute("SELECT value FROM facts WHERE name = 'prices'").fetchone()
+    if row and row[0] == price_date():
+        return
+    with writing(database):
+        if row:
+            from agent_logger.catalog.refresh.families import post_again
+
+            post_again(database)
+        database.execute("INSERT OR REPLACE INTO facts VALUES ('prices', ?)", (price_date(),))
+        count_change(database)
+
+
+def _count_overdue(database: sqlite3.Connection) -> None:
+    query = "SELECT 1 FROM sources WHERE in_flight_until < ? LIMIT 1"
+    if database.execute(query, (time.time(),)).fetchone():
+        from agent_logger.catalog.refresh.families import post_overdue
+
+        with writing(database):
+            post_overdue(database)
+            count_change(database)
+
+
+def _remembered(database: sqlite3.Connection) -> dict[str, tuple[str, str]]:
+    rows = database.execute("SELECT path, stamp, told FROM remembered")
+    return {path: (stamp, told) for path, stamp, told in rows}
+
+
+def _remember(database: sqlite3.Connection, remembered: Remembered) -> None:
+    rows = ((storable(path), *told) for path, told in remembered.new.items())
+    database.executemany("INSERT OR REPLACE INTO remembered VALUES (?, ?, ?)", rows)
+
+
+# ---------------------------------------------------------------- folders that look as they did
+
+
+def _looks(database: sqlite3.Connection, removed: frozenset[str]) -> dict[str, str]:
+    """None after somebody removed a session: whatever tells of it is to be found."""
+    row = database.execute("SELECT value FROM facts WHERE name = 'removed'").fetchone()
+    if (row[0] if row else "") != _named(removed):
+        return {}
+    return {restored(path): look for path, look in database.execute("SELECT path, look FROM folders")}
+
+
+def _named(removed: frozenset[str]) -> str:
+    return str(hashed("/".join(sorted(removed)))) if removed else ""
+
+
+def _keep_looks(database: sqlite3.Connection, seen: _Seen, written: int) -> None:
+    """Once all that is in these folders was taken in, and if nobody else wrote meanwhile: who looked before us may have
+    put down what it saw then. A folder with a file that cannot be read is looked at every time."""
+    if seen.remembered.looks == seen.looks:
+        return
+    query = "SELECT DISTINCT folder FROM sources WHERE damage IS NOT NULL AND damage <> ?"
+    unread = {restored(folder) for (folder,) in database.execute(query, (REMOVED,))}
+    kept = {folder: look for folder, look in seen.remembered.looks.items() if f"{folder}/" not in unread}
+    if kept == seen.looks:
+        return
+    with writing(database):
+        if changes(database) == seen.changes + written:
+            database.execute("DELETE FROM folders")
+            rows = ((storable(folder), look) for folder, look in kept.items())
+            database.executemany("INSERT INTO folders VALUES (?, ?)", rows)
+            database.execute("INSERT OR REPLACE INTO facts VALUES ('removed', ?)", (_named(seen.removed),))

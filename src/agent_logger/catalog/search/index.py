@@ -1,0 +1,325 @@
+"""The index for full-text search: tables of SQLite's FTS5 that hold words and no texts.
+
+Texts stay in the files. A row of `texts` says where one stands; a row of an index without one in `texts` is dead, and
+found by nobody. A fork begins with a copy of what it was forked from: one row of an index stands for both.
+
+Indexes are shards: one that has grown enough is followed by the next, and one of which a fifth is dead is dropped, and
+its sessions are indexed again. What was removed for good takes its shard with it at once, for words cannot be taken out
+of an index one by one.
+"""
+
+import sqlite3
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from agent_logger.catalog.database import listed, writing
+from agent_logger.catalog.search.texts import NO_TURN, Text
+from agent_logger.catalog.search.tokenizer import spaced
+
+SHARD_TEXT_BYTES = 360_000_000  # of texts, which make an index of about 200 MB
+MOST_DEAD = 0.2
+SHARD = 40  # bits of a row's number below that of its shard
+HASH_BYTES = (
+    16 << 20
+)  # words that SQLite gathers before it writes them: half the time that its own choice takes
+
+
+class Entry(NamedTuple):
+    """A session to be indexed. Relatives are sessions that may have the same texts, as forks have."""
+
+    session: str
+    stamp: str
+    texts: Sequence[Text]  # all, or those from a turn on
+    relatives: Sequence[str] = ()
+    since: tuple[int, int] = (0, NO_TURN)  # the numbers of its exchange and its own
+    mark: bytes | None = None  # where it can be read on
+
+
+class Place(NamedTuple):
+    session: str
+    exchange: int
+    turn: int
+
+
+class Indexed(NamedTuple):
+    """A text that an index has found, and where it stands: in one session, or in forks of it too."""
+
+    places: tuple[Place, ...]
+    kind: int
+    at: int
+    until: int
+    error: bool
+    hash: int
+    rank: float
+
+
+def stamps(database: sqlite3.Connection) -> dict[str, str]:
+    return dict(database.execute("SELECT session, stamp FROM indexed"))
+
+
+def marks(database: sqlite3.Connection) -> dict[str, bytes]:
+    """Of sessions that can be read on: where."""
+    return dict(database.execute("SELECT session, mark FROM indexed WHERE mark IS NOT NULL"))
+
+
+def whole(database: sqlite3.Connection) -> str | None:
+    """The state of the catalog that all texts are in the index of."""
+    row = database.execute("SELECT value FROM facts WHERE name = 'whole'").fetchone()
+    return row[0] if row else None
+
+
+def note_whole(database: sqlite3.Connection, state: str) -> None:
+    with writing(database):
+        database.execute("INSERT OR REPLACE INTO facts VALUES ('whole', ?)", (state,))
+
+
+def index(database: sqlite3.Connection, entries: Iterable[Entry], gone: Iterable[str] = ()) -> None:
+    """Take these in, and forget those that are gone; all at once, or nothing of it."""
+    with writing(database):
+        database.execute("DELETE FROM facts")
+        for session in gone:
+            _forget(database, session)
+        _drop_dead(database)  # before anything is added to it
+        writing_to = _Shard(database)
+        for entry in entries:
+            writing_to.take(entry)
+        writing_to.write()
+        _drop_dead(database)
+
+
+def erase(database: sqlite3.Connection, sessions: Iterable[str]) -> None:
+    """No word of these is left; others that shared a shard with them are to be indexed again."""
+    with writing(database):
+        database.execute("DELETE FROM facts")
+        shards: set[int] = set()
+        for session in sessions:
+            rows = database.execute(
+                "SELECT DISTINCT words >> ? FROM texts JOIN indexed ON indexed.id = texts.session "
+                "WHERE indexed.session = ?",
+                (SHARD, session),
+            )
+            shards |= {shard for (shard,) in rows}
+            _forget(database, session)
+        for shard in shards:
+            _drop(database, shard)
+
+
+def found(
+    database: sqlite3.Connection, match: str, *, error: bool, sessions: str | None, limit: int
+) -> list[Indexed]:
+    """The rows that match, the best first, and of equals the newer one. `sessions`: a list of them in JSON, if only
+    those are wanted."""
+    shards = [shard for (shard,) in database.execute("SELECT id FROM shards ORDER BY id DESC")]
+    rows = [row for shard in shards for row in _matching(database, shard, match, error, sessions, limit)]
+    return sorted(rows, key=lambda it: (it.rank, -it.at, it.places))[:limit]
+
+
+MONTH = 30 * 86_400_000.0  # milliseconds; what was said now counts twice, and half of that is gone in a month
+
+
+def failed(database: sqlite3.Connection, *, sessions: str | None, limit: int) -> list[Indexed]:
+    """Tool calls that failed, the newest first."""
+    query = f"""
+        SELECT {_PLACES}, kind, at, until, error, hash, 0.0
+        FROM texts JOIN indexed ON indexed.id = texts.session
+        WHERE error AND (?1 IS NULL OR indexed.session IN (SELECT value FROM json_each(?1)))
+        GROUP BY words ORDER BY at DESC LIMIT ?2
+    """
+    return [_indexed(row) for row in database.execute(query, (sessions, limit))]
+
+
+_PLACES = "json_group_array(json_array(indexed.session, exchange, turn))"
+_places = msgspec.json.Decoder(list[Place]).decode
+
+
+def _indexed(row: Sequence[Any]) -> Indexed:
+    return Indexed(tuple(sorted(_places(row[0]))), *row[1:])
+
+
+MOST_MATCHES = 10_000  # of a shard that are looked at: with more of them, words tell nothing apart
+
+
+def _matching(
+    database: sqlite3.Connection, shard: int, match: str, error: bool, sessions: str | None, limit: int
+) -> list[Indexed]:
+    table = f"words_{shard}"
+    wanted = "AND texts.error" if error else ""
+    within = "AND indexed.session IN (SELECT value FROM json_each(?))" if sessions is not None else ""
+    query = f"""
+        SELECT {_PLACES}, kind, at, until, error, hash,
+            rank * (1 + 1 / (1 + max(0, ? - at) / {MONTH})) AS score
+        FROM (
+            SELECT rowid AS row, bm25({table}, 1.0, 0.5, 0.5) AS rank FROM {table} WHERE {table} MATCH ?
+            ORDER BY rowid DESC LIMIT {MOST_MATCHES}
+        )
+        JOIN texts ON texts.words = {shard << SHARD} + row JOIN indexed ON indexed.id = texts.session
+        WHERE 1 {wanted} {within} GROUP BY words ORDER BY score, at DESC, words LIMIT ?
+    """
+    now = round(time.time() * 1000)
+    values = [now, match, limit] if sessions is None else [now, match, sessions, limit]
+    return [_indexed(row) for row in database.execute(query, values)]
+
+
+# ---------------------------------------------------------------- writing
+
+
+Copied = dict[tuple[int, int, int], list[int]]  # rows of an index by what copies of a text have in common
+
+
+class _Shard:
+    """The shard that grows, and what is to be written to it."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database = database
+        self._shard, self._first = _growing(database)
+        self._words: list[Text] = []
+        self._rows: list[tuple[int, ...]] = []
+        self._taken: dict[
+            str, list[tuple[int, ...]]
+        ] = {}  # the same by session, of those that have relatives
+
+    def take(self, entry: Entry) -> None:
+        session, texts = _new(self._database, entry)
+        copied = self._copied(entry.relatives) if entry.relatives else {}
+        rows: list[tuple[int, ...]] = []
+        for it in texts:
+            told = it.hash
+            # That of a copy, each for one text of a session; else a new one.
+            known = copied.get((told, it.at, it.kind)) if copied else None
+            rows.append((known.pop() if known else self._add(it), session, *_columns(it), told))
+        self._rows += rows
+        if entry.relatives:
+            self._taken[entry.session] = rows
+
+    def _add(self, it: Text) -> int:
+        """The number of its row."""
+        self._words.append(it)
+        return (self._shard << SHARD) + self._first + len(self._words) - 1
+
+    def _copied(self, relatives: Sequence[str]) -> Copied:
+        query = """
+            SELECT hash, at, kind, words FROM texts
+            WHERE session IN (SELECT id FROM indexed WHERE session IN (SELECT value FROM json_each(?)))
+        """
+        known = set(self._database.execute(query, (listed(relatives),)))
+        for name in relatives:
+            known |= {(row[-1], row[5], row[4], row[0]) for row in self._taken.get(name, ())}
+        copied: Copied = {}
+        for told, at, kind, words in sorted(known, reverse=True):
+            copied.setdefault((told, at, kind), []).append(words)
+        return copied
+
+    def write(self) -> None:
+        texts, shard = self._words, self._shard
+        self._database.executemany("INSERT INTO texts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", self._rows)
+        grown = (len(texts), sum(len(it.text) for it in texts), len(texts), shard)
+        self._database.execute(
+            "UPDATE shards SET rows = rows + ?, text_bytes = text_bytes + ?, next = next + ? WHERE id = ?",
+            grown,
+        )
+        # Last, and at once: with every other statement in between, SQLite writes out the words it has gathered.
+        words = (
+            (number, spaced(it.text), spaced(it.tool), spaced(it.file))
+            for number, it in enumerate(texts, self._first)
+        )
+        self._database.executemany(
+            f"INSERT INTO words_{shard} (rowid, text, tool, file) VALUES (?, ?, ?, ?)", words
+        )
+
+
+def _columns(it: Text) -> tuple[int, ...]:
+    return it.exchange, it.turn, it.kind, it.at, it.until, 1 if it.error else 0  # a `bool` is slow to bind
+
+
+def _new(database: sqlite3.Connection, entry: Entry) -> tuple[int, Sequence[Text]]:
+    """The number of the session, and its texts that are not in the index yet. The others stay where they are."""
+    row = database.execute("SELECT id FROM indexed WHERE session = ?", (entry.session,)).fetchone()
+    if row is None:
+        insert = "INSERT INTO indexed (session, stamp, mark) VALUES (?, ?, ?) RETURNING id"
+        (session,) = database.execute(insert, (entry.session, entry.stamp, entry.mark)).fetchone()
+        return session, entry.texts
+    (session,) = row
+    update = "UPDATE indexed SET stamp = ?, mark = ? WHERE id = ?"
+    database.execute(update, (entry.stamp, entry.mark, session))
+    return session, _without_known(database, session, entry)
+
+
+def _without_known(database: sqlite3.Connection, session: int, entry: Entry) -> list[Text]:
+    query = """
+        SELECT words, hash FROM texts
+        WHERE session = ?1 AND exchange >= ?2 AND (exchange > ?2 OR turn >= ?3) ORDER BY words DESC
+    """
+    known: dict[int, list[int]] = {}
+    for row, told in database.execute(query, (session, *entry.since)):
+        known.setdefault(told, []).append(row)
+    new: list[Text] = []
+    kept: list[tuple[int, ...]] = []
+    for it in entry.texts:
+        if rows := known.get(it.hash):
+            kept.append((*_columns(it), rows.pop(), session))
+        else:
+            new.append(it)
+    columns = "exchange = ?, turn = ?, kind = ?, at = ?, until = ?, error = ?"
+    database.executemany(f"UPDATE texts SET {columns} WHERE words = ? AND session = ?", kept)
+    _remove(database, session, [row for rows in known.values() for row in rows])
+    return new
+
+
+def _growing(database: sqlite3.Connection) -> tuple[int, int]:
+    """The shard that grows, and the number of its next row."""
+    row = database.execute("SELECT id, next, text_bytes FROM shards ORDER BY id DESC LIMIT 1").fetchone()
+    if row and row[2] < SHARD_TEXT_BYTES:
+        return row[0], row[1]
+    shard = row[0] + 1 if row else 1
+    database.execute("INSERT INTO shards VALUES (?, 0, 0, 0, 1)", (shard,))
+    database.execute(
+        f"CREATE VIRTUAL TABLE words_{shard} USING fts5"
+        f"""(text, tool, file, content = '', tokenize = "unicode61 tokenchars '_'")"""
+    )
+    database.execute(f"INSERT INTO words_{shard} (words_{shard}, rank) VALUES ('hashsize', {HASH_BYTES})")
+    return shard, 1
+
+
+def _forget(database: sqlite3.Connection, session: str) -> None:
+    row = database.execute("SELECT id FROM indexed WHERE session = ?", (session,)).fetchone()
+    if row:
+        known = database.execute("SELECT words FROM texts WHERE session = ?", row).fetchall()
+        _remove(database, row[0], [words for (words,) in known])
+        database.execute("DELETE FROM indexed WHERE id = ?", row)
+
+
+def _remove(database: sqlite3.Connection, session: int, rows: Sequence[int]) -> None:
+    """What a fork has too is not dead."""
+    given = listed(rows)
+    database.execute(
+        "DELETE FROM texts WHERE session = ? AND words IN (SELECT value FROM json_each(?))", (session, given)
+    )
+    dead = database.execute(
+        """
+        SELECT count(*), value >> ? AS shard FROM json_each(?)
+        WHERE NOT EXISTS (SELECT * FROM texts WHERE words = value) GROUP BY shard
+        """,
+        (SHARD, given),
+    ).fetchall()
+    database.executemany("UPDATE shards SET dead = dead + ? WHERE id = ?", dead)
+
+
+def _drop_dead(database: sqlite3.Connection) -> None:
+    dead = database.execute("SELECT id FROM shards WHERE dead > rows * ?", (MOST_DEAD,)).fetchall()
+    for (shard,) in dead:
+        _drop(database, shard)
+
+
+def _drop(database: sqlite3.Connection, shard: int) -> None:
+    """All sessions that have a text in it are to be indexed again, as a whole."""
+    rows = database.execute(
+        "SELECT session FROM indexed WHERE id IN (SELECT session FROM texts WHERE words >= ? AND words < ?)",
+        (shard << SHARD, shard + 1 << SHARD),
+    ).fetchall()
+    for (session,) in rows:
+        _forget(database, session)
+    database.execute(f"DROP TABLE words_{shard}")
+    database.execute("DELETE FROM shards WHERE id = ?", (shard,))

@@ -1,0 +1,277 @@
+"""Searching all sessions, and keeping the index up with them."""
+
+import re
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from agent_logger.catalog.database import listed, storable
+from agent_logger.catalog.details import (
+    Details,
+    details_from,
+    details_of,
+    keep,
+    mark_from,
+    session_from,
+    tail_from,
+)
+from agent_logger.catalog.discovery.source import Found
+from agent_logger.catalog.queries import Behind, sources_of
+from agent_logger.catalog.refresh.incremental import Mark, Tail
+from agent_logger.catalog.refresh.refresh import Progress, state
+from agent_logger.catalog.search import index as text_index
+from agent_logger.catalog.search import query, snippets
+from agent_logger.catalog.search.index import Entry, Indexed, Place
+from agent_logger.catalog.search.texts import INPUT, NO_TURN, TEXT, THINKING, TOOL, Text, texts_of
+from agent_logger.catalog.summary import Hit
+
+MOST_ROUNDS = 10  # as long as others find more to read
+BATCH_BYTES = 24_000_000  # of texts that are taken in at once
+SESSION_BYTES = 2_000  # that a session takes beside its texts: there may be very many with next to none
+KIND = {INPUT: "input", TEXT: "text", THINKING: "thinking", TOOL: "tool_use"}
+
+
+class Coverage(NamedTuple):
+    """How much of what there is the index covers, in bytes of files."""
+
+    done: int
+    total: int
+
+    @property
+    def is_whole(self) -> bool:
+        return self.done >= self.total
+
+
+def behind(catalog: sqlite3.Connection, texts: sqlite3.Connection, *, details: bool = False) -> list[Behind]:
+    """Sessions that are not in the index as they are now, the one last active first; and, if these are asked for too,
+    those whose details are not known."""
+    known = text_index.stamps(texts)
+    rows = catalog.execute("SELECT id, stamp, size, detailed FROM sessions ORDER BY active DESC, id")
+    return [
+        Behind(name, stamp, size)
+        for name, stamp, size, detailed in rows
+        if known.get(name) != stamp or (details and detailed != stamp)
+    ]
+
+
+def coverage(catalog: sqlite3.Connection, texts: sqlite3.Connection) -> Coverage:
+    (total,) = catalog.execute("SELECT coalesce(sum(size), 0) FROM sessions").fetchone()
+    if text_index.whole(texts) == state(catalog):
+        return Coverage(total, total)
+    return Coverage(total - sum(it.size for it in behind(catalog, texts)), total)
+
+
+def index(
+    catalog: sqlite3.Connection,
+    texts: sqlite3.Connection,
+    progress: Progress | None = None,
+    seconds: float = float("inf"),
+) -> bool:
+    """Take in what is behind, and its details. Whether all of it could be done in that time."""
+    until = time.monotonic() + seconds
+    for _ in range(MOST_ROUNDS):
+        if text_index.whole(texts) == state(catalog):
+            return True
+        if not _index(catalog, texts, progress, until):
+            return False
+        before = state(catalog)
+        # What has died may have taken others along, and somebody may have found more meanwhile.
+        if not behind(catalog, texts, details=True):
+            text_index.note_whole(texts, before)
+    return text_index.whole(texts) == state(catalog)
+
+
+def _index(
+    catalog: sqlite3.Connection, texts: sqlite3.Connection, progress: Progress | None, until: float
+) -> bool:
+    left = behind(catalog, texts, details=True)
+    total, done = sum(it.size for it in left), 0
+    batch = _Batch(catalog, texts)
+    for number, it in enumerate(left, 1):
+        batch.add(it)
+        done += it.size
+        late = time.monotonic() > until
+        if batch.size > BATCH_BYTES or late or number == len(left):
+            batch.write()
+            if progress:
+                progress(done, total)
+        if late and number < len(left):
+            return False
+    there = {name for (name,) in catalog.execute("SELECT id FROM sessions")}
+    if gone := text_index.stamps(texts).keys() - there:
+        text_index.index(texts, [], gone)
+    return True
+
+
+def relatives(catalog: sqlite3.Connection) -> dict[str, list[str]]:
+    """Of each session that has some: those that have responses in common with it, as forks have."""
+    families: dict[str, list[str]] = {}
+    rows = catalog.execute(
+        """
+        SELECT family, id FROM sessions
+        WHERE family IN (SELECT family FROM sessions GROUP BY family HAVING count(*) > 1)
+        """
+    )
+    for family, name in rows:
+        families.setdefault(family, []).append(name)
+    return {name: [it for it in names if it != name] for names in families.values() for name in names}
+
+
+def texts_behind(tail: Tail) -> list[Text]:
+    """With the numbers that they have in the whole session."""
+    return [
+        replace(
+            it,
+            exchange=it.exchange + tail.exchange - 1,
+            turn=it.turn if it.turn == NO_TURN else it.turn + tail.turn,
+        )
+        for it in texts_of(tail.session)
+    ]
+
+
+class _Batch:
+    """Sessions that have been read, and are written together."""
+
+    def __init__(self, catalog: sqlite3.Connection, texts: sqlite3.Connection) -> None:
+        self._catalog, self._texts = catalog, texts
+        self._relatives = relatives(catalog)
+        self._marks = text_index.marks(texts)
+        self._details: list[Details] = []
+        self._entries: list[Entry] = []
+        self.size = 0
+
+    def add(self, it: Behind) -> None:
+        mark = self._marks.get(it.id)
+        tail = tail_from(self._catalog, it.id, mark) if mark else None
+        if tail:
+            self._details.append(details_from(self._catalog, it))
+            self._put(it, texts_behind(tail), (tail.exchange, tail.turn), tail.mark)
+            return
+        session = session_from(self._catalog, it.id)
+        details = details_of(it, session, mark_from(self._catalog, it, session))
+        self._details.append(details)
+        self._put(it, texts_of(session) if session else [], (0, NO_TURN), details.mark)
+
+    def _put(self, it: Behind, texts: Sequence[Text], since: tuple[int, int], mark: Mark | None) -> None:
+        kept = msgspec.json.encode(mark) if mark else None
+        entry = Entry(it.id, it.stamp, texts, self._relatives.get(it.id, ()), since, kept)
+        self._entries.append(entry)
+        self.size += SESSION_BYTES + sum(len(text.text) for text in texts)
+
+    def write(self) -> None:
+        keep(self._catalog, self._details)
+        text_index.index(self._texts, self._entries)
+        self._details, self._entries, self.size = [], [], 0
+
+
+# ---------------------------------------------------------------- searching
+
+
+def search(
+    catalog: sqlite3.Connection, texts: sqlite3.Connection, asked: query.Query, limit: int
+) -> list[Hit]:
+    """The best first: by the words, and of equals the newer one."""
+    sessions = _within(catalog, asked)
+    if asked.match:
+        match = " AND ".join(asked.match)
+        found = text_index.found(texts, match, error=asked.error, sessions=sessions, limit=limit)
+    elif asked.error:
+        found = text_index.failed(texts, sessions=sessions, limit=limit)
+    else:
+        return []
+    words = [re.compile(word, re.IGNORECASE) for word in asked.words]
+    return list(islice(_hits(catalog, found, words), limit))
+
+
+def _within(catalog: sqlite3.Connection, asked: query.Query) -> str | None:
+    if asked.project is None and asked.agent is None:
+        return None
+    rows = catalog.execute(
+        "SELECT id FROM sessions WHERE instr(folded(coalesce(project, told_project)), ?) AND ? IN ('', folded(agent))",
+        (storable(asked.project or "").lower(), storable(asked.agent or "").lower()),
+    )
+    return listed(name for (name,) in rows)
+
+
+def _hits(
+    catalog: sqlite3.Connection, found: Sequence[Indexed], words: Sequence[re.Pattern[str]]
+) -> Iterator[Hit]:
+    sessions = _sessions(catalog, found)
+    for it, places in _once(found, sessions):
+        place, *forks = places
+        shown = _snippet(catalog, it, place, words)
+        yield Hit(
+            session=place.session,
+            forks=tuple(fork.session for fork in forks),
+            title=sessions[place.session].title if place.session in sessions else None,
+            exchange=place.exchange,
+            turn=None if place.turn == NO_TURN else place.turn,
+            kind=KIND[it.kind],
+            at=datetime.fromtimestamp(it.at / 1000, UTC) if it.at else None,
+            snippet=shown.text,
+            marks=shown.marks,
+        )
+
+
+class _Session(NamedTuple):
+    title: str | None
+    family: str
+    place: int  # in its family
+
+
+def _sessions(catalog: sqlite3.Connection, found: Sequence[Indexed]) -> dict[str, _Session]:
+    names = listed({place.session for it in found for place in it.places})
+    rows = catalog.execute(
+        """
+        SELECT id, title, family, place FROM sessions
+        WHERE id IN (SELECT value FROM json_each(?))
+        """,
+        (names,),
+    )
+    return {name: _Session(*told) for name, *told in rows}
+
+
+def _once(
+    found: Sequence[Indexed], sessions: Mapping[str, _Session]
+) -> Iterator[tuple[Indexed, list[Place]]]:
+    """Each text with its places in a family, that in the session which the others were forked from first. What is in
+    one row of the index goes by what was found first, and sessions may have become relatives, or strangers, since."""
+    groups: dict[tuple[object, ...], tuple[Indexed, dict[str, list[Place]]]] = {}
+    for it in found:
+        for place in it.places:
+            known = sessions.get(place.session)
+            key = (known.family if known else place.session, it.hash, it.at, it.kind)
+            groups.setdefault(key, (it, {}))[1].setdefault(place.session, []).append(place)
+    for it, by_session in groups.values():
+        for number in range(max(map(len, by_session.values()))):
+            places = [sorted(its)[number] for its in by_session.values() if number < len(its)]
+            yield it, _first(places, sessions)
+
+
+def _first(places: Sequence[Place], sessions: Mapping[str, _Session]) -> list[Place]:
+    """The place in the session that the others were forked from, and then those."""
+    in_family = {name: it.place for name, it in sessions.items()}
+    return sorted(places, key=lambda it: (in_family.get(it.session, 0), it))
+
+
+def _snippet(
+    catalog: sqlite3.Connection, it: Indexed, place: Place, words: Sequence[re.Pattern[str]]
+) -> snippets.Snippet:
+    sources = sources_of(catalog, place.session)
+    files = [path for source in sources if source.agent for path in _files(source)]
+    if it.at and (shown := snippets.in_files(it, files, words)):
+        return shown
+    session = session_from(catalog, place.session)
+    return (session and snippets.in_session(it, place, session, words)) or snippets.Snippet("", ())
+
+
+def _files(source: Found) -> Iterator[Path]:
+    yield Path(source.path)
+    yield from map(Path, source.others or ())

@@ -1,0 +1,173 @@
+"""The text around words that were found: out of the files, by the time that stands in its lines.
+
+Where a line cannot be found so, the session is read.
+"""
+
+import mmap
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from agent_logger.catalog.search.index import Indexed, Place
+from agent_logger.catalog.search.texts import texts_of
+from agent_logger.errors import SourceError
+from agent_logger.files import foreign
+from agent_logger.model.redaction.redactor import hidden
+from agent_logger.model.session import PATH_KEYS, Session
+
+AROUND = 60  # characters before the first word that was found
+LONGEST = 200  # characters of a snippet
+MOST_LINES = 20  # with the same time
+MOST_FILE_BYTES = 1 << 30
+WINDOW = 64 << 10  # bytes of a file that are looked through
+STAMP = b'"timestamp":"'
+
+
+class Snippet(NamedTuple):
+    text: str
+    marks: tuple[tuple[int, int], ...]
+
+
+def in_files(hit: Indexed, files: Iterable[Path], words: Sequence[re.Pattern[str]]) -> Snippet | None:
+    """From the lines of the time that the text is of; none if no such line has all the words. Without words: what a
+    tool was given, and answered."""
+    times = [_written(time) for time in (hit.at, hit.until) if time]
+    lines = (line for path in files for line in _lines(path, times))
+    if not words:
+        shown = [text for line in lines for text in _used(line)]
+        return snippet("\n".join(shown), words) if shown else None
+    texts = [text for line in lines for text in _strings(line)]
+    best = max(texts, key=lambda text: sum(bool(word.search(text)) for word in words), default="")
+    together = best if all(word.search(best) for word in words) else "\n".join(texts)
+    return snippet(together, words) if any(word.search(together) for word in words) else None
+
+
+def in_session(
+    hit: Indexed, place: Place, session: Session, words: Sequence[re.Pattern[str]]
+) -> Snippet | None:
+    for it in texts_of(session):
+        if (it.exchange, it.turn, it.kind, it.at) == (*place[1:], hit.kind, hit.at) and (
+            not words or any(word.search(it.text) for word in words)
+        ):
+            return snippet(it.text, words)
+    return None
+
+
+def snippet(text: str, words: Sequence[re.Pattern[str]]) -> Snippet:
+    """Where most words are near each other, without keys, and in one line."""
+    shown = " ".join(hidden(text).split())
+    places = sorted(found.span() for word in words for found in word.finditer(shown))
+    start = max(0, _densest(places) - AROUND)
+    start = shown.find(" ", start, start + 20) + 1 or start if start else 0
+    cut = shown[start : start + LONGEST]
+    marks = [
+        (low - start, min(high - start, len(cut))) for low, high in places if start <= low < start + len(cut)
+    ]
+    lead, tail = "…" if start else "", "…" if start + LONGEST < len(shown) else ""
+    return Snippet(
+        lead + cut + tail, tuple((low + len(lead), high + len(lead)) for low, high in _apart(marks))
+    )
+
+
+def _densest(places: Sequence[tuple[int, int]]) -> int:
+    best, most = 0, 0
+    for number, (low, _) in enumerate(places[:1000]):
+        near = sum(it < low + LONGEST - AROUND for it, _ in places[number : number + 50])
+        if near > most:
+            best, most = low, near
+    return best
+
+
+def _apart(marks: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Without those that begin within another."""
+    end = 0
+    for low, high in marks:
+        if low >= end:
+            yield low, high
+            end = high
+
+
+# ---------------------------------------------------------------- lines
+
+
+def _written(milliseconds: int) -> bytes:
+    time = datetime.fromtimestamp(milliseconds / 1000, UTC)
+    return f'"{time:%Y-%m-%dT%H:%M:%S}.{milliseconds % 1000:03}Z"'.encode()
+
+
+def _lines(path: Path, times: Sequence[bytes]) -> Iterator[Any]:
+    with (
+        suppress(OSError, SourceError, ValueError),  # gone, or empty
+        foreign.opened(path) as fd,
+        mmap.mmap(fd, 0, access=mmap.ACCESS_READ) as data,
+    ):
+        for time in times if len(data) <= MOST_FILE_BYTES else ():
+            yield from _with(data, time)
+
+
+def _with(data: mmap.mmap, time: bytes) -> Iterator[Any]:
+    """Lines of a time stand together, near enough to where they would if all were in the order of time."""
+    low, high = _around(data, time.strip(b'"'))
+    at, count = data.find(time, low, high), 0
+    if at < 0:
+        at = data.find(time)
+    while at >= 0 and count < MOST_LINES:
+        start, end = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at)
+        end = end if end >= 0 else len(data)
+        with suppress(msgspec.MsgspecError, RecursionError):
+            yield msgspec.json.decode(data[start:end])
+        at, count = data.find(time, end, max(high, end + WINDOW)), count + 1
+
+
+def _around(data: mmap.mmap, time: bytes) -> tuple[int, int]:
+    """Where lines of that time are, if those before it are older and those behind it newer."""
+    low, high = 0, len(data)
+    while high - low > WINDOW:
+        middle = (low + high) // 2
+        at = data.find(STAMP, middle, high)
+        if at < 0 or data[at + len(STAMP) : at + len(STAMP) + len(time)] >= time:
+            high = middle
+        else:
+            low = at
+    return max(0, low - WINDOW), high + WINDOW
+
+
+def _used(line: Any) -> Iterator[str]:
+    """Of a line of Claude Code's: of an edit the file and the first line that is new; else all there is."""
+    message = line.get("message") if isinstance(line, dict) else None
+    content = message.get("content") if isinstance(message, dict) else None
+    for block in content if isinstance(content, list) else ():
+        if isinstance(block, dict) and block.get("type") == "tool_use":
+            yield from _given(block.get("input"))
+        elif isinstance(block, dict) and block.get("type") == "tool_result":
+            yield from _answered(block.get("content"))
+
+
+def _answered(told: Any) -> Iterator[str]:
+    parts = [it.get("text") for it in told if isinstance(it, dict)] if isinstance(told, list) else [told]
+    yield from (it for it in parts if isinstance(it, str))
+
+
+def _given(given: Any) -> Iterator[str]:
+    edit = [given.get(key) for key in ("old_string", "new_string")] if isinstance(given, dict) else []
+    match edit:
+        case [str(old), str(new)]:
+            yield from (path for key in PATH_KEYS if isinstance(path := given.get(key), str))
+            known = set(old.splitlines())
+            yield next((line for line in new.splitlines() if line not in known), old)
+        case _:
+            yield from _strings(given)
+
+
+def _strings(value: Any, depth: int = 0) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif depth < 50:
+        inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        for it in inner:
+            yield from _strings(it, depth + 1)

@@ -1,0 +1,150 @@
+"""What of a session can be searched: what was typed, said and thought, and each call of a tool with its result."""
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from zlib import crc32
+
+import msgspec
+from msgspec.structs import replace
+
+from agent_logger.catalog.ledger.rows import NEVER, micros_of
+from agent_logger.model.redaction.redactor import hidden
+from agent_logger.model.session import PATH_KEYS, Block, Session, Turn
+
+INPUT, TEXT, THINKING, TOOL = range(4)
+KINDS: Mapping[str, int] = {"text": TEXT, "thinking": THINKING}
+NO_TURN = -1
+
+MOST_CHARACTERS = 1 << 20  # of one text; what stands behind them in a longer one is not found
+DEEPEST = 50  # levels of a tool's input
+COLOURS = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"
+)  # of a terminal: they end with a letter, which the word behind them begins with
+
+
+class Text(msgspec.Struct, frozen=True, gc=False):  # quicker to make than a tuple with names
+    """Redacted. Times are milliseconds, and by them its lines are found again; 0 where they are not known."""
+
+    exchange: int
+    turn: int  # its place in `Session.turns`; -1 for what a person typed
+    kind: int
+    at: int
+    until: int = 0  # of a tool's result
+    error: bool = False
+    text: str = ""
+    tool: str = ""
+    file: str = ""
+
+    @property
+    def hash(self) -> int:
+        """The same for the same text."""
+        return crc32(self.text.encode(), self.kind) << 24 ^ len(self.text)
+
+
+def texts_of(session: Session) -> list[Text]:
+    found = _found(session)
+    together = BORDER.join([piece for it in found for piece in (it.text, it.tool, it.file)])
+    shown = hidden(COLOURS.sub("", together) if "\x1b" in together else together)
+    if shown is together and _bindable(shown) is shown:
+        return found  # as nearly all are: with nothing to hide, and of whole characters
+    pieces = iter(_parted(_bindable(shown), found))
+    return [replace(it, text=next(pieces), tool=next(pieces), file=next(pieces)) for it in found]
+
+
+def _parted(shown: str, found: list[Text]) -> list[str]:
+    """One by one, if what is hidden seems to reach over two of them."""
+    parts = shown.split(BORDER)
+    if len(parts) == 3 * len(found):
+        return parts
+    return [_bindable(hidden(piece)) for it in found for piece in (it.text, it.tool, it.file)]
+
+
+BORDER = "\n\x00\x1e\x00\n"
+
+
+def _found(session: Session) -> list[Text]:
+    found: list[Text] = []
+    number = 0
+    for exchange in session.exchanges:
+        if exchange.user_input:
+            typed = exchange.user_input[:MOST_CHARACTERS]
+            found.append(Text(exchange.number, NO_TURN, INPUT, _milliseconds(exchange.started), text=typed))
+        if exchange.printed:
+            printed = exchange.printed[:MOST_CHARACTERS]
+            found.append(Text(exchange.number, NO_TURN, TEXT, _milliseconds(exchange.started), text=printed))
+        for turn in exchange.turns:
+            found += _said(exchange.number, number, turn)
+            number += 1
+    for turn in session.side_turns:
+        found += _said(0, number, turn)
+        number += 1
+    return found
+
+
+def _said(exchange: int, number: int, turn: Turn) -> list[Text]:
+    results = {block.id: block for block in turn.blocks if block.kind == "tool_result" and block.id}
+    found: list[Text] = []
+    for block in turn.blocks:
+        if block.kind == "tool_use":
+            found.append(_called(exchange, number, block, results.pop(block.id or "", None)))
+        elif block.text and (kind := KINDS.get(block.kind)):
+            at = _milliseconds(block.at or turn.started)
+            found.append(Text(exchange, number, kind, at, text=block.text[:MOST_CHARACTERS]))
+    found += [_called(exchange, number, None, result) for result in results.values()]
+    return found
+
+
+def _called(exchange: int, number: int, use: Block | None, result: Block | None) -> Text:
+    given = use.input if use else None
+    said = _strings(given)
+    if result:
+        said.append(result.text)
+    end = _milliseconds(result.at) if result else 0
+    return Text(
+        exchange,
+        number,
+        TOOL,
+        (_milliseconds(use.at) if use else 0) or end,
+        end,
+        bool(result and result.is_error),
+        "\n".join(said)[:MOST_CHARACTERS],
+        (use.name or "") if use else "",
+        _paths(given),
+    )
+
+
+def _milliseconds(at: datetime | None) -> int:
+    micros = micros_of(at)
+    return 0 if micros == NEVER else micros // 1000
+
+
+def _bindable(text: str) -> str:
+    """Halves of characters are in files of some, and in no database. The very text, if there are none."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text
+
+
+def _strings(value: Any, depth: int = 0) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    said: list[str] = []
+    for it in inner if depth < DEEPEST else ():
+        if isinstance(it, str):
+            said.append(it)
+        else:
+            said += _strings(it, depth + 1)
+    return said
+
+
+def _paths(given: Any) -> str:
+    if not isinstance(given, Mapping):
+        return ""
+    return " ".join([path for key in PATH_KEYS if isinstance(path := given.get(key), str)])

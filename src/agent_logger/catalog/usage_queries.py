@@ -1,0 +1,187 @@
+"""Rows of the ledger and sums over them, as SQL. Whatever a person typed is a parameter, never a part of it."""
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import tzinfo
+from typing import Any
+
+from agent_logger.catalog.database import listed, storable
+from agent_logger.catalog.discovery.reader import unpacked
+from agent_logger.catalog.ledger.ledger import LedgerRow
+from agent_logger.catalog.ledger.rows import BIT, WITNESS_SETS
+from agent_logger.catalog.ledger.totals import By, Sum, Total, in_order, time_key, totals
+from agent_logger.catalog.queries import moment, since
+from agent_logger.catalog.summary import Filter
+from agent_logger.model.responses import ModelResponse
+
+
+def _where(wanted: Filter, session: str | None) -> tuple[str, list[object]]:
+    terms: list[tuple[str, object]] = [
+        ("session = ?", session),
+        ("agent = ?", wanted.agent),
+        ("instr(folded(project), ?)", wanted.project and wanted.project.lower()),
+        ("instr(folded(model), ?)", wanted.model and wanted.model.lower()),
+        ("at >= ?", wanted.since and since(wanted.since)),
+        ("at < ?", wanted.until and since(wanted.until)),
+        ("witnesses & ?", wanted.witness and BIT.get(wanted.witness, 0)),
+    ]
+    given = [(term, value) for term, value in terms if value is not None and value != ""]
+    values = [storable(value) if isinstance(value, str) else value for _, value in given]
+    return " AND ".join(term for term, _ in given) or "1", values
+
+
+_ROWS = "FROM ledger JOIN places ON places.id = place JOIN kinds ON kinds.id = kind"
+
+
+def ledger_rows(
+    database: sqlite3.Connection, wanted: Filter, session: str | None = None
+) -> Iterator[LedgerRow]:
+    return _ledger_rows(database, *_where(wanted, session))
+
+
+def told_by_session(database: sqlite3.Connection, session: str) -> Iterator[ModelResponse]:
+    """All that its sources tell of responses, whether it counts or not."""
+    blobs = database.execute(
+        "SELECT responses FROM told JOIN sources ON sources.id = source WHERE session = ?", (session,)
+    ).fetchall()
+    return (it for (data,) in blobs for it in unpacked(data))
+
+
+def counted_elsewhere(database: sqlite3.Connection, session: str) -> Iterator[LedgerRow]:
+    """What the session tells of too, but another had before it."""
+    told = {it.message_id for it in told_by_session(database, session) if it.message_id}
+    where = """
+        session <> ? AND message_id IN (SELECT value FROM json_each(?)) AND session IN (
+            SELECT id FROM sessions WHERE family = (SELECT family FROM sessions WHERE id = ?)
+        )
+    """
+    return _ledger_rows(database, where, [session, listed(told), session])
+
+
+def _ledger_rows(database: sqlite3.Connection, where: str, values: list[object]) -> Iterator[LedgerRow]:
+    query = f"""
+        SELECT family, message_id, model, tier, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens,
+            cache_write_1h_tokens, nano_usd, unpriced_reason, reported_cost_usd, at, session, project, agent, thread,
+            witnesses, copies, joined_by, partial
+        {_ROWS} WHERE {where} ORDER BY at IS NULL, at, ledger.rowid
+    """
+    return map(_ledger_row, database.execute(query, values))
+
+
+def _ledger_row(row: Sequence[Any]) -> LedgerRow:
+    family, message_id, model, tier, given, output, read, write, hour, nano, reason, reported, at, *rest = row
+    session, project, agent, thread, witnesses, copies, joined_by, partial = rest
+    return LedgerRow(
+        family=family,
+        message_id=message_id,
+        model=model,
+        tier=tier,
+        tokens=None if given is None else (given, output, read, write, hour),
+        nano_usd=reason if nano is None else nano,
+        reported_cost_usd=reported,
+        at=moment(at),
+        session=session,
+        project=project,
+        agent=agent,
+        thread=thread,
+        witnesses=WITNESS_SETS[witnesses],
+        copies=copies,
+        joined_by=joined_by,
+        partial=bool(partial),
+    )
+
+
+# ---------------------------------------------------------------- sums
+
+_SUMS = """
+    count(nullif(copies, 0)), sum(partial), sum(input_tokens), sum(output_tokens), sum(cache_read_tokens),
+    sum(cache_write_tokens), sum(cache_write_1h_tokens), sum(nano_usd), count(unpriced_reason), min(unpriced_reason),
+    sum(reported_cost_usd), count(*) - count(input_tokens)
+"""
+_QUARTER = 900_000_000  # microseconds; no zone changes its offset within one
+_KEYS: Mapping[By, str] = {
+    "day": f"at / {_QUARTER}",
+    "week": f"at / {_QUARTER}",
+    "month": f"at / {_QUARTER}",
+    "session": "session",
+    "model": "model",
+    "project": "project",
+    "agent": "agent",
+    "tool": "(SELECT calls FROM tools WHERE tools.session = places.session AND key = hashed(message_id))",
+}
+
+
+def usage(
+    database: sqlite3.Connection, by: By, wanted: Filter, zone: tzinfo | None = None
+) -> dict[str | None, Total]:
+    """The same as `totals` over the rows, summed where they are."""
+    where, values = _where(wanted, None)
+    query = f"SELECT {_KEYS[by]}, {_SUMS} {_ROWS} WHERE {where} GROUP BY 1"
+    sums: dict[str | None, Sum] = {}
+    try:
+        for key, *told in database.execute(query, values):
+            for name, share in _shared_out(by, key, told, zone):
+                sums.setdefault(name, Sum()).add_sums(share)
+    except (sqlite3.OperationalError, OverflowError):  # numbers that no model ever counted to
+        if by == "tool":
+            raise
+        return totals(ledger_rows(database, wanted), by, zone)
+    return in_order({key: it.total() for key, it in sums.items()}, by)
+
+
+def total_usage(database: sqlite3.Connection, wanted: Filter) -> Total:
+    where, values = _where(wanted, None)
+    summed = Sum()
+    summed.add_sums(database.execute(f"SELECT {_SUMS} {_ROWS} WHERE {where}", values).fetchone())
+    return summed.total()
+
+
+def sessions_with_unlisted_calls(database: sqlite3.Connection, wanted: Filter) -> int:
+    """How many of the sessions that rows are of have calls that are in no sum."""
+    where, values = _where(wanted, None)
+    query = "SELECT count(*) FROM sessions WHERE unlisted_calls AND turns > 0"
+    if values:
+        query = f"""
+            SELECT count(DISTINCT session) {_ROWS} WHERE {where}
+                AND session IN (SELECT id FROM sessions WHERE unlisted_calls)
+        """
+    (count,) = database.execute(query, values).fetchone()
+    return int(count)
+
+
+def _shared_out(
+    by: By, key: object, told: Sequence[object], zone: tzinfo | None
+) -> Iterator[tuple[str | None, Sequence[object]]]:
+    if by == "tool":
+        yield from _by_tool(json.loads(str(key)) if key else [], told)
+    elif by in ("day", "week", "month"):
+        yield (None if key is None else time_key(by, int(str(key)) * 900, zone)), told
+    else:
+        yield (None if key is None else str(key)), told
+
+
+def _by_tool(
+    calls: Sequence[tuple[str, int]], told: Sequence[object]
+) -> Iterator[tuple[str | None, Sequence[object]]]:
+    """What responses cost is shared out among the tools that they called, by the number of calls."""
+    if not calls:
+        yield None, told
+        return
+    left = list(told)
+    parts = sum(count for _, count in calls)
+    for tool, count in sorted(calls):
+        share = [_part(value, count, parts) for value in left]
+        left = [_less(value, it) for value, it in zip(left, share, strict=True)]
+        parts -= count
+        yield tool, share
+
+
+def _part(left: Any, count: int, parts: int) -> Any:
+    if isinstance(left, int):
+        return left * count // parts
+    return left * count / parts if isinstance(left, float) else left
+
+
+def _less(value: Any, share: Any) -> Any:
+    return value - share if isinstance(value, int | float) else value

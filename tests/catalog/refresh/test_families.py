@@ -1,0 +1,63 @@
+"""Thousands of sessions of one family, as where a server gives all its answers the same id."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from agent_logger.catalog.database import in_memory
+from agent_logger.catalog.discovery.reader import Told
+from agent_logger.catalog.discovery.source import Found
+from agent_logger.catalog.ledger.rows import BIT
+from agent_logger.catalog.refresh.families import Read, post
+from agent_logger.catalog.refresh.ingest import take_in
+from agent_logger.catalog.schema import STEPS
+from agent_logger.model.responses import ModelResponse
+from agent_logger.model.session import Usage
+
+SESSIONS = 600
+
+
+def found(name: str, folder: str = "/p") -> Found:
+    return Found(f"{folder}/{name}", "claude-code", f"{folder}/{name}", name, 1.0, 1, name, ())
+
+
+def reading(number: int, message_id: str) -> Read:
+    name = f"{number:08x}-1111-4111-8111-111111111111"
+    billed = ModelResponse(
+        family="anthropic",
+        message_id=message_id,
+        model="claude-haiku-4-5",
+        usage=Usage(input_tokens=1, output_tokens=1),
+        at=datetime(2026, 11, 15, tzinfo=UTC),
+        session=name,
+        agent="claude-code",
+        project="/p",
+        thread="main",
+    )
+    return Read(found(name), Told(name, None, BIT["transcript"], [billed]))
+
+
+def thousands_of_steps(*, is_family: bool) -> int:
+    """That the database takes to take them in."""
+    steps = 0
+
+    def count() -> int:
+        nonlocal steps
+        steps += 1
+        return 0
+
+    database = in_memory(STEPS)
+    database.set_progress_handler(count, 1000)
+    post(database, [reading(it, f"msg_01{0 if is_family else it:022d}") for it in range(SESSIONS)])
+    (families,) = database.execute("SELECT count(DISTINCT family) FROM sessions").fetchone()
+    assert families == (1 if is_family else SESSIONS)
+    return steps
+
+
+def test_who_has_a_response_in_common_is_asked_once_for_each_response() -> None:
+    assert thousands_of_steps(is_family=True) < 2 * thousands_of_steps(is_family=False)
+
+
+def test_a_family_is_not_derived_anew_for_every_few_hundred_of_its_sessions(tmp_path: Path) -> None:
+    """Each portion derives all that came before it, so there are few of them."""
+    sources = [found(str(it), str(tmp_path)) for it in range(3000)]
+    assert take_in(in_memory(STEPS), sources, (), frozenset(), None) == 4

@@ -1,0 +1,365 @@
+"""Search: what is there is found, at its place; what is not there is not; whatever is typed."""
+
+import json
+import random
+import re
+import time
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_logger import Catalog, Filter, Hit
+from agent_logger.catalog import background
+from agent_logger.catalog.database import opened
+from agent_logger.catalog.schema import TEXT_STEPS
+from agent_logger.catalog.search import index
+from agent_logger.catalog.search.index import Indexed, Place
+from agent_logger.catalog.search.query import EXAMPLES, read
+from agent_logger.catalog.search.snippets import in_files
+from agent_logger.home.facts import know_folder
+from tests.catalog.catalogs import ID, assistant, claude_file, made_anew, tool, user
+from tests.catalog.hostile import TYPED
+from tests.journal.wire_logs import calls, start
+from tests.journal.wire_logs import write as write_log
+
+ONE, TWO = ID.format(1), ID.format(2)
+KEY = "sk-ant-api03-" + "Qz7" * 20
+
+
+@pytest.fixture
+def catalog(home: Path) -> Catalog:
+    claude_file(
+        home,
+        ONE,
+        [
+            user(1, "Fix the login timer, please", ONE),
+            *tool(2, ONE, "Bash", {"command": "pytest -k timer"}, "connection refused by host", failed=True),
+            *tool(4, ONE, "Read", {"file_path": "/p/shop/src/login.py"}, "def login(user): pass"),
+            assistant(6, "The timer was never started. Größe café", ONE),
+        ],
+    )
+    claude_file(
+        home,
+        TWO,
+        [
+            {**user(50, f"host of the other shop, the key is {KEY}", TWO), "cwd": "/p/other"},
+            {**assistant(51, "refused: connection to host", TWO), "cwd": "/p/other"},
+        ],
+        "-p-other",
+    )
+    return Catalog.open(home / ".agent-logger")
+
+
+def found(catalog: Catalog, typed: str) -> list[tuple[str, int | None]]:
+    return sorted({(it.session[7], it.turn) for it in catalog.search(typed)}, key=str)
+
+
+QUERIES = [
+    ("timer", [("1", 0), ("1", 2), ("1", None)]),
+    ("TIMER", [("1", 0), ("1", 2), ("1", None)]),
+    ("timer login", [("1", None)]),
+    ('"connection refused"', [("1", 0)]),
+    ("connection refused", [("1", 0), ("2", 0)]),
+    ("start*", [("1", 2)]),
+    ("start", []),
+    ("timer tool:Bash", [("1", 0)]),
+    ("tool:bash", [("1", 0)]),
+    ("tool:Read timer", []),
+    ("file:login.py", [("1", 1)]),
+    ("file:src/login.py", [("1", 1)]),
+    ("file:logout.py", []),
+    ("is:error", [("1", 0)]),
+    ("is:error refused", [("1", 0)]),
+    ("is:error timer project:other", []),
+    ("host project:other", [("2", 0), ("2", None)]),
+    ("host agent:codex", []),
+    ("host agent:Claude-Code", [("1", 0), ("2", 0), ("2", None)]),
+    ("größe", [("1", 2)]),
+    ("cafe", [("1", 2)]),
+    ("nothing-of-this", []),
+    ("timer AND login", []),
+    ('"connection refused', [("1", 0)]),
+    ('timer "login', [("1", None)]),
+    ('tool:"Bash', [("1", 0)]),
+    ("", []),
+]
+
+
+@pytest.mark.parametrize(("typed", "places"), QUERIES)
+def test_words_are_found_where_they_stand(
+    catalog: Catalog, typed: str, places: list[tuple[str, int | None]]
+) -> None:
+    assert found(catalog, typed) == places
+
+
+def test_a_hit_is_the_place_to_open_and_the_text_around_the_words(catalog: Catalog) -> None:
+    (hit,) = catalog.search('"connection refused"')
+    assert (hit.session, hit.title, hit.exchange, hit.turn) == (ONE, "Fix the login timer, please", 1, 0)
+    session = catalog.session(hit.session)
+    assert session and hit.turn is not None
+    assert "connection refused by host" in [block.text for block in session.turns[hit.turn].blocks]
+    assert [hit.snippet[low:high] for low, high in hit.marks] == ["connection refused"]
+    typed = next(it for it in catalog.search("login timer") if it.turn is None)
+    assert (typed.kind, typed.snippet) == ("input", "Fix the login timer, please")
+    assert [typed.snippet[low:high] for low, high in typed.marks] == ["login", "timer"]
+
+
+@pytest.mark.parametrize(
+    "typed", ["tool:", "timer file:", 'project:""', "agent:", "tool:**", 'file:"', "is:"]
+)
+def test_a_field_that_is_not_said_to_be_anything_is_said_to_be_so(catalog: Catalog, typed: str) -> None:
+    with pytest.raises(ValueError, match=r"^[a-z]+: lacks what it should be, as in [a-z]+:[A-Za-z.]+$"):
+        catalog.search(typed)
+
+
+def test_only_errors_can_be_asked_for_by_what_they_are(catalog: Catalog) -> None:
+    with pytest.raises(ValueError, match="is:warning is not known"):
+        catalog.search("is:warning")
+
+
+def test_without_words_a_hit_shows_what_the_tool_was_given(home: Path, catalog: Catalog) -> None:
+    lines = "def total(cart):\n    return {}\n"
+    edit = {
+        "file_path": "/p/cart.py",
+        "old_string": lines.format("0"),
+        "new_string": lines.format("sum(cart)"),
+    }
+    claude_file(home, ONE, tool(20, ONE, "Edit", {**edit, "replace_all": False}, "The file was updated."))
+    (hit,) = catalog.search("tool:Edit")
+    assert hit.snippet == "/p/cart.py return sum(cart) The file was updated."
+    (hit,) = catalog.search("is:error")
+    assert hit.snippet == "pytest -k timer connection refused by host"
+    (hit,) = catalog.search("file:login.py")
+    assert hit.snippet == "/p/shop/src/login.py def login(user): pass"
+
+
+UNSPACED = [
+    ("登录", ["登录"]),
+    ("超时", ["超时"]),
+    ("录超", ["录超"]),
+    ("时超", []),
+    ("登*", ["登"]),
+    ('"登录超时"', ["登录超时"]),
+    ("超时 login", ["超时", "login"]),
+    ("login登录", []),
+    ("timer", ["timer"]),
+    ("サーバー", ["サーバー"]),
+    ("バー", ["バー"]),
+    ("서버", ["서버"]),
+    ("file:登录.py", []),
+]
+
+
+@pytest.mark.parametrize(("typed", "marked"), UNSPACED)
+def test_words_are_found_where_none_are_spaced(
+    home: Path, catalog: Catalog, typed: str, marked: list[str]
+) -> None:
+    said = "用户登录超时了 (login), サーバーが遅い。 웹서버가 느려요 𠀀 用timer时"
+    claude_file(home, ONE, [assistant(30, said, ONE)])
+    hits = [hit for hit in catalog.search(typed) if hit.at and hit.at.second == 30]
+    assert [hit.snippet[low:high] for hit in hits for low, high in hit.marks] == marked
+    assert all(hit.snippet == said for hit in hits)
+
+
+def test_keys_are_neither_found_nor_shown(catalog: Catalog) -> None:
+    assert catalog.search("Qz7Qz7*") == catalog.search(KEY) == []
+    (hit,) = catalog.search('"the key is"')
+    assert "Qz7Qz7" not in hit.snippet
+    assert KEY.encode() not in (catalog.home / "catalog-text.db").read_bytes()
+    for path in catalog.home.glob("catalog*"):
+        assert b"qz7qz7" not in path.read_bytes().lower(), path
+
+
+def test_whatever_is_typed_is_words(catalog: Catalog) -> None:
+    assert len(set(TYPED)) >= 200
+    every = {(it.session, it.turn, it.kind) for it in _all(catalog)}
+    for typed in TYPED:
+        try:
+            hits = catalog.search(typed, limit=1000)
+        except ValueError as error:
+            assert "lacks what it should be" in str(error) or "is not known" in str(error), typed
+            continue
+        assert {(it.session, it.turn, it.kind) for it in hits} <= every, typed
+        words = [it.strip('"*').lower() for it in read(typed).match if " : " not in it]
+        for hit in hits:  # no extra row: each has every word that was asked for
+            text = _text_of(catalog, hit).lower()
+            assert all(word.split(" ")[0] in text for word in words if word.isascii()), typed
+        for wanted in (Filter(title=typed), Filter(project=typed), Filter(model=typed), Filter(agent=typed)):
+            assert len(catalog.sessions(wanted)) <= 2
+        assert catalog.called(typed) == [] or typed == "0"
+    assert len(catalog.sessions()) == 2
+
+
+def _all(catalog: Catalog) -> list[Hit]:
+    return [hit for word in ("timer", "host", "refused", "login") for hit in catalog.search(word, limit=1000)]
+
+
+def _text_of(catalog: Catalog, hit: Hit) -> str:
+    session = catalog.session(hit.session)
+    assert session
+    if hit.turn is None:
+        return session.exchanges[hit.exchange - 1].user_input or ""
+    return " ".join(f"{it.text} {it.input}" for it in session.turns[hit.turn].blocks)
+
+
+@given(st.text())
+def test_a_query_is_always_one_that_the_index_understands(typed: str) -> None:
+    try:
+        asked = read(typed)
+    except ValueError as error:
+        assert any(f"{name}:" in str(error) for name in EXAMPLES)
+        return
+    assert all('"' in it for it in asked.match)
+    assert "\0" not in " ".join(asked.match)
+
+
+def test_a_text_that_is_new_is_added_and_the_others_stay(home: Path, catalog: Catalog) -> None:
+    catalog.index()
+    rows = catalog._text_database().execute("SELECT words, hash FROM texts ORDER BY words").fetchall()
+    claude_file(home, ONE, [assistant(9, "and a zebra", ONE)])
+    catalog.refresh()
+    assert found(catalog, "zebra") == [("1", 3)]
+    after = catalog._text_database().execute("SELECT words, hash FROM texts ORDER BY words").fetchall()
+    assert after[: len(rows)] == rows
+    assert len(after) == len(rows) + 1
+
+
+def test_what_is_gone_is_not_found_and_a_shard_that_is_dead_by_a_fifth_is_made_anew(
+    home: Path, catalog: Catalog
+) -> None:
+    assert found(catalog, "host")
+    (home / ".claude/projects/-p-other" / f"{TWO}.jsonl").unlink()
+    catalog.refresh()
+    assert found(catalog, "shop project:other") == found(catalog, '"other shop"') == []
+    assert found(catalog, "timer") == [("1", 0), ("1", 2), ("1", None)]
+    shards = catalog._text_database().execute("SELECT rows, dead FROM shards").fetchall()
+    assert shards == [(4, 0)]
+
+
+def test_many_shards_are_searched_as_one(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index, "SHARD_TEXT_BYTES", 10)
+    monkeypatch.setattr("agent_logger.catalog.search.search.BATCH_BYTES", 1)
+    catalog.index()
+    assert len(catalog._text_database().execute("SELECT id FROM shards").fetchall()) == 2
+    for typed, places in QUERIES:
+        assert found(catalog, typed) == places, typed
+
+
+def test_the_newer_of_equals_comes_first(home: Path, catalog: Catalog) -> None:
+    lines = [assistant(number, "the same zebra", ID.format(9)) for number in (60, 7000, 3600)]
+    claude_file(home, ID.format(9), lines)
+    times = [hit.at for hit in catalog.search("zebra") if hit.at]
+    assert len(times) == 3
+    assert times == sorted(times, reverse=True)
+
+
+def test_what_only_the_wire_saw_is_found_too(home: Path, catalog: Catalog) -> None:
+    write_log(home / "logs" / "anthropic", "log", [start("log"), *calls(1, 2)])
+    know_folder(catalog.home, home / "logs")
+    (hit,) = [it for it in catalog.search("banana") if it.kind == "input"]
+    assert hit.session == "log"
+    assert "BANANA" in hit.snippet
+
+
+def test_a_search_says_how_far_it_has_come_and_leaves_what_another_process_does(
+    home: Path, catalog: Catalog
+) -> None:
+    catalog.refresh()
+    assert catalog.coverage.done == 0 < catalog.coverage.total
+    with background.indexing(catalog.home) as mine:
+        assert mine
+        assert not catalog.index()
+        assert catalog.search("timer") == []
+        assert catalog.coverage.done == 0
+    assert catalog.index()
+    assert catalog.coverage.is_whole
+    assert found(catalog, "timer")
+    claude_file(home, TWO, [assistant(60, "more", TWO)], "-p-other")
+    catalog.refresh()
+    assert catalog.coverage.done < catalog.coverage.total
+
+
+def test_the_index_is_filled_by_a_process_of_its_own(catalog: Catalog) -> None:
+    catalog.refresh()
+    assert background.start(catalog.home, None)
+    until = time.monotonic() + 60
+    while not catalog.coverage.is_whole and time.monotonic() < until:
+        time.sleep(0.05)
+    assert catalog.coverage.is_whole
+
+
+def test_a_lot_of_time_is_not_spent_at_once(home: Path, catalog: Catalog) -> None:
+    for number in range(20, 60):
+        claude_file(home, ID.format(number), [assistant(number, "word " * 1000, ID.format(number))])
+    catalog.refresh()
+    assert not catalog.index(seconds=0)
+    assert 0 < catalog.coverage.done < catalog.coverage.total
+    assert catalog.index()
+
+
+def test_an_index_with_tables_that_nobody_released_is_filled_again(catalog: Catalog) -> None:
+    catalog.refresh()
+    catalog.close()
+    with closing(opened(catalog.home / "catalog-text.db", TEXT_STEPS)) as database:
+        database.execute("CREATE VIRTUAL TABLE words_1 USING fts5 (text, tool, file, content = '')")
+        database.execute("INSERT INTO words_1 (rowid, text) VALUES (1, 'zebra')")
+        database.execute("INSERT INTO shards VALUES (1, 1, 0, 5, 2)")
+        database.execute("INSERT INTO indexed VALUES (1, ?, 'stamp', NULL)", (ONE,))
+        database.execute("DROP TABLE texts")
+        database.execute("CREATE TABLE texts (id INTEGER PRIMARY KEY, session INTEGER)")
+    assert found(catalog, "zebra") == []
+    assert found(catalog, '"connection refused"') == [("1", 0)]
+    assert catalog.problem is None
+    assert catalog._text_database().execute("SELECT id, dead FROM shards").fetchall() == [(1, 0)]
+
+
+def test_lines_are_found_by_their_time_in_whatever_order_they_stand(tmp_path: Path) -> None:
+    path, numbers = tmp_path / "a.jsonl", [*range(600), 5, 7]
+    random.Random(3).shuffle(numbers)
+    times = [datetime(2026, 11, 15, tzinfo=UTC) + timedelta(seconds=it) for it in numbers]
+    lines = [
+        {"timestamp": f"{time:%Y-%m-%dT%H:%M:%S}.000Z", "text": f"word{number} {'x' * 900}"}
+        for number, time in zip(numbers, times, strict=True)
+    ]
+    for ordered in (lines, sorted(lines, key=lambda it: it["timestamp"])):
+        path.write_text("".join(json.dumps(it, separators=(",", ":")) + "\n" for it in ordered))
+        for number in (0, 5, 299, 599):
+            at = 1000 * round(datetime(2026, 11, 15, tzinfo=UTC).timestamp() + number)
+            hit = Indexed((Place("s", 1, 0),), kind=1, at=at, until=0, error=False, hash=0, rank=0.0)
+            found = in_files(hit, [path], [re.compile(f"word{number}")])
+            assert found and found.text.startswith(f"word{number} ")
+
+
+def test_what_a_fork_copied_is_found_once_in_the_session_that_had_it_first(
+    home: Path, catalog: Catalog
+) -> None:
+    first, fork = ID.format(5), ID.format(3)
+    said = [user(1, "count the zebras", first), assistant(2, "nine zebras", first)]
+    claude_file(home, first, said)
+    claude_file(home, fork, [*({**line, "sessionId": fork} for line in said), assistant(9, "a zebra", fork)])
+    for asked in (catalog, made_anew(catalog.home, home / "other")):
+        hits = {(it.session, it.turn): it.forks for it in asked.search("zebra*")}
+        assert hits == {(first, None): (fork,), (first, 0): (fork,), (fork, 1): ()}
+        assert [it.snippet for it in asked.search("nine")] == ["nine zebras"]
+        assert [it.session for it in asked.search("is:error")] == [ONE]
+    rows = catalog._text_database().execute("SELECT count(*), count(DISTINCT words) FROM texts").fetchone()
+    assert rows[0] - rows[1] == 2
+
+
+def test_what_a_fork_copied_is_found_in_it_when_the_first_is_gone(home: Path, catalog: Catalog) -> None:
+    fork = ID.format(3)
+    lines = [user(1, "count the zebras", ID.format(4)), assistant(2, "nine zebras", ID.format(4))]
+    path = claude_file(home, ID.format(4), lines)
+    claude_file(home, fork, [{**line, "sessionId": fork} for line in lines])
+    (hit,) = catalog.search("nine")
+    assert {hit.session, *hit.forks} == {ID.format(4), fork}
+    path.unlink()
+    catalog.refresh()
+    (hit,) = catalog.search("nine")
+    assert (hit.session, hit.forks, hit.snippet) == (fork, (), "nine zebras")
+    catalog.remove(fork)
+    assert catalog.search("nine") == []
