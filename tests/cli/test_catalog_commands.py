@@ -16,8 +16,8 @@ from tests.journal.wire_logs import calls, start
 from tests.journal.wire_logs import write as write_log
 
 from agent_logger import Catalog
-from agent_logger.cli.screen import width
 from agent_logger.home.facts import know_folder
+from agent_logger.views.terminal.screen import width
 
 ONE, TWO = ID.format(1), ID.format(2)
 

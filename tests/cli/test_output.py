@@ -19,9 +19,10 @@ from hypothesis import strategies as st
 from tests.catalog.catalogs import ID, claude_file, user
 from tests.cli.terminals import STYLE, on_a_terminal, printed_on_a_terminal
 
-from agent_logger.cli import output, screen
+from agent_logger.cli import output
 from agent_logger.cli.output import printable
-from agent_logger.cli.screen import width
+from agent_logger.views.terminal import screen
+from agent_logger.views.terminal.screen import width
 
 HOSTILE = [
     pytest.param("\x1b[2J", "\\x1b[2J", id="escape sequence"),
@@ -158,7 +159,7 @@ def test_in_a_pipe_every_row_is_one_whole_line(capsys: pytest.CaptureFixture[str
 
 
 SCRIPT = """
-from agent_logger.cli import output, screen
+from agent_logger.cli import output; from agent_logger.views.terminal import screen
 output.table(("name", "value"), [("[red]x", "\\x1b[31m" + "y" * 100), ("日本", "z")])
 print(screen.columns())
 """

@@ -15,14 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.agents.claude_code.claude_files import SESSION, assistant, user
 from tests.commands import run_command
-from tests.export.hostile import HOSTILE
-from tests.export.sessions import all_tools, call, hostile, turn, with_agents
+from tests.views.hostile import HOSTILE
+from tests.views.sessions import all_tools, call, hostile, turn, with_agents
 
-from agent_logger.cli.rows import Row, fitted, folded, row_text
-from agent_logger.cli.screen import width
-from agent_logger.cli.session_text import SessionText, session_lines
-from agent_logger.export.printable import printable
 from agent_logger.model.session import Block, Exchange, Session
+from agent_logger.views.printable import printable
+from agent_logger.views.terminal.rows import Row, fitted, folded, row_text
+from agent_logger.views.terminal.screen import width
+from agent_logger.views.terminal.session import SessionText, session_lines
 
 DATA = Path(__file__).parents[1] / "data"
 RECORDED = next(DATA.glob("claude-cli/2.1.325/subagents/home/.claude/projects/*/*.jsonl"))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser
 
-from tests.export.hostile import HOSTILE
+from tests.views.hostile import HOSTILE
 from tests.web import homes
 from tests.web.browser import Watched, chromium, let_in
 from tests.web.pages import Page, showing

@@ -26,7 +26,6 @@ from agent_logger.catalog.refresh.damage import files_of
 from agent_logger.cli.damaged import damage_text, verify_command
 from agent_logger.clock import timestamp
 from agent_logger.errors import SourceError
-from agent_logger.export.figures import counted
 from agent_logger.files.git import git_folders
 from agent_logger.files.parts import PartFile, parts_in
 from agent_logger.home.facts import known_folders
@@ -36,6 +35,7 @@ from agent_logger.logs.find import client_id
 from agent_logger.logs.verify import log_files, verify_file
 from agent_logger.proxy.base_urls import base_urls
 from agent_logger.proxy.status import ProxyReport
+from agent_logger.views.figures import counted
 
 SOON_DAYS = 7  # a session that its agent deletes within these should be kept by now
 LIVE_SECONDS = 300.0

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agent_logger.cli import output
-from agent_logger.export.figures import counted
+from agent_logger.views.figures import counted
 
 MOST_PATHS = 3  # in one line
 

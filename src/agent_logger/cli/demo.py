@@ -7,9 +7,10 @@ from pathlib import Path
 import click
 
 from agent_logger import config
-from agent_logger.cli import output, screen
-from agent_logger.cli.session_text import session_lines
+from agent_logger.cli import output
 from agent_logger.cli.settings import settings_options
+from agent_logger.views.terminal import screen
+from agent_logger.views.terminal.session import session_lines
 
 
 @click.command()

@@ -3,10 +3,11 @@
 import click
 
 from agent_logger import config
-from agent_logger.cli import output, screen
-from agent_logger.cli.rows import SMALLEST, folded
+from agent_logger.cli import output
 from agent_logger.cli.scanning import know_chosen_folders
 from agent_logger.cli.settings import settings_options
+from agent_logger.views.terminal import screen
+from agent_logger.views.terminal.rows import SMALLEST, folded
 
 MARKS = {"ok": "ok", "note": "-", "wrong": "WRONG"}
 MARGIN = 18  # columns before what was found

@@ -10,7 +10,7 @@ from agent_logger.cli import output
 from agent_logger.cli.scanning import folders_of_logs
 from agent_logger.cli.settings import settings_options
 from agent_logger.errors import SourceError
-from agent_logger.export.figures import bytes_text
+from agent_logger.views.figures import bytes_text
 
 if TYPE_CHECKING:
     from agent_logger.logs.disk_usage import FolderUsage

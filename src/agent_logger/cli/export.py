@@ -59,21 +59,21 @@ def command(settings: config.Settings, session: str, form: str, file: Path | Non
 def _texts(session: "Session", form: str) -> Iterable[str]:
     match form:
         case "html":
-            from agent_logger.export.html.session import session_html
+            from agent_logger.views.html.session import session_html
 
             return session_html(session)
         case "md":
-            from agent_logger.export.markdown import session_markdown
+            from agent_logger.views.markdown import session_markdown
 
             return session_markdown(session)
         case _:
-            from agent_logger.export.json import session_json
+            from agent_logger.views.json import session_json
 
             return [session_json(session), "\n"]
 
 
 def _write_wire(settings: config.Settings, wanted: str, file: Path | None) -> None:
-    from agent_logger.export.wire import wire_lines
+    from agent_logger.views.wire_export import wire_lines
 
     log = _found(settings, wanted)
     damage: list[object] = []

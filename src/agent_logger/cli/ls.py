@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agent_logger import config
-from agent_logger.cli import output, screen
+from agent_logger.cli import output
 from agent_logger.cli.named import short_ids
 from agent_logger.cli.scanning import NOTHING_YET, opened
 from agent_logger.cli.settings import settings_options
 from agent_logger.cli.when import When
-from agent_logger.export.endings import ended_well
-from agent_logger.export.listed import ListedSession, listed
+from agent_logger.views.endings import ended_well
+from agent_logger.views.lists import ListedSession, listed
+from agent_logger.views.terminal import screen
 
 if TYPE_CHECKING:
     from agent_logger.catalog.catalog import Catalog
@@ -87,7 +88,7 @@ def command(
 def _note_damage(catalog: "Catalog", rows: "Sequence[SessionSummary]") -> None:
     if damaged := [row.id for row in rows if row.damaged_lines]:
         from agent_logger.cli.damaged import note_damage
-        from agent_logger.export.figures import counted
+        from agent_logger.views.figures import counted
 
         by_session = catalog.damaged_files(*damaged)
         files = {path: lines for them in by_session.values() for path, lines in them.items()}

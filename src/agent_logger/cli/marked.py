@@ -4,9 +4,10 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from agent_logger.cli import output, screen
-from agent_logger.cli.rows import SMALLEST, folded
+from agent_logger.cli import output
 from agent_logger.config import no_color
+from agent_logger.views.terminal import screen
+from agent_logger.views.terminal.rows import SMALLEST, folded
 
 Marks = Sequence[tuple[int, int]]  # from, to: in order, and apart from each other
 

@@ -12,10 +12,10 @@ from contextlib import ExitStack, contextmanager
 
 import click
 
-from agent_logger.cli.screen import columns, is_terminal, width
 from agent_logger.config import no_color
-from agent_logger.export.printable import printable as printable
-from agent_logger.export.printable import printable_json
+from agent_logger.views.printable import printable as printable
+from agent_logger.views.printable import printable_json
+from agent_logger.views.terminal.screen import columns, is_terminal, width
 
 WAIT_SECONDS = 0.5  # that nobody minds
 
@@ -54,14 +54,14 @@ def json(value: object) -> None:
 
     What a terminal would act on is written as `\\uXXXX`, which means the same to a reader.
     """
-    from agent_logger.export.json import json_of
+    from agent_logger.views.json import json_of
 
     json_text(json_of(value))
 
 
 def hidden_json(value: object) -> None:
     """The same without what looks like a key."""
-    from agent_logger.export.json import json_of
+    from agent_logger.views.json import json_of
 
     json_text(hidden(json_of(value)))
 
@@ -90,7 +90,7 @@ def texts(pieces: Iterable[str]) -> None:
 
 def raw_lines(lines: Iterable[bytes]) -> None:
     """Print lines of a foreign file without keys; on a terminal what that would act on is shown as text."""
-    from agent_logger.export.hide import hidden_line
+    from agent_logger.views.hide import hidden_line
 
     shown = is_terminal()
     for line in lines:

@@ -95,12 +95,12 @@ def _marks(line: "CallLine") -> list[str]:
 
 
 def _count(tokens: int | None) -> str:
-    from agent_logger.export.figures import short
+    from agent_logger.views.figures import short
 
     return "?" if tokens is None else short(tokens)
 
 
 def _duration(milliseconds: float | None) -> str:
-    from agent_logger.export.figures import seconds_text
+    from agent_logger.views.figures import seconds_text
 
     return "-" if milliseconds is None else seconds_text(milliseconds / 1000)

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import click
 
 from agent_logger import config
-from agent_logger.cli import output, screen
+from agent_logger.cli import output
 from agent_logger.cli.rm import Removed, remove, told_of
 from agent_logger.cli.scanning import opened
 from agent_logger.cli.settings import settings_options
+from agent_logger.views.terminal import screen
 
 if TYPE_CHECKING:
     from agent_logger.catalog.catalog import Catalog

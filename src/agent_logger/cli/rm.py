@@ -7,12 +7,13 @@ import click
 import msgspec
 
 from agent_logger import config
-from agent_logger.cli import output, screen
+from agent_logger.cli import output
 from agent_logger.cli.named import one_called
 from agent_logger.cli.scanning import opened
 from agent_logger.cli.settings import settings_options
 from agent_logger.errors import StoreError
-from agent_logger.export.figures import bytes_text, counted
+from agent_logger.views.figures import bytes_text, counted
+from agent_logger.views.terminal import screen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

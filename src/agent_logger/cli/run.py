@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agent_logger import config
-from agent_logger.cli import output, screen
+from agent_logger.cli import output
 from agent_logger.cli.settings import settings_options
 from agent_logger.messages.outcome import Failure, RunMetadata
+from agent_logger.views.terminal import screen
 
 if TYPE_CHECKING:
     from agent_logger.model.records import Exit
@@ -268,7 +269,7 @@ def _tell(recording: "Recording", exited: "Exit", *, as_json: bool, timed_out: b
 
 
 def _summary(found: RunMetadata, failure: Failure | None) -> str:
-    from agent_logger.export.figures import counted, dollars, seconds_text
+    from agent_logger.views.figures import counted, dollars, seconds_text
 
     parts = [f"session {screen.short_id(found.session_id)}" if found.session_id else _where(found.log)]
     if found.turns is not None:

@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING
 import click
 
 from agent_logger import config
-from agent_logger.cli import output, screen
+from agent_logger.cli import output
 from agent_logger.cli.marked import echo_marked
 from agent_logger.cli.named import short_ids
 from agent_logger.cli.scanning import NOTHING_YET, bar, opened
 from agent_logger.cli.settings import settings_options
+from agent_logger.views.terminal import screen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,11 +7,12 @@ import click
 import msgspec
 
 from agent_logger import config
-from agent_logger.cli import output, screen
+from agent_logger.cli import output
 from agent_logger.cli.damaged import note_damage
 from agent_logger.cli.named import calls_called, files_called, session_called, session_with_damage
 from agent_logger.cli.settings import settings_options
 from agent_logger.errors import SourceError
+from agent_logger.views.terminal import screen
 
 if TYPE_CHECKING:
     from agent_logger.catalog.joining.calls import CallDetail
@@ -83,9 +84,9 @@ def command(
 
 
 def _print_session(session: "Session", *, thinking: bool, as_json: bool) -> None:
-    from agent_logger.cli.rows import print_rows
-    from agent_logger.cli.session_text import SessionText
-    from agent_logger.export.json import session_json
+    from agent_logger.views.json import session_json
+    from agent_logger.views.terminal.rows import print_rows
+    from agent_logger.views.terminal.session import SessionText
 
     if as_json:
         output.json_text(session_json(session))
@@ -95,8 +96,8 @@ def _print_session(session: "Session", *, thinking: bool, as_json: bool) -> None
 
 
 def _print_turn(session: "Session", number: int, *, as_json: bool) -> None:
-    from agent_logger.cli.rows import print_rows
-    from agent_logger.cli.session_text import SessionText
+    from agent_logger.views.terminal.rows import print_rows
+    from agent_logger.views.terminal.session import SessionText
 
     columns = screen.columns()
     rows = SessionText(session, columns, whole=True).turn(number)
@@ -127,7 +128,7 @@ def _print_counts(session: "Session", *, tools: bool, as_json: bool) -> None:
 
 
 def _print_tools(metrics: "Metrics") -> None:
-    from agent_logger.export.figures import seconds_text
+    from agent_logger.views.figures import seconds_text
 
     rows = []
     for it in metrics.tools:
@@ -146,7 +147,7 @@ def _print_raw(settings: config.Settings, wanted: str) -> None:
 
 
 def _without_credentials(detail: "CallDetail") -> "CallDetail":
-    from agent_logger.export.hide import hidden_headers
+    from agent_logger.views.hide import hidden_headers
 
     request, response = detail.request, detail.response
     request = msgspec.structs.replace(request, headers=hidden_headers(request.headers))
@@ -158,8 +159,8 @@ def _without_credentials(detail: "CallDetail") -> "CallDetail":
 def _print_wire(settings: config.Settings, wanted: str, turn: int, *, as_json: bool) -> None:
     from agent_logger.catalog.joining.calls import call_detail
     from agent_logger.catalog.joining.calls_by_turn import calls_by_turn
-    from agent_logger.cli.rows import print_rows
-    from agent_logger.cli.wire_text import WireText
+    from agent_logger.views.terminal.rows import print_rows
+    from agent_logger.views.terminal.wire import WireText
 
     calls = calls_called(settings, wanted)
     served = calls_by_turn(session_called(settings, wanted), calls).get(turn, [])

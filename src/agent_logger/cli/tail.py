@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 import click
 
 from agent_logger import config
-from agent_logger.cli import output, screen
+from agent_logger.cli import output
 from agent_logger.cli.named import one_called
 from agent_logger.cli.scanning import know_chosen_folders, opened
 from agent_logger.cli.settings import settings_options
+from agent_logger.views.terminal import screen
 
 if TYPE_CHECKING:
     from agent_logger.catalog.live.moments import Moment

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING
 import click
 
 from agent_logger import config
-from agent_logger.cli import output, screen
+from agent_logger.cli import output
 from agent_logger.cli.ls import WITNESSES
 from agent_logger.cli.named import one_called, short_ids
 from agent_logger.cli.scanning import opened
 from agent_logger.cli.settings import settings_options
 from agent_logger.errors import SourceError
-from agent_logger.export.figures import counted, dollars
-from agent_logger.export.json import json_of
+from agent_logger.views.figures import counted, dollars
+from agent_logger.views.json import json_of
+from agent_logger.views.terminal import screen
 
 if TYPE_CHECKING:
     from agent_logger.catalog.tree import AgentNode, BranchNode, SessionNode

@@ -7,15 +7,16 @@ import msgspec
 
 from agent_logger import config
 from agent_logger.catalog.summary import Uncounted
-from agent_logger.cli import output, screen
+from agent_logger.cli import output
 from agent_logger.cli.named import one_called, short_ids
-from agent_logger.cli.rows import folded
 from agent_logger.cli.scanning import NOTHING_YET, bar, opened
 from agent_logger.cli.settings import settings_options
 from agent_logger.cli.when import When
-from agent_logger.export.figures import counted, dollars, money
-from agent_logger.export.listed import LedgerItem, UsageRow
 from agent_logger.model.session import MAIN
+from agent_logger.views.figures import counted, dollars, money
+from agent_logger.views.lists import LedgerItem, UsageRow
+from agent_logger.views.terminal import screen
+from agent_logger.views.terminal.rows import folded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

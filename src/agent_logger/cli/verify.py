@@ -11,7 +11,7 @@ from agent_logger.cli import output
 from agent_logger.cli.scanning import folders_of_logs
 from agent_logger.cli.settings import settings_options
 from agent_logger.errors import SourceError
-from agent_logger.export.figures import counted
+from agent_logger.views.figures import counted
 
 if TYPE_CHECKING:
     from agent_logger.logs.verify import FileReport

@@ -12,11 +12,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from agent_logger.catalog.ledger.totals import By
-from agent_logger.export.listed import LedgerItem, UsageRow
-from agent_logger.export.printable import printable_json
 from agent_logger.logs.wire_log.answers import body_of
 from agent_logger.model.redaction.redactor import hidden_bytes
 from agent_logger.proxy.status import proxy_reports
+from agent_logger.views.lists import LedgerItem, UsageRow
+from agent_logger.views.printable import printable_json
 from agent_logger.web import items
 from agent_logger.web.book import Book
 from agent_logger.web.call import ShownCall

@@ -11,8 +11,10 @@ from functools import cached_property
 from msgspec.structs import replace
 
 from agent_logger.catalog.summary import SessionSummary
-from agent_logger.export.figures import compacted, short
-from agent_logger.export.outline import (
+from agent_logger.model.prices import price
+from agent_logger.model.session import MAIN, Compaction, Cost, Exchange, Session, Turn
+from agent_logger.views.figures import compacted, short
+from agent_logger.views.outline import (
     AgentAtWork,
     Chapter,
     NumberedTurn,
@@ -20,8 +22,6 @@ from agent_logger.export.outline import (
     compactions_of,
     side_turns,
 )
-from agent_logger.model.prices import price
-from agent_logger.model.session import MAIN, Compaction, Cost, Exchange, Session, Turn
 
 SEGMENT_TURNS = 30
 FALL = 0.6  # of what it was: a context that falls below this was cleared or rewound, if it was not compacted

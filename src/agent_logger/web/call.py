@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from itertools import islice
 
 from agent_logger.catalog.joining.calls import CallDetail, WireCall
-from agent_logger.export.diffs import diff_of
-from agent_logger.export.hide import hidden_value
-from agent_logger.export.pieces import Code, Diff, Json, Piece, Prose
 from agent_logger.logs.wire_log.answers import body_of
 from agent_logger.logs.wire_log.requests import Change, Message
 from agent_logger.model.records import Headers
 from agent_logger.model.redaction.redactor import hidden, hidden_header
 from agent_logger.model.session import Block
 from agent_logger.providers.blocks.base import value_of
+from agent_logger.views.diffs import diff_of
+from agent_logger.views.hide import hidden_value
+from agent_logger.views.pieces import Code, Diff, Json, Piece, Prose
 from agent_logger.web.stream import Event, events_of
 
 MOST_EVENTS = 2_000

@@ -10,7 +10,7 @@ from starlette.responses import Response, StreamingResponse
 
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.summary import Filter, SessionSummary
-from agent_logger.export.outline import NumberedTurn
+from agent_logger.views.outline import NumberedTurn
 from agent_logger.web.archive import Archive, digest, state_of
 from agent_logger.web.book import Book
 from agent_logger.web.session import Drawing, no_session

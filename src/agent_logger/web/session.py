@@ -9,10 +9,10 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from agent_logger.export.html.pieces import html_of
-from agent_logger.export.outline import NumberedTurn, Part, Said, Thought, Used
-from agent_logger.export.pieces import Prose
 from agent_logger.model.session import Turn
+from agent_logger.views.html.pieces import html_of
+from agent_logger.views.outline import NumberedTurn, Part, Said, Thought, Used
+from agent_logger.views.pieces import Prose
 from agent_logger.web import charts, shown
 from agent_logger.web.book import Book, Segment, agent_id
 from agent_logger.web.charts import Fall, Tick

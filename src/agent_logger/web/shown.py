@@ -6,12 +6,12 @@ from typing import Any
 
 from markupsafe import Markup
 
-from agent_logger.export.figures import between as between
-from agent_logger.export.figures import bytes_text, dollars, seconds_text, short
-from agent_logger.export.figures import counted as counted
-from agent_logger.export.printable import printable
 from agent_logger.model.redaction.redactor import hidden
 from agent_logger.model.session import Cost
+from agent_logger.views.figures import between as between
+from agent_logger.views.figures import bytes_text, dollars, seconds_text, short
+from agent_logger.views.figures import counted as counted
+from agent_logger.views.printable import printable
 
 SHORTEST_KEY = 12  # characters; most of what a template writes is shorter, and there are thousands of them
 DATED = re.compile(r"-20\d{6}$")

@@ -14,17 +14,17 @@ from starlette.responses import HTMLResponse, Response
 
 from agent_logger import __version__
 from agent_logger.catalog.summary import SessionSummary
-from agent_logger.export.endings import exchange_ending, turn_ending
-from agent_logger.export.figures import not_itemised_text
 from agent_logger.model.session import Session
 from agent_logger.proxy.status import ProxyReport, proxy_reports
+from agent_logger.views.endings import exchange_ending, turn_ending
+from agent_logger.views.figures import not_itemised_text
 from agent_logger.web import charts, shown
 from agent_logger.web.archive import Archive
 from agent_logger.web.checkups import Checkups
 from agent_logger.web.in_flight import WordByWord
 
 HERE = Path(__file__).parent
-PIECES_CSS = Path(str(files("agent_logger.export.html") / "style.css"))
+PIECES_CSS = Path(str(files("agent_logger.views.html") / "style.css"))
 
 
 def _digest() -> str:

@@ -7,8 +7,8 @@ from datetime import datetime
 
 import msgspec
 
-from agent_logger.export.printable import printable
 from agent_logger.model.redaction.redactor import hidden
+from agent_logger.views.printable import printable
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 

@@ -7,8 +7,8 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import Response
 
-from agent_logger.export.outline import NumberedTurn
 from agent_logger.model.session import Exchange, Turn
+from agent_logger.views.outline import NumberedTurn
 from agent_logger.web.book import Book
 from agent_logger.web.session import Drawing, book_of, no_session
 from agent_logger.web.site import session_url, site_of

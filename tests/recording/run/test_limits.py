@@ -7,9 +7,9 @@ import pytest
 
 from agent_logger import Failure, run
 from agent_logger.catalog.joining.join import join
-from agent_logger.export.outline import chapters
 from agent_logger.logs.reader import read_session
 from agent_logger.model.session import Exchange, Session, Turn
+from agent_logger.views.outline import chapters
 from tests.recording.sdk_fixtures import CLI, DATA
 
 OUTPUTS = [

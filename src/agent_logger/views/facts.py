@@ -1,0 +1,82 @@
+"""What a view says of a session before the conversation: names and values, in the order they are read."""
+
+from collections.abc import Callable, Iterator
+
+from agent_logger.catalog.ledger.metrics import Metrics
+from agent_logger.catalog.ledger.unlisted import session_has_unlisted_calls
+from agent_logger.model.redaction.redactor import hidden
+from agent_logger.model.session import MAIN, Session
+from agent_logger.views.figures import (
+    compacted,
+    counted,
+    moment,
+    money,
+    not_itemised_text,
+    seconds_text,
+    tokens,
+)
+
+UNLISTED_TEXT = "calls beside the conversation (titles, compactions), which the agent's file does not list"
+
+
+def facts_of(session: Session, metrics: Metrics) -> list[tuple[str, str]]:
+    return [(name, value) for name, value in _facts(session, metrics) if value]
+
+
+def _facts(session: Session, metrics: Metrics) -> Iterator[tuple[str, str]]:
+    yield "session", hidden(session.id)
+    yield "agent", hidden(session.agent or "")
+    yield "project", hidden(session.project or "")
+    yield "model", hidden(", ".join(metrics.models))
+    yield "started", moment(session.started)
+    yield "ended by", hidden(session.end_reason or "")
+    yield "took", durations(metrics)
+    calls = sum(tool.calls for tool in metrics.tools)
+    counts = (
+        counted(metrics.exchanges, "exchange"),
+        counted(metrics.turns, "turn"),
+        counted(calls, "tool call"),
+    )
+    yield "size", ", ".join(counts)
+    yield "tokens", tokens(metrics.usage, metrics.cost)
+    yield "cost", money(metrics.cost)
+    yield "left out", UNLISTED_TEXT if session_has_unlisted_calls(session) else ""
+    beyond = [it for it in session.not_itemised if it.exchange is None]
+    yield "beside", "; ".join(not_itemised_text(it) for it in beyond)
+    yield "compacted", "; ".join(_compactions(session))
+    yield "took along", context_of(session)
+    yield "forked from", hidden(session.parent or "")
+    yield "before the fork", _before_the_fork(session)
+    yield "missing", "the session's main file" if session.main_missing else ""
+    yield "resume", hidden(" ".join(session.resume_command() or ()))
+
+
+def inherited_text(session: Session, shorten: Callable[[str], str] = str) -> str:
+    """`2 turns before the fork, $0.0015, counted in 1f4ec513`; nothing for what is no fork."""
+    if (it := session.inherited) is None:
+        return ""
+    others = ", ".join(hidden(shorten(name)) for name in it.counted_in)
+    return f"{counted(it.turns, 'turn')} before the fork, {money(it.cost)}, counted in {others}"
+
+
+def _before_the_fork(session: Session) -> str:
+    return inherited_text(session).replace(" before the fork", "", 1)
+
+
+def _compactions(session: Session) -> Iterator[str]:
+    for it in session.compactions:
+        where = "" if it.thread == MAIN else f" in {hidden(it.thread)}"
+        yield f"{moment(it.at)} {compacted(it).removeprefix('compacted').strip(' ,')}{where}".strip()
+
+
+def context_of(session: Session) -> str:
+    """The files of instructions and settings that applied when it began."""
+    return ", ".join(hidden(it.path) for it in session.context_files)
+
+
+def durations(metrics: Metrics) -> str:
+    """From the first moment to the last, and how much of that the agent was at work."""
+    if metrics.wall_seconds is None or metrics.active_seconds is None:
+        return ""
+    wall, active = seconds_text(metrics.wall_seconds), seconds_text(metrics.active_seconds)
+    return wall if wall == active else f"{wall}, {active} active"

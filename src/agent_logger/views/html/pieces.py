@@ -1,0 +1,229 @@
+"""Pieces as HTML. All text in it is escaped, and no attribute holds anything but what is made here.
+
+The classes are those of `style.css`. There is no inline style and no script, so a page may forbid both.
+"""
+
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
+from functools import singledispatch
+from itertools import groupby
+from typing import Any
+
+from markupsafe import Markup, escape
+
+from agent_logger.views.figures import bytes_text, counted
+from agent_logger.views.html.ansi import output_lines
+from agent_logger.views.html.code import code_lines
+from agent_logger.views.html.markdown import REL, is_safe_link, prose_html
+from agent_logger.views.pieces import (
+    Checklist,
+    Code,
+    Diff,
+    Files,
+    Json,
+    Link,
+    Matches,
+    Output,
+    Picture,
+    Piece,
+    Prose,
+    Sign,
+    Terminal,
+    json_text,
+)
+from agent_logger.views.printable import printable
+
+FIRST_LINES = 12  # of a long text; the rest is folded
+FEW_LINES = 20  # a text of so many is not folded
+LONGEST = 200_000  # characters of one piece; a page that holds more is no longer read
+LONGEST_LINE = 2_000  # characters, where a piece is made of lines
+MOST_LINES = 2_000
+LARGEST_PICTURE = 4 << 20  # bytes
+
+
+def html_of(piece: Piece) -> Markup:
+    return _html(piece)
+
+
+@singledispatch
+def _html(piece: Any) -> Markup:
+    raise TypeError(f"not a piece: {piece!r}")
+
+
+@_html.register
+def _prose(piece: Prose) -> Markup:
+    text, rest = _cut(piece.text)
+    return Markup('<div class="prose">{}</div>{}').format(prose_html(text), rest)
+
+
+@_html.register
+def _code(piece: Code) -> Markup:
+    text, rest = _cut(piece.text)
+    return _folded("code", code_lines(text, piece.language), piece.first_line) + rest
+
+
+@_html.register
+def _output(piece: Output) -> Markup:
+    text, rest = _cut(piece.text)
+    return _folded("output failed" if piece.is_error else "output", output_lines(text)) + rest
+
+
+@_html.register
+def _terminal(piece: Terminal) -> Markup:
+    command = Markup("\n").join(code_lines(_cut(piece.command)[0], "bash"))
+    prompt = (
+        Markup('<pre class="command"><code>{}</code></pre>').format(command) if piece.command else Markup()
+    )
+    output = _output(Output(piece.output)) if piece.output else Markup()
+    ended = Markup('<p class="exit">exit code {}</p>').format(piece.exit) if piece.exit else Markup()
+    return Markup('<div class="terminal">{}{}{}</div>').format(prompt, output, ended)
+
+
+# The class of a line, and what stands before it.
+_DIFF_LOOK: Mapping[Sign, tuple[str, str]] = {
+    "+": ("added", "+ "),
+    "-": ("removed", "- "),
+    "@": ("hunk", "@@ "),
+    " ": ("same", "  "),
+}
+
+
+@_html.register
+def _diff(piece: Diff) -> Markup:
+    line = Markup('<span class="{}">{}{}</span>')
+    lines = [line.format(*_DIFF_LOOK[it.sign], _line(it.text)) for it in piece.lines[:MOST_LINES]]
+    head = Markup('<p class="path">{} <small>{}</small></p>').format(
+        _line(piece.path or ""), _line(piece.note)
+    )
+    return Markup('<div class="diff">{}{}</div>{}').format(
+        head, _folded("lines", lines), _left_out(piece.lines)
+    )
+
+
+@_html.register
+def _matches(piece: Matches) -> Markup:
+    line = Markup('<span class="number">{}</span> {}')
+    files = (
+        Markup('<p class="path">{}</p>{}').format(
+            _line(path), _folded("code", [line.format(it.line, _line(it.text)) for it in found])
+        )
+        for path, found in groupby(piece.found[:MOST_LINES], key=lambda it: it.path)
+    )
+    return Markup('<div class="matches">{}</div>{}').format(Markup("").join(files), _left_out(piece.found))
+
+
+@_html.register
+def _files(piece: Files) -> Markup:
+    return _folded("files", [escape(_line(path)) for path in piece.paths[:MOST_LINES]]) + _left_out(
+        piece.paths
+    )
+
+
+_MARKS: Mapping[str, str] = {"open": "☐", "doing": "◐", "done": "☑"}
+
+
+@_html.register
+def _checklist(piece: Checklist) -> Markup:
+    item = Markup('<li class="{}">{} {}</li>')
+    items = (item.format(it.progress, _MARKS[it.progress], _line(it.text)) for it in piece.items[:MOST_LINES])
+    return Markup('<ul class="checklist">{}</ul>').format(Markup("").join(items))
+
+
+@_html.register
+def _link(piece: Link) -> Markup:
+    url = printable(piece.url)
+    if not is_safe_link(url):
+        return Markup("<p><code>{}</code></p>").format(url)
+    return Markup('<p><a href="{}" rel="{}">{}</a></p>').format(url, REL, url)
+
+
+@_html.register
+def _json(piece: Json) -> Markup:
+    return _code(Code(json_text(piece.value), "json"))
+
+
+# ---------------------------------------------------------------- pictures
+
+# What a browser draws without a program inside, by its first bytes: whatever a file says of itself, no SVG.
+_RASTERS: Sequence[tuple[bytes, str]] = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+)
+
+
+@_html.register
+def _picture(piece: Picture) -> Markup:
+    size = len(piece.data) * 3 // 4
+    data = _decoded(piece.data) if size <= LARGEST_PICTURE else b""
+    kind = _raster(data)
+    if kind is None:
+        return Markup('<p class="note">({}, {}: not shown)</p>').format(
+            _line(piece.media_type), bytes_text(size)
+        )
+    text = base64.b64encode(data).decode()
+    return Markup('<img class="picture" alt="picture, {}" src="data:{};base64,{}">').format(
+        bytes_text(size), kind, text
+    )
+
+
+def _decoded(data: str) -> bytes:
+    try:
+        return base64.b64decode(data)
+    except (binascii.Error, ValueError):
+        return b""
+
+
+def _raster(data: bytes) -> str | None:
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "image/webp"
+    return next((kind for start, kind in _RASTERS if data.startswith(start)), None)
+
+
+# ---------------------------------------------------------------- long things
+
+
+def _folded(kind: str, lines: Sequence[Markup], first_number: int | None = None) -> Markup:
+    """The first lines, and the rest where a click shows it."""
+    if len(lines) <= FEW_LINES:
+        return _pre(kind, lines, first_number)
+    first, rest = lines[:FIRST_LINES], lines[FIRST_LINES:]
+    more = counted(len(rest), "more line")
+    number = None if first_number is None else first_number + FIRST_LINES
+    return Markup('{}<details class="more"><summary>{}</summary>{}</details>').format(
+        _pre(kind, first, first_number), more, _pre(kind, rest, number)
+    )
+
+
+def _pre(kind: str, lines: Sequence[Markup], first_number: int | None) -> Markup:
+    text = Markup("\n").join(lines)
+    if first_number is None:
+        return Markup('<pre class="{}"><code>{}</code></pre>').format(kind, text)
+    numbers = "\n".join(map(str, range(first_number, first_number + len(lines))))
+    gutter = Markup('<pre class="numbers" aria-hidden="true">{}</pre>').format(numbers)
+    return Markup('<div class="numbered">{}{}</div>').format(gutter, _pre(kind, lines, None))
+
+
+def _line(text: str) -> str:
+    return printable(text if len(text) <= LONGEST_LINE else f"{text[:LONGEST_LINE]}...")
+
+
+def _cut(text: str) -> tuple[str, Markup]:
+    """As much as is shown, and a word about the rest."""
+    more = len(text) - LONGEST
+    if more <= 0:
+        return text, Markup()
+    return text[:LONGEST], Markup('<p class="note">({} more are in the log)</p>').format(
+        counted(more, "character")
+    )
+
+
+def _left_out(lines: Sequence[object]) -> Markup:
+    more = len(lines) - MOST_LINES
+    return (
+        Markup('<p class="note">({} more are in the log)</p>').format(counted(more, "line"))
+        if more > 0
+        else Markup()
+    )

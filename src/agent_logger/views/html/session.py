@@ -1,0 +1,108 @@
+"""A session as one HTML file that needs no other: no script, nothing loaded, safe whatever is in it."""
+
+import hashlib
+from base64 import b64encode
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+from textwrap import shorten
+
+from jinja2 import Environment, PackageLoader
+from markupsafe import Markup
+
+from agent_logger.catalog.ledger.metrics import exchange_total, metrics_of
+from agent_logger.model.redaction.redactor import hidden
+from agent_logger.model.session import Session, ToolCall
+from agent_logger.views.facts import facts_of
+from agent_logger.views.figures import call_seconds, moment, money, seconds_text, tokens, turn_figures
+from agent_logger.views.html.pieces import html_of
+from agent_logger.views.outline import Part, Thought, Used, chapters, side_turns
+from agent_logger.views.pieces import Piece, Prose
+from agent_logger.views.printable import printable
+
+FIRST_LINE = 100  # characters of a text that stands for the whole
+OPENED = ("write", "edit", "shell")  # kinds of tools whose calls are read without a click
+OPENED_TOOLS = ("todowrite", "update_plan", "exitplanmode", "askuserquestion")
+
+
+def session_html(session: Session) -> Iterator[str]:
+    """In portions, for a long session makes a long file."""
+    style = f"{style_sheet('style.css')}{style_sheet('file.css')}"
+    template = environment().get_template("session.html")
+    return template.generate(
+        title=printable(hidden(session.title or session.id)),
+        policy=_policy(style),
+        style=Markup(style),
+        facts=facts_of(session, metrics_of(session)),
+        contents=[(it.number, hidden(it.user_input or "(no input)")) for it in session.exchanges],
+        chapters=((it, exchange_total(session, it.exchange)) for it in chapters(session)),
+        side=side_turns(session),
+        witnesses=", ".join(sorted(session.witnesses)) or "its log",
+    )
+
+
+def _policy(style: str) -> str:
+    digest = b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return (
+        f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+@cache
+def style_sheet(name: str) -> str:
+    return files(__package__).joinpath(name).read_text("utf-8")
+
+
+@cache
+def environment() -> Environment:
+    """With the templates of a conversation, and what they ask for. The page adds its own."""
+    found = Environment(
+        loader=PackageLoader("agent_logger.views.html"),
+        autoescape=True,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters.update(
+        first_line=_first_line,
+        moment=moment,
+        money=money,
+        piece_html=html_of,
+        prose=_prose,
+        tokens=tokens,
+        took=_took,
+        turn_figures=turn_figures,
+        visible=printable,
+    )
+    found.tests.update(
+        opened=_is_opened, thought=lambda it: isinstance(it, Thought), used=lambda it: isinstance(it, Used)
+    )
+    return found
+
+
+def _prose(text: str) -> Markup:
+    piece: Piece = Prose(text)
+    return html_of(piece)
+
+
+def _first_line(text: str) -> str:
+    return printable(shorten(text, FIRST_LINE, placeholder=" ...")) or "(nothing)"
+
+
+def _took(call: ToolCall) -> str:
+    seconds = call_seconds(call)
+    return "" if seconds is None else seconds_text(seconds)
+
+
+def _is_opened(part: Part) -> bool:
+    return isinstance(part, Used) and (
+        part.shown.is_error or part.call.kind in OPENED or (part.call.name or "").lower() in OPENED_TOOLS
+    )
+
+
+def _is_thought(part: Part) -> bool:
+    return isinstance(part, Thought)
+
+
+def _is_used(part: Part) -> bool:
+    return isinstance(part, Used)

@@ -1,0 +1,287 @@
+"""A session as Markdown: the same bytes for the same session, and nothing in it that breaks out of its place."""
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache, singledispatch
+from typing import Any
+from urllib.parse import urlsplit
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from agent_logger.catalog.ledger.metrics import exchange_total, metrics_of
+from agent_logger.catalog.search.texts import COLOURS
+from agent_logger.model.redaction.redactor import hidden
+from agent_logger.model.session import Session
+from agent_logger.views.facts import facts_of
+from agent_logger.views.figures import (
+    bytes_text,
+    call_seconds,
+    counted,
+    moment,
+    money,
+    seconds_text,
+    tokens,
+    turn_figures,
+)
+from agent_logger.views.outline import (
+    AgentAtWork,
+    Chapter,
+    NumberedTurn,
+    Part,
+    Thought,
+    Used,
+    chapters,
+    side_turns,
+)
+from agent_logger.views.pieces import (
+    Checklist,
+    Code,
+    Diff,
+    Files,
+    Json,
+    Link,
+    Matches,
+    Output,
+    Picture,
+    Prose,
+    Terminal,
+    json_text,
+)
+from agent_logger.views.printable import printable
+
+LONGEST = 20_000  # characters of one piece; the log has the rest
+SCHEMES = ("http", "https", "mailto")
+
+
+def session_markdown(session: Session) -> Iterator[str]:
+    """Line by line, each with its newline."""
+    yield from (f"{line}\n" for line in _session(session))
+
+
+def _session(session: Session) -> Iterator[str]:
+    yield f"# {_plain(hidden(session.title or session.id))}"
+    yield ""
+    for name, value in facts_of(session, metrics_of(session)):
+        yield f"- {name}: {_plain(value)}"
+    for chapter in chapters(session):
+        yield ""
+        yield from _chapter(session, chapter)
+    if side := side_turns(session):
+        yield from ("", "## Beside the conversation")
+        for turn in side:
+            yield from _turn(turn)
+
+
+def _chapter(session: Session, chapter: Chapter) -> Iterator[str]:
+    exchange, total = chapter.exchange, exchange_total(session, chapter.exchange)
+    told = [moment(exchange.started), money(total.cost), tokens(total.usage, total.cost), chapter.origin]
+    yield f"## {exchange.number}. {_plain(' · '.join(filter(None, told)))}"
+    if chapter.user_input is not None:
+        yield ""
+        yield from _quoted(_markdown(Prose(chapter.user_input)))
+    if chapter.printed:
+        yield ""
+        yield from _markdown(chapter.printed)
+    for turn in chapter.turns:
+        yield from _turn(turn)
+    for agent in chapter.agents:
+        yield from _agent(agent)
+    for remark in chapter.remarks:
+        yield from ("", f"({_plain(remark)})")
+
+
+def _turn(it: NumberedTurn) -> Iterator[str]:
+    for event in it.before():
+        yield from ("", f"*{_plain(event)}*")
+    yield ""
+    yield f"### {it.number} · {_plain(turn_figures(it.turn))}"
+    for part in it.parts():
+        yield ""
+        yield from _part(part)
+    for remark in it.remarks():
+        yield from ("", f"({_plain(remark)})")
+
+
+def _part(part: Part) -> Iterator[str]:
+    match part:
+        case Thought(text):
+            yield from _quoted(["*Thinking*", "", *_markdown(Prose(text))])
+        case Used():
+            yield from _used(part)
+        case _:
+            yield from _markdown(part.piece)
+
+
+def _used(it: Used) -> Iterator[str]:
+    seconds = call_seconds(it.call)
+    states = ["failed"] * it.shown.is_error + ["no answer"] * (not it.shown.is_answered)
+    told = ", ".join([*states, *([seconds_text(seconds)] if seconds is not None else [])])
+    summary = _span(it.shown.summary) if it.shown.summary else ""
+    yield " ".join(filter(None, (f"**{_plain(it.shown.tool)}**", summary, f"({told})" if told else "")))
+    for piece in it.shown.pieces:
+        yield ""
+        yield from _markdown(piece)
+    for agent in it.agents:
+        yield from _agent(agent)
+
+
+def _agent(it: AgentAtWork) -> Iterator[str]:
+    """Indented, as it is a conversation inside another."""
+    yield ""
+    turns = (line for turn in it.turns for line in _turn(turn))
+    yield from _quoted([f"**{_plain(it.name)}**", *turns])
+
+
+def _quoted(lines: Iterable[str]) -> Iterator[str]:
+    return (f"> {line}".rstrip(" ") for line in lines)
+
+
+# ---------------------------------------------------------------- pieces
+
+
+@singledispatch
+def _markdown(piece: Any) -> Iterator[str]:
+    raise TypeError(f"not a piece: {piece!r}")
+
+
+@_markdown.register
+def _(piece: Prose) -> Iterator[str]:
+    text, more = _cut(printable(piece.text, lines=True))
+    yield from text.split("\n") if _stays_in_place(text) else _fenced(text, "markdown")
+    yield from more
+
+
+@_markdown.register
+def _(piece: Code) -> Iterator[str]:
+    yield from _block(piece.text, piece.language or "")
+
+
+@_markdown.register
+def _(piece: Output) -> Iterator[str]:
+    yield from _block(_uncoloured(piece.text))
+
+
+@_markdown.register
+def _(piece: Terminal) -> Iterator[str]:
+    command = f"$ {piece.command}\n" if piece.command else ""
+    yield from _block(command + _uncoloured(piece.output or ""), "console")
+    if piece.exit:
+        yield from ("", f"exit code {piece.exit}")
+
+
+_SIGNS = {"+": "+", "-": "-", " ": " ", "@": "@@ "}
+
+
+@_markdown.register
+def _(piece: Diff) -> Iterator[str]:
+    head = " ".join(filter(None, (_span(piece.path or ""), _plain(piece.note))))
+    yield from (head, "")
+    yield from _block("\n".join(f"{_SIGNS[line.sign]}{line.text}" for line in piece.lines), "diff")
+
+
+@_markdown.register
+def _(piece: Matches) -> Iterator[str]:
+    yield from _block("\n".join(f"{it.path}:{it.line}:{it.text}" for it in piece.found))
+
+
+@_markdown.register
+def _(piece: Files) -> Iterator[str]:
+    yield from _block("\n".join(piece.paths))
+
+
+@_markdown.register
+def _(piece: Checklist) -> Iterator[str]:
+    marks = {"open": "[ ]", "doing": "[ ] (doing)", "done": "[x]"}
+    yield from (f"- {marks[it.progress]} {_plain(it.text)}" for it in piece.items)
+
+
+@_markdown.register
+def _(piece: Link) -> Iterator[str]:
+    yield _span(piece.url)
+
+
+@_markdown.register
+def _(piece: Json) -> Iterator[str]:
+    yield from _block(json_text(piece.value), "json")
+
+
+@_markdown.register
+def _(piece: Picture) -> Iterator[str]:
+    yield f"({_plain(piece.media_type)}, {bytes_text(len(piece.data) * 3 // 4)})"
+
+
+# ---------------------------------------------------------------- text in its place
+
+
+def _block(text: str, language: str = "") -> Iterator[str]:
+    shown, more = _cut(printable(text.replace("\r\n", "\n"), lines=True))
+    yield from _fenced(shown.removesuffix("\n"), language)
+    yield from more
+
+
+def _fenced(text: str, language: str = "") -> Iterator[str]:
+    """Between fences that are longer than any in the text."""
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+    yield fence + (language if re.fullmatch(r"[\w+#-]{1,20}", language) else "")
+    yield from text.split("\n")
+    yield fence
+
+
+def _cut(text: str) -> tuple[str, list[str]]:
+    more = len(text) - LONGEST
+    return (
+        (text[:LONGEST], ["", f"({counted(more, 'character')} more in the log)"]) if more > 0 else (text, [])
+    )
+
+
+def _plain(text: str) -> str:
+    """One line that means nothing to Markdown."""
+    return re.sub(r"([\\`*_{}\[\]<>#|!&~$])", r"\\\1", " ".join(printable(text, lines=True).split()))
+
+
+def _span(text: str) -> str:
+    line = " ".join(printable(text, lines=True).split())
+    ticks = "`" * (1 + max(map(len, re.findall("`+", line)), default=0))
+    return f"{ticks} {line} {ticks}" if line[:1] == "`" or line[-1:] == "`" else f"{ticks}{line}{ticks}"
+
+
+def _uncoloured(text: str) -> str:
+    return COLOURS.sub("", text)
+
+
+_AFTER = "after"
+
+
+def _stays_in_place(text: str) -> bool:
+    """Whether a text is Markdown that ends where it ends, and brings nothing along: no HTML, no pictures from
+    elsewhere, no links but to the web, no names of links for other texts."""
+    env: dict[str, Any] = {}
+    tokens = _parser().parse(f"{text}\n\n{_AFTER}", env)
+    ends = len(tokens) > 1 and tokens[-2].content == _AFTER and tokens[-2].level == 1
+    return ends and not env.get("references") and all(map(_is_harmless, tokens))
+
+
+def _is_harmless(token: Token) -> bool:
+    if token.type in ("html_block", "html_inline", "image"):
+        return False
+    if token.type == "link_open" and not _leads_to_the_web(str(token.attrs.get("href"))):
+        return False
+    return all(map(_is_harmless, token.children or ()))
+
+
+def _leads_to_the_web(url: str) -> bool:
+    try:
+        return urlsplit(url).scheme in SCHEMES
+    except ValueError:
+        return False
+
+
+class _Parser(MarkdownIt):
+    def validateLink(self, url: str) -> bool:  # noqa: N802, ARG002
+        return True  # whatever another program might take for a link
+
+
+@cache
+def _parser() -> MarkdownIt:
+    return _Parser("commonmark", {"html": True}).enable(["table", "strikethrough"])

@@ -1,0 +1,259 @@
+"""A session laid out for reading: exchanges as chapters, turns with numbers, sub-agents under the call that began them.
+
+Everything is made when it is asked for, turn by turn: the first page of a long session is there at once.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from textwrap import shorten
+
+from msgspec.structs import replace
+
+from agent_logger.model.redaction.redactor import hidden
+from agent_logger.model.session import (
+    MAIN,
+    SIDE,
+    TOLD_EARLY,
+    Block,
+    Compaction,
+    Difference,
+    Exchange,
+    NotItemised,
+    Session,
+    SubAgent,
+    ToolCall,
+    Turn,
+    Usage,
+)
+from agent_logger.views.endings import exchange_ending
+from agent_logger.views.figures import compacted, not_itemised_text, tokens, utc
+from agent_logger.views.hide import hidden_value
+from agent_logger.views.pictures import pictures_in
+from agent_logger.views.pieces import Json, Output, Piece, Prose, Shown
+from agent_logger.views.tools.tools import shown
+
+LONGEST_REMARK = 200  # characters
+CUT = "cut: not complete"
+DEEPEST = 8  # agents that agents started; those further down stand beside the others
+
+
+@dataclass(frozen=True, slots=True)
+class Thought:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the model wrote, or a picture, or a block that is of no known kind."""
+
+    piece: Piece
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """A tool call, and the agents that it started."""
+
+    call: ToolCall
+    shown: Shown
+    agents: tuple["AgentAtWork", ...] = ()
+
+
+Part = Thought | Said | Used
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedTurn:
+    number: int  # its place in `Session.turns`
+    turn: Turn
+    agents: Mapping[str, tuple["AgentAtWork", ...]] = field(default_factory=dict)  # by the tool call's id
+    compactions: Sequence[Compaction] = ()  # since the turn before
+
+    def parts(self) -> Iterator[Part]:
+        """In the order of the blocks; a result stands with its call."""
+        calls = iter(self.turn.tool_calls)  # uses first, then results that nobody asked for
+        for block in self.turn.blocks:
+            if block.kind == "tool_use":
+                yield self._used(next(calls))
+            elif block.kind != "tool_result" and not self._is_asked_of_an_agent(block):
+                yield from _said(block)
+        yield from map(self._used, calls)
+
+    def before(self) -> Iterator[str]:
+        """What happened to the conversation since the turn before."""
+        yield from map(compacted, self.compactions)
+
+    def remarks(self) -> Iterator[str]:
+        """What a reader should know beside what it says: that it was cut, and what a witness says otherwise."""
+        if self.turn.error:
+            yield f"failed: {shorten(hidden(self.turn.error), LONGEST_REMARK)}"
+        elif not self.turn.complete:
+            yield CUT
+        for it in self.turn.differences:
+            if self._is_told_early(it):
+                continue
+            said = (
+                tokens(it.value) if isinstance(it.value, Usage) else shorten(hidden(it.value), LONGEST_REMARK)
+            )
+            yield f"the {it.witness} witness has another {it.field}: {said}"
+
+    def _is_told_early(self, it: Difference) -> bool:
+        """What an SDK or a run knew of the output before it was there: so it is with every turn, and means nothing."""
+        if it.witness not in TOLD_EARLY or not isinstance(it.value, Usage) or self.turn.usage is None:
+            return False
+        return replace(it.value, output_tokens=self.turn.usage.output_tokens) == self.turn.usage
+
+    def _is_asked_of_an_agent(self, block: Block) -> bool:
+        """What an SDK repeats of the call that started a sub-agent, which stands there already."""
+        if block.kind != "other" or not block.text:
+            return False
+        inputs = (it.input for it in self.turn.blocks if it.kind == "tool_use" and isinstance(it.input, dict))
+        return any(it.get("prompt") == block.text for it in inputs)
+
+    def _used(self, call: ToolCall) -> Used:
+        return Used(call, shown(call), self.agents.get(call.id or "", ()))
+
+
+@dataclass(frozen=True, slots=True)
+class AgentAtWork:
+    """What a sub-agent did in one exchange."""
+
+    thread: str
+    agent: SubAgent | None  # none: only its turns are known
+    turns: tuple[NumberedTurn, ...]
+
+    @property
+    def name(self) -> str:
+        if self.thread == SIDE:
+            return "beside the conversation"
+        told = (self.agent.kind, self.agent.description) if self.agent else ()
+        return hidden(": ".join(filter(None, told))) or "sub-agent"
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    exchange: Exchange
+    turns: tuple[NumberedTurn, ...]  # of the main thread
+    agents: tuple[AgentAtWork, ...]  # whose call is in another exchange, or not known
+    not_itemised: tuple[NotItemised, ...] = ()
+
+    @property
+    def user_input(self) -> str | None:
+        return None if self.exchange.user_input is None else hidden(self.exchange.user_input)
+
+    @property
+    def origin(self) -> str:
+        """Who began it, when it was not a person."""
+        return hidden(self.exchange.origin or "")
+
+    @property
+    def printed(self) -> Output | None:
+        """By a run of which nothing else is known."""
+        return Output(hidden(self.exchange.printed)) if self.exchange.printed else None
+
+    @property
+    def _is_said_below(self) -> bool:
+        """Its last turn was cut, and says so itself."""
+        return self.exchange.end_reason == "cut" and any(CUT in it.remarks() for it in self.turns[-1:])
+
+    @property
+    def remarks(self) -> list[str]:
+        """That it did not come to its end, if anybody knows, and that the conversation did not go on from it."""
+        ending = None if self._is_said_below else exchange_ending(self.exchange)
+        cut = [hidden(ending.text)] if ending else []
+        left = ["taken back: the conversation went on from before it"] if self.exchange.left else []
+        return cut + left + [not_itemised_text(it) for it in self.not_itemised]
+
+
+def chapters(session: Session) -> Iterator[Chapter]:
+    known = {agent.thread: agent for agent in session.agents}
+    compactions, first = compactions_of(session), 0
+    for exchange in session.exchanges:
+        beyond = tuple(it for it in session.not_itemised if it.exchange == exchange.number)
+        yield _Layout(known, exchange, first, compactions).chapter(beyond)
+        first += len(exchange.turns)
+
+
+def compactions_of(session: Session) -> dict[int, list[Compaction]]:
+    """By the number of the first turn behind them. One that no turn of its thread follows is in none."""
+    found: dict[int, list[Compaction]] = {}
+    turns = session.turns if session.compactions else []
+    for it in session.compactions:
+        behind = (number for number, turn in enumerate(turns) if _is_behind(turn, it))
+        if (number := next(behind, None)) is not None:
+            found.setdefault(number, []).append(it)
+    return found
+
+
+def _is_behind(turn: Turn, it: Compaction) -> bool:
+    if turn.thread != it.thread or turn.started is None or it.at is None:
+        return False
+    return utc(turn.started) >= utc(it.at)
+
+
+def side_turns(session: Session) -> list[NumberedTurn]:
+    """Titles, classifiers, warm-ups: what was asked beside the conversation."""
+    first = sum(len(exchange.turns) for exchange in session.exchanges)
+    return [NumberedTurn(number, turn) for number, turn in enumerate(session.side_turns, first)]
+
+
+class _Layout:
+    def __init__(
+        self,
+        known: Mapping[str, SubAgent],
+        exchange: Exchange,
+        first: int,
+        compactions: Mapping[int, Sequence[Compaction]],
+    ) -> None:
+        self._known, self._exchange, self._compactions = known, exchange, compactions
+        self._threads: dict[str, list[tuple[int, Turn]]] = {}
+        for number, turn in enumerate(exchange.turns, first):
+            self._threads.setdefault(turn.thread, []).append((number, turn))
+        self._started: dict[str, list[str]] = {}  # threads by the tool call that began them
+        for thread in self._threads:
+            self._started.setdefault(self._call_of(thread), []).append(thread)
+
+    def _call_of(self, thread: str) -> str:
+        agent = self._known.get(thread)
+        # Where nothing tells of the agent, some clients name its thread by the call.
+        return (agent and agent.tool_use_id) or thread.removeprefix("agent:")
+
+    def chapter(self, not_itemised: tuple[NotItemised, ...]) -> Chapter:
+        main = self._numbered(self._threads.pop(MAIN, []), 0)
+        agents = []
+        while self._threads:  # also those that began each other, in a circle
+            agents.append(self._at_work(next(iter(self._threads)), 0))
+        return Chapter(self._exchange, main, tuple(agents), not_itemised)
+
+    def _numbered(self, turns: Sequence[tuple[int, Turn]], depth: int) -> tuple[NumberedTurn, ...]:
+        return tuple(
+            NumberedTurn(number, turn, self._agents(turn, depth), self._compactions.get(number, ()))
+            for number, turn in turns
+        )
+
+    def _agents(self, turn: Turn, depth: int) -> dict[str, tuple[AgentAtWork, ...]]:
+        if len(self._started) <= 1 or depth >= DEEPEST:  # no thread but the main one, as most often
+            return {}
+        calls = (block.id for block in turn.blocks if block.kind == "tool_use" and block.id)
+        found = {call: [it for it in self._started.get(call, ()) if it in self._threads] for call in calls}
+        return {
+            call: tuple(self._at_work(thread, depth + 1) for thread in threads)
+            for call, threads in found.items()
+            if threads
+        }
+
+    def _at_work(self, thread: str, depth: int) -> AgentAtWork:
+        turns = self._threads.pop(thread, [])
+        return AgentAtWork(thread, self._known.get(thread), self._numbered(turns, depth))
+
+
+def _said(block: Block) -> Iterator[Part]:
+    if block.kind == "thinking":
+        yield Thought(hidden(block.text))
+    elif block.kind == "text":
+        yield Said(Prose(hidden(block.text)))
+    elif pictures := pictures_in(block.raw):
+        yield from map(Said, pictures)
+    elif block.text or block.raw is None:
+        yield Said(Prose(hidden(block.text)))
+    else:
+        yield Said(Json(hidden_value(block.raw)))

@@ -1,0 +1,126 @@
+"""The calls of a turn as the proxy saw them, as rows of a terminal: the exact request, and what came back."""
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from agent_logger.catalog.joining.calls import CallDetail, WireCall
+from agent_logger.logs.wire_log.answers import body_of
+from agent_logger.logs.wire_log.requests import Asked, Changes, Message
+from agent_logger.model.records import Headers, Request, Response
+from agent_logger.model.redaction.redactor import hidden, hidden_header
+from agent_logger.model.session import SIDE, Block
+from agent_logger.views.figures import bytes_text, counted, seconds_text, tokens
+from agent_logger.views.pieces import json_text
+from agent_logger.views.terminal.rows import Row, Style, folded, room
+
+
+class WireText:
+    def __init__(self, columns: int) -> None:
+        self._columns = columns
+
+    def rows(self, calls: Sequence[CallDetail]) -> Iterator[Row]:
+        """The call that the turn came of in full; attempts that failed, and what went on beside, in a line each."""
+        own = [it for it in calls if it.call.thread != SIDE and it.call.complete]
+        shown = own[-1] if own else calls[-1]
+        for it in calls:
+            yield from self._text(_in_short(it.call), "strong" if it is shown else "")
+        yield from self._request(shown)
+        if shown.response:
+            yield from self._response(shown.call, shown.response)
+
+    def _request(self, it: CallDetail) -> Iterator[Row]:
+        yield from self._section(f"{it.request.method} {it.request.path}")
+        yield from self._headers(it.request.headers)
+        if it.asked is None:
+            yield from self._text(body_text(it.request))
+            return
+        if it.asked.system:
+            yield from self._section(f"System prompt, {bytes_text(len(it.asked.system.encode()))}")
+            yield from self._text(it.asked.system)
+        if it.asked.tools:
+            yield from self._section(f"{counted(len(it.asked.tools), 'tool')}")
+            yield from self._text(", ".join(it.asked.tools))
+        yield from self._messages(it.asked, it.changes)
+
+    def _messages(self, asked: Asked, changes: Changes | None) -> Iterator[Row]:
+        """What came to them since the call before; all of them, if it was the first."""
+        new = asked.messages if changes is None else changes.messages
+        head = counted(len(asked.messages), "message")
+        if changes is not None:
+            head += f", {len(new)} of them new since call {changes.since[:13]}"
+        yield from self._section(head)
+        for line in _changed(changes) if changes else ():
+            yield from self._text(line, "failed")
+        for message in new:
+            yield from self._text(f"{message.role}:", "strong")
+            yield from self._text(message_text(message))
+
+    def _response(self, call: WireCall, response: Response) -> Iterator[Row]:
+        status = f"{response.status or 'no answer'} {response.status_text or ''}".strip()
+        yield from self._section(status + ("" if call.complete is not False else f", cut: {response.reason}"))
+        yield from self._headers(response.headers or {})
+        yield Row()
+        yield from self._text(answer_text(response))
+
+    def _section(self, title: str) -> Iterator[Row]:
+        yield Row()
+        yield from self._text(title, "person")
+
+    def _headers(self, headers: Headers) -> Iterator[Row]:
+        for name, value in headers.items():
+            for it in [value] if isinstance(value, str) else value:
+                yield from self._text(f"{name}: {hidden_header(name, it)}", "quiet")
+
+    def _text(self, text: str, style: Style = "") -> Iterator[Row]:
+        return (Row.of(line, style) for line in folded(hidden(text), room(self._columns, 0)))
+
+
+def _in_short(call: WireCall) -> str:
+    times = [
+        "" if call.ttfb_ms is None else f"first byte {seconds_text(call.ttfb_ms / 1000)}",
+        "" if call.total_ms is None else f"whole {seconds_text(call.total_ms / 1000)}",
+    ]
+    sizes = f"{bytes_text(call.request_bytes or 0)} up, {bytes_text(call.response_bytes or 0)} down"
+    told = [call.call[:13], call.kind or call.thread, str(call.status or "no answer"), *times, sizes]
+    told += [f"retry of call {call.retry_of}"] if call.retry_of else []
+    told += [tokens(call.usage)] if call.usage else []
+    return " · ".join(filter(None, told))
+
+
+def _changed(changes: Changes) -> Iterator[str]:
+    """What a reader would not expect to change."""
+    if changes.dropped:
+        yield f"{counted(changes.dropped, 'message')} of the call before gone"
+    if changes.model:
+        yield f"the model was {changes.model.before}"
+    if changes.system:
+        yield "the system prompt is another"
+    for word, names in (
+        ("added", changes.tools_added),
+        ("removed", changes.tools_removed),
+        ("changed", changes.tools_changed),
+    ):
+        if names:
+            yield f"tools {word}: {', '.join(names)}"
+
+
+def message_text(message: Message) -> str:
+    return "\n".join(filter(None, map(_block_text, message.blocks)))
+
+
+def _block_text(block: Block) -> str:
+    if block.kind == "tool_use":
+        return f"{block.name} {json_text(block.input)}"
+    return block.text or (json_text(block.raw) if block.raw is not None else "")
+
+
+def body_text(record: Request | Response) -> str:
+    return body_of(record).decode("utf-8", "replace")
+
+
+def answer_text(response: Response) -> str:
+    """The answer rejoined, where it is one of a model's; else as it came."""
+    if isinstance(response.message, msgspec.Raw):
+        return msgspec.json.format(bytes(response.message), indent=2).decode("utf-8", "replace")
+    return body_text(response)

@@ -1,0 +1,92 @@
+"""What tools answered, as far as its form is known: how a command ended, numbered lines, matches, paths."""
+
+import re
+from itertools import takewhile
+
+import msgspec
+
+from agent_logger.views.pieces import Code, Files, Match, Matches, Output, Piece, Terminal
+
+# Claude Code's, which it writes only of a command that failed; Codex's; Gemini CLI's.
+_SHELLS = (
+    re.compile(r"(?:Error: )?Exit code (?P<exit>-?\d+)(?:\n(?P<output>.*))?\Z", re.DOTALL),
+    re.compile(
+        r"(?:Command: .*?\n)?(?:Chunk ID: .*\n)?Wall time: .*\nProcess (?:exited with code (?P<exit>-?\d+)|.*)\n"
+        r"(?:Original token count: .*\n)?Output:\n(?P<output>(?s:.*))\Z"
+    ),
+    re.compile(
+        r"(?:Command: .*\nDirectory: .*\n)?Output: (?P<output>(?s:.*?))\n(?:Error: .*\n)?Exit Code: (?P<exit>-?\d+)"
+    ),
+)
+
+
+def terminal(command: str, result: str | None, *, is_error: bool = False) -> Terminal:
+    if result is None:
+        return Terminal(command)
+    if told := _codex_json(result):
+        return Terminal(command, *told)
+    for form in _SHELLS if is_error else _SHELLS[1:]:
+        if found := form.match(result):
+            code = found["exit"]
+            return Terminal(command, found["output"] or "", int(code) if code else None)
+    return Terminal(command, result)
+
+
+class _Metadata(msgspec.Struct):
+    exit_code: int | None = None
+
+
+class _ShellOutput(msgspec.Struct):
+    output: str
+    metadata: _Metadata
+
+
+def _codex_json(result: str) -> tuple[str, int | None] | None:
+    """Older versions of Codex answer with JSON."""
+    if not result.startswith('{"'):
+        return None
+    try:
+        told = msgspec.json.decode(result, type=_ShellOutput)
+    except (ValueError, RecursionError):
+        return None
+    return told.output, told.metadata.exit_code
+
+
+_NUMBERED = re.compile(r" {0,8}(\d{1,9})(?:\t|→|\| )(.*)")
+
+
+def file_pieces(result: str, language: str | None) -> tuple[Piece, ...]:
+    """A file as agents' tools print it, with a number before each line; as it is, if it is not so."""
+    lines = result.rstrip("\n").split("\n")
+    found = list(takewhile(bool, map(_NUMBERED.fullmatch, lines)))
+    numbered = [it for it in found if it]
+    if not numbered:
+        return (Code(result, language),) if result else ()
+    code = Code("\n".join(it[2] for it in numbered), language, int(numbered[0][1]))
+    rest = "\n".join(lines[len(numbered) :]).strip("\n")  # a reminder of the client's, behind the file
+    return (code, Output(rest)) if rest else (code,)
+
+
+_MATCH = re.compile(r"((?:[A-Za-z]:)?[^:\0]{1,4096}):(\d{1,9}):(.*)")
+
+
+def match_pieces(result: str) -> tuple[Piece, ...]:
+    """`path:12:text`, as grep and its like say it; or paths alone."""
+    lines = [line for line in result.split("\n") if line]
+    found = [it for it in map(_MATCH.fullmatch, lines) if it]
+    if found and len(found) == len(lines):
+        return (Matches(tuple(Match(it[1], int(it[2]), it[3]) for it in found)),)
+    if lines and re.fullmatch(r"Found \d+ files?.*", lines[0]):
+        return path_pieces("\n".join(lines[1:]))
+    return (Output(result),) if result else ()
+
+
+def path_pieces(result: str) -> tuple[Piece, ...]:
+    """One path per line; what clients say beside them stays a text."""
+    lines = [line for line in result.split("\n") if line]
+    paths = tuple(line for line in lines if not _REMARK.match(line))
+    remarks = "\n".join(line for line in lines if _REMARK.match(line))
+    return (*((Files(paths),) if paths else ()), *((Output(remarks),) if remarks else ()))
+
+
+_REMARK = re.compile(r"\(|No (?:files|matches)|Found \d+ ")

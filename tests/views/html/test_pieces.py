@@ -1,0 +1,184 @@
+"""Pieces as HTML: whatever they hold, the page gets text, colours, and nothing that runs or loads."""
+
+import base64
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_logger.views.html.ansi import output_lines
+from agent_logger.views.html.code import LANGUAGES, code_lines
+from agent_logger.views.html.markdown import prose_html
+from agent_logger.views.html.pieces import LONGEST, html_of
+from agent_logger.views.pieces import (
+    Checklist,
+    Code,
+    Diff,
+    DiffLine,
+    Files,
+    Item,
+    Json,
+    Link,
+    Match,
+    Matches,
+    Output,
+    Picture,
+    Piece,
+    Prose,
+    Terminal,
+)
+from agent_logger.views.printable import printable
+from tests.views.hostile import HOSTILE
+from tests.views.html_check import Checked
+
+PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(20)).decode()
+
+texts = st.lists(st.sampled_from(HOSTILE) | st.text(max_size=10)).map("".join)
+
+
+def pieces(texts: st.SearchStrategy[str]) -> st.SearchStrategy[Piece]:
+    signs = st.sampled_from(" +-@")
+    values = st.recursive(
+        texts | st.integers() | st.none(), lambda it: st.lists(it) | st.dictionaries(texts, it), max_leaves=4
+    )
+    return st.one_of(
+        st.builds(Prose, texts),
+        st.builds(
+            Code,
+            texts,
+            st.none() | texts | st.sampled_from(sorted(LANGUAGES)),
+            st.none() | st.integers(1, 99),
+        ),
+        st.builds(Diff, st.none() | texts, st.lists(st.builds(DiffLine, signs, texts)).map(tuple), texts),
+        st.builds(Terminal, texts, st.none() | texts, st.none() | st.integers()),
+        st.builds(Output, texts, st.booleans()),
+        st.builds(Matches, st.lists(st.builds(Match, texts, st.integers(), texts)).map(tuple)),
+        st.builds(Files, st.lists(texts).map(tuple)),
+        st.builds(
+            Checklist, st.lists(st.builds(Item, texts, st.sampled_from(["open", "doing", "done"]))).map(tuple)
+        ),
+        st.builds(Link, texts),
+        st.builds(Json, values),
+        st.builds(Picture, texts, texts | st.just(PNG)),
+    )
+
+
+@given(pieces(texts))
+def test_whatever_a_piece_holds_the_html_is_ours(piece: Piece) -> None:
+    html = html_of(piece)
+    Checked(html)
+    assert printable(html, lines=True) == html
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=ascii)
+def test_no_hostile_text_becomes_a_tag_or_an_attribute(text: str) -> None:
+    pieces: list[Piece] = [
+        Prose(text),
+        Code(text, "html"),
+        Code(text, text, 3),
+        Terminal(text, text, 1),
+        Link(text),
+    ]
+    pieces += [
+        Output(text, is_error=True),
+        Diff(text, (DiffLine("+", text),), text),
+        Matches((Match(text, 1, text),)),
+    ]
+    pieces += [Files((text,)), Checklist((Item(text, "done"),)), Json({text: text}), Picture(text, text)]
+    for piece in pieces:
+        assert all("javascript" not in link for link in Checked(html_of(piece)).links)
+
+
+# ---- Markdown
+
+
+def test_prose_is_rendered_and_code_in_it_coloured() -> None:
+    seen = Checked(
+        prose_html("# Title\n\nSome *words*.\n\n```python\ndef f(): ...\n```\n\n| a |\n|---|\n| b |")
+    )
+    assert "Title" in seen.text
+    assert {"code", "t-k"} <= seen.classes
+    assert "<h4>" in prose_html("# Title")
+
+
+@pytest.mark.parametrize("url", ["http://a.b/c?d=e&f", "https://a.b", "mailto:a@b.c"])
+def test_links_to_the_web_are_links(url: str) -> None:
+    assert Checked(prose_html(f"[x]({url})")).links == [url]
+    assert Checked(prose_html(f"<{url}>")).links == [url]
+
+
+@pytest.mark.parametrize(
+    "url", ["javascript:x", "data:text/html,x", "file:///etc/passwd", "/relative", "//a.b", "vbscript:x"]
+)
+def test_all_other_links_are_text(url: str) -> None:
+    assert Checked(prose_html(f"[x]({url})")).links == []
+    assert Checked(html_of(Link(url))).links == []
+
+
+def test_a_picture_from_elsewhere_is_a_link_that_nobody_follows_unasked() -> None:
+    html = prose_html("![a cat](https://evil.example/cat.png)")
+    assert "<img" not in html
+    assert Checked(html).text.strip() == "[a cat]"
+    inside = Checked(prose_html("[![a](https://a.b/c.png)](https://d.e)"))
+    assert (inside.links, inside.text.strip()) == (["https://d.e"], "[a]")
+
+
+# ---- code and output
+
+
+@pytest.mark.parametrize("language", sorted(LANGUAGES))
+def test_a_line_of_code_is_a_line_of_html_in_every_language(language: str) -> None:
+    text = '\n\ndef f():  /* <b>\n""" a\n \'b\' -- # */\n<!-- x\n\ttab\n\n'
+    lines = code_lines(text, language)
+    assert [Checked(line).text for line in lines] == text.removesuffix("\n").split("\n")
+
+
+def test_colours_of_a_terminal_are_classes_and_go_on_over_lines() -> None:
+    lines = output_lines(
+        "a\x1b[1;31mred\nstill\x1b[0m plain\x1b[38;5;196mx\x1b[48;2;0;0;0my\x1b[K\x1b[39;49mz"
+    )
+    assert lines == [
+        'a<span class="ansi-bold ansi-ink-1">red</span>',
+        '<span class="ansi-bold ansi-ink-1">still</span> plain<span class="ansi-ink-9">x</span>'
+        '<span class="ansi-ink-9 ansi-ground-0">y</span>z',
+    ]
+
+
+def test_an_escape_that_is_no_colour_is_dropped_or_shown_never_passed_on() -> None:
+    assert output_lines("a\x1b[2Jb\x1b]0;title\x07c\x1b7d\x08") == ["abc\\x1b7d\\x08"]
+
+
+def test_a_long_output_is_folded_and_says_how_long_it_is() -> None:
+    html = html_of(Output("\n".join(f"line {number}" for number in range(100))))
+    assert '<details class="more"><summary>88 more lines</summary>' in html
+    assert html.index("line 11") < html.index("<details") < html.index("line 12")
+
+
+def test_the_numbers_of_a_file_go_on_where_it_is_folded() -> None:
+    html = html_of(Code("\n".join("x" * 30), "py", 100))
+    assert 'aria-hidden="true">100\n101' in html
+    assert 'aria-hidden="true">112\n113' in html
+
+
+@pytest.mark.parametrize("make", [Prose, Code, Output, lambda text: Terminal("", text)])
+def test_what_is_too_long_for_a_page_is_cut_and_says_so(make: Any) -> None:
+    html = html_of(make("word\n" * (LONGEST // 5 + 20)))
+    assert "(100 characters more are in the log)" in html or "(100 more characters are in the log)" in html
+    assert len(Checked(html).text) < LONGEST * 1.1
+
+
+# ---- pictures
+
+
+def test_a_picture_is_shown_by_its_bytes_not_by_its_word() -> None:
+    assert f'src="data:image/png;base64,{PNG}"' in html_of(Picture("image/svg+xml", PNG))
+
+
+@pytest.mark.parametrize(
+    "data", [base64.b64encode(b"<svg onload=alert(1)>").decode(), "%%%", "", PNG + "A" * (6 << 20)]
+)
+def test_what_is_no_picture_or_too_large_is_not_shown(data: str) -> None:
+    html = html_of(Picture("image/svg+xml", data))
+    assert "<img" not in html
+    assert "not shown" in html
