@@ -24,7 +24,7 @@ from agent_logger.catalog.live.moments import Moment
 from agent_logger.catalog.schema import STEPS, TEXT_STEPS
 from agent_logger.catalog.summary import Hit
 from agent_logger.catalog.tree import SessionNode
-from agent_logger.cli import COMMANDS, NAME, archive, checks, config, find, ls, rm, run, shell, show, usage
+from agent_logger.cli import COMMANDS, NAME, _checks, archive, config, find, ls, rm, run, shell, show, usage
 from agent_logger.config import SETTINGS, Origins, Setting, Written
 from agent_logger.logs import verify
 from agent_logger.logs.disk_usage import FolderUsage
@@ -215,7 +215,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "docs/schemas/archive.json": partial(report_schema, "agent-logger archive --json", archive.ArchiveReport),
     "docs/schemas/context.json": partial(report_schema, "agent-logger context --json", Context),
     "docs/schemas/config.json": partial(report_schema, "agent-logger config --json", config.Report),
-    "docs/schemas/doctor.json": partial(report_schema, "agent-logger doctor --json", checks.Examined),
+    "docs/schemas/doctor.json": partial(report_schema, "agent-logger doctor --json", _checks.Examined),
     "docs/schemas/du.json": partial(report_schema, "agent-logger du --json", list[FolderUsage]),
     "docs/schemas/tree.json": partial(report_schema, "agent-logger tree --json", SessionNode),
     "docs/schemas/tail.json": partial(report_schema, "a line of agent-logger tail --json", Moment),

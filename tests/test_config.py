@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_logger import config
-from agent_logger.cli.settings import settings_options
+from agent_logger.cli._settings import settings_options
 from agent_logger.config import SETTINGS, Duration, Origin, Settings, load
 from agent_logger.errors import ConfigError
 

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from tests.catalog.catalogs import ID, claude_file, user
 from tests.cli.terminals import STYLE, on_a_terminal, printed_on_a_terminal
 
-from agent_logger.cli import output
-from agent_logger.cli.output import printable
+from agent_logger.cli import _output
+from agent_logger.cli._output import printable
 from agent_logger.views.terminal import screen
 from agent_logger.views.terminal.screen import width
 
@@ -90,11 +90,11 @@ def test_printable_text_is_unchanged(text: str) -> None:
 
 
 def test_data_goes_to_stdout_and_notes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
-    output.echo("data\x1b\nmore")
-    output.note("note\x1b\nmore")
+    _output.echo("data\x1b\nmore")
+    _output.note("note\x1b\nmore")
     assert capsys.readouterr() == ("data\\x1b\\nmore\n", "note\\x1b\\nmore\n")
-    output.echo("data\x1b\nmore", lines=True)
-    output.note("note\x1b\nmore", lines=True)
+    _output.echo("data\x1b\nmore", lines=True)
+    _output.note("note\x1b\nmore", lines=True)
     assert capsys.readouterr() == ("data\\x1b\nmore\n", "note\\x1b\nmore\n")
 
 
@@ -110,14 +110,14 @@ class Row:
 @given(texts)
 def test_json_says_the_same_text_without_control_characters(text: str) -> None:
     with redirect_stdout(StringIO()) as stdout:
-        output.json([Row(text, 1), {"key": text}])
+        _output.json([Row(text, 1), {"key": text}])
     printed = stdout.getvalue()
     assert json.loads(printed) == [{"name": text, "count": 1}, {"key": text}]
     assert printed == printable(printed, lines=True)
 
 
 def test_json_is_indented_and_keeps_readable_text(capsys: pytest.CaptureFixture[str]) -> None:
-    output.json(Row("日本", 2))
+    _output.json(Row("日本", 2))
     assert capsys.readouterr().out == '{\n  "name": "日本",\n  "count": 2\n}\n'
 
 
@@ -127,7 +127,7 @@ CELLS = ["ascii", "日本語", "e\u0301", "한글", "ﾊﾝｶｸ", "👨\u200d�
 
 
 def test_columns_line_up_whatever_the_script(capsys: pytest.CaptureFixture[str]) -> None:
-    output.table(("cell", "next"), [(cell, "|") for cell in CELLS])
+    _output.table(("cell", "next"), [(cell, "|") for cell in CELLS])
     lines = capsys.readouterr().out.splitlines()
     before = [line[: line.index("|")] for line in lines[1:]]
     assert {width(text) for text in before} == {8}
@@ -142,24 +142,24 @@ def test_wide_characters_take_two_columns_and_combining_ones_none(text: str, tak
 
 
 def test_a_column_of_numbers_is_aligned_right(capsys: pytest.CaptureFixture[str]) -> None:
-    output.table(("name", "count", "note"), [("a", 1, "x"), ("bb", 1000, "")])
+    _output.table(("name", "count", "note"), [("a", 1, "x"), ("bb", 1000, "")])
     assert capsys.readouterr().out == "name  count  note\na         1  x\nbb     1000\n"
 
 
 def test_a_table_without_rows_is_its_head(capsys: pytest.CaptureFixture[str]) -> None:
-    output.table(("name", "count"), [])
+    _output.table(("name", "count"), [])
     assert capsys.readouterr().out == "name  count\n"
 
 
 def test_in_a_pipe_every_row_is_one_whole_line(capsys: pytest.CaptureFixture[str]) -> None:
-    output.table(("a", "b"), [("x\ny" * 200, "\x1b[31m")])
+    _output.table(("a", "b"), [("x\ny" * 200, "\x1b[31m")])
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 2
     assert lines[1] == "x\\ny" * 200 + "  \\x1b[31m"
 
 
 SCRIPT = """
-from agent_logger.cli import output; from agent_logger.views.terminal import screen
+from agent_logger.cli import _output as output; from agent_logger.views.terminal import screen
 output.table(("name", "value"), [("[red]x", "\\x1b[31m" + "y" * 100), ("日本", "z")])
 print(screen.columns())
 """
@@ -218,14 +218,14 @@ def a_terminal() -> Iterator[Callable[[], bytes]]:
 
 def test_a_bar_comes_when_it_takes_long_and_goes_when_it_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
-    assert output.WAIT_SECONDS == 0.5
-    monkeypatch.setattr(output, "WAIT_SECONDS", 60.0)
+    assert _output.WAIT_SECONDS == 0.5
+    monkeypatch.setattr(_output, "WAIT_SECONDS", 60.0)
     with a_terminal() as written:
-        with output.progress("reading", 100) as advance:
+        with _output.progress("reading", 100) as advance:
             advance(100)
         assert written() == b""
-        monkeypatch.setattr(output, "WAIT_SECONDS", 0.0)
-        with output.progress("reading\x1b[2J", 100) as advance:
+        monkeypatch.setattr(_output, "WAIT_SECONDS", 0.0)
+        with _output.progress("reading\x1b[2J", 100) as advance:
             advance(40)
         shown = written()
     assert b"reading\\x1b[2J" in shown
@@ -233,8 +233,8 @@ def test_a_bar_comes_when_it_takes_long_and_goes_when_it_is_done(monkeypatch: py
 
 
 def test_a_pipe_gets_no_bar(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(output, "WAIT_SECONDS", 0.0)
-    with output.progress("reading", 100) as advance:
+    monkeypatch.setattr(_output, "WAIT_SECONDS", 0.0)
+    with _output.progress("reading", 100) as advance:
         advance(40)
     assert capsys.readouterr() == ("", "")
 

@@ -13,7 +13,7 @@ from tests.commands import run_command
 from tests.proxy.conversing import Client, World
 from tests.proxy.tracking.conversation import said, user
 
-from agent_logger.cli.when import moment
+from agent_logger.cli._times import moment
 
 DATA = Path(__file__).parents[1] / "data"
 SUBAGENTS = DATA / "claude-cli" / "2.1.325" / "subagents"

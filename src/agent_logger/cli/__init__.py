@@ -208,7 +208,7 @@ def _run() -> int:
 
 
 def _fail(message: str, code: int) -> int:
-    from agent_logger.cli.output import note, printable
+    from agent_logger.cli._output import note, printable
 
     note(f"{NAME}: {printable(message)}")
     return code

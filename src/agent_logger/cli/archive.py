@@ -8,8 +8,8 @@ import click
 import msgspec
 
 from agent_logger import config
-from agent_logger.cli import output
-from agent_logger.cli.settings import settings_options
+from agent_logger.cli import _output
+from agent_logger.cli._settings import settings_options
 
 if TYPE_CHECKING:
     from agent_logger.archive.collect import Report, Trouble
@@ -82,7 +82,7 @@ def _watch(settings: config.Settings, as_json: bool) -> int:
     from agent_logger.archive.run import archive_all
 
     _show(_run(settings), as_json)
-    output.note("watching; Ctrl-C stops")
+    _output.note("watching; Ctrl-C stops")
     sealed = time.monotonic()
     while True:
         began = time.monotonic()
@@ -97,13 +97,13 @@ def _watch(settings: config.Settings, as_json: bool) -> int:
 
 def _show(report: "Report", as_json: bool) -> None:
     if as_json:
-        output.json(_told(report))
+        _output.json(_told(report))
         return
     for it in report.failed:
-        output.note(f"{it.path}: {it.reason}; tried again next time")
+        _output.note(f"{it.path}: {it.reason}; tried again next time")
     for it in report.left_out:
-        output.note(f"{it.path}: left out: {it.reason}")
-    output.echo(
+        _output.note(f"{it.path}: left out: {it.reason}")
+    _output.echo(
         f"{report.files:,} files: {report.new:,} new, {report.grown:,} grown, {report.rewritten:,} rewritten; "
         f"{report.bytes:,} bytes copied, {report.sealed:,} sealed"
     )
@@ -136,20 +136,20 @@ def _restore(home: Path, wanted: str, yes: bool) -> int:
     if not planned.missing and not (planned.rows and planned.rows.missing):
         return _nothing_to_restore(planned)
     for line in _lines(planned):
-        output.echo(line)
-    if not output.is_agreed("Write this?", yes=yes):
+        _output.echo(line)
+    if not _output.is_agreed("Write this?", yes=yes):
         return 1
     carry_out(planned)
-    output.note(f"{planned.session.id} is back where {planned.session.agent} finds it")
+    _output.note(f"{planned.session.id} is back where {planned.session.agent} finds it")
     return 0
 
 
 def _nothing_to_restore(planned: "Plan") -> int:
     others = [it for it in planned.steps if it.state == "other"]
     for it in others:
-        output.note(f"{it.to}: is there, and is not what was kept; move it away to get {it.copy}")
+        _output.note(f"{it.to}: is there, and is not what was kept; move it away to get {it.copy}")
     if not others:
-        output.note(f"nothing to do: {planned.session.agent} has session {planned.session.id}")
+        _output.note(f"nothing to do: {planned.session.agent} has session {planned.session.id}")
     return 1 if others else 0
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import click
 
 from agent_logger import config
-from agent_logger.cli import output
-from agent_logger.cli.settings import settings_options
+from agent_logger.cli import _output
+from agent_logger.cli._settings import settings_options
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,10 @@ def command(settings: config.Settings, as_json: bool) -> None:
       agent-logger config --port 9000 --json
     """
     for name in config.stray_variables():
-        output.note(f"agent-logger: {name} is set, but there is no such setting")
+        _output.note(f"agent-logger: {name} is set, but there is no such setting")
     report = _report(settings)
     if as_json:
-        output.json(report)
+        _output.json(report)
     else:
         _print(report)
 
@@ -53,11 +53,11 @@ def _report(settings: config.Settings) -> Report:
 
 
 def _print(report: Report) -> None:
-    output.echo(f"home  {report.home}")
-    output.echo(f"file  {report.file or 'none: there is no config.toml in the home'}")
-    output.echo()
+    _output.echo(f"home  {report.home}")
+    _output.echo(f"file  {report.file or 'none: there is no config.toml in the home'}")
+    _output.echo()
     rows = [(name, _text(given.value), given.source) for name, given in report.settings.items()]
-    output.table(("setting", "value", "source"), rows)
+    _output.table(("setting", "value", "source"), rows)
 
 
 def _text(value: config.Written) -> str:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import click
 
 from agent_logger import config
-from agent_logger.cli import output
-from agent_logger.cli.settings import settings_options
+from agent_logger.cli import _output
+from agent_logger.cli._settings import settings_options
 
 if TYPE_CHECKING:
     from agent_logger.agents.claude_code.context import Context, Settings
@@ -39,7 +39,7 @@ def command(settings: config.Settings, folder: Path, as_json: bool) -> int:  # n
 
     found = context(folder)
     if as_json:
-        output.json(_without_secrets(found))
+        _output.json(_without_secrets(found))
         return 0
     _print(found)
     return 0
@@ -65,9 +65,9 @@ def _names_only(settings: "Settings") -> "Settings":
 def _print(found: "Context") -> None:
     from agent_logger.agents.claude_code.context import DEFAULT_CLEANUP_DAYS
 
-    output.echo(f"folder    {found.cwd}")
-    output.echo(f"git root  {found.git_root or 'none: no repository'}")
-    output.echo("")
+    _output.echo(f"folder    {found.cwd}")
+    _output.echo(f"git root  {found.git_root or 'none: no repository'}")
+    _output.echo("")
     rows: list[tuple[str | int, ...]] = [(it.path, SCOPES[it.scope], it.bytes) for it in found.instructions]
     _table(("instructions", "whose", "bytes"), rows, "no CLAUDE.md applies here")
     files = [(it.path, _state(it.is_there, it.applies, it.problem)) for it in found.settings_files]
@@ -98,7 +98,7 @@ def _table(
     head: tuple[str, ...], rows: "list[tuple[str | int, ...]] | list[tuple[str, str]]", none: str
 ) -> None:
     if rows:
-        output.table(head, rows)
+        _output.table(head, rows)
     else:
-        output.echo(none)
-    output.echo("")
+        _output.echo(none)
+    _output.echo("")

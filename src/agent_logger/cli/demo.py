@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from agent_logger import config
-from agent_logger.cli import output
-from agent_logger.cli.settings import settings_options
+from agent_logger.cli import _output
+from agent_logger.cli._settings import settings_options
 from agent_logger.views.terminal import screen
 from agent_logger.views.terminal.session import session_lines
 
@@ -37,14 +37,14 @@ def command(settings: config.Settings, once: bool) -> None:
 
     folder = _prepared_folder(settings)
     with scripted_api() as api:
-        output.note(f"A scripted model API listens on {api.url}; an agent talks to it ...")
+        _output.note(f"A scripted model API listens on {api.url}; an agent talks to it ...")
         with proxied(api.url, folder / "logs") as url:
-            log = record(url, folder, lambda text: output.note(f"  you: {text}"))
+            log = record(url, folder, lambda text: _output.note(f"  you: {text}"))
         _show(folder, log.stem)
         _show_calls(folder / "logs")
         if not once:
-            output.note("")
-            output.note(f"The scripted API stays up at {api.url} (Anthropic Messages). Ctrl-C ends it.")
+            _output.note("")
+            _output.note(f"The scripted API stays up at {api.url} (Anthropic Messages). Ctrl-C ends it.")
             threading.Event().wait()
 
 
@@ -71,17 +71,17 @@ def _show(folder: Path, name: str) -> None:
     from agent_logger.model.records import Record, SessionEnd, tag
 
     records = [item.found for item in read_log(folder, name) if isinstance(item.found, Record)]
-    output.note("\nWhat was recorded, read back from the log:\n", lines=True)
+    _output.note("\nWhat was recorded, read back from the log:\n", lines=True)
     for line in session_lines(session_of(records, read_exchanges(folder, name)), screen.columns()):
-        output.echo(line)
-    output.echo()
+        _output.echo(line)
+    _output.echo()
     for end in (it for it in records if isinstance(it, SessionEnd)):
-        output.echo(f"cost:    ${end.total_cost_usd:.4f}, as the client reported it")
-    output.echo(f"records: {' '.join(tag(it) for it in records)}")
+        _output.echo(f"cost:    ${end.total_cost_usd:.4f}, as the client reported it")
+    _output.echo(f"records: {' '.join(tag(it) for it in records)}")
     report = verify_file(PartFile(folder, name).path)
     state = "damaged" if report.damage else "all can be read"
-    output.echo(f"log:     {report.path}")
-    output.echo(f"         {report.bytes:,} bytes, {state}")
+    _output.echo(f"log:     {report.path}")
+    _output.echo(f"         {report.bytes:,} bytes, {state}")
 
 
 def _show_calls(folder: Path) -> None:
@@ -90,7 +90,7 @@ def _show_calls(folder: Path) -> None:
     from agent_logger.logs.wire_log.answers import answer_of
     from agent_logger.providers.registry import ANTHROPIC
 
-    output.note("\nWhat the proxy saw, read back from its log:\n", lines=True)
+    _output.note("\nWhat the proxy saw, read back from its log:\n", lines=True)
     head = ("call", "thread", "status", "bytes", "tokens in", "out", "first byte", "whole")
     rows: list[list[str | int]] = []
     for number, call in enumerate(calls(folder), 1):
@@ -107,6 +107,6 @@ def _show_calls(folder: Path) -> None:
             for it in (response.timing.ttfb_ms, response.timing.total_ms)
         ]
         rows.append([*row, str(response.status), response.bytes or 0, *tokens, *times])
-    output.table(head, rows)
-    output.echo()
-    output.echo(f"log:     {folder}")
+    _output.table(head, rows)
+    _output.echo()
+    _output.echo(f"log:     {folder}")

@@ -3,9 +3,9 @@
 import click
 
 from agent_logger import config
-from agent_logger.cli import output
-from agent_logger.cli.scanning import know_chosen_folders
-from agent_logger.cli.settings import settings_options
+from agent_logger.cli import _output
+from agent_logger.cli._catalog import know_chosen_folders
+from agent_logger.cli._settings import settings_options
 from agent_logger.views.terminal import screen
 from agent_logger.views.terminal.rows import SMALLEST, folded
 
@@ -28,13 +28,13 @@ def command(settings: config.Settings, as_json: bool) -> int:
       agent-logger doctor
       agent-logger doctor --json | jq '.doomed[].path'
     """
-    from agent_logger.cli.checks import examine
+    from agent_logger.cli._checks import examine
     from agent_logger.proxy.status import proxy_reports
 
     know_chosen_folders(settings)
     examined = examine(settings.home, proxy_reports(settings.home))
     if as_json:
-        output.json(examined)
+        _output.json(examined)
     else:
         for it in examined.findings:
             _echo(f"{MARKS[it.mark]:6}{it.check}".ljust(MARGIN), it.found)
@@ -46,4 +46,4 @@ def command(settings: config.Settings, as_json: bool) -> int:
 def _echo(head: str, text: str) -> None:
     """On a terminal folded to its width, under where the text begins; in a pipe one line."""
     lines = folded(text, max(SMALLEST, screen.columns() - len(head))) if screen.is_terminal() else [text]
-    output.echo(head + ("\n" + " " * len(head)).join(map(output.printable, lines)), lines=True)
+    _output.echo(head + ("\n" + " " * len(head)).join(map(_output.printable, lines)), lines=True)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 import click
 
 from agent_logger import config
-from agent_logger.cli import output
-from agent_logger.cli.scanning import folders_of_logs
-from agent_logger.cli.settings import settings_options
+from agent_logger.cli import _output
+from agent_logger.cli._catalog import folders_of_logs
+from agent_logger.cli._settings import settings_options
 from agent_logger.errors import SourceError
 from agent_logger.views.figures import bytes_text
 
@@ -41,10 +41,10 @@ def command(settings: config.Settings, paths: tuple[Path, ...], as_json: bool) -
             raise SourceError(f"{path}: no such folder")
     usages = [folder_usage(path) for path in wanted]
     if as_json:
-        output.json(usages)
+        _output.json(usages)
         return
     if not usages:
-        output.echo("No logs yet: neither a log folder, a sessions folder nor a home is there.")
+        _output.echo("No logs yet: neither a log folder, a sessions folder nor a home is there.")
         return
     _print([_row(it) for it in usages])
 
@@ -53,7 +53,7 @@ def _print(rows: list[list[str | int]]) -> None:
     """Without the columns in which there is nothing."""
     used = [at for at in range(len(HEAD)) if any(row[at] != "-" for row in rows)]
     cells = [[row[at] for at in used] for row in rows]
-    output.table([HEAD[at] for at in used], cells, fold=False, right=range(len(used) - 1))
+    _output.table([HEAD[at] for at in used], cells, fold=False, right=range(len(used) - 1))
 
 
 def _row(usage: "FolderUsage") -> list[str | int]:

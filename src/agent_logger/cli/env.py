@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from agent_logger import config
-from agent_logger.cli import output
-from agent_logger.cli.settings import settings_options
+from agent_logger.cli import _output
+from agent_logger.cli._settings import settings_options
 
 if TYPE_CHECKING:
     from agent_logger.proxy.base_urls import Variable
@@ -37,7 +37,7 @@ def command(settings: config.Settings, shell: str | None) -> int:
 
     states = sorted(running(settings.home), key=lambda state: state.started)
     if not states:
-        output.note("agent-logger: no proxy is running; 'agent-logger' starts one")
+        _output.note("agent-logger: no proxy is running; 'agent-logger' starts one")
         return 1
     newest = states[-1]
     others = [state.port for state in states[:-1]]

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from agent_logger import config
-from agent_logger.cli import output
-from agent_logger.cli.named import MOST_CANDIDATES, session_called
-from agent_logger.cli.settings import settings_options
+from agent_logger.cli import _output
+from agent_logger.cli._select import MOST_CANDIDATES, session_called
+from agent_logger.cli._settings import settings_options
 from agent_logger.errors import SourceError, StoreError
 
 if TYPE_CHECKING:
@@ -51,9 +51,9 @@ def command(settings: config.Settings, session: str, form: str, file: Path | Non
     if file:
         _write(file, (text.encode() for text in texts))
     elif form == "json":
-        output.json_text("".join(texts).rstrip("\n"))
+        _output.json_text("".join(texts).rstrip("\n"))
     else:
-        output.texts(texts)
+        _output.texts(texts)
 
 
 def _texts(session: "Session", form: str) -> Iterable[str]:
@@ -81,10 +81,10 @@ def _write_wire(settings: config.Settings, wanted: str, file: Path | None) -> No
     if file:
         _write(file, lines)
     else:
-        output.json_lines(lines)
+        _output.json_lines(lines)
     if damage:
         places = "1 damaged place" if len(damage) == 1 else f"{len(damage):,} damaged places"
-        output.note(f"left out: {places}; 'agent-logger verify' names them")
+        _output.note(f"left out: {places}; 'agent-logger verify' names them")
 
 
 def _found(settings: config.Settings, wanted: str) -> Path:

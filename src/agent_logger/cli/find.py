@@ -6,10 +6,10 @@ import click
 import msgspec
 
 from agent_logger import config
-from agent_logger.cli import output
-from agent_logger.cli.named import one_called
-from agent_logger.cli.scanning import opened
-from agent_logger.cli.settings import settings_options
+from agent_logger.cli import _output
+from agent_logger.cli._catalog import opened
+from agent_logger.cli._select import one_called
+from agent_logger.cli._settings import settings_options
 from agent_logger.errors import SourceError
 
 
@@ -42,11 +42,11 @@ def command(settings: config.Settings, session: str, repo: Path | None, as_json:
     """
     found = _by_id(settings.home, session, repo) or _by_any_name(settings, session)
     if as_json:
-        output.json([_told(session, it) for it in found])
+        _output.json([_told(session, it) for it in found])
     elif found:
-        output.echo(str(found[0]))
+        _output.echo(str(found[0]))
         for other in found[1:]:
-            output.note(f"also: {other}")
+            _output.note(f"also: {other}")
     else:
         raise SourceError(f"no session {session!r}; 'agent-logger ls' lists them")
     return 0 if found else 1

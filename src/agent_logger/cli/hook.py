@@ -6,8 +6,8 @@ from pathlib import Path
 import click
 
 from agent_logger import config
-from agent_logger.cli import output
-from agent_logger.cli.settings import settings_options
+from agent_logger.cli import _output
+from agent_logger.cli._settings import settings_options
 from agent_logger.errors import SourceError
 
 
@@ -48,7 +48,7 @@ def _print_settings() -> int:
 
     from agent_logger.hooks.settings import block
 
-    output.json_text(json.dumps(block(_own_command()), indent=2))
+    _output.json_text(json.dumps(block(_own_command()), indent=2))
     return 0
 
 
@@ -71,12 +71,12 @@ def _change(install: bool, yes: bool) -> int:
     except SourceError as error:
         raise SourceError(f"{edited.path}: {error}; nothing was changed") from error
     if after == edited.text:
-        output.note("nothing to do: " + ("the hooks are there" if install else "no hook of ours is there"))
+        _output.note("nothing to do: " + ("the hooks are there" if install else "no hook of ours is there"))
         return 0
     for line in edited.diff(after):
-        output.echo(line)
-    if not output.is_agreed(f"Write this to {edited.path}?", yes=yes):
+        _output.echo(line)
+    if not _output.is_agreed(f"Write this to {edited.path}?", yes=yes):
         return 1
     edited.write(after)
-    output.note("done; sessions that run now call the hooks after their next start" if install else "done")
+    _output.note("done; sessions that run now call the hooks after their next start" if install else "done")
     return 0

@@ -5,8 +5,8 @@ from pathlib import Path
 import click
 
 from agent_logger import config
-from agent_logger.cli import output
-from agent_logger.cli.settings import settings_options
+from agent_logger.cli import _output
+from agent_logger.cli._settings import settings_options
 
 RULES = ("/sessions/*", "!/sessions/.gitkeep", "/logs/")
 
@@ -30,13 +30,13 @@ def command(settings: config.Settings, folder: Path, yes: bool) -> int:  # noqa:
     known = ignore.read_text("utf-8", "surrogateescape") if ignore.exists() else ""
     rules = [rule for rule in RULES if rule not in known.splitlines()]
     if keep.exists() and not rules:
-        output.note("nothing to do: this folder is set up")
+        _output.note("nothing to do: this folder is set up")
         return 0
     if not keep.exists():
-        output.echo(f"make {keep}")
+        _output.echo(f"make {keep}")
     for rule in rules:
-        output.echo(f"add to {ignore}: {rule}")
-    if not output.is_agreed("Do it?", yes=yes):
+        _output.echo(f"add to {ignore}: {rule}")
+    if not _output.is_agreed("Do it?", yes=yes):
         return 1
     keep.parent.mkdir(mode=0o700, exist_ok=True)
     keep.touch()

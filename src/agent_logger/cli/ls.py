@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agent_logger import config
-from agent_logger.cli import output
-from agent_logger.cli.named import short_ids
-from agent_logger.cli.scanning import NOTHING_YET, opened
-from agent_logger.cli.settings import settings_options
-from agent_logger.cli.when import When
+from agent_logger.cli import _output
+from agent_logger.cli._catalog import NOTHING_YET, opened
+from agent_logger.cli._select import short_ids
+from agent_logger.cli._settings import settings_options
+from agent_logger.cli._times import When
 from agent_logger.views.endings import ended_well
 from agent_logger.views.lists import ListedSession, listed
 from agent_logger.views.terminal import screen
@@ -75,19 +75,19 @@ def command(
     with opened(settings) as catalog:
         rows = catalog.sessions(wanted, limit=None if everything else limit)
         if as_json:
-            output.json([_told(it) for it in rows])
+            _output.json([_told(it) for it in rows])
         elif rows:
             _print(rows, short_ids(catalog, [it.id for it in rows]))
             if (there := catalog.count(wanted)) > len(rows):
-                output.note(f"{len(rows)} of {there} sessions; --all shows them all")
+                _output.note(f"{len(rows)} of {there} sessions; --all shows them all")
             _note_damage(catalog, rows)
         else:
-            output.note("No session is like that." if catalog.count() else NOTHING_YET, lines=True)
+            _output.note("No session is like that." if catalog.count() else NOTHING_YET, lines=True)
 
 
 def _note_damage(catalog: "Catalog", rows: "Sequence[SessionSummary]") -> None:
     if damaged := [row.id for row in rows if row.damaged_lines]:
-        from agent_logger.cli.damaged import note_damage
+        from agent_logger.cli._damaged import note_damage
         from agent_logger.views.figures import counted
 
         by_session = catalog.damaged_files(*damaged)
@@ -118,7 +118,7 @@ def _print(rows: "Sequence[SessionSummary]", ids: dict[str, str]) -> None:
         for column in LEAST:
             row[column] = screen.cut(str(row[column]), widths[column])
     right = [at for at, column in enumerate(kept) if column in NUMBERS]
-    output.table(
+    _output.table(
         [HEAD[it] for it in kept], [[row[it] for it in kept] for row in cells], fold=False, right=right
     )
 
@@ -156,12 +156,12 @@ def _as_tree(rows: "Sequence[SessionSummary]") -> "Iterator[tuple[SessionSummary
 def _cells(row: "SessionSummary", short_id: str, depth: int) -> list[str | int]:
     when = row.ended or row.started
     told = screen.day_and_time(when) if when else "-"
-    title = output.printable(" ".join((row.title or (row.paths[0].stem if row.paths else "")).split()))
+    title = _output.printable(" ".join((row.title or (row.paths[0].stem if row.paths else "")).split()))
     return [
         told + ("*" if row.live else "" if ended_well(row.ending) else "!"),
         short_id,
         "  " * (depth - 1) + ("└ " if depth else "") + title,
-        output.printable(Path(row.project).name) if row.project else "-",
+        _output.printable(Path(row.project).name) if row.project else "-",
         _model(row),
         row.exchanges,
         _duration(row.active_seconds),

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from agent_logger import config
-from agent_logger.cli import output
-from agent_logger.cli.settings import settings_options
+from agent_logger.cli import _output
+from agent_logger.cli._settings import settings_options
 
 if TYPE_CHECKING:
     from agent_logger.proxy.call_lines import CallLine
@@ -69,9 +69,9 @@ def serve(settings: config.Settings, listening: Callable[[], None] = lambda: Non
 
 def _say(port: int, log_dir: object) -> None:
     base = f"http://127.0.0.1:{port}"
-    output.note(f"Recording {base} into {log_dir}. Ctrl-C ends it. Send an agent through it:")
-    output.note(f"  ANTHROPIC_BASE_URL={base}/anthropic/api.anthropic.com claude")
-    output.note(f"  OPENAI_BASE_URL={base}/openai/api.openai.com/v1 ...")
+    _output.note(f"Recording {base} into {log_dir}. Ctrl-C ends it. Send an agent through it:")
+    _output.note(f"  ANTHROPIC_BASE_URL={base}/anthropic/api.anthropic.com claude")
+    _output.note(f"  OPENAI_BASE_URL={base}/openai/api.openai.com/v1 ...")
 
 
 def _show(line: "CallLine") -> None:
@@ -84,7 +84,7 @@ def _show(line: "CallLine") -> None:
     else:
         parts += [f"{line.method} {line.path}", f"{line.bytes:,} B"]
     parts += [_duration(line.ttfb_ms), _duration(line.total_ms)]
-    output.note("  ".join(parts + _marks(line)))
+    _output.note("  ".join(parts + _marks(line)))
 
 
 def _marks(line: "CallLine") -> list[str]:

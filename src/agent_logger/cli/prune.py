@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from agent_logger import config
-from agent_logger.cli import output
+from agent_logger.cli import _output
+from agent_logger.cli._catalog import opened
+from agent_logger.cli._settings import settings_options
 from agent_logger.cli.rm import Removed, remove, told_of
-from agent_logger.cli.scanning import opened
-from agent_logger.cli.settings import settings_options
 from agent_logger.views.terminal import screen
 
 if TYPE_CHECKING:
@@ -97,6 +97,6 @@ def _without_parents_of_others(catalog: "Catalog", told: list[Removed]) -> list[
         needed = set(branches.values())
         for branch, parent in branches.items():
             if parent in {it.session for it in told}:
-                output.note(f"{screen.short_id(parent)} stays: its branch {screen.short_id(branch)} does")
+                _output.note(f"{screen.short_id(parent)} stays: its branch {screen.short_id(branch)} does")
         told = [it for it in told if it.session not in needed]
     return told

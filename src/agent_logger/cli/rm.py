@@ -7,10 +7,10 @@ import click
 import msgspec
 
 from agent_logger import config
-from agent_logger.cli import output
-from agent_logger.cli.named import one_called
-from agent_logger.cli.scanning import opened
-from agent_logger.cli.settings import settings_options
+from agent_logger.cli import _output
+from agent_logger.cli._catalog import opened
+from agent_logger.cli._select import one_called
+from agent_logger.cli._settings import settings_options
 from agent_logger.errors import StoreError
 from agent_logger.views.figures import bytes_text, counted
 from agent_logger.views.terminal import screen
@@ -106,13 +106,13 @@ def remove(catalog: "Catalog", doomed: list[Removed], *, dry_run: bool, yes: boo
     if not as_json:
         _show(doomed)
     if not dry_run and doomed:
-        if not output.is_agreed(f"Delete {_size(doomed)} for good?", yes=yes):
+        if not _output.is_agreed(f"Delete {_size(doomed)} for good?", yes=yes):
             return 1
         _delete(catalog, doomed)
     if as_json:
-        output.json(doomed)
+        _output.json(doomed)
     else:
-        output.echo(f"{_size(doomed)} {'would be ' if dry_run else ''}deleted")
+        _output.echo(f"{_size(doomed)} {'would be ' if dry_run else ''}deleted")
     return 0
 
 
@@ -127,21 +127,21 @@ def _delete(catalog: "Catalog", doomed: list[Removed]) -> None:
 
 def _show(doomed: list[Removed]) -> None:
     for it in doomed:
-        title = screen.cut(output.printable(" ".join((it.title or "").split())), 40)
+        title = screen.cut(_output.printable(" ".join((it.title or "").split())), 40)
         branch = f"  branch of {screen.short_id(it.branch_of)}" if it.branch_of else ""
-        output.echo(f"delete {screen.short_id(it.session)}  {title}  {bytes_text(it.bytes)}{branch}")
+        _output.echo(f"delete {screen.short_id(it.session)}  {title}  {bytes_text(it.bytes)}{branch}")
         for file in it.files:
-            output.echo(f"  {output.printable(file.path)}  {bytes_text(file.bytes)}")
+            _output.echo(f"  {_output.printable(file.path)}  {bytes_text(file.bytes)}")
         for path in it.stays:
-            output.note(f"  {output.printable(path)} stays")
+            _output.note(f"  {_output.printable(path)} stays")
         for path in it.not_ours[:MOST_STRANGERS]:
-            output.note(f"  {output.printable(path)} stays: it is not known to be ours")
+            _output.note(f"  {_output.printable(path)} stays: it is not known to be ours")
         if len(it.not_ours) > MOST_STRANGERS:
-            output.note(
+            _output.note(
                 f"  {len(it.not_ours) - MOST_STRANGERS:,} more files stay: they are not known to be ours"
             )
     if any(it.stays for it in doomed):
-        output.note("What stays is the agents' own; it is not shown any more.")
+        _output.note("What stays is the agents' own; it is not shown any more.")
 
 
 def _size(doomed: list[Removed]) -> str:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agent_logger import config
-from agent_logger.cli import output
-from agent_logger.cli.settings import settings_options
+from agent_logger.cli import _output
+from agent_logger.cli._settings import settings_options
 from agent_logger.messages.outcome import Failure, RunMetadata
 from agent_logger.views.terminal import screen
 
@@ -115,7 +115,7 @@ def command(
 
 class _Notes(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        output.note(f"agent-logger: {record.getMessage()}")
+        _output.note(f"agent-logger: {record.getMessage()}")
 
 
 # ---------------------------------------------------------------- three ways
@@ -157,7 +157,7 @@ class _Run:
             return _not_started(start, FileNotFoundError(), as_json=self._as_json)
         with Signals() as signals, proxy_for_child(settings.home, settings.log_dir) as (environment, problem):
             if problem:
-                output.note(f"agent-logger: {problem}; the agent runs without the proxy")
+                _output.note(f"agent-logger: {problem}; the agent runs without the proxy")
             files = _files(start)
             try:
                 child = signals.reach(Child(words, env=environment, given=None, piped=False))
@@ -242,14 +242,14 @@ def _show(events: "list[Event]") -> None:
     """For a person who watches."""
     for event in events:
         if event.type == "content" and not event.parent_tool_use_id:
-            output.echo(output.hidden(event.text or ""), lines=True)
+            _output.echo(_output.hidden(event.text or ""), lines=True)
         elif event.type == "tool_use":
-            output.note(f"> {event.tool} {_brief(event.input)}")
+            _output.note(f"> {event.tool} {_brief(event.input)}")
 
 
 def _brief(given: Any) -> str:
     texts = [it for it in given.values() if isinstance(it, str)] if isinstance(given, dict) else [str(given)]
-    line = " ".join(output.hidden(", ".join(texts)).split())
+    line = " ".join(_output.hidden(", ".join(texts)).split())
     return line if len(line) <= 70 else f"{line[:67]}..."
 
 
@@ -261,9 +261,9 @@ def _tell(recording: "Recording", exited: "Exit", *, as_json: bool, timed_out: b
     if as_json:
         error = (recording.outcome.error or recording.errors.last or None) if failure else None
         fields = {name: getattr(found, name) for name in found.__struct_fields__}
-        output.json(Report(success=failure is None, failure=failure, error=error, **fields))
+        _output.json(Report(success=failure is None, failure=failure, error=error, **fields))
     is_told = recording.outcome.results or timed_out  # else the agent itself has said why
-    output.note(f"agent-logger: {_summary(found, failure if is_told else None)}")
+    _output.note(f"agent-logger: {_summary(found, failure if is_told else None)}")
     sys.stdout.flush()
     return end_as(exited)
 
@@ -299,6 +299,6 @@ def _not_started(start: "Start", error: OSError, *, as_json: bool) -> int:
     why = why_not_started(start.argv[0], error)
     if as_json:
         missing = Failure.EXECUTABLE_MISSING
-        output.json(Report(success=False, failure=missing, error=why, resumed_from=start.resumed_from))
-    output.note(f"agent-logger: {why}")
+        _output.json(Report(success=False, failure=missing, error=why, resumed_from=start.resumed_from))
+    _output.note(f"agent-logger: {why}")
     return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_RUNNABLE

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 import click
 
 from agent_logger import config
-from agent_logger.cli import output
-from agent_logger.cli.marked import echo_marked
-from agent_logger.cli.named import short_ids
-from agent_logger.cli.scanning import NOTHING_YET, bar, opened
-from agent_logger.cli.settings import settings_options
+from agent_logger.cli import _output
+from agent_logger.cli._catalog import NOTHING_YET, bar, opened
+from agent_logger.cli._highlight import echo_marked
+from agent_logger.cli._select import short_ids
+from agent_logger.cli._settings import settings_options
 from agent_logger.views.terminal import screen
 
 if TYPE_CHECKING:
@@ -46,11 +46,11 @@ def command(settings: config.Settings, words: tuple[str, ...], limit: int, as_js
             whole = catalog.index(progress, seconds=SECONDS)
         hits = catalog.search(typed, limit=limit)
         if as_json:
-            output.json(hits)
+            _output.json(hits)
         else:
             _print(hits, short_ids(catalog, {name for it in hits for name in (it.session, *it.forks)}))
             if not hits:
-                output.note("Nothing found." if catalog.count() else NOTHING_YET, lines=True)
+                _output.note("Nothing found." if catalog.count() else NOTHING_YET, lines=True)
         if not whole:
             _say_how_far(settings, catalog)
 
@@ -71,7 +71,7 @@ def _say_how_far(settings: config.Settings, catalog: "Catalog") -> None:
     done, total = catalog.coverage
     going = start(settings.home, settings.seal_after)
     rest = "the rest is being read in the background" if going else "the rest is read with the next searches"
-    output.note(f"searched {100 * done // max(total, 1)}% of what there is so far, the newest first; {rest}")
+    _output.note(f"searched {100 * done // max(total, 1)}% of what there is so far, the newest first; {rest}")
 
 
 def _print(hits: "Sequence[Hit]", ids: dict[str, str]) -> None:
@@ -79,11 +79,11 @@ def _print(hits: "Sequence[Hit]", ids: dict[str, str]) -> None:
         when = f"{hit.at.astimezone():%Y-%m-%d %H:%M}" if hit.at else "-"
         title = " ".join((hit.title or "").split())
         head = f"{when}  {hit.kind.replace('_', ' ')}  {title}"
-        output.echo(screen.cut(output.printable(head), screen.columns()))
+        _output.echo(screen.cut(_output.printable(head), screen.columns()))
         echo_marked(hit.snippet, hit.marks, indent="  ")
         turn = "" if hit.turn is None else f" --turn {hit.turn}"
         line = f"  agent-logger show {ids[hit.session]}{turn}"
-        output.echo(line + screen.cut(_in_forks(hit, ids), screen.columns() - screen.width(line)))
+        _output.echo(line + screen.cut(_in_forks(hit, ids), screen.columns() - screen.width(line)))
 
 
 def _in_forks(hit: "Hit", ids: dict[str, str]) -> str:

@@ -7,10 +7,10 @@ import click
 import msgspec
 
 from agent_logger import config
-from agent_logger.cli import output
-from agent_logger.cli.damaged import note_damage
-from agent_logger.cli.named import calls_called, files_called, session_called, session_with_damage
-from agent_logger.cli.settings import settings_options
+from agent_logger.cli import _output
+from agent_logger.cli._damaged import note_damage
+from agent_logger.cli._select import calls_called, files_called, session_called, session_with_damage
+from agent_logger.cli._settings import settings_options
 from agent_logger.errors import SourceError
 from agent_logger.views.terminal import screen
 
@@ -89,7 +89,7 @@ def _print_session(session: "Session", *, thinking: bool, as_json: bool) -> None
     from agent_logger.views.terminal.session import SessionText
 
     if as_json:
-        output.json_text(session_json(session))
+        _output.json_text(session_json(session))
         return
     columns = screen.columns()
     print_rows(SessionText(session, columns, thinking=thinking).rows(), columns)
@@ -104,7 +104,7 @@ def _print_turn(session: "Session", number: int, *, as_json: bool) -> None:
     if rows is None:
         raise SourceError(f"no turn {number}: the session has {len(session.turns)}, the first is 0")
     if as_json:
-        output.hidden_json(session.turns[number])
+        _output.hidden_json(session.turns[number])
     else:
         print_rows(rows, columns)
 
@@ -115,16 +115,16 @@ def _print_counts(session: "Session", *, tools: bool, as_json: bool) -> None:
     metrics = metrics_of(session)
     touched = TouchedFiles([*metrics.files_read], [*metrics.files_written], [*metrics.files_edited])
     if as_json:
-        output.hidden_json(metrics.tools if tools else touched)
+        _output.hidden_json(metrics.tools if tools else touched)
     elif tools and not metrics.tools:
-        output.note("No tool was called.")
+        _output.note("No tool was called.")
     elif tools:
         _print_tools(metrics)
     elif not (touched.read or touched.written or touched.edited):
-        output.note("No file was read, written or edited.")
+        _output.note("No file was read, written or edited.")
     else:
         paths = (("read", touched.read), ("written", touched.written), ("edited", touched.edited))
-        output.table(("", "file"), [(name, output.hidden(path)) for name, found in paths for path in found])
+        _output.table(("", "file"), [(name, _output.hidden(path)) for name, found in paths for path in found])
 
 
 def _print_tools(metrics: "Metrics") -> None:
@@ -133,8 +133,8 @@ def _print_tools(metrics: "Metrics") -> None:
     rows = []
     for it in metrics.tools:
         took = "-" if it.seconds is None else seconds_text(it.seconds)
-        rows.append((output.hidden(it.name or "-"), it.kind, it.calls, it.errors, took))
-    output.table(("tool", "kind", "calls", "errors", "time"), rows)
+        rows.append((_output.hidden(it.name or "-"), it.kind, it.calls, it.errors, took))
+    _output.table(("tool", "kind", "calls", "errors", "time"), rows)
 
 
 def _print_raw(settings: config.Settings, wanted: str) -> None:
@@ -142,8 +142,8 @@ def _print_raw(settings: config.Settings, wanted: str) -> None:
     from agent_logger.files.line_files import raw_lines
 
     for file in files_called(settings, wanted):
-        output.note(f"{file}:")
-        output.raw_lines(raw_lines(file))
+        _output.note(f"{file}:")
+        _output.raw_lines(raw_lines(file))
 
 
 def _without_credentials(detail: "CallDetail") -> "CallDetail":
@@ -168,7 +168,7 @@ def _print_wire(settings: config.Settings, wanted: str, turn: int, *, as_json: b
     if not details:
         raise SourceError(f"the proxy saw no call of turn {turn}")
     if as_json:
-        output.hidden_json([_without_credentials(it) for it in details])
+        _output.hidden_json([_without_credentials(it) for it in details])
         return
     columns = screen.columns()
     print_rows(WireText(columns).rows(details), columns)

@@ -7,7 +7,7 @@ import click
 
 from agent_logger import config
 from agent_logger.cli import proxy
-from agent_logger.cli.settings import settings_options
+from agent_logger.cli._settings import settings_options
 
 STOP_SECONDS = 10.0
 

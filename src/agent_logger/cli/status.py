@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import click
 
 from agent_logger import config
-from agent_logger.cli import output
-from agent_logger.cli.settings import settings_options
+from agent_logger.cli import _output
+from agent_logger.cli._settings import settings_options
 
 if TYPE_CHECKING:
     from agent_logger.proxy.status import ProxyReport
@@ -30,9 +30,9 @@ def command(settings: config.Settings, as_json: bool) -> int:
 
     reports = proxy_reports(settings.home)
     if as_json:
-        output.json(reports)
+        _output.json(reports)
     elif not reports:
-        output.echo("Nothing is being recorded. 'agent-logger' starts the proxy.")
+        _output.echo("Nothing is being recorded. 'agent-logger' starts the proxy.")
     for report in reports if not as_json else []:
         _print(report)
     return 0 if reports and all(report.recording for report in reports) else 1
@@ -55,7 +55,7 @@ def _print(report: "ProxyReport") -> None:
         ("upstream proxy", report.upstream_proxy or "none"),
     ]
     for name, text in rows:
-        output.echo(f"{name:15} {text}")
+        _output.echo(f"{name:15} {text}")
 
 
 def _workers(report: "ProxyReport") -> str:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 import click
 
 from agent_logger import config
-from agent_logger.cli import output
-from agent_logger.cli.named import one_called
-from agent_logger.cli.scanning import know_chosen_folders, opened
-from agent_logger.cli.settings import settings_options
+from agent_logger.cli import _output
+from agent_logger.cli._catalog import know_chosen_folders, opened
+from agent_logger.cli._select import one_called
+from agent_logger.cli._settings import settings_options
 from agent_logger.views.terminal import screen
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def command(settings: config.Settings, session: str | None, lines: int, as_json:
     tail = Tail(settings.home, _meant(settings, session) if session else None)
     moments = tail.poll()
     if not tail.sessions:
-        output.note("No session is live. What begins now is shown; Ctrl-C ends this.")
+        _output.note("No session is live. What begins now is shown; Ctrl-C ends this.")
     _print(moments[len(moments) - lines :] if lines < len(moments) else moments, as_json=as_json)
     while True:
         time.sleep(POLL_SECONDS)
@@ -67,17 +67,17 @@ def _print(moments: "list[Moment]", *, as_json: bool) -> None:
     import msgspec
 
     for moment in moments:
-        shown = msgspec.structs.replace(moment, text=output.hidden(moment.text))
+        shown = msgspec.structs.replace(moment, text=_output.hidden(moment.text))
         if as_json:
-            output.json_lines([msgspec.json.encode(shown) + b"\n"])
+            _output.json_lines([msgspec.json.encode(shown) + b"\n"])
         else:
-            output.echo(_line(shown))
+            _output.echo(_line(shown))
 
 
 def _line(moment: "Moment") -> str:
     """On a terminal as long as that is wide; in a pipe all of it."""
     at = f"{moment.at.astimezone():%H:%M:%S}" if moment.at else "        "
     thread = moment.thread.partition(":")[2][:8] or moment.thread
-    text = output.printable(" ".join(moment.text.split()))
+    text = _output.printable(" ".join(moment.text.split()))
     line = f"{at}  {screen.short_id(moment.session)}  {thread:<8}  {moment.what:<8}  {text}"
     return screen.cut(line, screen.columns()) if screen.is_terminal() else line

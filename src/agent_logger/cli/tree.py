@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 import click
 
 from agent_logger import config
-from agent_logger.cli import output
+from agent_logger.cli import _output
+from agent_logger.cli._catalog import opened
+from agent_logger.cli._select import one_called, short_ids
+from agent_logger.cli._settings import settings_options
 from agent_logger.cli.ls import WITNESSES
-from agent_logger.cli.named import one_called, short_ids
-from agent_logger.cli.scanning import opened
-from agent_logger.cli.settings import settings_options
 from agent_logger.errors import SourceError
 from agent_logger.views.figures import counted, dollars
 from agent_logger.views.json import json_of
@@ -44,10 +44,10 @@ def command(settings: config.Settings, session: str, as_json: bool) -> None:
     if root is None:
         raise SourceError(f"the files of session {session!r} cannot be read any more")
     if as_json:
-        output.json_text(output.hidden(json_of(root)))
+        _output.json_text(_output.hidden(json_of(root)))
         return
     for line in session_lines(root, ids, screen.columns()):
-        output.echo(line)
+        _output.echo(line)
 
 
 def _ids(node: "SessionNode") -> Iterator[str]:
@@ -97,7 +97,7 @@ def _line(name: str, title: str, facts: Sequence[str], width: int) -> str:
     while cells and screen.width(name) + sum(map(len, cells)) > width:
         del cells[0]
     right = "".join(cells)
-    text = output.printable(" ".join(output.hidden(title).split()))
+    text = _output.printable(" ".join(_output.hidden(title).split()))
     left = screen.cut(f"{name}  {text}", width - len(right))
     return f"{left}{' ' * (width - screen.width(left) - len(right))}{right}".rstrip()
 

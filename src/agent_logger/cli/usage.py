@@ -7,11 +7,11 @@ import msgspec
 
 from agent_logger import config
 from agent_logger.catalog.summary import Uncounted
-from agent_logger.cli import output
-from agent_logger.cli.named import one_called, short_ids
-from agent_logger.cli.scanning import NOTHING_YET, bar, opened
-from agent_logger.cli.settings import settings_options
-from agent_logger.cli.when import When
+from agent_logger.cli import _output
+from agent_logger.cli._catalog import NOTHING_YET, bar, opened
+from agent_logger.cli._select import one_called, short_ids
+from agent_logger.cli._settings import settings_options
+from agent_logger.cli._times import When
 from agent_logger.model.session import MAIN
 from agent_logger.views.figures import counted, dollars, money
 from agent_logger.views.lists import LedgerItem, UsageRow
@@ -110,13 +110,13 @@ def _report(catalog: "Catalog", by: str, wanted: "Filter", *, as_json: bool) -> 
             unlisted_calls=unlisted,
             price_date=price_date(),
         )
-        output.json(report)
+        _output.json(report)
     elif sums:
         _print(by, sums, whole, short_ids(catalog, filter(None, sums)) if by == "session" else {})
         if unlisted:
-            output.note(_unlisted_text(unlisted))
+            _output.note(_unlisted_text(unlisted))
     else:
-        output.note("No usage found." if catalog.count() else NOTHING_YET, lines=True)
+        _output.note("No usage found." if catalog.count() else NOTHING_YET, lines=True)
 
 
 def _unlisted_text(count: int) -> str:
@@ -139,7 +139,7 @@ def _print(by: str, sums: "dict[str | None, Total]", whole: "Total", names: dict
         bars = [_bar(it.cost.nano_usd or 0, most, min(room, LONGEST_BAR)) for it in sums.values()]
         rows = [[*row, bar] for row, bar in zip(rows, bars, strict=True)]
         last.append("")
-    output.table(head, [*rows, last], fold=False, right=range(1, len(widths)))
+    _output.table(head, [*rows, last], fold=False, right=range(1, len(widths)))
 
 
 COUNTS = ("input", "output", "cache read", "cache write")
@@ -182,7 +182,7 @@ def _cells(key: str, it: "Total") -> list[str]:
     counts = (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
     is_known = it.unknown_usage < it.responses or not it.responses
     told = [f"{count:,}" if is_known else "unknown" for count in counts]
-    return [output.printable(key), *told, money(it.cost)]
+    return [_output.printable(key), *told, money(it.cost)]
 
 
 def _explain(catalog: "Catalog", session: str, wanted: "Filter", *, as_json: bool) -> None:
@@ -203,13 +203,13 @@ def _explain(catalog: "Catalog", session: str, wanted: "Filter", *, as_json: boo
             reported_cost_usd=reported,
             price_date=price_date(),
         )
-        output.json(told)
+        _output.json(told)
         return
     _print_rows(rows)
     _print_uncounted(not_counted)
     responses = counted(whole.responses, "response")
-    output.echo(f"billed: {money(whole.cost)} for {responses}, at prices of {price_date()}")
-    output.echo(f"the client says: {'nothing' if reported is None else dollars(reported)}")
+    _output.echo(f"billed: {money(whole.cost)} for {responses}, at prices of {price_date()}")
+    _output.echo(f"the client says: {'nothing' if reported is None else dollars(reported)}")
 
 
 def _print_rows(rows: "Sequence[LedgerRow]") -> None:
@@ -237,16 +237,16 @@ def _print_folded(text: str, indent: str = "") -> None:
     """On a terminal in as many lines as it takes."""
     room = screen.columns() - len(indent) if screen.is_terminal() else len(text) + 1
     for line in folded(text, max(room, 20)):
-        output.echo(f"{indent}{line}")
+        _output.echo(f"{indent}{line}")
 
 
 def _print_head(row: "LedgerRow | Uncounted", cost: str) -> None:
     told, name = f"{_when(row)}  {cost}  {row.model or 'no model'}", row.message_id or "-"
     if screen.is_terminal() and screen.width(f"{told}  {name}") > screen.columns():
-        output.echo(told)
-        output.echo(f"    {name}")
+        _output.echo(told)
+        _output.echo(f"    {name}")
     else:
-        output.echo(f"{told}  {name}")
+        _output.echo(f"{told}  {name}")
 
 
 def _when(row: "LedgerRow | Uncounted") -> str:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from agent_logger import config
-from agent_logger.cli import output
-from agent_logger.cli.scanning import folders_of_logs
-from agent_logger.cli.settings import settings_options
+from agent_logger.cli import _output
+from agent_logger.cli._catalog import folders_of_logs
+from agent_logger.cli._settings import settings_options
 from agent_logger.errors import SourceError
 from agent_logger.views.figures import counted
 
@@ -43,17 +43,17 @@ def command(settings: config.Settings, paths: tuple[Path, ...], as_json: bool) -
     reports = list(_with_progress(files))
     report = summary(reports)
     if as_json:
-        output.json(report)
+        _output.json(report)
         return 1 if report.damage else 0
     for it in reports:
         for line in _trouble_lines(it):
-            output.echo(line)
-    output.echo(
+            _output.echo(line)
+    _output.echo(
         f"{counted(len(files), 'file')}, {counted(report.records, 'record')}, {report.bytes:,} bytes: "
         f"{counted(report.torn, 'torn end')}, {report.mended:,} mended, {report.damage:,} damaged"
     )
     if not files:
-        output.note("There is no log there." if paths else "Nothing is recorded yet.")
+        _output.note("There is no log there." if paths else "Nothing is recorded yet.")
     return 1 if report.damage else 0
 
 
@@ -68,7 +68,7 @@ def _with_progress(files: list[Path]) -> Iterator["FileReport"]:
     from agent_logger.platform import size_of
 
     sizes = [size_of(path) for path in files]
-    with output.progress("reading", sum(sizes)) as advance:
+    with _output.progress("reading", sum(sizes)) as advance:
         for path, size in zip(files, sizes, strict=True):
             yield verify_file(path)
             advance(size)

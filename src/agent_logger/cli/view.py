@@ -5,9 +5,9 @@ import sys
 import click
 
 from agent_logger import config
-from agent_logger.cli import output
-from agent_logger.cli.scanning import know_chosen_folders
-from agent_logger.cli.settings import settings_options
+from agent_logger.cli import _output
+from agent_logger.cli._catalog import know_chosen_folders
+from agent_logger.cli._settings import settings_options
 
 
 @click.command()
@@ -29,7 +29,7 @@ def command(settings: config.Settings, no_open: bool) -> None:
 
     know_chosen_folders(settings)
     if settings.is_default("page_port") and (link := link_to_running(settings.home)):
-        output.note("The page runs already.")
+        _output.note("The page runs already.")
         _say(link, opening=not no_open)
         return
     options = Options(
@@ -42,7 +42,7 @@ def command(settings: config.Settings, no_open: bool) -> None:
 
 
 def _say(link: str, *, opening: bool) -> None:
-    output.note(f"The page: {link} (works once, for ten minutes; 'agent-logger view' makes another)")
+    _output.note(f"The page: {link} (works once, for ten minutes; 'agent-logger view' makes another)")
     if opening and sys.stderr.isatty():
         import webbrowser
 

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from agent_logger.cli import output
+from agent_logger.cli import _output
 from agent_logger.views.figures import counted
 
 MOST_PATHS = 3  # in one line
@@ -13,7 +13,7 @@ MOST_PATHS = 3  # in one line
 def note_damage(files: Mapping[Path, int], where: str = "") -> None:
     """`files`: with how many lines each."""
     if files:
-        output.note(f"{damage_text(files)}{where}, left out here: {verify_command(files)}")
+        _output.note(f"{damage_text(files)}{where}, left out here: {verify_command(files)}")
 
 
 def damage_text(files: Mapping[Path, int]) -> str:

@@ -23,7 +23,7 @@ from agent_logger.archive.layout import folder_of
 from agent_logger.catalog.discovery.agent_files import agent_sessions
 from agent_logger.catalog.discovery.source import Remembered
 from agent_logger.catalog.refresh.damage import files_of
-from agent_logger.cli.damaged import damage_text, verify_command
+from agent_logger.cli._damaged import damage_text, verify_command
 from agent_logger.clock import timestamp
 from agent_logger.errors import SourceError
 from agent_logger.files.git import git_folders

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from agent_logger.cli import output
+from agent_logger.cli import _output
 from agent_logger.config import no_color
 from agent_logger.views.terminal import screen
 from agent_logger.views.terminal.rows import SMALLEST, folded
@@ -26,12 +26,12 @@ def _printable(text: str, marks: Marks) -> tuple[str, Marks]:
     """Control characters as text, which is longer: the marks move."""
     shown, moved, at = "", [], 0
     for low, high in marks:
-        shown += output.printable(text[at:low])
+        shown += _output.printable(text[at:low])
         start = len(shown)
-        shown += output.printable(text[low:high])
+        shown += _output.printable(text[low:high])
         moved.append((start, len(shown)))
         at = high
-    return shown + output.printable(text[at:]), moved
+    return shown + _output.printable(text[at:]), moved
 
 
 def _lines(text: str, columns: int) -> Iterator[tuple[int, int]]:

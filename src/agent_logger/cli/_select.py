@@ -10,7 +10,7 @@ import click
 from msgspec.structs import replace
 
 from agent_logger import config
-from agent_logger.cli.scanning import opened
+from agent_logger.cli._catalog import opened
 from agent_logger.errors import SourceError
 from agent_logger.files.parts import part_of, parts_of
 from agent_logger.views.terminal import screen

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_logger import config
-from agent_logger.cli import output
+from agent_logger.cli import _output
 
 if TYPE_CHECKING:
     from agent_logger.catalog.catalog import Catalog
@@ -36,7 +36,7 @@ def opened(settings: config.Settings) -> "Iterator[Catalog]":
         with bar("reading sessions") as progress:
             catalog.refresh(progress)
         if catalog.problem:
-            output.note(f"the catalog is kept in memory for this command: {catalog.problem}")
+            _output.note(f"the catalog is kept in memory for this command: {catalog.problem}")
         yield catalog
         if not catalog.problem and (
             catalog.backlog > WORTH_A_PROCESS or catalog.is_sealing_due(settings.seal_after)
@@ -74,7 +74,7 @@ def bar(label: str) -> "Iterator[Progress]":
         def progress(now: int, total: int) -> None:
             nonlocal done, advance
             if advance is None:
-                advance = shown.enter_context(output.progress(label, total))
+                advance = shown.enter_context(_output.progress(label, total))
             advance(now - done)
             done = now
 
