@@ -23,7 +23,7 @@ from _proxy_load import Load
 from _proxy_targets import Target, our_target, start_upstream
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from tests.web.pages import Page, showing
+from tests.web.page_process import Page, showing
 
 CLIENTS = 8
 RATE = 200

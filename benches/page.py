@@ -19,7 +19,7 @@ from _claude_corpus import Corpus
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.web.browser import chromium, let_in
-from tests.web.pages import Page, showing
+from tests.web.page_process import Page, showing
 
 MESSAGES = 10_000
 RUNS = 15

@@ -21,7 +21,7 @@ from playwright.sync_api import Page as Tab
 sys.path.extend(str(Path(__file__).parents[1] / name) for name in ("", "benches"))
 from tests.web import homes
 from tests.web.browser import chromium, let_in
-from tests.web.pages import showing
+from tests.web.page_process import showing
 
 SIZE = {"width": 1200, "height": 760}
 DAYS = 150

@@ -16,7 +16,7 @@ from tests.logs.wire_log.wire_records import talk
 from tests.proxy.conversing import World
 from tests.proxy.spooling import request_head
 from tests.proxy.streams import DIALECTS, anthropic, event
-from tests.web.pages import showing
+from tests.web.page_process import showing
 
 from agent_logger.catalog.schema import STEPS
 from agent_logger.home.facts import know_folder

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.commands import run_command
 from tests.recording.sdk_fixtures import SDK, objects
-from tests.web.pages import showing
+from tests.web.page_process import showing
 
 from agent_logger import SessionLogger
 from agent_logger.home.facts import know_folder

@@ -20,7 +20,7 @@ from playwright.sync_api import Page as Tab
 
 from agent_logger.web.site import STATIC
 from tests.clients import ROOT
-from tests.web.pages import Page
+from tests.web.page_process import Page
 
 FLAGS = [
     "--no-sandbox",

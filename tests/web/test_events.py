@@ -11,7 +11,7 @@ import pytest
 
 from agent_logger import __version__
 from tests.catalog.catalogs import ID, claude_file, user
-from tests.web.pages import Page, showing
+from tests.web.page_process import Page, showing
 from tests.web.test_trouble import until
 
 LISTENING = ("/", "/sessions", "/live")

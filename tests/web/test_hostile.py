@@ -13,7 +13,7 @@ from playwright.sync_api import Browser
 from tests.views.hostile import HOSTILE
 from tests.web import homes
 from tests.web.browser import Watched, chromium, let_in
-from tests.web.pages import Page, showing
+from tests.web.page_process import Page, showing
 
 pytestmark = pytest.mark.needs("chromium")
 

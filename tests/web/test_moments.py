@@ -12,9 +12,9 @@ from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
 from agent_logger.catalog.catalog import Catalog
-from agent_logger.web.archive import Archive
-from agent_logger.web.keeper import Keeper
-from agent_logger.web.live import GONE, session_events
+from agent_logger.web.catalog_pool import Archive
+from agent_logger.web.pages.live import GONE, session_events
+from agent_logger.web.refresher import Keeper
 from agent_logger.web.site import Site
 from tests.catalog.catalogs import ID, claude_file, user
 from tests.web.test_trouble import until

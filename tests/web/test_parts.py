@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from agent_logger.catalog.summary import SessionSummary
 from agent_logger.model.session import Cost, Exchange, Session, SubAgent, Turn, Usage
-from agent_logger.web import charts, shown
-from agent_logger.web.book import SEGMENT_TURNS, Book
+from agent_logger.web import charts, formatting
 from agent_logger.web.charts import Point
+from agent_logger.web.pages.session_view import SEGMENT_TURNS, Book
 
 NOW = datetime(2026, 11, 15, 14, 0, tzinfo=UTC)
 
@@ -30,14 +30,14 @@ NOW = datetime(2026, 11, 15, 14, 0, tzinfo=UTC)
     ],
 )
 def test_money(cost: Cost | float | None, told: str) -> None:
-    assert shown.money(cost) == told
+    assert formatting.money(cost) == told
 
 
 @pytest.mark.parametrize(
     ("number", "told"), [(0, "0"), (9_999, "9,999"), (12_345, "12.3k"), (4_500_000, "4.5M"), (None, "–")]
 )
 def test_counts(number: int | None, told: str) -> None:
-    assert shown.count(number) == told
+    assert formatting.count(number) == told
 
 
 @pytest.mark.parametrize(
@@ -53,19 +53,19 @@ def test_counts(number: int | None, told: str) -> None:
     ],
 )
 def test_durations(seconds: float | None, told: str) -> None:
-    assert shown.duration(seconds) == told
+    assert formatting.duration(seconds) == told
 
 
 @pytest.mark.parametrize("days", [0, 1, 40, 400])
 def test_times_are_as_near_as_one_needs_them(days: int) -> None:
     at = NOW - timedelta(days=days)
-    assert len(shown.when(at, NOW)) in ({0: [5], 1: [15], 40: [11, 12], 400: [10]}[days])
+    assert len(formatting.when(at, NOW)) in ({0: [5], 1: [15], 40: [11, 12], 400: [10]}[days])
 
 
 def test_every_value_of_a_template_loses_its_keys() -> None:
     key = "sk-ant-api03-" + "Zq8" * 20
-    assert key not in shown.shown(f"the key {key}")
-    assert shown.shown("a\x1bb\u202ec") == "a\\x1bb\\u202ec"
+    assert key not in formatting.shown(f"the key {key}")
+    assert formatting.shown("a\x1bb\u202ec") == "a\\x1bb\\u202ec"
 
 
 @settings(deadline=None, max_examples=30)

@@ -9,11 +9,11 @@ import pytest
 from playwright.sync_api import Browser, expect
 from playwright.sync_api import Page as Tab
 
-from agent_logger.web.setup import PROGRAMS
+from agent_logger.web.pages.setup import PROGRAMS
 from tests.catalog.catalogs import ID, assistant, claude_file, tool, user
 from tests.web import homes
 from tests.web.browser import Watched, chromium, let_in
-from tests.web.pages import Page, showing
+from tests.web.page_process import Page, showing
 
 pytestmark = [pytest.mark.needs("chromium"), pytest.mark.needs("axe")]
 

@@ -13,16 +13,17 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Scope
 
 from agent_logger.errors import AgentLoggerError
-from agent_logger.web import api, health, live, session, tree, why, wire
-from agent_logger.web.archive import Archive, StillReadingError
-from agent_logger.web.demo import demo
-from agent_logger.web.guard import Guard
-from agent_logger.web.home import home
-from agent_logger.web.openapi import openapi
-from agent_logger.web.passes import COOKIE_SECONDS, Passes
-from agent_logger.web.sessions import search, sessions
+from agent_logger.web.api import endpoints
+from agent_logger.web.api.openapi import openapi
+from agent_logger.web.auth import Guard
+from agent_logger.web.catalog_pool import Archive, StillReadingError
+from agent_logger.web.pages import cost, health, live, session, tree, wire
+from agent_logger.web.pages.demo import demo
+from agent_logger.web.pages.home import home
+from agent_logger.web.pages.sessions import search, sessions
+from agent_logger.web.pages.timeline import timeline
 from agent_logger.web.site import HERE, PIECES_CSS, STATIC, Site, site_of
-from agent_logger.web.timeline import timeline
+from agent_logger.web.tokens import COOKIE_SECONDS, Passes
 
 log = logging.getLogger("agent_logger.web")
 
@@ -61,7 +62,7 @@ OF_A_SESSION = {
     "/wire/{call}": wire.call,
     "/tree": tree.tree,
     "/beside/{other}": tree.beside,
-    "/why": why.session_why,
+    "/why": cost.session_why,
 }
 
 
@@ -90,12 +91,12 @@ def page(archive: Archive, passes: Passes, port: int) -> ASGIApp:
         Route("/live", live.live),
         Route("/live/events", live.live_events),
         Route("/events", live.events),
-        Route("/why", why.why),
+        Route("/why", cost.why),
         Route("/health", health.health),
         Route("/health/damage/{number:int}", health.damage),
         *(Route(f"/sessions/{{session_id}}{rest}", answer) for rest, answer in OF_A_SESSION.items()),
-        *api.routes(),
-        Route(f"{api.V1}/openapi.json", openapi),
+        *endpoints.routes(),
+        Route(f"{endpoints.V1}/openapi.json", openapi),
         Route(f"{STATIC}/pieces.css", pieces_css),
         Mount(STATIC, Files(directory=HERE / "static")),
     ]
@@ -115,8 +116,8 @@ def page(archive: Archive, passes: Passes, port: int) -> ASGIApp:
 def failure(request: Request, status: int, reason: str) -> Response:
     phrase = HTTPStatus(status).phrase
     step = NEXT_STEPS.get(status, "")
-    if request.url.path.startswith(api.V1):
-        return api.json_answer({"status": status, "error": reason or phrase, "next_step": step}, status)
+    if request.url.path.startswith(endpoints.V1):
+        return endpoints.json_answer({"status": status, "error": reason or phrase, "next_step": step}, status)
     return site_of(request).render(
         request, "error.html", status=status, reason=reason or phrase, step=step, code=status
     )
@@ -137,7 +138,7 @@ async def _busy(request: Request, error: Exception) -> Response:
 
 async def _reading(request: Request, error: Exception) -> Response:
     assert isinstance(error, StillReadingError)
-    if request.url.path.startswith(api.V1):
+    if request.url.path.startswith(endpoints.V1):
         return failure(request, 503, f"Not yet: {error}.")
     return site_of(request).render(request, "reading.html", status=503, done=error.done, total=error.total)
 

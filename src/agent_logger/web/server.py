@@ -18,8 +18,8 @@ from agent_logger.errors import StoreError
 from agent_logger.home.layout import install_key
 from agent_logger.proxy.state import Announcement, PageState, running, running_pages
 from agent_logger.web.app import page
-from agent_logger.web.archive import Archive
-from agent_logger.web.passes import Passes
+from agent_logger.web.catalog_pool import Archive
+from agent_logger.web.tokens import Passes
 
 log = logging.getLogger("agent_logger.web")
 

@@ -18,10 +18,10 @@ from agent_logger.model.session import Session
 from agent_logger.proxy.status import ProxyReport, proxy_reports
 from agent_logger.views.endings import exchange_ending, turn_ending
 from agent_logger.views.figures import not_itemised_text
-from agent_logger.web import charts, shown
-from agent_logger.web.archive import Archive
-from agent_logger.web.checkups import Checkups
+from agent_logger.web import charts, formatting
+from agent_logger.web.catalog_pool import Archive
 from agent_logger.web.in_flight import WordByWord
+from agent_logger.web.verification_runs import Checkups
 
 HERE = Path(__file__).parent
 PIECES_CSS = Path(str(files("agent_logger.views.html") / "style.css"))
@@ -96,19 +96,19 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,
-        finalize=shown.shown,
+        finalize=formatting.shown,
     )
     environment.filters["not_itemised"] = not_itemised_text
     environment.filters |= {
-        name: getattr(shown, name)
+        name: getattr(formatting, name)
         for name in ("money", "count", "counted", "size", "duration", "when", "exactly", "folder", "model")
     }
     environment.globals |= {
         "version": __version__,
         "static": STATIC,
         "charts": charts,
-        "between": shown.between,
-        "share": shown.share,
+        "between": formatting.between,
+        "share": formatting.share,
         "session_url": session_url,
         "icon": _icon,
         "turn_ending": turn_ending,

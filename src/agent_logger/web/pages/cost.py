@@ -12,9 +12,9 @@ from agent_logger.catalog.ledger.ledger import LedgerRow
 from agent_logger.catalog.ledger.totals import Total, total
 from agent_logger.catalog.summary import Uncounted
 from agent_logger.model.prices import price_date
-from agent_logger.web.book import Book
 from agent_logger.web.filters import Wanted
-from agent_logger.web.session import Drawing, book_of
+from agent_logger.web.pages.session import Drawing, book_of
+from agent_logger.web.pages.session_view import Book
 from agent_logger.web.site import session_url, site_of
 
 

@@ -14,7 +14,7 @@ from agent_logger.agents.locations import AGENT_PLACES
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.search.search import Coverage
 from agent_logger.catalog.summary import Hit, SessionSummary
-from agent_logger.web import shown
+from agent_logger.web import formatting
 from agent_logger.web.filters import Wanted
 from agent_logger.web.site import session_url, site_of
 
@@ -118,7 +118,7 @@ def marked(hit: Hit) -> Markup:
     at, told = 0, Markup()
     for start, end in hit.marks:
         told += Markup("{}<mark>{}</mark>").format(
-            shown.plain(hit.snippet[at:start]), shown.plain(hit.snippet[start:end])
+            formatting.plain(hit.snippet[at:start]), formatting.plain(hit.snippet[start:end])
         )
         at = end
-    return told + shown.plain(hit.snippet[at:])
+    return told + formatting.plain(hit.snippet[at:])

@@ -17,18 +17,18 @@ from agent_logger.model.redaction.redactor import hidden_bytes
 from agent_logger.proxy.status import proxy_reports
 from agent_logger.views.lists import LedgerItem, UsageRow
 from agent_logger.views.printable import printable_json
-from agent_logger.web import items
-from agent_logger.web.book import Book
-from agent_logger.web.call import ShownCall
-from agent_logger.web.checkup import DamagedPlace
-from agent_logger.web.checkups import Checkups
+from agent_logger.web.api import items
+from agent_logger.web.api.tables import csv_of
 from agent_logger.web.filters import MOST, TEXTS, Wanted
-from agent_logger.web.health import damaged_text
-from agent_logger.web.session import book_of
-from agent_logger.web.sessions import HITS, LONGEST_QUERY
+from agent_logger.web.pages.call import ShownCall
+from agent_logger.web.pages.health import damaged_text
+from agent_logger.web.pages.session import book_of
+from agent_logger.web.pages.session_view import Book
+from agent_logger.web.pages.sessions import HITS, LONGEST_QUERY
+from agent_logger.web.pages.tree import behind, shared_turns
 from agent_logger.web.site import site_of
-from agent_logger.web.tables import csv_of
-from agent_logger.web.tree import behind, shared_turns
+from agent_logger.web.verification import DamagedPlace
+from agent_logger.web.verification_runs import Checkups
 
 V1 = "/api/v1"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_logger.web.setup import look_around
+from agent_logger.web.pages.setup import look_around
 from tests.agents.opencode.test_database import DUMP
 from tests.agents.opencode.test_older_files import OLDER, left_behind
 

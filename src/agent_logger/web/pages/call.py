@@ -15,7 +15,7 @@ from agent_logger.providers.blocks.base import value_of
 from agent_logger.views.diffs import diff_of
 from agent_logger.views.hide import hidden_value
 from agent_logger.views.pieces import Code, Diff, Json, Piece, Prose
-from agent_logger.web.stream import Event, events_of
+from agent_logger.web.pages.stream import Event, events_of
 
 MOST_EVENTS = 2_000
 LONGEST_BODY = 200_000  # characters that are laid out as JSON

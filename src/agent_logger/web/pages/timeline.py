@@ -9,9 +9,9 @@ from starlette.responses import Response
 
 from agent_logger.catalog.joining.calls import WireCall
 from agent_logger.model.session import MAIN, Exchange, Turn
-from agent_logger.web import shown
-from agent_logger.web.book import Book
-from agent_logger.web.session import Drawing, book_of
+from agent_logger.web import formatting
+from agent_logger.web.pages.session import Drawing, book_of
+from agent_logger.web.pages.session_view import Book
 from agent_logger.web.site import session_url, site_of
 
 MOST_ROWS = 400
@@ -36,7 +36,7 @@ class Row:
     @property
     def seconds(self) -> float | None:
         measured = self.call.total_ms if self.call else None
-        return shown.between(self.began, self.ended) if measured is None else measured / 1000
+        return formatting.between(self.began, self.ended) if measured is None else measured / 1000
 
     @property
     def tokens_per_second(self) -> float | None:
@@ -89,7 +89,7 @@ def _chosen(book: Book, number: str) -> Exchange | None:
     return (
         asked[0]
         if asked
-        else max(exchanges, key=lambda it: shown.between(it.started, it.ended) or 0, default=None)
+        else max(exchanges, key=lambda it: formatting.between(it.started, it.ended) or 0, default=None)
     )
 
 
@@ -115,7 +115,7 @@ class _Course:
         self._pass(turn.thread, end)
         yield Row(
             kind="model",
-            label=shown.model(turn.model) or "model",
+            label=formatting.model(turn.model) or "model",
             detail="" if turn.thread == MAIN else turn.thread,
             turn=number,
             is_inner=turn.thread != MAIN,

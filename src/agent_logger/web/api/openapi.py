@@ -12,7 +12,7 @@ from starlette.responses import Response
 from agent_logger import __version__
 from agent_logger.catalog.ledger.totals import By
 from agent_logger.model.session import Witness
-from agent_logger.web.api import ENDPOINTS, V1, Endpoint, json_answer
+from agent_logger.web.api.endpoints import ENDPOINTS, V1, Endpoint, json_answer
 from agent_logger.web.filters import MOST, PAGE, Order
 
 DAY = {"type": "string", "format": "date"}

@@ -11,8 +11,8 @@ from agent_logger.catalog.summary import Hit, SessionSummary
 from agent_logger.catalog.tree import SessionNode
 from agent_logger.model.session import Cost, Exchange, Turn, Usage
 from agent_logger.views.lists import ListedSession, listed
-from agent_logger.web.book import Book
-from agent_logger.web.sessions import hit_url
+from agent_logger.web.pages.session_view import Book
+from agent_logger.web.pages.sessions import hit_url
 from agent_logger.web.site import session_url
 
 

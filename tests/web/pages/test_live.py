@@ -13,7 +13,7 @@ from agent_logger.demo.client import Client
 from agent_logger.proxy.attached import attached
 from tests.fakeapi.server import FakeAPI
 from tests.web.browser import Watched, chromium, let_in
-from tests.web.pages import showing
+from tests.web.page_process import showing
 
 pytestmark = pytest.mark.needs("chromium")
 

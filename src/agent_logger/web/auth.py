@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agent_logger.web.passes import Passes
+from agent_logger.web.tokens import Passes
 
 NAMES = ("127.0.0.1", "localhost", "[::1]")
 OWN_SITE = ("same-origin", "none")  # none: a person typed the address

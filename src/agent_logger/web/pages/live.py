@@ -11,9 +11,9 @@ from starlette.responses import Response, StreamingResponse
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.summary import Filter, SessionSummary
 from agent_logger.views.outline import NumberedTurn
-from agent_logger.web.archive import Archive, digest, state_of
-from agent_logger.web.book import Book
-from agent_logger.web.session import Drawing, no_session
+from agent_logger.web.catalog_pool import Archive, digest, state_of
+from agent_logger.web.pages.session import Drawing, no_session
+from agent_logger.web.pages.session_view import Book
 from agent_logger.web.site import Site, site_of
 
 SECONDS = 1.0  # between looks at everything

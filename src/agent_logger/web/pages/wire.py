@@ -5,9 +5,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from agent_logger.catalog.catalog import Catalog
-from agent_logger.web.book import Book
-from agent_logger.web.call import ShownCall
-from agent_logger.web.session import Drawing, book_of
+from agent_logger.web.pages.call import ShownCall
+from agent_logger.web.pages.session import Drawing, book_of
+from agent_logger.web.pages.session_view import Book
 from agent_logger.web.site import session_url, site_of
 
 

@@ -9,8 +9,8 @@ from starlette.responses import Response
 
 from agent_logger.model.session import Exchange, Turn
 from agent_logger.views.outline import NumberedTurn
-from agent_logger.web.book import Book
-from agent_logger.web.session import Drawing, book_of, no_session
+from agent_logger.web.pages.session import Drawing, book_of, no_session
+from agent_logger.web.pages.session_view import Book
 from agent_logger.web.site import session_url, site_of
 
 

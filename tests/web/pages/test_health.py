@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from agent_logger.home.facts import know_folder
-from agent_logger.web.health import look
+from agent_logger.web.pages.health import look
 
 
 def test_a_folder_within_another_is_counted_once(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from agent_logger.web.checkup import Checkup
+from agent_logger.web.verification import Checkup
 
 GOOD_FOR_SECONDS = 300
 
@@ -33,7 +33,7 @@ class Checkups:
 
     async def _run(self) -> None:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "agent_logger.web.checkup", str(self._home)),
+            *(sys.executable, "-m", "agent_logger.web.verification", str(self._home)),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,

@@ -13,9 +13,9 @@ from agent_logger.model.session import Turn
 from agent_logger.views.html.pieces import html_of
 from agent_logger.views.outline import NumberedTurn, Part, Said, Thought, Used
 from agent_logger.views.pieces import Prose
-from agent_logger.web import charts, shown
-from agent_logger.web.book import Book, Segment, agent_id
+from agent_logger.web import charts, formatting
 from agent_logger.web.charts import Fall, Tick
+from agent_logger.web.pages.session_view import Book, Segment, agent_id
 from agent_logger.web.site import session_url, site_of
 
 T = TypeVar("T")
@@ -169,7 +169,7 @@ class Drawing:
 
     def speed(self, turn: Turn) -> float | None:
         """Tokens of output a second, where the times tell."""
-        seconds = shown.between(turn.started, turn.ended)
+        seconds = formatting.between(turn.started, turn.ended)
         return turn.usage.output_tokens / seconds if turn.usage and seconds else None
 
     def context(self) -> Markup:

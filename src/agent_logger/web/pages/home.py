@@ -11,10 +11,10 @@ from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.ledger.totals import Total
 from agent_logger.catalog.summary import Filter, SessionSummary
 from agent_logger.model.session import Cost, Usage
-from agent_logger.web import shown
+from agent_logger.web import formatting
 from agent_logger.web.charts import Point
 from agent_logger.web.filters import Wanted
-from agent_logger.web.setup import Found, look_around
+from agent_logger.web.pages.setup import Found, look_around
 from agent_logger.web.site import site_of
 
 RANGES = (7, 30, 90, 365)
@@ -61,7 +61,7 @@ class Home:
             day: Point(
                 label=f"{day:%a %b} {day.day}",
                 value=total.responses,
-                told=f"{total.responses:,} turns, {shown.money(total.cost)}",
+                told=f"{total.responses:,} turns, {formatting.money(total.cost)}",
                 href=of_day(day),
             )
             for day, total in self.by_day.items()
@@ -81,7 +81,7 @@ class Home:
 
     @staticmethod
     def _point(day: date, total: Total) -> Point:
-        told = shown.money(total.cost) if total.responses else "nothing"
+        told = formatting.money(total.cost) if total.responses else "nothing"
         return Point(label=f"{day:%a %b} {day.day}", value=total.cost.usd or 0, told=told, href=of_day(day))
 
 

@@ -16,11 +16,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_logger.web.api.tables import FORMULA, harmless
 from agent_logger.web.filters import Wanted
-from agent_logger.web.tables import FORMULA, harmless
 from tests.clients import ROOT
 from tests.web import homes
-from tests.web.pages import Page, showing
+from tests.web.page_process import Page, showing
 
 SCHEMATHESIS = ROOT / ".venv/bin/schemathesis"
 

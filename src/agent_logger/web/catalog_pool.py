@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.summary import SessionSummary
 from agent_logger.files.parts import part_of
-from agent_logger.web.book import Book
-from agent_logger.web.keeper import Keeper
+from agent_logger.web.pages.session_view import Book
+from agent_logger.web.refresher import Keeper
 
 THREADS = 4
 SESSIONS_KEPT = 4

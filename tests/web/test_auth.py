@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from agent_logger.web.guard import HEADERS
-from agent_logger.web.passes import LINK_SECONDS, Passes
+from agent_logger.web.auth import HEADERS
 from agent_logger.web.site import STATIC
+from agent_logger.web.tokens import LINK_SECONDS, Passes
 from tests.ports import free_port
-from tests.web.pages import Page, showing
+from tests.web.page_process import Page, showing
 
 ROUTES = [
     "/",

@@ -12,8 +12,8 @@ from agent_logger.catalog.discovery.own_logs import log_folders
 from agent_logger.files.line_files import read_at
 from agent_logger.logs.disk_usage import FolderUsage, folder_usage, outermost
 from agent_logger.proxy.status import ProxyReport, proxy_reports
-from agent_logger.web.checkup import DamagedPlace
 from agent_logger.web.site import site_of
+from agent_logger.web.verification import DamagedPlace
 
 MOST_SHOWN = 4_000  # bytes of a damaged line
 
