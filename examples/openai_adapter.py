@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
-from agent_logger.transcripts.adapters import ModelAnswer, TranscriptWriter, answer_of
+from agent_logger.adapters import ModelAnswer, TranscriptWriter, answer_of
 
 URL = os.environ.get("OPENAI_BASE_URL", "https://api.openai.com/v1").rstrip("/")
 MOST_TURNS = 20

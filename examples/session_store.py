@@ -12,7 +12,7 @@ import asyncio
 from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, query
 
 from agent_logger import FileStorage
-from agent_logger.transcripts.sdk_store import AgentLoggerSessionStore
+from agent_logger.sdk import AgentLoggerSessionStore
 
 
 async def main(prompt: str, resume: str | None) -> None:

@@ -3,10 +3,13 @@
 Names are re-exported lazily: `import agent_logger` costs nothing until one is used.
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+
     from agent_logger.agents.claude_code.context import Context, Settings
     from agent_logger.agents.claude_code.transcript.records import (
         AssistantRecord,
@@ -165,3 +168,18 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+class _FormerNames:
+    """Finds modules by the names that they had before they moved."""
+
+    @staticmethod
+    def find_spec(name: str, *_: object) -> "ModuleSpec | None":
+        if not name.startswith("agent_logger."):
+            return None
+        from agent_logger._former_names import spec_of
+
+        return spec_of(name)
+
+
+sys.meta_path.append(_FormerNames)

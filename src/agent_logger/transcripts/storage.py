@@ -29,7 +29,7 @@ PathLike = str | os.PathLike[str]
 class SessionStorage(Protocol):
     """Where an agent keeps its sessions.
 
-    `agent_logger.transcripts.testing.run_storage_conformance` says what must hold.
+    `agent_logger.testing.run_storage_conformance` says what must hold.
     """
 
     def append(self, session_id: str, message: object) -> bool:

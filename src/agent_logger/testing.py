@@ -1,0 +1,5 @@
+"""Suites for those who write a storage or an adapter of their own; they need no test runner."""
+
+from agent_logger.transcripts.testing import run_adapter_conformance, run_storage_conformance
+
+__all__ = ["run_adapter_conformance", "run_storage_conformance"]
