@@ -16,7 +16,7 @@ import msgspec
 
 from agent_logger.agents.codex import session as codex
 from agent_logger.agents.gemini_cli import session as gemini_cli
-from agent_logger.agents.source_files import File, Source
+from agent_logger.agents.source_files import File, SourceFiles
 from agent_logger.files.foreign import chunks
 
 DATA = Path(__file__).resolve().parent.parent / "tests/data"
@@ -52,8 +52,8 @@ def _seconds(work: Callable[[], object]) -> float:
     return time.process_time() - before
 
 
-def _source(path: Path) -> Source:
-    return Source(File(path.name, (), partial(chunks, path)))
+def _source(path: Path) -> SourceFiles:
+    return SourceFiles(File(path.name, (), partial(chunks, path)))
 
 
 def decode(path: Path) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from itertools import takewhile
 from typing import Any
 
-from agent_logger.model.redaction.redactor import FAMILIES, Known, Redactor
+from agent_logger.model.redaction.redactor import FAMILIES, KnownPrefix, Redactor
 
 MEGABYTE = 1_000_000
 REDACTOR = Redactor(bytes(32), [b"a-credential-of-the-request-0123456789", b"and+another/one0123456789=="])
@@ -91,7 +91,7 @@ def compare_news() -> None:
     earlier, text = body(history), body(history + messages(10_000, seed=3))
     head = len(list(takewhile(bool, (a == b for a, b in zip(earlier, text, strict=False)))))
     found = REDACTOR.redact(earlier, "body").redactions
-    known = Known(len(earlier), found, head=head, tail=len(earlier) - head)
+    known = KnownPrefix(len(earlier), found, head=head, tail=len(earlier) - head)
     ours = seconds(lambda: REDACTOR.redact(text, "body", known), runs=50)
     row(f"{len(text) // 1000} KB, 10 of them new", ours, seconds(lambda: redact_plainly(text)), len(text))
 

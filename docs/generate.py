@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from agent_logger.agents.claude_code.context import Context
 from agent_logger.agents.claude_code.transcript import records as claude_records
 from agent_logger.catalog.joining.calls import CallDetail
-from agent_logger.catalog.ledger.metrics import ToolUse
+from agent_logger.catalog.ledger.metrics import ToolUsage
 from agent_logger.catalog.live.moments import Moment
 from agent_logger.catalog.schema import STEPS, TEXT_STEPS
 from agent_logger.catalog.summary import Hit
@@ -148,7 +148,7 @@ CLAUDE_TABLE = re.compile(
 CLAUDE_TYPES: tuple[type[msgspec.Struct], ...] = (
     claude_records.SessionRecord,
     *claude_records.RECORDS.values(),
-    claude_records.Message,
+    claude_records.ClaudeMessage,
     claude_records.MessageUsage,
     claude_records.TokenUsage,
 )
@@ -214,7 +214,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "docs/config.md": config_page,
     "docs/schemas/archive.json": partial(report_schema, "agent-logger archive --json", archive.ArchiveReport),
     "docs/schemas/context.json": partial(report_schema, "agent-logger context --json", Context),
-    "docs/schemas/config.json": partial(report_schema, "agent-logger config --json", config.Report),
+    "docs/schemas/config.json": partial(report_schema, "agent-logger config --json", config.SettingsReport),
     "docs/schemas/doctor.json": partial(report_schema, "agent-logger doctor --json", _checks.Examined),
     "docs/schemas/du.json": partial(report_schema, "agent-logger du --json", list[FolderUsage]),
     "docs/schemas/tree.json": partial(report_schema, "agent-logger tree --json", SessionNode),
@@ -224,14 +224,16 @@ GENERATED: dict[str, Callable[[], str]] = {
     "docs/schemas/rm.json": partial(
         report_schema, "agent-logger rm --json and prune --json", list[rm.Removed]
     ),
-    "docs/schemas/run.json": partial(report_schema, "agent-logger run --json", run.Report),
+    "docs/schemas/run.json": partial(report_schema, "agent-logger run --json", run.RunReport),
     "docs/schemas/search.json": partial(report_schema, "agent-logger search --json", list[Hit]),
     "docs/schemas/show.json": partial(report_schema, "agent-logger show --json", Session),
     "docs/schemas/show-turn.json": partial(report_schema, "agent-logger show --turn N --json", Turn),
     "docs/schemas/show-wire.json": partial(
         report_schema, "agent-logger show --turn N --wire --json", list[CallDetail]
     ),
-    "docs/schemas/show-tools.json": partial(report_schema, "agent-logger show --tools --json", list[ToolUse]),
+    "docs/schemas/show-tools.json": partial(
+        report_schema, "agent-logger show --tools --json", list[ToolUsage]
+    ),
     "docs/schemas/show-files.json": partial(
         report_schema, "agent-logger show --files --json", show.TouchedFiles
     ),
@@ -242,7 +244,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "docs/schemas/usage-explain.json": partial(
         report_schema, "agent-logger usage --explain ID --json", usage.Explanation
     ),
-    "docs/schemas/verify.json": partial(report_schema, "agent-logger verify --json", verify.Report),
+    "docs/schemas/verify.json": partial(report_schema, "agent-logger verify --json", verify.LogReport),
     **{f"docs/schemas/{kind}-log.json": partial(log_schema, kind) for kind in KINDS},
     **{f"docs/commands/{name}.md": partial(command_page, name) for name in COMMANDS},
 }

@@ -34,7 +34,7 @@ DEFAULT = "default"
 # ---- kinds of values
 
 
-class Kind(ABC):
+class SettingKind(ABC):
     """How one kind of value is written, and what is allowed."""
 
     metavar: str
@@ -54,7 +54,7 @@ class Kind(ABC):
         return str(value)
 
 
-class Number(Kind):
+class Number(SettingKind):
     metavar = "NUMBER"
 
     def __init__(self, low: int, high: int) -> None:
@@ -74,7 +74,7 @@ class Number(Kind):
         return int(value)
 
 
-class Folder(Kind):
+class FolderSetting(SettingKind):
     metavar = "FOLDER"
     allowed = "a folder; a relative one is taken from the working folder, ~ is your home"
 
@@ -87,7 +87,7 @@ class Folder(Kind):
             raise ValueError(written) from error
 
 
-class Choice(Kind):
+class Choice(SettingKind):
     def __init__(self, *choices: str) -> None:
         self.choices = choices
         self.metavar = "|".join(choices)
@@ -99,7 +99,7 @@ class Choice(Kind):
         return str(written)
 
 
-class Duration(Kind):
+class Duration(SettingKind):
     """Whole seconds, or `None` for never."""
 
     metavar = "DURATION"
@@ -121,7 +121,7 @@ class Duration(Kind):
         return f"{value // self.units[unit]}{unit}"
 
 
-class Command(Kind):
+class CommandSetting(SettingKind):
     metavar = "COMMAND"
     allowed = "a command line with balanced quotes, or nothing"
 
@@ -182,7 +182,7 @@ def _host(text: str) -> str:
     return text
 
 
-class Origins(Kind):
+class Origins(SettingKind):
     metavar = "ORIGIN"
     allowed = "a list of https://host, https://host:port, http://host:port; no path, no user"
 
@@ -205,7 +205,7 @@ class Setting(NamedTuple):
     """One row of the table; `name` is also the TOML key."""
 
     name: str
-    kind: Kind
+    kind: SettingKind
     default: Written
     help: str
 
@@ -225,8 +225,8 @@ SETTINGS: Mapping[str, Setting] = {
     for row in (
         Setting("port", PORT, 8080, "Port of the proxy on 127.0.0.1; 0 takes a free one."),
         Setting("page_port", PORT, 8081, "Port of the page on 127.0.0.1; 0 takes a free one."),
-        Setting("log_dir", Folder(), "./logs", "Folder of the wire logs."),
-        Setting("sessions_dir", Folder(), "./sessions", "Folder of the exchange logs."),
+        Setting("log_dir", FolderSetting(), "./logs", "Folder of the wire logs."),
+        Setting("sessions_dir", FolderSetting(), "./sessions", "Folder of the exchange logs."),
         Setting("allow_upstream", Origins(), [], "Upstreams the proxy may call besides the known providers."),
         Setting(
             "redact",
@@ -241,7 +241,7 @@ SETTINGS: Mapping[str, Setting] = {
             "Compress a part of a log that was not written to for this long; a full one at once.",
         ),
         Setting("workers", Number(1, 64), 1, "Relay processes that share the port."),
-        Setting("summary_command", Command(), "", "Command that sums up a session; empty: none."),
+        Setting("summary_command", CommandSetting(), "", "Command that sums up a session; empty: none."),
     )
 }
 
@@ -324,11 +324,11 @@ def _check(setting: Setting, written: object, source: str) -> Any:
     try:
         return setting.kind.check(written)
     except ValueError as error:
-        shown = f"{setting.name} = {_shown(written)}"
-        raise ConfigError(f"{source}: {shown}; allowed: {setting.kind.allowed}") from error
+        text = f"{setting.name} = {_quoted(written)}"
+        raise ConfigError(f"{source}: {text}; allowed: {setting.kind.allowed}") from error
 
 
-def _shown(written: object) -> str:
+def _quoted(written: object) -> str:
     """A refused value for the error line: short, and without the password of a URL."""
     from json import dumps
 
@@ -452,8 +452,8 @@ def child_environment(**changes: str) -> dict[str, str]:
 
 def stray_variables() -> list[str]:
     """Variables that look like ours and mean nothing: most likely mistyped."""
-    known = {f"{PREFIX}HOME", f"{PREFIX}DEBUG", *(setting.variable for setting in SETTINGS.values())}
-    return sorted(name for name in os.environ if name.startswith(PREFIX) and name not in known)
+    names = {f"{PREFIX}HOME", f"{PREFIX}DEBUG", *(setting.variable for setting in SETTINGS.values())}
+    return sorted(name for name in os.environ if name.startswith(PREFIX) and name not in names)
 
 
 def _absolute(text: str) -> Path:

@@ -68,14 +68,14 @@ class Forked(Protocol):
 _forked: "weakref.WeakSet[Forked]" = weakref.WeakSet()
 
 
-def tell_of_forks(whom: Forked) -> None:
+def on_fork(whom: Forked) -> None:
     """For as long as it lives."""
     _forked.add(whom)
 
 
 def _tell_in_child() -> None:
-    for it in list(_forked):
-        it.after_fork()
+    for owner in list(_forked):
+        owner.after_fork()
 
 
 os.register_at_fork(after_in_child=_tell_in_child)
@@ -91,13 +91,13 @@ class LinkError(OSError):
 def open_folder(path: Path, top: Path) -> int:
     """A descriptor of it. `top` may be a link, for its user chose it; nothing below it may. Raises `LinkError`."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-    fd, seen = os.open(top, flags), top
+    fd, path_so_far = os.open(top, flags), top
     for name in path.relative_to(top).parts:
-        above, seen = fd, seen / name
+        above, path_so_far = fd, path_so_far / name
         try:
             fd = os.open(name, flags | os.O_NOFOLLOW, dir_fd=above)
         except OSError as error:
-            raise LinkError(seen) if _is_link(name, above) else error from None
+            raise LinkError(path_so_far) if _is_link(name, above) else error from None
         finally:
             os.close(above)
     return fd

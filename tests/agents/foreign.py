@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from agent_logger.agents.source_files import Entries, File, Source
+from agent_logger.agents.source_files import Entries, File, SourceFiles
 from agent_logger.model.session import Session, Usage
 from agent_logger.protocols import jsonl
 from agent_logger.protocols.jsonl import Torn
@@ -25,8 +25,10 @@ def entries(data: bytes) -> Entries:
         yield Torn(torn.number, torn.offset, torn.length)
 
 
-def source(main: bytes, *others: bytes, name: str = "main.jsonl") -> Source:
-    return Source(_file(name, main), [_file(f"other-{at}.jsonl", data) for at, data in enumerate(others)])
+def source(main: bytes, *others: bytes, name: str = "main.jsonl") -> SourceFiles:
+    return SourceFiles(
+        _file(name, main), [_file(f"other-{at}.jsonl", data) for at, data in enumerate(others)]
+    )
 
 
 def _file(name: str, data: bytes) -> File:

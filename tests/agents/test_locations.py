@@ -10,7 +10,7 @@ import pytest
 
 from agent_logger.agents import locations
 from agent_logger.agents.folders import agent_files
-from agent_logger.agents.locations import AGENT_PLACES, Place, folders_of, main_files
+from agent_logger.agents.locations import AGENT_PLACES, AgentLocation, folders_of, main_files
 from agent_logger.agents.openers import codex_sources, gemini_cli_source, sources_of
 from agent_logger.agents.registry import format_of
 from agent_logger.model.session import Usage
@@ -112,7 +112,7 @@ def test_there_is_an_end_to_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_place_that_is_not_there_has_nothing(tmp_path: Path) -> None:
-    place = Place(agent="x", globs=("*/*.jsonl",), default=("gone",))
+    place = AgentLocation(agent="x", globs=("*/*.jsonl",), default=("gone",))
     assert main_files(place, {}, tmp_path) == []
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from agent_logger.archive import restore
-from agent_logger.archive.collect import Report
+from agent_logger.archive.collect import CopyReport
 from agent_logger.archive.layout import archive_path, copies, folders
 from agent_logger.archive.run import archive_all, seal_archive
 from agent_logger.archive.sessions import copies_of
@@ -33,18 +33,18 @@ def own(home: Path) -> Path:
     return home / ".agent-logger"
 
 
-def run(own: Path) -> Report:
+def run(own: Path) -> CopyReport:
     report = archive_all(own)
     assert report.failed == []
     return report
 
 
-def changes(report: Report) -> tuple[int, int, int, int]:
+def changes(report: CopyReport) -> tuple[int, int, int, int]:
     return report.new, report.grown, report.rewritten, report.bytes
 
 
-def sealed(own: Path) -> Report:
-    report = Report()
+def sealed(own: Path) -> CopyReport:
+    report = CopyReport()
     seal_archive(own, 0, report)
     assert report.failed == []
     return report

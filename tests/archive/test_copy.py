@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent_logger.archive import copy as module
-from agent_logger.archive.copy import generations, keep
+from agent_logger.archive.copy import copy_file, generations
 from agent_logger.files import sealed
 from agent_logger.files.parts import PartFile
 from agent_logger.journal.seal import seal
@@ -16,7 +16,7 @@ from agent_logger.journal.seal import seal
 def kept(path: Path, target: Path) -> str:
     source = os.open(path, os.O_RDONLY)
     try:
-        return keep(source, target).change
+        return copy_file(source, target).change
     finally:
         os.close(source)
 

@@ -27,7 +27,7 @@ from agent_logger.catalog.queries import Order
 from agent_logger.catalog.schema import STEPS
 from agent_logger.files import foreign
 from agent_logger.files.parts import PartFile
-from agent_logger.home.facts import know_folder
+from agent_logger.home.facts import register_log_folder
 from agent_logger.journal.seal import seal
 from agent_logger.model.session import Usage
 from tests.archive.test_archive import TREES, database
@@ -126,7 +126,7 @@ def test_a_session_that_the_wire_and_a_transcript_saw_is_one(
     spoken = talk("claude-cli/2.1.325/multi_input_replay")
     folder = home / "logs" / "anthropic"
     write_log(folder, "log", spoken.records())
-    know_folder(kept, home / "logs")
+    register_log_folder(kept, home / "logs")
     (seen,) = catalog.sessions()
     assert seen.witnesses == {"wire"}
     assert seen.id == spoken.client_id
@@ -151,7 +151,7 @@ def test_a_branch_without_a_clients_id_is_a_session_with_a_parent(
     folder = home / "logs" / "anthropic"
     write_log(folder, "log_b1", own("log_b1", "log", 1, 3))
     write_log(folder, "log", [start("log"), *calls(1, 2)])
-    know_folder(kept, home / "logs")
+    register_log_folder(kept, home / "logs")
     assert {it.id: (it.parent, it.turns) for it in catalog.sessions()} == {
         "log": (None, 2),
         "log_b1": ("log", 1),
@@ -168,7 +168,7 @@ def test_a_branch_that_is_there_before_its_parent_is_told_with_it_once_that_has_
 ) -> None:
     folder = home / "logs" / "anthropic"
     write_log(folder, "log_b2", own("log_b2", "log_b1", 3, 4))
-    know_folder(kept, home / "logs")
+    register_log_folder(kept, home / "logs")
     alone = all_of(catalog)
     write_log(folder, "log_b1", own("log_b1", "log", 1, 3))
     between = all_of(catalog)
@@ -455,9 +455,9 @@ def test_the_order_and_the_page_can_be_chosen(home: Path, catalog: Catalog) -> N
 def test_a_session_is_called_by_its_id_a_beginning_of_it_or_its_path(home: Path, catalog: Catalog) -> None:
     path = claude_file(home, ONE, [user(1, "one", ONE)])
     claude_file(home, TWO, [user(1, "two", TWO)])
-    assert catalog.called(ONE) == catalog.called("00000001") == catalog.called(str(path)) == [ONE]
-    assert sorted(catalog.called("0000000")) == [ONE, TWO]
-    assert catalog.called("") == catalog.called("%") == catalog.called("nobody") == []
+    assert catalog.resolve(ONE) == catalog.resolve("00000001") == catalog.resolve(str(path)) == [ONE]
+    assert sorted(catalog.resolve("0000000")) == [ONE, TWO]
+    assert catalog.resolve("") == catalog.resolve("%") == catalog.resolve("nobody") == []
     session = catalog.session("00000001")
     assert session and session.id == ONE
     assert catalog.session("0000000") is None
@@ -517,7 +517,7 @@ def test_names_that_are_no_unicode_are_listed_too(home: Path, catalog: Catalog) 
     assert [os.fsencode(found) for found in it.paths] == [path]
     assert catalog.session(ONE)
     assert catalog.refresh().files_opened == 0
-    assert catalog.called(os.fsdecode(path)) == [ONE]
+    assert catalog.resolve(os.fsdecode(path)) == [ONE]
     assert [hit.session for hit in catalog.search("one")] == [ONE]
 
 

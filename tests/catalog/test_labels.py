@@ -16,9 +16,9 @@ def test_a_label_names_the_session_last_called_so(home: Path) -> None:
         claude_file(home, name, [user(1, "hello", name), assistant(2, "yes", name)])
     label_session(own, ONE, "nightly")
     with Catalog.open(own) as catalog:
-        assert catalog.called("nightly") == [ONE]
+        assert catalog.resolve("nightly") == [ONE]
         label_session(own, TWO, "nightly")
-        assert catalog.called("nightly") == [TWO]
+        assert catalog.resolve("nightly") == [TWO]
         session = catalog.session("nightly")
         assert session and session.id == TWO
-        assert catalog.called("night") == []
+        assert catalog.resolve("night") == []

@@ -8,7 +8,7 @@ import pytest
 from agent_logger import Catalog
 from agent_logger.errors import StoreError
 from agent_logger.files.parts import PartFile
-from agent_logger.home.facts import bury, know_folder, tombstones
+from agent_logger.home.facts import bury, register_log_folder, tombstones
 from agent_logger.journal.journal import Journal
 from agent_logger.journal.seal import seal
 from tests.catalog.catalogs import ID, all_of, assistant, claude_file, made_anew, user
@@ -27,7 +27,7 @@ def catalog(home: Path) -> Catalog:
     write_log(folder, "log", [CHAIN.records()[-1]])
     write_log(folder, "other", [start("other"), *calls(2)])
     kept = home / ".agent-logger"
-    know_folder(kept, home / "logs")
+    register_log_folder(kept, home / "logs")
     claude_file(home, ONE, [user(1, "zebra", ONE), assistant(2, "yes", ONE)])
     return Catalog.open(kept)
 

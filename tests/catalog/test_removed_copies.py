@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent_logger import Catalog
-from agent_logger.archive.collect import Report
+from agent_logger.archive.collect import CopyReport
 from agent_logger.archive.layout import archive_path
 from agent_logger.archive.run import archive_all, seal_archive
 from agent_logger.home.facts import bury
@@ -46,7 +46,7 @@ def test_all_copies_go_and_stay_gone_while_others_stay(home: Path, is_sealed: bo
     write(home, SESSION, LINE % (SESSION, "written anew"))
     assert archive_all(own).rewritten == 1
     if is_sealed:
-        seal_archive(own, 0, Report())
+        seal_archive(own, 0, CopyReport())
     suffix = ".zst" if is_sealed else ""
     with Catalog.open(own) as catalog:
         catalog.remove(SESSION)

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from agent_logger.catalog.catalog import Catalog
-from agent_logger.home.facts import know_folder
+from agent_logger.home.facts import register_log_folder
 from agent_logger.model.records import Fork, Record
 from agent_logger.model.session import Session
 from tests.agents.claude_code.claude_files import Fixture
@@ -54,7 +54,7 @@ def wire_logs(scenario: str, *, forks: Mapping[int, tuple[int, int]] = {}) -> Pr
             log = f"20261115-0900{number:02}-{number:04x}"
             named = msgspec.structs.replace(start, session=log)
             write(home / "logs/anthropic", log, [named, *fork, *records])
-        know_folder(home / ".agent-logger", home / "logs")
+        register_log_folder(home / ".agent-logger", home / "logs")
 
     return prepare
 
@@ -64,7 +64,7 @@ def sdk_logs(scenario: str) -> Prepare:
         folder = home / ".agent-logger/sessions"
         folder.mkdir(parents=True)
         list(printed(Fixture(DATA / scenario), folder))
-        know_folder(home / ".agent-logger", folder)
+        register_log_folder(home / ".agent-logger", folder)
 
     return prepare
 

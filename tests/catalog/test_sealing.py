@@ -15,7 +15,7 @@ import pytest
 from agent_logger import Catalog, FileStorage, SessionLogger, find_session
 from agent_logger.files.parts import PartFile
 from agent_logger.files.sealed import FRAME_MAGIC
-from agent_logger.home.facts import know_folder
+from agent_logger.home.facts import register_log_folder
 from agent_logger.journal.seal import seal
 from agent_logger.journal.sync import UPKEEP
 from agent_logger.transcripts.sdk_store import AgentLoggerSessionStore
@@ -35,7 +35,7 @@ def catalog(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Catalog]:
     monkeypatch.setenv("HOME", str(home))
     kept = home / ".agent-logger"
     write_log(home / "logs" / "anthropic", WIRE, [start(WIRE), *calls(1)])
-    know_folder(kept, home / "logs")
+    register_log_folder(kept, home / "logs")
     with SessionLogger(home / "sessions") as logger:
         logger.log({"type": "system", "subtype": "init", "session_id": ONE, "cwd": "/p"})
         logger.log({"type": "result", "subtype": "success", "session_id": ONE, "total_cost_usd": 0.1})
@@ -78,7 +78,7 @@ def test_every_log_of_ours_is_sealed_and_tells_the_same_without_being_read_again
     assert (done.changed, done.files_opened) == (0, 0)
     for asked in (catalog, made_anew(catalog.home, home / "other")):
         if asked is not catalog:
-            know_folder(home / "other", catalog.home / "projects")
+            register_log_folder(home / "other", catalog.home / "projects")
         assert all_of(asked, ["okapi"]) == before
         assert {it: asked.session(it) for it in sessions} == sessions
     assert not catalog.is_sealing_due(DAY)

@@ -23,7 +23,7 @@ from hypothesis.stateful import (
 from agent_logger import Catalog
 from agent_logger.catalog.refresh import incremental
 from agent_logger.files.parts import PartFile
-from agent_logger.home.facts import know_folder, tombstones
+from agent_logger.home.facts import register_log_folder, tombstones
 from agent_logger.journal.seal import seal
 from tests.catalog.catalogs import ID, all_of, assistant, made_anew, tool, user
 from tests.journal.wire_logs import calls, own, start
@@ -53,7 +53,7 @@ class Followed(RuleBasedStateMachine):
         self.numbers, self.names = count(1), count(1)
         self.changed = True
         self.waiting: Lines = []
-        know_folder(self.home, self.root / "logs")
+        register_log_folder(self.home, self.root / "logs")
         (self.root / "logs" / "anthropic").mkdir(parents=True)
 
     def teardown(self) -> None:

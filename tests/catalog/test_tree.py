@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from agent_logger.agents.claude_code.transcript.session import session_of
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.summary import SessionSummary
-from agent_logger.catalog.tree import AgentNode, Details, SessionNode, agents_of, branches_of, tree
-from agent_logger.home.facts import know_folder
+from agent_logger.catalog.tree import AgentNode, SessionNode, TreeDetails, agents_of, branches_of, tree
+from agent_logger.home.facts import register_log_folder
 from agent_logger.model.session import Cost, Exchange, Session, SubAgent, Turn, Usage
 from tests.agents.claude_code.claude_files import fixture
 from tests.agents.foreign import DATA
@@ -52,7 +52,7 @@ def summary(name: str, parent: str | None = None, minute: int = 0) -> SessionSum
 
 def built(asked: str, *sessions: SessionSummary) -> SessionNode | None:
     known = {it.id: it for it in sessions}
-    details = Details(known.get, lambda _: None, lambda _: ())
+    details = TreeDetails(known.get, lambda _: None, lambda _: ())
     return tree(asked, {it.id: it.parent for it in sessions}, details)
 
 
@@ -61,7 +61,7 @@ Shape = tuple[str, list["Shape"]]
 
 def shape(node: SessionNode | None) -> Shape:
     assert node
-    return node.id + ("*" if node.asked else ""), [shape(it) for it in node.forks]
+    return node.id + ("*" if node.is_selected else ""), [shape(it) for it in node.forks]
 
 
 SESSIONS = (
@@ -96,7 +96,7 @@ def test_only_the_tree_is_read() -> None:
     def read(name: str) -> None:
         asked.append(name)
 
-    tree("a", {it.id: it.parent for it in SESSIONS}, Details(summary, read, lambda _: ()))
+    tree("a", {it.id: it.parent for it in SESSIONS}, TreeDetails(summary, read, lambda _: ()))
     assert sorted(asked) == ["a", "below", "early", "late"]
 
 
@@ -228,7 +228,7 @@ def test_what_the_proxy_saw_decides_who_is_whose_fork(home: Path) -> None:
         fork_record = [fork("first", 1)] if log == "later" else []
         renamed = replace(begins, session=log)
         write(home / "logs/anthropic", log, [renamed, *fork_record, *records])
-    know_folder(home / ".agent-logger", home / "logs")
+    register_log_folder(home / ".agent-logger", home / "logs")
     with Catalog.open(home / ".agent-logger") as catalog:
         parents = {it.id[:8]: it.parent and it.parent[:8] for it in catalog.sessions()}
         spent = catalog.usage("session")

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 
 from agent_logger.catalog.catalog import Catalog
-from agent_logger.home.facts import know_folder
+from agent_logger.home.facts import register_log_folder
 from agent_logger.journal.journal import Journal
 from agent_logger.model.records import Exchange, SessionStart
 from tests.journal.wire_logs import write
@@ -37,7 +37,7 @@ def run_log(folder: Path, name: str, asked: str) -> None:
 
 def test_runs_without_an_id_are_sessions_of_their_own(home: Path) -> None:
     ours, folder = home / ".agent-logger", home / "sessions"
-    know_folder(ours, folder)
+    register_log_folder(ours, folder)
     names = {f"20261115_08000{it}_unnamed-{it}": f"Ask {it}" for it in (1, 2)}
     for name, asked in names.items():
         run_log(folder, name, asked)
@@ -50,7 +50,7 @@ def test_runs_without_an_id_are_sessions_of_their_own(home: Path) -> None:
 
 def test_a_session_of_which_all_was_refused_tells_whose_it_is_and_who_saw_it(home: Path) -> None:
     ours, folder = home / ".agent-logger", home / "logs"
-    know_folder(ours, folder)
+    register_log_folder(ours, folder)
     records = [
         msgspec.structs.replace(it, agent="claude-code") if hasattr(it, "upstream") else it
         for it in talk("claude-cli/2.1.325/api_error_400").records()

@@ -19,7 +19,7 @@ from agent_logger.catalog.ledger.ledger import LedgerRow
 from agent_logger.catalog.ledger.metrics import metrics_of
 from agent_logger.catalog.ledger.totals import total
 from agent_logger.clock import Clock
-from agent_logger.home.facts import know_folder
+from agent_logger.home.facts import register_log_folder
 from agent_logger.messages import sdk
 from agent_logger.messages.sdk_objects import json_of
 from agent_logger.model import records
@@ -45,7 +45,7 @@ def write_wire(fixture: Fixture, home: Path) -> None:
     for number, spoken in enumerate(it for it in talks() if it.name == fixture.name):
         path = folder / f"20261115-08{number // 60:02}{number % 60:02}-{number:04x}.jsonl"
         path.write_bytes(b"".join(records.encode(it) + b"\n" for it in timed(spoken)))
-    know_folder(home / ".agent-logger", home / "logs")
+    register_log_folder(home / ".agent-logger", home / "logs")
 
 
 def write_transcripts(fixture: Fixture, home: Path) -> None:
@@ -86,7 +86,7 @@ def write_printed(
                 at = _end(at, told, order) if has_ids or not burst else burst.ended
             writer.message(message)
         writer.finish()
-    know_folder(home / ".agent-logger", folder)
+    register_log_folder(home / ".agent-logger", folder)
 
 
 def _end(at: float, told: list[float], order: list[float]) -> float:

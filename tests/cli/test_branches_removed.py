@@ -16,7 +16,7 @@ from tests.logs.wire_log.wire_records import ts
 from agent_logger import Catalog
 from agent_logger.errors import StoreError
 from agent_logger.files.parts import PartFile
-from agent_logger.home.facts import know_folder
+from agent_logger.home.facts import register_log_folder
 from agent_logger.journal.seal import seal
 from agent_logger.journal.sync import UPKEEP
 from agent_logger.model.records import Identity, WireStart
@@ -28,7 +28,7 @@ class World:
     def __init__(self, root: Path) -> None:
         self.root, self.home = root, root / ".agent-logger"
         self.folder = root / "logs" / "anthropic"
-        know_folder(self.home, root / "logs")
+        register_log_folder(self.home, root / "logs")
 
     def write(
         self, name: str, parent: str | None, client: str | None = None, *, sealed: bool = False
@@ -124,7 +124,7 @@ def test_no_session_that_is_left_has_lost_history(
         assert left == {name: count for name, count in before.items() if name in left}
         assert set(left) == set(before) - {*doomed, *branches}
         with Catalog.open(world.root / "anew") as catalog:  # and in a catalog that is made later
-            know_folder(world.root / "anew", world.root / "logs")
+            register_log_folder(world.root / "anew", world.root / "logs")
             catalog.refresh()
             again = {it.id: catalog.session(it.id) for it in catalog.sessions()}
             assert {name: len(it.exchanges) for name, it in again.items() if it} == left

@@ -16,7 +16,7 @@ from tests.journal.wire_logs import calls, start
 from tests.journal.wire_logs import write as write_log
 
 from agent_logger import Catalog
-from agent_logger.home.facts import know_folder
+from agent_logger.home.facts import register_log_folder
 from agent_logger.views.terminal.screen import width
 
 ONE, TWO = ID.format(1), ID.format(2)
@@ -32,7 +32,7 @@ def world(home: Path) -> Path:
     fork = [{**line, "sessionId": TWO} for line in lines]
     claude_file(home, TWO, [*fork, assistant(90, "another way", TWO)])
     write_log(home / "logs" / "anthropic", "20261115-080000-abcd", [start("20261115-080000-abcd"), *calls(1)])
-    know_folder(home / ".agent-logger", home / "logs")
+    register_log_folder(home / ".agent-logger", home / "logs")
     return home
 
 
@@ -96,7 +96,7 @@ def test_what_a_run_printed_is_shown_found_and_exported_like_what_an_agent_said(
 
 
 def test_every_folder_that_was_recorded_to_is_checked_and_measured_once(world: Path) -> None:
-    know_folder(world / ".agent-logger", world / "logs" / "anthropic")
+    register_log_folder(world / ".agent-logger", world / "logs" / "anthropic")
     assert run(world, "verify").stdout.startswith("2 files, ")  # the log, and what is known of folders
     measured = {it["path"]: it["logs"] for it in json.loads(run(world, "du", "--json").stdout)}
     assert measured == {str(world / ".agent-logger"): 1, str(world / "logs"): 1}

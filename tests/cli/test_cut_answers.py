@@ -19,7 +19,7 @@ from tests.proxy.streams import DIALECTS, anthropic, event
 from tests.web.page_process import showing
 
 from agent_logger.catalog.schema import STEPS
-from agent_logger.home.facts import know_folder
+from agent_logger.home.facts import register_log_folder
 from agent_logger.model.records import encode
 
 STREAM = (b"content-type: text/event-stream",)
@@ -200,7 +200,7 @@ def test_the_sum_is_what_the_client_reports(
     log = tmp_path / ".agent-logger" / "logs" / "anthropic" / "20261115-080000-abcd.jsonl"
     log.parent.mkdir(parents=True)
     log.write_bytes(b"".join(encode(it) + b"\n" for it in talk(f"2.1.325/{name}").records()))
-    know_folder(tmp_path / ".agent-logger", log.parents[1])
+    register_log_folder(tmp_path / ".agent-logger", log.parents[1])
     if with_transcript:
         shutil.copytree(CLIENTS / name / "home" / ".claude", tmp_path / ".claude")
     totals = json.loads(run(tmp_path, "usage", "--json").stdout)["totals"]

@@ -11,7 +11,7 @@ from tests.commands import run_command
 
 from agent_logger import Catalog, SessionLogger
 from agent_logger.files.parts import PartFile
-from agent_logger.home.facts import know_folder
+from agent_logger.home.facts import register_log_folder
 from agent_logger.journal.seal import seal
 from agent_logger.journal.sync import UPKEEP
 
@@ -30,7 +30,7 @@ def log_of_ours(home: Path) -> Path:
         logger.log({"type": "system", "subtype": "init", "session_id": OURS, "cwd": "/p"})
         logger.log({"type": "result", "subtype": "success", "session_id": OURS, "total_cost_usd": 0.1})
     UPKEEP.finish()
-    know_folder(home / ".agent-logger", home / "sessions")
+    register_log_folder(home / ".agent-logger", home / "sessions")
     [path] = (home / "sessions").glob("*.jsonl")
     return path
 

@@ -44,7 +44,7 @@ def test_the_demo_records_a_conversation_and_shows_it(shown: Shown) -> None:
     done = shown.done
     assert done.returncode == 0
     [part] = parts_in(shown.folder)
-    records = [item.found for item in read_log(part.folder, part.name)]
+    records = [item.value for item in read_log(part.folder, part.name)]
     assert [type(it) for it in records] == [SessionStart, Exchange, Exchange, Exchange, SessionEnd]
     for it in records:
         if isinstance(it, Exchange):
@@ -55,7 +55,7 @@ def test_the_demo_records_a_conversation_and_shows_it(shown: Shown) -> None:
 
 def test_costs_of_exchanges_add_up_to_what_the_client_counted(shown: Shown) -> None:
     [part] = parts_in(shown.folder)
-    records = [item.found for item in read_log(part.folder, part.name)]
+    records = [item.value for item in read_log(part.folder, part.name)]
     stats = [it.stats for it in records if isinstance(it, Exchange) and it.stats]
     [end] = [it for it in records if isinstance(it, SessionEnd)]
     assert end.total_cost_usd == pytest.approx(sum(it.cost_usd or 0 for it in stats))

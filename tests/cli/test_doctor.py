@@ -18,9 +18,9 @@ from tests.proxy.process import Process
 from tests.real_clients.running import Upstream
 
 from agent_logger.config import Origin
-from agent_logger.home.facts import know_folder
+from agent_logger.home.facts import register_log_folder
 from agent_logger.hooks.settings import installed
-from agent_logger.proxy.state import Announcement, State
+from agent_logger.proxy.state import Announcement, ProxyState
 
 SESSION = "707575f7-6966-4682-abc3-e62e1560a136"
 DAY = 86_400
@@ -87,14 +87,14 @@ def test_a_home_that_cannot_be_used_is_wrong(tmp_path: Path) -> None:
 def test_a_log_folder_that_is_gone_is_noted(home: Path, tmp_path: Path) -> None:
     for name in ("here", "gone"):
         (tmp_path / name).mkdir()
-        know_folder(home / ".agent-logger", tmp_path / name)
+        register_log_folder(home / ".agent-logger", tmp_path / name)
     assert findings("log folders") == [("ok", "2, all there")]
     (tmp_path / "gone").rmdir()
     assert findings("log folders") == [("note", f"{tmp_path / 'gone'} is gone")]
 
 
 def test_damage_is_wrong_and_missing_records_are_noted(home: Path, tmp_path: Path) -> None:
-    know_folder(home / ".agent-logger", tmp_path / "logs")
+    register_log_folder(home / ".agent-logger", tmp_path / "logs")
     (tmp_path / "logs").mkdir()
     log = tmp_path / "logs" / "a.jsonl"
     gap = '{"type":"gap","v":1,"ts":"t","lost":3,"since":"t","seconds":1.0,"reason":"No space left on device"}\n'
@@ -146,7 +146,7 @@ def test_a_variable_that_means_nothing_is_noted() -> None:
 
 
 def test_a_proxy_whose_recorder_is_silent_is_wrong(home: Path, tmp_path: Path) -> None:
-    state = State(pid=os.getpid(), started="t", port=4711, log_dir=str(tmp_path), version="0")
+    state = ProxyState(pid=os.getpid(), started="t", port=4711, log_dir=str(tmp_path), version="0")
     announced = Announcement(home / ".agent-logger", state)
     try:
         ((mark, found),) = findings("proxy")

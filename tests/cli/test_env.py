@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_logger.proxy.state import Announcement, State
+from agent_logger.proxy.state import Announcement, ProxyState
 
 BIN = str(Path(sys.executable).parent)
 SHELLS = [
@@ -40,7 +40,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 @pytest.fixture
 def proxy(environment: dict[str, str]) -> Iterator[Announcement]:
     """The word that a proxy runs, kept by this process."""
-    state = State(
+    state = ProxyState(
         pid=os.getpid(), started="2026-01-01T00:00:00.000Z", port=8080, log_dir="/tmp/logs", version="0"
     )
     announcement = Announcement(Path(environment["AGENT_LOGGER_HOME"]), state)
@@ -104,7 +104,7 @@ def test_a_gateway_on_this_machine_stays(shell: str, environment: dict[str, str]
 def test_a_gateway_that_the_proxy_may_call_is_reached_through_it_and_given_back(
     shell: str, environment: dict[str, str]
 ) -> None:
-    state = State(
+    state = ProxyState(
         pid=os.getppid(),
         started="2026-01-02T00:00:00.000Z",
         port=8090,

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tests.commands import run_command
 from tests.journal.wire_logs import calls, own, start, write
 
-from agent_logger.home.facts import know_folder
+from agent_logger.home.facts import register_log_folder
 from agent_logger.logs.reader import read_session
 from agent_logger.model.records import Identity, Request
 
@@ -74,7 +74,7 @@ def test_a_log_folder_elsewhere_is_searched_when_it_is_named(export: Run, logs: 
 
 def test_a_log_is_found_wherever_it_was_recorded_to(export: Run, logs: Path, tmp_path: Path) -> None:
     logs.parent.rename(tmp_path / "elsewhere")
-    know_folder(tmp_path / "home" / ".agent-logger", tmp_path / "elsewhere")
+    register_log_folder(tmp_path / "home" / ".agent-logger", tmp_path / "elsewhere")
     assert lines(export(NAME)) == 5
     other = tmp_path / "logs" / "anthropic"
     write(other, NAME, [start(NAME), *calls(1)])

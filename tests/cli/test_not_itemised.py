@@ -10,7 +10,7 @@ from tests.recording.sdk_fixtures import SDK, objects
 from tests.web.page_process import showing
 
 from agent_logger import SessionLogger
-from agent_logger.home.facts import know_folder
+from agent_logger.home.facts import register_log_folder
 
 SESSION = "416b4d36"
 
@@ -21,7 +21,7 @@ def logged(home: Path) -> Path:
     with SessionLogger(home / "s") as logger:
         for _, message in objects(SDK / "client_subagents" / "subagent.jsonl"):
             logger.log(message)
-    know_folder(home / ".agent-logger", home / "s")
+    register_log_folder(home / ".agent-logger", home / "s")
     return home
 
 

@@ -84,7 +84,7 @@ class Running:
 
     def records(self) -> list[Request | Response]:
         found = [
-            item.found
+            item.value
             for folder in (self.folder / "logs" / "anthropic", self.folder / "logs")
             for name in dict.fromkeys(part.name for part in parts_in(folder))
             for item in read_log(folder, name)

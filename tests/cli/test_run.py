@@ -72,7 +72,7 @@ def started(env: dict[str, str], *arguments: str) -> Iterator[subprocess.Popen[b
 def logs(env: dict[str, str]) -> list[tuple[SessionStart | None, list[Exchange]]]:
     found = []
     for path in sorted(Path(env["HOME"]).glob("sessions/*.jsonl")):
-        starts = [it.found for it in read_log(path.parent, path.stem) if isinstance(it.found, SessionStart)]
+        starts = [it.value for it in read_log(path.parent, path.stem) if isinstance(it.value, SessionStart)]
         found.append((starts[0] if starts else None, read_exchanges(path.parent, path.stem)))
     return found
 

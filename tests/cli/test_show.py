@@ -20,7 +20,7 @@ from tests.views.sessions import all_tools, call, hostile, turn, with_agents
 
 from agent_logger.model.session import Block, Exchange, Session
 from agent_logger.views.printable import printable
-from agent_logger.views.terminal.rows import Row, fitted, folded, row_text
+from agent_logger.views.terminal.rows import TextRow, fitted, folded, row_text
 from agent_logger.views.terminal.screen import width
 from agent_logger.views.terminal.session import SessionText, session_lines
 
@@ -301,7 +301,7 @@ def test_colours_are_only_for_terminals(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_row_drives_no_terminal_whatever_it_is_made_of() -> None:
-    row = Row((("\x1b[2J", "strong"), ("\u202e", "")), number="\x07", note="\r")
+    row = TextRow((("\x1b[2J", "strong"), ("\u202e", "")), number="\x07", note="\r")
     assert row_text(row, 40).split() == ["\\x07", "\\x1b[2J\\u202e", "\\r"]
 
 

@@ -20,7 +20,7 @@ from tests.journal.wire_logs import calls, start
 from tests.journal.wire_logs import write as write_log
 
 from agent_logger import FileStorage, SessionLogger
-from agent_logger.home.facts import know_folder
+from agent_logger.home.facts import register_log_folder
 from agent_logger.journal.sync import UPKEEP
 from agent_logger.model.records import Response
 
@@ -72,8 +72,8 @@ class World:
         }
         self._sdk()
         self._wire()
-        know_folder(self.own, root / "logs")
-        know_folder(self.own, root / "sessions")
+        register_log_folder(self.own, root / "logs")
+        register_log_folder(self.own, root / "sessions")
         UPKEEP.finish()
         self.ours = {path for path in root.rglob("*") if path.is_file() and self.outside not in path.parents}
         self.own_folders = {

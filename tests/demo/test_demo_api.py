@@ -11,8 +11,8 @@ from uuid import UUID
 import pytest
 from tests.pulse import Pulse
 
-from agent_logger.demo.conversation import AgentMessage, Happening, UserInput, converse, scripted_api
-from agent_logger.demo.script import Lane, Scenario, Turn
+from agent_logger.demo.conversation import AgentMessage, DemoInput, Happening, converse, scripted_api
+from agent_logger.demo.script import Lane, Scenario, ScriptTurn
 from agent_logger.demo.server import ScriptedAPI
 
 COUNTED = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
@@ -48,7 +48,7 @@ def test_three_exchanges_each_begin_with_an_input_and_an_init_and_end_with_a_res
     conversation: list[Happening],
 ) -> None:
     shape = [
-        "input" if isinstance(happening, UserInput) else happening.message["type"]
+        "input" if isinstance(happening, DemoInput) else happening.message["type"]
         for happening in conversation
     ]
     starts = [number for number, kind in enumerate(shape) if kind == "input"]
@@ -146,7 +146,7 @@ def test_the_agent_sdk_reads_every_message(conversation: list[Happening]) -> Non
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
 def test_the_anthropic_sdk_talks_to_the_scripted_api(stream: bool) -> None:
     anthropic = importlib.import_module("anthropic")
-    scenario = Scenario(lanes=(Lane(turns=(Turn(text="Hello — 流れ.", stop_reason="max_tokens"),)),))
+    scenario = Scenario(lanes=(Lane(turns=(ScriptTurn(text="Hello — 流れ.", stop_reason="max_tokens"),)),))
     asked = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]}
     with (
         ScriptedAPI(scenario) as api,

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from agent_logger.demo.anthropic import Messages
-from agent_logger.demo.dialect import Ask, Event, Json, event, new_id
+from agent_logger.demo.anthropic import DemoMessages
+from agent_logger.demo.dialect import Ask, DemoEvent, Json, event, new_id
 
 from .gemini import GenerateContent
 from .openai import ChatCompletions, Responses
@@ -26,7 +26,7 @@ def _gemini(status: int, error: Error) -> Json:
 
 
 BODIES: Mapping[type[Ask], Callable[[int, Error], Json]] = {
-    Messages: _anthropic,
+    DemoMessages: _anthropic,
     ChatCompletions: _openai,
     Responses: _openai,
     GenerateContent: _gemini,
@@ -37,10 +37,10 @@ def failure_body(ask: Ask, status: int, error: Error) -> Json:
     return BODIES[type(ask)](status, error)
 
 
-def failure_event(ask: Ask, error: Error) -> Event:
+def failure_event(ask: Ask, error: Error) -> DemoEvent:
     match ask:
-        case Messages():
+        case DemoMessages():
             return event("error", error={"type": error.type, "message": error.message})
         case Responses():
             return event("error", code=error.code or error.type, message=error.message, param=None)
-    return Event("", msgspec.json.encode(failure_body(ask, 500, error)))
+    return DemoEvent("", msgspec.json.encode(failure_body(ask, 500, error)))

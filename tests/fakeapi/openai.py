@@ -6,18 +6,27 @@ from typing import Any
 
 import msgspec
 
-from agent_logger.demo.dialect import Event, Json, Piece, cut, event, new_id, text_of, with_ids
-from agent_logger.demo.http import Request
-from agent_logger.demo.script import Block, Prompt, RawItem, Text, Thinking, ToolUse, Turn, Usage
+from agent_logger.demo.dialect import DemoEvent, Json, Piece, cut, event, new_id, text_of, with_ids
+from agent_logger.demo.http import DemoRequest
+from agent_logger.demo.script import (
+    Block,
+    RawItem,
+    ScriptPrompt,
+    ScriptText,
+    ScriptToolUse,
+    ScriptTurn,
+    ScriptUsage,
+    Thinking,
+)
 
 CREATED = 1767225600  # the first second of 2026
 
 
-def _total_input(usage: Usage) -> int:
+def _total_input(usage: ScriptUsage) -> int:
     return usage.input_tokens + usage.cache_creation_input_tokens + usage.cache_read_input_tokens
 
 
-def _arguments(tool: ToolUse) -> str:
+def _arguments(tool: ScriptToolUse) -> str:
     return msgspec.json.encode(tool.input).decode()
 
 
@@ -41,15 +50,15 @@ class ChatBody(msgspec.Struct):
 class ChatCompletions:
     """A request to `/v1/chat/completions`. The stream has usage only if it was asked for."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: DemoRequest) -> None:
         body = msgspec.json.decode(request.body, type=ChatBody)
         texts = [(message.role, text_of(message.content)) for message in body.messages]
         system = "\n".join(text for role, text in texts if role in ("system", "developer"))
         users = [text for role, text in texts if role == "user"]
-        self.prompt = Prompt(body.model, system, users, bool(body.tools), bool(body.stream))
+        self.prompt = ScriptPrompt(body.model, system, users, bool(body.tools), bool(body.stream))
         self._wants_usage = body.stream_options is not None and body.stream_options.include_usage
 
-    def whole(self, turn: Turn) -> Json:
+    def whole(self, turn: ScriptTurn) -> Json:
         text, calls = _text_and_calls(turn)
         message: Json = {"role": "assistant", "content": text or None, "refusal": None}
         if calls:
@@ -57,14 +66,14 @@ class ChatCompletions:
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish(turn, calls)}
         return {**self._head(turn, "chat.completion"), "choices": [choice], "usage": _chat_usage(turn.usage)}
 
-    def stream(self, turn: Turn) -> Iterator[Event]:
+    def stream(self, turn: ScriptTurn) -> Iterator[DemoEvent]:
         head = self._head(turn, "chat.completion.chunk")
         text, calls = _text_and_calls(turn)
         usage = {"usage": None} if self._wants_usage else {}
 
-        def chunk(delta: Json, finish: str | None = None) -> Event:
+        def chunk(delta: Json, finish: str | None = None) -> DemoEvent:
             choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
-            return Event("", msgspec.json.encode({**head, "choices": [choice], **usage}))
+            return DemoEvent("", msgspec.json.encode({**head, "choices": [choice], **usage}))
 
         yield chunk({"role": "assistant", "content": "", "refusal": None})
         for piece in cut(text, turn.pieces) if text else []:
@@ -77,10 +86,12 @@ class ChatCompletions:
                 yield chunk({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
         yield chunk({}, _finish(turn, calls))
         if self._wants_usage:
-            yield Event("", msgspec.json.encode({**head, "choices": [], "usage": _chat_usage(turn.usage)}))
-        yield Event("", b"[DONE]")
+            yield DemoEvent(
+                "", msgspec.json.encode({**head, "choices": [], "usage": _chat_usage(turn.usage)})
+            )
+        yield DemoEvent("", b"[DONE]")
 
-    def _head(self, turn: Turn, kind: str) -> Json:
+    def _head(self, turn: ScriptTurn, kind: str) -> Json:
         return {
             "id": turn.id or new_id("chatcmpl-", 29),
             "object": kind,
@@ -91,22 +102,22 @@ class ChatCompletions:
         }
 
 
-def _text_and_calls(turn: Turn) -> tuple[str, list[Json]]:
+def _text_and_calls(turn: ScriptTurn) -> tuple[str, list[Json]]:
     blocks = with_ids(turn.blocks, "call_")
-    text = "".join(block.text for block in blocks if isinstance(block, Text))
+    text = "".join(block.text for block in blocks if isinstance(block, ScriptText))
     calls = [
         {"id": block.id, "type": "function", "function": {"name": block.name, "arguments": _arguments(block)}}
         for block in blocks
-        if isinstance(block, ToolUse)
+        if isinstance(block, ScriptToolUse)
     ]
     return text, calls
 
 
-def _finish(turn: Turn, calls: list[Json]) -> str:
+def _finish(turn: ScriptTurn, calls: list[Json]) -> str:
     return turn.stop_reason or ("tool_calls" if calls else "stop")
 
 
-def _chat_usage(usage: Usage) -> Json:
+def _chat_usage(usage: ScriptUsage) -> Json:
     return {
         "prompt_tokens": _total_input(usage),
         "completion_tokens": usage.output_tokens,
@@ -137,14 +148,14 @@ class ResponsesBody(msgspec.Struct):
 class Responses:
     """A request to `/v1/responses`, or a `response.create` message over WebSocket."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: DemoRequest) -> None:
         self.body = body = msgspec.json.decode(request.body, type=ResponsesBody)
         items = [InputItem(role="user", content=body.input)] if isinstance(body.input, str) else body.input
         users = [text_of(item.content) for item in items if item.role == "user"]
         has_tools = bool(body.tools) or any(item.type == "additional_tools" for item in items)
-        self.prompt = Prompt(body.model, body.instructions or "", users, has_tools, bool(body.stream))
+        self.prompt = ScriptPrompt(body.model, body.instructions or "", users, has_tools, bool(body.stream))
 
-    def whole(self, turn: Turn) -> Json:
+    def whole(self, turn: ScriptTurn) -> Json:
         return {
             "id": turn.id or new_id("resp_", 48),
             "object": "response",
@@ -165,10 +176,10 @@ class Responses:
             "usage": _responses_usage(turn.usage),
         }
 
-    def stream(self, turn: Turn) -> Iterator[Event]:
+    def stream(self, turn: ScriptTurn) -> Iterator[DemoEvent]:
         response, numbers = self.whole(turn), count()
 
-        def numbered(name: str, /, **data: Any) -> Event:
+        def numbered(name: str, /, **data: Any) -> DemoEvent:
             return event(name, sequence_number=next(numbers), **data)
 
         begun: Json = {**response, "status": "in_progress", "output": [], "usage": None}
@@ -182,11 +193,11 @@ class Responses:
 
 def _item(block: Block) -> Json:
     match block:
-        case Text(text):
+        case ScriptText(text):
             content = [{"type": "output_text", "text": text, "annotations": []}]
             head = {"id": new_id("msg_", 48), "type": "message", "status": "completed"}
             return {**head, "role": "assistant", "content": content}
-        case ToolUse(name, _, id):
+        case ScriptToolUse(name, _, id):
             head = {"id": new_id("fc_", 48), "type": "function_call", "status": "completed"}
             return {**head, "call_id": id, "name": name, "arguments": _arguments(block)}
         case Thinking(thinking, signature):
@@ -221,7 +232,7 @@ def _item_events(item: Json, index: int, pieces: int) -> Iterator[tuple[str, Jso
     yield "response.output_item.done", {"output_index": index, "item": item}
 
 
-def _responses_usage(usage: Usage) -> Json:
+def _responses_usage(usage: ScriptUsage) -> Json:
     return {
         "input_tokens": _total_input(usage),
         "input_tokens_details": {"cached_tokens": usage.cache_read_input_tokens},

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from agent_logger.demo.dialect import Ask, Event, Json, Reader, new_id
-from agent_logger.demo.http import Reply, Request
-from agent_logger.demo.script import Cue, OffScriptError, Scenario, Usage
+from agent_logger.demo.dialect import Ask, DemoEvent, Json, Reader, new_id
+from agent_logger.demo.http import DemoRequest, Reply
+from agent_logger.demo.script import Cue, OffScriptError, Scenario, ScriptUsage
 from agent_logger.demo.server import JSON, SSE, ScriptedAPI
 
 from . import gemini
@@ -23,7 +23,7 @@ from .websocket import WebSocket, WebSocketChannel
 
 MODELS = ("claude-fake-1", "gpt-fake-1")
 SETTLE_SECONDS = 1.0
-WARM_UP = FakeTurn(usage=Usage(0, 0, 0, 0))
+WARM_UP = FakeTurn(usage=ScriptUsage(0, 0, 0, 0))
 
 
 class FakeAPI(ScriptedAPI[FakeTurn]):
@@ -39,7 +39,7 @@ class FakeAPI(ScriptedAPI[FakeTurn]):
         "/responses": Responses,
         ":(generateContent|streamGenerateContent)": gemini.GenerateContent,
     }
-    counted: ClassVar[Mapping[str, Callable[[Request], Json]]] = {
+    counted: ClassVar[Mapping[str, Callable[[DemoRequest], Json]]] = {
         **ScriptedAPI.counted,
         ":countTokens": gemini.count_tokens,
     }
@@ -68,7 +68,7 @@ class FakeAPI(ScriptedAPI[FakeTurn]):
         """The calls, once so many have ended; TimeoutError if they do not."""
         return self._log.wait(count, seconds)
 
-    async def handle(self, request: Request, reply: Reply) -> None:
+    async def handle(self, request: DemoRequest, reply: Reply) -> None:
         call = Call("http", request.method, request.target, request.headers, request.body)
         call.connection = reply.writer.get_extra_info("peername")[1]
         self._log.begin(call)
@@ -82,7 +82,7 @@ class FakeAPI(ScriptedAPI[FakeTurn]):
             del self._open[reply]
             self._log.end(call)
 
-    async def answer(self, request: Request, reply: Reply) -> None:
+    async def answer(self, request: DemoRequest, reply: Reply) -> None:
         if request.header("upgrade").lower() == "websocket":
             await self._websocket(request, reply)
         elif request.method == "GET" and request.path.endswith("/models"):
@@ -103,7 +103,7 @@ class FakeAPI(ScriptedAPI[FakeTurn]):
             pieces = _streamed(ask, turn, reply) if _streams(ask, turn) else _whole(ask, turn, reply)
             await deliver(pieces, turn, HttpChannel(reply, call, turn.split_bytes), self.pause)
 
-    async def _websocket(self, request: Request, reply: Reply) -> None:
+    async def _websocket(self, request: DemoRequest, reply: Reply) -> None:
         websocket, handshake = WebSocket(reply), self._open[reply]
         if self._websocket_status != 101:
             await self.refuse(reply, self._websocket_status, "not_supported", "no WebSocket here")
@@ -119,7 +119,7 @@ class FakeAPI(ScriptedAPI[FakeTurn]):
                 finally:
                     self._log.end(call)
 
-    async def _play_message(self, request: Request, call: Call, websocket: WebSocket) -> None:
+    async def _play_message(self, request: DemoRequest, call: Call, websocket: WebSocket) -> None:
         """Answer a `response.create`. One that generates nothing only warms the connection up."""
         try:
             ask = Responses(request)
@@ -136,7 +136,7 @@ class FakeAPI(ScriptedAPI[FakeTurn]):
         )
         return await deliver(pieces, turn, WebSocketChannel(websocket, call, turn.split_bytes), self.pause)
 
-    def _next(self, ask: Ask, request: Request, call: Call) -> FakeTurn:
+    def _next(self, ask: Ask, request: DemoRequest, call: Call) -> FakeTurn:
         cue = self.script.next(request, ask.prompt)
         call.lane, call.turn = cue.lane, cue.number
         return cue.turn
@@ -146,7 +146,7 @@ def _streams(ask: Ask, turn: FakeTurn) -> bool:
     return ask.prompt.stream and turn.status == 200
 
 
-def _events(ask: Ask, turn: FakeTurn) -> list[Event]:
+def _events(ask: Ask, turn: FakeTurn) -> list[DemoEvent]:
     events = list(ask.stream(turn))
     return (
         events if turn.error_after is None else [*events[: turn.error_after], failure_event(ask, turn.error)]

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from agent_logger.demo.script import Lane, Scenario, Turn, fill
+from agent_logger.demo.script import Lane, Scenario, ScriptTurn, fill
 
 SCENARIOS = Path(__file__).with_name("scenarios")
 
@@ -17,7 +17,7 @@ class Error(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     code: str | None = None  # OpenAI has both
 
 
-class FakeTurn(Turn, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class FakeTurn(ScriptTurn, frozen=True, kw_only=True, forbid_unknown_fields=True):
     status: int = 200
     error: Error = Error()
     headers: Mapping[str, str] = {}

@@ -8,7 +8,7 @@ from websockets.http11 import Request as Handshake
 from websockets.protocol import State
 from websockets.server import ServerProtocol
 
-from agent_logger.demo.http import HEAD_LIMIT, Reply, Request
+from agent_logger.demo.http import HEAD_LIMIT, DemoRequest, Reply
 
 from .calls import Call
 from .channels import split
@@ -23,7 +23,7 @@ class WebSocket:
         self.reply = reply
         self._protocol = ServerProtocol(extensions=[ServerPerMessageDeflateFactory()], max_size=None)
 
-    async def accept(self, request: Request) -> bool:
+    async def accept(self, request: DemoRequest) -> bool:
         self._protocol.receive_data(request.head)
         for handshake in self._protocol.events_received():
             assert isinstance(handshake, Handshake)

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from agent_logger.files import follow, foreign
 from agent_logger.files.follow import Follower, Position
-from agent_logger.protocols.jsonl import Damage, Entry
+from agent_logger.protocols.jsonl import Damage, JsonEntry
 
 
 def values(follower: Follower) -> list[object]:
-    return [it.value if isinstance(it, Entry) else it.reason for it in follower.read()]
+    return [it.value if isinstance(it, JsonEntry) else it.reason for it in follower.read()]
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_a_bad_line_is_judged_when_its_newline_is_there(path: Path) -> None:
     damage, entry = follower.read()
     assert isinstance(damage, Damage)
     assert (damage.line, damage.offset, damage.length) == (2, 8, 4)
-    assert isinstance(entry, Entry)
+    assert isinstance(entry, JsonEntry)
 
 
 def test_a_position_can_be_kept_and_taken_up_again(path: Path) -> None:

@@ -98,7 +98,7 @@ class Found:
 def look(folder: Path, name: str = "log") -> Found:
     found = Found()
     for item in read_log(folder, name):
-        match item.found:
+        match item.value:
             case Resume(session_id=str(key)) as record:
                 found.appended[key] = digest(record.resumed_from)
                 found.times_appended[key] += 1

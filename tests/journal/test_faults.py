@@ -348,7 +348,7 @@ def test_after_a_failed_sync_a_new_part_begins_and_the_old_one_is_left_alone(
     assert writer.status == 0
     by_part: dict[int, list[object]] = {}
     for item in read_log(folder, "log"):
-        by_part.setdefault(item.part.number, []).append(item.found)
+        by_part.setdefault(item.part.number, []).append(item.value)
     assert [type(it) for it in by_part[1]] == [Resume] * 3
     assert [type(it) for it in by_part[2]] == [Part, Gap, Resume, Resume, Resume]
     begun, gap, *_ = by_part[2]
@@ -374,7 +374,7 @@ def test_records_that_come_during_a_sync_that_fails_are_in_doubt_too(
     items = list(read_log(folder, "log"))
     old = [it for it in items if it.part.number == 1]
     assert len(old) > 3
-    assert sum(it.found.unsynced for it in items if isinstance(it.found, Gap)) == len(old)
+    assert sum(it.value.unsynced for it in items if isinstance(it.value, Gap)) == len(old)
 
 
 @pytest.mark.needs("strace")
@@ -673,7 +673,7 @@ def test_a_log_that_begins_with_a_gap_is_read_as_what_it_is(tmp_path: Path) -> N
     _wait_until_well(journal)
     assert journal.append(request)
     journal.close()
-    assert [type(it.found) for it in read_log(folder, "log")][-1] is Request
+    assert [type(it.value) for it in read_log(folder, "log")][-1] is Request
 
 
 @pytest.mark.parametrize(

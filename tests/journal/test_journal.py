@@ -218,7 +218,7 @@ def test_a_torn_line_is_ended_and_accounted_for_by_the_next_owner(folder: Path) 
     assert damage(folder, NAME) == [], "a torn end is in flight, not damage"
     journal(folder).append(note("after"))
     assert damage(folder, NAME) == []
-    found = [item.found for item in read_log(folder, NAME)]
+    found = [item.value for item in read_log(folder, NAME)]
     assert [it.torn_bytes for it in found if isinstance(it, Recovered)] == [28]
     assert path.read_bytes().count(b"\n") == 4
 

@@ -501,5 +501,5 @@ def test_what_one_process_recovers_another_does_not_recover_again(tmp_path: Path
         assert journal.open()
     for journal in both:
         journal.close()
-    logged = [it.found for it in read_log(tmp_path, "log") if isinstance(it.found, Exchange)]
+    logged = [it.value for it in read_log(tmp_path, "log") if isinstance(it.value, Exchange)]
     assert [it.id for it in logged] == ["a"]

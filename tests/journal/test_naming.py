@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from agent_logger.home.facts import know_folder
+from agent_logger.home.facts import register_log_folder
 from agent_logger.home.layout import facts_path
 from agent_logger.journal.journal import Journal
 from agent_logger.journal.sync import UPKEEP
@@ -99,7 +99,7 @@ def test_a_name_that_is_taken_gets_a_number(tmp_path: Path) -> None:
 
 def test_a_folder_is_known_once(tmp_path: Path) -> None:
     for _ in range(2):
-        know_folder(tmp_path / "home", tmp_path / "sessions")
+        register_log_folder(tmp_path / "home", tmp_path / "sessions")
     lines = facts_path(tmp_path / "home").read_text().splitlines()
     assert len(lines) == 1
     assert str(tmp_path / "sessions") in lines[0]

@@ -314,7 +314,7 @@ def _records_in(part: PartFile, start: int, end: int) -> list[str]:
     """The ids of the records at these offsets of the plain text."""
     items = list(read_log(part.folder, part.name))
     return [
-        it.found.session_id or "" for it in items if isinstance(it.found, Resume) and start <= it.offset < end
+        it.value.session_id or "" for it in items if isinstance(it.value, Resume) and start <= it.offset < end
     ]
 
 
@@ -373,7 +373,7 @@ def test_a_sealed_part_that_was_cut_gives_the_frames_before_the_cut(
     journal = Journal(sealed_part.folder, "log", "exchange")
     assert journal.append(resume("after"))  # damage stops nobody
     journal.close()
-    assert [it.found for it in read_log(sealed_part.folder, "log") if isinstance(it.found, Damage)] != []
+    assert [it.value for it in read_log(sealed_part.folder, "log") if isinstance(it.value, Damage)] != []
     assert look(sealed_part.folder).order == [*expected, "after"]
 
 

@@ -28,7 +28,7 @@ def note(text: str, ts: str = "2026-11-15T08:45:33.000Z") -> Resume:
 
 def records_in(folder: Path, name: str = NAME) -> list[AnyRecord]:
     """The records of a log; fails the test if anything in it cannot be read."""
-    found = [item.found for item in read_log(folder, name)]
+    found = [item.value for item in read_log(folder, name)]
     assert not [it for it in found if isinstance(it, Damage)]
     return [it for it in found if not isinstance(it, Damage | Torn)]
 

@@ -277,7 +277,7 @@ def test_an_odd_block_costs_itself_and_not_the_message() -> None:
     blocks = [{"type": "text", "text": "one"}, odd, {"type": "text", "text": "two"}]
     said = {"type": "assistant", "session_id": "s", "message": {"id": "m", "model": "x", "content": blocks}}
     told = list(sdk_entries.entries(sdk.read(json.dumps(said).encode()), "t"))
-    assert [(it.type, it.told, it.message_id) for it in told] == [
+    assert [(it.type, it.plain_text, it.message_id) for it in told] == [
         ("text", "one", "m"),
         ("unknown", "", "m"),
         ("text", "two", "m"),

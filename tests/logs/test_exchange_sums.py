@@ -7,7 +7,7 @@ from typing import Any
 
 from agent_logger import SessionLogger
 from agent_logger.catalog.catalog import Catalog
-from agent_logger.home.facts import know_folder
+from agent_logger.home.facts import register_log_folder
 from agent_logger.logs.reader import read_session
 from agent_logger.model.session import Session, Usage
 
@@ -70,7 +70,7 @@ def test_responses_that_are_told_are_not_told_in_sum_too(tmp_path: Path) -> None
 
 def test_a_sum_does_not_count_beside_the_agents_own_file(home: Path) -> None:
     ours = home / ".agent-logger"
-    know_folder(ours, home / "s")
+    register_log_folder(ours, home / "s")
     logged(home / "s", said("Done."), result())
     with Catalog.open(ours) as catalog:
         [alone] = catalog.sessions()

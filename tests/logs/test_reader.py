@@ -20,7 +20,7 @@ from agent_logger.journal.seal import seal
 from agent_logger.logs.reader import read_session
 from agent_logger.logs.verify import log_files, summary, verify_file
 from agent_logger.model.records import Chunk, Exchange, Kind, Part, Record, Request, Response, Timing, Unknown
-from agent_logger.protocols.jsonl import Damage, Entry, Torn
+from agent_logger.protocols.jsonl import Damage, JsonEntry, Torn
 from tests.journal.logs import exchange
 from tests.journal.world import NAME, note, records_in, start
 
@@ -126,7 +126,7 @@ def test_a_sealed_part_holds_the_same_bytes_and_places(tmp_path: Path) -> None:
     plain, sealed = sealed_log(tmp_path, 100)
     assert not (tmp_path / f"{NAME}.jsonl").exists()
     for entry in entries(sealed):
-        assert isinstance(entry, Entry)
+        assert isinstance(entry, JsonEntry)
         assert read_at(sealed, entry.offset, len(entry.raw)) == entry.raw
         assert plain[entry.offset :].startswith(entry.raw)
 
@@ -246,7 +246,7 @@ def test_no_file_is_fatal_and_every_line_is_accounted_for(
         number for number, line in enumerate(lines, 1) if line.removeprefix(b"\xef\xbb\xbf").strip(b" \t\r")
     }
     assert solid <= seen
-    assert all(isinstance(item, Entry | Damage | Torn) for item in entries(path))
+    assert all(isinstance(item, JsonEntry | Damage | Torn) for item in entries(path))
 
 
 # ---------------------------------------------------------------- small files that many share
@@ -274,7 +274,7 @@ def test_many_processes_share_a_file(tmp_path: Path) -> None:
         children.append(child)
     for child in children:
         assert os.waitpid(child, 0)[1] == 0
-    found = [entry.value["n"] for entry in entries(path) if isinstance(entry, Entry)]
+    found = [entry.value["n"] for entry in entries(path) if isinstance(entry, JsonEntry)]
     assert sorted(found) == sorted(f"{name}-{number}" for name in range(8) for number in range(50))
 
 

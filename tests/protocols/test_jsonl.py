@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_logger.protocols.jsonl import Damage, Entry, decode
+from agent_logger.protocols.jsonl import Damage, JsonEntry, decode
 from agent_logger.protocols.lines import Line
 
 
-def read(data: bytes) -> list[Entry | Damage]:
+def read(data: bytes) -> list[JsonEntry | Damage]:
     return decode(Line(number=7, offset=1000, length=len(data), data=data))
 
 
 def values(data: bytes) -> list[Any]:
-    return [item.value if isinstance(item, Entry) else item.reason for item in read(data)]
+    return [item.value if isinstance(item, JsonEntry) else item.reason for item in read(data)]
 
 
 GOOD = [
@@ -78,7 +78,7 @@ RECORDS = st.dictionaries(st.text(min_size=1, max_size=5), VALUES, min_size=1, m
 def test_records_glued_together_are_split(records: list[dict[str, Any]]) -> None:
     line = b"".join(json.dumps(record).encode() for record in records)
     assert values(line) == records
-    assert b"".join(item.raw for item in read(line) if isinstance(item, Entry)) == line
+    assert b"".join(item.raw for item in read(line) if isinstance(item, JsonEntry)) == line
 
 
 @given(torn=RECORDS, whole=RECORDS, cut=st.floats(0.1, 0.9))
@@ -87,7 +87,7 @@ def test_a_record_behind_a_torn_one_is_saved(torn: dict[str, Any], whole: dict[s
     first = first[: max(2, int(len(first) * cut))]
     second = json.dumps({"type": "x", **whole}).encode()
     items = read(first + second)
-    saved = [item for item in items if isinstance(item, Entry)]
+    saved = [item for item in items if isinstance(item, JsonEntry)]
     lost = sum(item.length for item in items if isinstance(item, Damage))
     assert lost + sum(len(item.raw) for item in saved) == len(first + second), "every byte is accounted for"
     assert lost > 0
@@ -96,7 +96,7 @@ def test_a_record_behind_a_torn_one_is_saved(torn: dict[str, Any], whole: dict[s
 def test_a_record_behind_nul_bytes_is_saved() -> None:
     assert read(b'\0\0\0{"a":1}') == [
         Damage(7, 1000, 3, "NUL bytes"),
-        Entry(7, 1003, {"a": 1}, b'{"a":1}'),
+        JsonEntry(7, 1003, {"a": 1}, b'{"a":1}'),
     ]
 
 
@@ -111,7 +111,8 @@ def test_no_line_is_fatal_and_no_byte_is_skipped_silently(data: bytes) -> None:
     data = data.replace(b"\n", b"")
     items = read(data)
     covered = b"".join(
-        item.raw if isinstance(item, Entry) else data[item.offset - 1000 :][: item.length] for item in items
+        item.raw if isinstance(item, JsonEntry) else data[item.offset - 1000 :][: item.length]
+        for item in items
     )
     blank = str.maketrans("", "", " \t\r")
     text = data.removeprefix(b"\xef\xbb\xbf").decode("latin-1")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_logger.protocols.sse import Event, EventSplitter
+from agent_logger.protocols.sse import EventSplitter, ServerSentEvent
 
 STREAMS = [
     pytest.param(b"data: one\n\ndata: two\n\n", [(b"", b"one"), (b"", b"two")], id="two events"),
@@ -49,7 +49,7 @@ def test_events_do_not_depend_on_how_the_stream_was_cut(
 ) -> None:
     splitter = EventSplitter()
     got = [event for i in range(0, len(stream), size) for event in splitter.feed(stream[i : i + size])]
-    assert got == [Event(*event) for event in events]
+    assert got == [ServerSentEvent(*event) for event in events]
 
 
 @pytest.mark.parametrize(
@@ -70,13 +70,13 @@ def test_what_the_stream_says_of_itself(stream: bytes, last_id: bytes, retry_ms:
 def test_an_event_ends_with_the_bytes_that_end_it() -> None:
     splitter = EventSplitter()
     assert splitter.feed(b"data: 1\r") == []
-    assert splitter.feed(b"\r") == [Event(b"", b"1")]
-    assert splitter.feed(b"\ndata: 2\n\n") == [Event(b"", b"2")]
+    assert splitter.feed(b"\r") == [ServerSentEvent(b"", b"1")]
+    assert splitter.feed(b"\ndata: 2\n\n") == [ServerSentEvent(b"", b"2")]
 
 
 def test_an_event_may_go_on_in_the_next_chunk() -> None:
     splitter = EventSplitter()
     assert splitter.feed(b"event: a\ndata: 1\n") == []
-    assert splitter.feed(b"data: 2\n\n") == [Event(b"a", b"1\n2")]
+    assert splitter.feed(b"data: 2\n\n") == [ServerSentEvent(b"a", b"1\n2")]
     assert splitter.feed(b"event: a\n") == []
-    assert splitter.feed(b"data: 2\n\n") == [Event(b"a", b"2")]
+    assert splitter.feed(b"data: 2\n\n") == [ServerSentEvent(b"a", b"2")]

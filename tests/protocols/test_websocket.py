@@ -21,7 +21,13 @@ from websockets.extensions.permessage_deflate import (
 )
 from websockets.frames import Close, Frame, Opcode
 
-from agent_logger.protocols.websocket import ALLOWANCE_BYTES, USUAL_GROWTH, Kind, Message, Messages
+from agent_logger.protocols.websocket import (
+    ALLOWANCE_BYTES,
+    USUAL_GROWTH,
+    MessageKind,
+    WebSocketMessage,
+    WebSocketMessages,
+)
 from tests.memory import PEAK_KB
 
 DEFLATE = "permessage-deflate"
@@ -39,9 +45,9 @@ def deflated(data: bytes) -> bytes:
 
 def read(
     stream: bytes, places: Iterable[int] = (), *, extensions: str = "", masked: bool = False
-) -> list[Message]:
+) -> list[WebSocketMessage]:
     """All messages of a stream that is cut at these places, and then ends."""
-    messages = Messages(extensions=extensions, masked=masked)
+    messages = WebSocketMessages(extensions=extensions, masked=masked)
     edges = sorted({0, len(stream), *(place % (len(stream) + 1) for place in places)})
     got = [message for start, end in pairwise(edges) for message in messages.feed(stream[start:end])]
     return got + messages.finish()
@@ -91,13 +97,13 @@ async def tunnel(port: int, recording: Recording) -> AsyncIterator[int]:
 
 
 EVENT = '{"type":"response.output_text.delta","delta":"Grüße 世界"}'
-SENT: list[tuple[Kind, bytes]] = [
-    (Kind.TEXT, EVENT.encode()),
-    (Kind.TEXT, b""),
-    (Kind.BINARY, bytes(range(256)) * 2),
-    (Kind.TEXT, EVENT.encode() * 5000),
-    (Kind.BINARY, b""),
-    *[(Kind.TEXT, EVENT.encode() + b"%d" % number) for number in range(50)],
+SENT: list[tuple[MessageKind, bytes]] = [
+    (MessageKind.TEXT, EVENT.encode()),
+    (MessageKind.TEXT, b""),
+    (MessageKind.BINARY, bytes(range(256)) * 2),
+    (MessageKind.TEXT, EVENT.encode() * 5000),
+    (MessageKind.BINARY, b""),
+    *[(MessageKind.TEXT, EVENT.encode() + b"%d" % number) for number in range(50)],
 ]
 FRAGMENTS = ["{", '"history":', EVENT * 700, "", "}"]
 
@@ -121,7 +127,7 @@ async def record(
             options = connect(url, compression=None, extensions=client_extensions, proxy=None, max_size=None)
             async with options as connection:
                 for kind, data in SENT:
-                    await connection.send(data.decode() if kind is Kind.TEXT else data)
+                    await connection.send(data.decode() if kind is MessageKind.TEXT else data)
                     await connection.recv()
                 await connection.send(FRAGMENTS)
                 await connection.recv()
@@ -165,14 +171,26 @@ def test_traffic_of_a_real_client_and_server_is_read_on_both_sides(
     assert (DEFLATE in recording.extensions) == bool(negotiated)
     assert negotiated in recording.extensions
     whole = "".join(FRAGMENTS).encode()
-    sent = [*SENT, (Kind.TEXT, whole)]
+    sent = [*SENT, (MessageKind.TEXT, whole)]
     for masked, controls in (
-        (True, [Message(Kind.PONG, b"are you there"), Message(Kind.PING, b"hello")]),
-        (False, [Message(Kind.PING, b"are you there"), Message(Kind.PONG, b"hello")]),
+        (
+            True,
+            [
+                WebSocketMessage(MessageKind.PONG, b"are you there"),
+                WebSocketMessage(MessageKind.PING, b"hello"),
+            ],
+        ),
+        (
+            False,
+            [
+                WebSocketMessage(MessageKind.PING, b"are you there"),
+                WebSocketMessage(MessageKind.PONG, b"hello"),
+            ],
+        ),
     ):
         stream = recording.stream(masked=masked)
         got = read(stream, extensions=recording.extensions, masked=masked)
-        close = Message(Kind.CLOSE, b"\x03\xe9going away", code=1001, reason="going away")
+        close = WebSocketMessage(MessageKind.CLOSE, b"\x03\xe9going away", code=1001, reason="going away")
         assert [(one.kind, one.data) for one in got if one.kind in ("text", "binary")] == sent
         assert [one for one in got if one.kind in ("ping", "pong")] == controls
         assert got[-1] == close
@@ -224,14 +242,14 @@ def test_frames_of_every_length_are_read(length: int, masked: bool) -> None:
     data = (b"0123456789" * (length // 10 + 1))[:length]
     stream = frame(Opcode.BINARY, data, mask=masked) * 2
     for place in range(30):
-        assert read(stream, [place], masked=masked) == [Message(Kind.BINARY, data)] * 2
+        assert read(stream, [place], masked=masked) == [WebSocketMessage(MessageKind.BINARY, data)] * 2
 
 
 def test_a_message_comes_out_of_the_bytes_that_complete_it() -> None:
-    messages = Messages(masked=False)
+    messages = WebSocketMessages(masked=False)
     one = frame(Opcode.TEXT, b"one")
     assert messages.feed(one[:-1]) == []
-    assert messages.feed(one[-1:] + one[:1]) == [Message(Kind.TEXT, b"one")]
+    assert messages.feed(one[-1:] + one[:1]) == [WebSocketMessage(MessageKind.TEXT, b"one")]
 
 
 def test_a_sender_may_end_its_deflate_stream_with_each_message() -> None:
@@ -254,7 +272,7 @@ def test_a_plain_message_may_stand_between_deflated_ones() -> None:
 
 
 def test_text_that_is_not_utf_8_is_handed_over_as_it_is() -> None:
-    assert read(frame(Opcode.TEXT, b"\xff\xfe")) == [Message(Kind.TEXT, b"\xff\xfe")]
+    assert read(frame(Opcode.TEXT, b"\xff\xfe")) == [WebSocketMessage(MessageKind.TEXT, b"\xff\xfe")]
 
 
 CLOSES = [
@@ -268,7 +286,9 @@ CLOSES = [
 
 @pytest.mark.parametrize(("payload", "code", "reason"), CLOSES)
 def test_a_close_tells_its_code_and_reason(payload: bytes, code: int | None, reason: str) -> None:
-    assert read(frame(Opcode.CLOSE, payload)) == [Message(Kind.CLOSE, payload, code=code, reason=reason)]
+    assert read(frame(Opcode.CLOSE, payload)) == [
+        WebSocketMessage(MessageKind.CLOSE, payload, code=code, reason=reason)
+    ]
 
 
 # Cut and damaged traffic
@@ -290,12 +310,12 @@ def test_a_cut_connection_is_read_as_far_as_it_came(masked: bool, extensions: st
         assert got
         assert {one.reason for one in got} == {"cut"}
         assert not any(one.complete for one in got)
-        text = b"".join(one.data for one in got if one.kind is Kind.TEXT)
+        text = b"".join(one.data for one in got if one.kind is MessageKind.TEXT)
         assert body.startswith(text)
         assert len(text) >= len(last)
         last = text
     assert len(last) > len(body) // 2
-    assert read(stream, extensions=extensions, masked=masked) == [Message(Kind.TEXT, body)]
+    assert read(stream, extensions=extensions, masked=masked) == [WebSocketMessage(MessageKind.TEXT, body)]
 
 
 GOOD = frame(Opcode.TEXT, b"good")
@@ -323,21 +343,21 @@ def test_from_the_damage_on_bytes_are_handed_over_with_the_reason(
 ) -> None:
     stream = GOOD + bad + GOOD
     good, *rest = read(stream, range(0, len(stream), size), extensions=extensions)
-    assert good == Message(Kind.TEXT, b"good")
-    assert b"".join(one.data for one in rest if one.kind is Kind.UNDECODABLE) == bad + GOOD
+    assert good == WebSocketMessage(MessageKind.TEXT, b"good")
+    assert b"".join(one.data for one in rest if one.kind is MessageKind.UNDECODABLE) == bad + GOOD
     assert all(reason in one.reason and not one.complete for one in rest)
 
 
 @pytest.mark.parametrize("bad", [GOOD, b"\x83\x01x"], ids=["another message", "an unknown opcode"])
 def test_what_a_damaged_message_had_so_far_is_kept(bad: bytes) -> None:
     first, second = read(BEGUN + bad)
-    assert (first.kind, first.data, first.complete) == (Kind.TEXT, b"begun", False)
-    assert (second.kind, second.data, second.complete) == (Kind.UNDECODABLE, bad, False)
+    assert (first.kind, first.data, first.complete) == (MessageKind.TEXT, b"begun", False)
+    assert (second.kind, second.data, second.complete) == (MessageKind.UNDECODABLE, bad, False)
 
 
 def test_an_unmasked_frame_of_a_client_is_damage() -> None:
     [message] = read(GOOD, masked=True)
-    assert (message.kind, message.data) == (Kind.UNDECODABLE, GOOD)
+    assert (message.kind, message.data) == (MessageKind.UNDECODABLE, GOOD)
     assert "unmasked frame of the client" in message.reason
 
 
@@ -353,19 +373,19 @@ def test_arbitrary_bytes_raise_nothing(data: bytes, extensions: str, masked: boo
 
 
 def test_a_message_in_too_many_fragments_is_refused() -> None:
-    messages = Messages(masked=False, limit=1000)
+    messages = WebSocketMessages(masked=False, limit=1000)
     assert messages.feed(frame(Opcode.BINARY, b"x" * 600, fin=False)) == []
     first, second = messages.feed(frame(Opcode.CONT, b"x" * 401))
-    assert (first.kind, first.data, first.complete) == (Kind.BINARY, b"x" * 600, False)
-    assert (second.kind, "more than 1,000 bytes" in second.reason) == (Kind.UNDECODABLE, True)
+    assert (first.kind, first.data, first.complete) == (MessageKind.BINARY, b"x" * 600, False)
+    assert (second.kind, "more than 1,000 bytes" in second.reason) == (MessageKind.UNDECODABLE, True)
     assert messages.damage
 
 
 @pytest.mark.parametrize("payload", [b"x" * 1000, deflated(b"x" * 1000)], ids=["plain", "deflated"])
 def test_a_message_of_exactly_the_limit_is_read(payload: bytes) -> None:
-    messages = Messages(masked=False, limit=1000, extensions=DEFLATE)
+    messages = WebSocketMessages(masked=False, limit=1000, extensions=DEFLATE)
     assert messages.feed(frame(Opcode.TEXT, payload, rsv1=len(payload) < 1000)) == [
-        Message(Kind.TEXT, b"x" * 1000)
+        WebSocketMessage(MessageKind.TEXT, b"x" * 1000)
     ]
 
 
@@ -421,11 +441,11 @@ def test_what_inflates_to_too_much_is_handed_on_as_it_came_and_searched() -> Non
 
     said = [b"hello " * 10, BOMB, b"hello " * 20, BOMB + b"secret" + BOMB, b"hello " * 30, bytes(8 << 20)]
     sent = [packed(data) for data in said]
-    messages = Messages(masked=False, extensions=DEFLATE, search=Noting)
+    messages = WebSocketMessages(masked=False, extensions=DEFLATE, search=Noting)
     got = [one for data in sent for one in messages.feed(frame(Opcode.TEXT, data, rsv1=True))]
-    text, deflated_ = Kind.TEXT, Kind.DEFLATED
+    text, deflated_ = MessageKind.TEXT, MessageKind.DEFLATED
     assert [it.kind for it in got] == [text, deflated_, text, deflated_, text, text]
-    assert [it.found for it in got] == [False, False, False, True, False, False]
+    assert [it.matched for it in got] == [False, False, False, True, False, False]
     assert [it.data for it in got if it.kind is text] == [said[0], said[2], said[4], said[5]]
     assert [it.data for it in got if it.kind is deflated_] == [sent[1], sent[3]]
     reader = zlib.decompressobj(wbits=-15, zdict=said[0])  # as docs/FORMATS.md says
@@ -434,7 +454,7 @@ def test_what_inflates_to_too_much_is_handed_on_as_it_came_and_searched() -> Non
 
 @given(st.lists(st.tuples(st.integers(0, 3 << 20), st.booleans()), max_size=12), st.booleans())
 def test_no_connection_makes_much_more_of_what_came(parts: list[tuple[int, bool]], fragments: bool) -> None:
-    messages = Messages(masked=False, extensions=DEFLATE)
+    messages = WebSocketMessages(masked=False, extensions=DEFLATE)
     came = made = 0
     packer = zlib.compressobj(9, wbits=-15)
     for size, is_text in parts:
@@ -450,5 +470,5 @@ def test_no_connection_makes_much_more_of_what_came(parts: list[tuple[int, bool]
         (message,) = [one for it in frames for one in messages.feed(it)]
         came += len(packed)
         made += len(message.data)
-        assert message.data == (packed if message.kind is Kind.DEFLATED else data)
+        assert message.data == (packed if message.kind is MessageKind.DEFLATED else data)
     assert made <= ALLOWANCE_BYTES + USUAL_GROWTH * came

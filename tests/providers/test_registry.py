@@ -12,9 +12,9 @@ import pytest
 
 from agent_logger.demo import anthropic
 from agent_logger.demo.dialect import Ask
-from agent_logger.demo.http import Request
+from agent_logger.demo.http import DemoRequest
 from agent_logger.model.session import Usage
-from agent_logger.providers.answer import Answer, Failure, tokens_per_second
+from agent_logger.providers.answer import Answer, AnswerFailure, tokens_per_second
 from agent_logger.providers.registry import (
     ANTHROPIC,
     CHAT,
@@ -107,8 +107,8 @@ TURNS: dict[str, Json] = {
     "many pieces": {"text": "word " * 100, "pieces": 100},
     "cut by its limit": {"text": "and so", "stop_reason": "max_tokens"},
 }
-READERS: dict[str, tuple[Dialect, Callable[[Request], Ask], str]] = {
-    "messages": (ANTHROPIC, anthropic.Messages, "/v1/messages"),
+READERS: dict[str, tuple[Dialect, Callable[[DemoRequest], Ask], str]] = {
+    "messages": (ANTHROPIC, anthropic.DemoMessages, "/v1/messages"),
     "chat": (CHAT, openai.ChatCompletions, "/v1/chat/completions"),
     "responses": (RESPONSES, openai.Responses, "/v1/responses"),
     "gemini": (GEMINI, gemini.GenerateContent, "/v1beta/models/m:streamGenerateContent"),
@@ -128,7 +128,7 @@ def ask(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> tupl
     for module in (anthropic, openai, gemini):
         monkeypatch.setattr(module, "new_id", lambda prefix, length=22: f"{prefix}id")
     dialect, reader, path = READERS[request.param]
-    return dialect, reader(Request(b"", "POST", path, "HTTP/1.1", (), json.dumps(ASKED).encode()))
+    return dialect, reader(DemoRequest(b"", "POST", path, "HTTP/1.1", (), json.dumps(ASKED).encode()))
 
 
 def turn(told: Json) -> FakeTurn:
@@ -191,7 +191,7 @@ def test_an_error_is_told_as_a_body_and_as_an_event(ask: tuple[Dialect, Ask]) ->
     dialect, api = ask
     error = Error("overloaded", "too many", None)
     body = dialect.read(msgspec.json.encode(failure_body(api, 529, error)))
-    assert body == Answer(error=Failure(type="overloaded", message="too many"), complete=True)
+    assert body == Answer(error=AnswerFailure(type="overloaded", message="too many"), complete=True)
     events = [*list(api.stream(turn(TURNS["many pieces"])))[:-4], failure_event(api, error)]
     streamed = dialect.read(b"".join(event.sse() for event in events))
     assert (streamed.error, streamed.complete) == (body.error, False)
@@ -368,15 +368,15 @@ def test_what_went_into_the_cache_counts_without_its_lifetimes() -> None:
 
 @pytest.mark.parametrize("dialect", [ANTHROPIC, CHAT, RESPONSES, GEMINI], ids=lambda it: it.name)
 def test_errors_of_gateways_are_told_too(dialect: Dialect) -> None:
-    plain = Answer(error=Failure(type=None, message="not found"), complete=True)
+    plain = Answer(error=AnswerFailure(type=None, message="not found"), complete=True)
     assert dialect.read(b'{"error": "not found"}') == plain
     assert dialect.read(b'\xef\xbb\xbf \n{"error": "not found"}\n') == plain
     coded = dialect.read(b'{"error": {"type": null, "code": "model_not_found", "message": "No"}}')
-    assert coded.error == Failure(type="model_not_found", message="No")
+    assert coded.error == AnswerFailure(type="model_not_found", message="No")
     detail = CHAT.read(b'{"detail":"Not Found"}')
-    assert detail.error == Failure(type=None, message="Not Found")
+    assert detail.error == AnswerFailure(type=None, message="Not Found")
     flat = CHAT.read(b'{"object":"error","message":"too long","type":"BadRequestError","code":400}')
-    assert flat.error == Failure(type="BadRequestError", message="too long")
+    assert flat.error == AnswerFailure(type="BadRequestError", message="too long")
 
 
 def test_a_host_that_counts_its_answers_is_read() -> None:
@@ -390,7 +390,7 @@ def test_a_host_that_counts_its_answers_is_read() -> None:
 
 def test_of_several_errors_the_first_counts() -> None:
     errors = [{"type": "error", "error": {"type": name, "message": name}} for name in ("first", "second")]
-    assert ANTHROPIC.read(sse(*errors)).error == Failure(type="first", message="first")
+    assert ANTHROPIC.read(sse(*errors)).error == AnswerFailure(type="first", message="first")
 
 
 # ---------------------------------------------------------------- chat completions
@@ -509,7 +509,7 @@ def test_a_chat_that_ends_with_an_error_is_not_complete() -> None:
     told = chunk({"content": "a"}, "error", error={"code": 502, "message": "Provider disconnected"})
     answer = CHAT.read(sse(told))
     assert (answer.complete, answer.stop_reason) == (False, "error")
-    assert answer.error == Failure(type=None, message="Provider disconnected")
+    assert answer.error == AnswerFailure(type=None, message="Provider disconnected")
 
 
 TOLD = {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
@@ -674,12 +674,14 @@ def test_a_response_ends_incomplete_or_failed() -> None:
     error = {"code": "server_error", "message": "Sorry"}
     failed = RESPONSES.read(sse(response("failed", output=[], error=error)))
     assert (failed.complete, failed.stop_reason) == (True, "failed")
-    assert failed.error == Failure(type="server_error", message="Sorry")
+    assert failed.error == AnswerFailure(type="server_error", message="Sorry")
 
 
 def test_a_websocket_tells_errors_in_a_form_of_its_own() -> None:
     told = {"type": "error", "status": 400, "error": {"type": "invalid", "code": None, "message": "No"}}
-    assert fed(RESPONSES, [json.dumps(told).encode()]) == Answer(error=Failure(type="invalid", message="No"))
+    assert fed(RESPONSES, [json.dumps(told).encode()]) == Answer(
+        error=AnswerFailure(type="invalid", message="No")
+    )
 
 
 # ---------------------------------------------------------------- Gemini
@@ -770,7 +772,7 @@ def test_code_assist_wraps_the_same() -> None:
 
 
 def test_gemini_tells_errors_in_the_array_too() -> None:
-    error = Failure(type="RESOURCE_EXHAUSTED", message="Slow down")
+    error = AnswerFailure(type="RESOURCE_EXHAUSTED", message="Slow down")
     body = b'[{"error": {"code": 429, "message": "Slow down", "status": "RESOURCE_EXHAUSTED"}}]'
     assert GEMINI.read(body).error == error
 
@@ -878,7 +880,7 @@ def test_a_stream_of_ollama_that_was_cut_is_not_complete() -> None:
         assert not answer.complete
         assert answer.message["content"] == "I "  # type: ignore[index]
     failed = OLLAMA.read(ndjson(said(content="I "), {"error": "an error was encountered"}))
-    assert failed.error == Failure(type=None, message="an error was encountered")
+    assert failed.error == AnswerFailure(type=None, message="an error was encountered")
     assert OLLAMA.read(b'{"error":"model not found"}').message is None
 
 
@@ -900,7 +902,9 @@ def test_of_vectors_only_the_price_is_told() -> None:
     answer = EMBEDDINGS.read(json.dumps(body).encode())
     assert (answer.model, answer.usage, answer.complete) == ("e", Usage(input_tokens=9), True)
     assert "0.1" not in json.dumps(answer.message)
-    assert EMBEDDINGS.read(b'{"error":{"message":"no","type":"t"}}').error == Failure(type="t", message="no")
+    assert EMBEDDINGS.read(b'{"error":{"message":"no","type":"t"}}').error == AnswerFailure(
+        type="t", message="no"
+    )
     assert EMBEDDINGS.read(b"<html>").complete is False
 
 
@@ -944,7 +948,7 @@ def test_an_answer_on_bedrock_is_what_it_is_elsewhere(size: int) -> None:
 def test_what_goes_wrong_on_bedrock_is_told() -> None:
     begun = b"".join(on_bedrock(json.dumps(event).encode()) for event in SPOKEN[:3])
     failed = ANTHROPIC.read(begun + framed({"message": "Too many tokens"}))
-    assert failed.error == Failure(type="exception", message="Too many tokens")
+    assert failed.error == AnswerFailure(type="exception", message="Too many tokens")
     for rest in (
         b"",
         b"\0\0\0\x01" * 9,

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from agent_logger.proxy.recorder.child import Child
-from agent_logger.proxy.spool.frames import Credential
+from agent_logger.proxy.recorder.child import RecorderChild
+from agent_logger.proxy.spool.frames import CredentialFrame
 from agent_logger.proxy.spool.spool import Spool, spool_folder
 from tests.proxy.process import wait_until
 from tests.proxy.spooling import PATH, Logged, Relay, logged, pipe_with, record, request_head
@@ -59,7 +59,7 @@ class World:
     def __init__(self, folder: Path) -> None:
         self.log_dir, self.home = folder / "logs", folder / "agent-logger"
         self.table = self.log_dir / "sessions.db"
-        self.credentials: list[Credential] = []
+        self.credentials: list[CredentialFrame] = []
         self.open()
 
     def open(self) -> None:
@@ -73,9 +73,9 @@ class World:
         return logged(self.log_dir)
 
     @contextlib.contextmanager
-    def live(self) -> Iterator[Child]:
+    def live(self) -> Iterator[RecorderChild]:
         ours, theirs = pipe_with(self.credentials, keep_open=True)
-        child = Child(self.log_dir, self.home, pipe=ours)
+        child = RecorderChild(self.log_dir, self.home, pipe=ours)
         thread = threading.Thread(target=child.run)
         thread.start()
         try:

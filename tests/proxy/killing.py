@@ -15,7 +15,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from agent_logger.proxy.recorder import checkpoint
-from agent_logger.proxy.recorder.child import Child
+from agent_logger.proxy.recorder.child import RecorderChild
 from agent_logger.proxy.spool import segments
 from agent_logger.proxy.spool.spool import Spool, spool_folder
 from tests.proxy.spooling import Script, frame_of
@@ -65,7 +65,9 @@ def run_recorder(log_dir: Path, home: Path, pipe: Connection, fault: Fault, carr
         if name == fault.step and left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    child = Child(log_dir, home, pipe=pipe.fileno(), steps=step, checkpoint_seconds=fault.checkpoint_seconds)
+    child = RecorderChild(
+        log_dir, home, pipe=pipe.fileno(), steps=step, checkpoint_seconds=fault.checkpoint_seconds
+    )
     os._exit(child.run())
 
 

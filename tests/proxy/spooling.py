@@ -17,15 +17,15 @@ from agent_logger.clock import CLOCK
 from agent_logger.files.parts import PartFile, parts_in
 from agent_logger.logs.reader import read_log
 from agent_logger.model.records import Request, Response, Rewrite, WireStart, as_bytes
-from agent_logger.proxy.recorder.child import Child
+from agent_logger.proxy.recorder.child import RecorderChild
 from agent_logger.proxy.spool.frames import (
     AnyFrame,
     CallEnd,
-    Credential,
+    CredentialFrame,
     Mask,
     RequestData,
     RequestEnd,
-    RequestHead,
+    RequestHeadFrame,
     ResponseData,
     ResponseHead,
 )
@@ -108,7 +108,7 @@ class Relay:
         data, masks = masked(self.spool, head, *secrets)
         path, _ = masked(self.spool, path, *secrets)
         self.put(
-            RequestHead(
+            RequestHeadFrame(
                 self.number,
                 now(),
                 self.ids[self.number],
@@ -131,7 +131,7 @@ def now() -> int:
     return time.monotonic_ns()
 
 
-def pipe_with(credentials: Sequence[Credential], *, keep_open: bool = False) -> tuple[int, int]:
+def pipe_with(credentials: Sequence[CredentialFrame], *, keep_open: bool = False) -> tuple[int, int]:
     """A pipe that holds them, for a recorder to read, and its other end."""
     ours, theirs = os.pipe()
     for credential in credentials:
@@ -143,11 +143,13 @@ def pipe_with(credentials: Sequence[Credential], *, keep_open: bool = False) -> 
     return ours, theirs
 
 
-def record(log_dir: Path, home: Path, credentials: Sequence[Credential] = (), **options: object) -> Child:
+def record(
+    log_dir: Path, home: Path, credentials: Sequence[CredentialFrame] = (), **options: object
+) -> RecorderChild:
     """Record all that is on the spool, in this process."""
     ours, _ = pipe_with(credentials)
     try:
-        child = Child(log_dir, home, pipe=ours, **options)  # type: ignore[arg-type]
+        child = RecorderChild(log_dir, home, pipe=ours, **options)  # type: ignore[arg-type]
         assert child.run() == 0
     finally:
         os.close(ours)
@@ -194,7 +196,7 @@ def logged(log_dir: Path) -> Logged:
     for name in sorted({(part.folder, part.name) for part in _parts(log_dir)}):
         log = f"{name[0].relative_to(log_dir)}/{name[1]}"
         for item in read_log(*name):
-            match item.found:
+            match item.value:
                 case Request(call=str(call)) as request:
                     found.requests.setdefault(call, []).append(request)
                     found.logs[call] = log
@@ -324,7 +326,7 @@ _NO_DIGITS = bytes.maketrans(b"0123456789", b"qrstuvwxyz")  # so that no pattern
 def frame_of(script: Script, step: Step, connection: int) -> AnyFrame:
     match step.kind:
         case "head":
-            return RequestHead(
+            return RequestHeadFrame(
                 step.call,
                 now(),
                 script.id(step.call),

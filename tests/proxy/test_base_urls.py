@@ -22,7 +22,7 @@ def wanted(name: str, value: str, **others: str) -> dict[str, str]:
     variables = shell_variables(
         {name: value, **others}, PORT, ALLOWED, [OTHER], is_listening=lambda port: port in (OTHER, FOREIGN)
     )
-    return {it.name: it.wanted for it in variables}
+    return {it.name: it.with_proxy for it in variables}
 
 
 THEIRS = [
@@ -74,7 +74,7 @@ def test_one_that_the_proxy_may_call_is_reached_through_it(url: str) -> None:
 def test_without_the_proxy_an_allowed_origin_is_called_by_its_own_scheme() -> None:
     url = "http://127.0.0.1:8080/openai/10.0.0.5:4000/v1"
     variables = shell_variables({"OPENAI_BASE_URL": url}, PORT, ["http://10.0.0.5:4000"])
-    found = {it.name: (it.wanted, it.without_proxy) for it in variables}
+    found = {it.name: (it.with_proxy, it.without_proxy) for it in variables}
     assert found["OPENAI_BASE_URL"] == (url, "http://10.0.0.5:4000/v1")
 
 

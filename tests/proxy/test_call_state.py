@@ -7,10 +7,11 @@ import pytest
 from agent_logger.model.records import Chunk
 from agent_logger.proxy.call_state import (
     NEXT,
-    Call,
+    CallEvent,
+    CallPhase,
+    CallState,
     Collected,
-    Event,
-    State,
+    chunk_records,
     chunks_of,
     ends_answer,
     field_of,
@@ -20,30 +21,29 @@ from agent_logger.proxy.call_state import (
     is_stream,
     status_line,
     stream_end,
-    told,
     told_sizes,
 )
 
 FEEDS = {
-    Event.REQUEST_DATA: lambda call: call.request_data(b"q", 2),
-    Event.REQUEST_END: lambda call: call.request_end(),
-    Event.INTERIM: lambda call: call.response_head(b"HTTP/1.1 103 Early Hints\r\n\r\n", 3),
-    Event.RESPONSE_HEAD: lambda call: call.response_head(b"HTTP/1.1 200 OK\r\n\r\n", 4),
-    Event.RESPONSE_DATA: lambda call: call.response_data(b"a", 5),
-    Event.END: lambda call: call.end(6),
+    CallEvent.REQUEST_DATA: lambda call: call.request_data(b"q", 2),
+    CallEvent.REQUEST_END: lambda call: call.request_end(),
+    CallEvent.INTERIM: lambda call: call.response_head(b"HTTP/1.1 103 Early Hints\r\n\r\n", 3),
+    CallEvent.RESPONSE_HEAD: lambda call: call.response_head(b"HTTP/1.1 200 OK\r\n\r\n", 4),
+    CallEvent.RESPONSE_DATA: lambda call: call.response_data(b"a", 5),
+    CallEvent.END: lambda call: call.end(6),
 }
 
 
 def test_every_state_can_be_reached_and_only_the_last_has_no_way_on() -> None:
-    reached = {State.SENDING} | {state for ways in NEXT.values() for state in ways.values()}
-    assert reached == set(State) == set(NEXT)
-    assert [state for state, ways in NEXT.items() if not ways] == [State.ENDED]
-    assert all(ways.get(Event.END) == State.ENDED for state, ways in NEXT.items() if ways)
+    reached = {CallPhase.SENDING} | {state for ways in NEXT.values() for state in ways.values()}
+    assert reached == set(CallPhase) == set(NEXT)
+    assert [state for state, ways in NEXT.items() if not ways] == [CallPhase.ENDED]
+    assert all(ways.get(CallEvent.END) == CallPhase.ENDED for state, ways in NEXT.items() if ways)
 
 
 @pytest.mark.parametrize("events", list(itertools.permutations(FEEDS, 4)))
-def test_no_order_is_refused_and_one_that_cannot_be_tells_of_holes(events: tuple[Event, ...]) -> None:
-    call, state, possible = Call(1), State.SENDING, True
+def test_no_order_is_refused_and_one_that_cannot_be_tells_of_holes(events: tuple[CallEvent, ...]) -> None:
+    call, state, possible = CallState(1), CallPhase.SENDING, True
     for event in events:
         possible = possible and event in NEXT[state]
         state = NEXT[state].get(event, state)
@@ -51,15 +51,15 @@ def test_no_order_is_refused_and_one_that_cannot_be_tells_of_holes(events: tuple
     assert call.state == state
     assert call.holes is not possible
     assert (call.outcome(stream_ended=None) == "dropped") is not possible
-    assert (b"".join(call.request.pieces) == b"q") is (Event.REQUEST_DATA in events)
-    assert (b"".join(call.response.pieces) == b"a") is (Event.RESPONSE_DATA in events)
+    assert (b"".join(call.request.pieces) == b"q") is (CallEvent.REQUEST_DATA in events)
+    assert (b"".join(call.response.pieces) == b"a") is (CallEvent.RESPONSE_DATA in events)
 
 
 def test_an_answer_that_comes_before_the_request_is_whole() -> None:
-    call = Call(0)
+    call = CallState(0)
     call.response_head(b"HTTP/1.1 413 Too Large\r\n\r\n", 2_000_000)
     call.request_data(b"more", 3_000_000)
-    assert call.state is State.EARLY
+    assert call.state is CallPhase.EARLY
     call.request_end()
     call.end(5_500_000)
     assert not call.holes
@@ -67,7 +67,7 @@ def test_an_answer_that_comes_before_the_request_is_whole() -> None:
 
 
 def test_why_a_call_is_not_complete() -> None:
-    call = Call(0)
+    call = CallState(0)
     assert call.outcome(stream_ended=None) is call.outcome(stream_ended=True) is None
     assert call.outcome(stream_ended=False) == "no_stream_end"
     call.end(1, "upstream_reset")
@@ -77,11 +77,11 @@ def test_why_a_call_is_not_complete() -> None:
 
 
 def test_times_never_go_back() -> None:
-    call = Call(10)
+    call = CallState(10)
     call.response_head(b"HTTP/1.1 200 OK\r\n\r\n", 5)
     call.end(3)
     assert (call.timing().ttfb_ms, call.timing().total_ms) == (0.0, 0.0)
-    assert [chunk.delta_ms for chunk in told([b"a", b"b"], [9, 3])] == [0.0, 0.0]
+    assert [chunk.delta_ms for chunk in chunk_records([b"a", b"b"], [9, 3])] == [0.0, 0.0]
 
 
 def test_what_was_taken_out_goes_on_where_it_was_cut() -> None:
@@ -109,7 +109,7 @@ def test_chunks(pieces: list[bytes], times: list[int], chunks: list[bytes], star
 
 def test_the_first_chunk_has_delta_0_and_the_others_that_from_the_previous() -> None:
     starts = [5_000_000, 7_250_000, 7_250_000]
-    assert told([b"a", b"\xff", b""], starts) == [
+    assert chunk_records([b"a", b"\xff", b""], starts) == [
         Chunk(delta_ms=0.0, raw="a"),
         Chunk(delta_ms=2.25, raw="/w==", raw_encoding="base64"),
         Chunk(delta_ms=0.0, raw=""),

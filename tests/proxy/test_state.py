@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent_logger import platform
-from agent_logger.proxy.state import Announcement, State, running
+from agent_logger.proxy.state import Announcement, ProxyState, running
 
 
 def test_who_looks_while_a_proxy_announces_itself_does_not_take_that_away(
@@ -23,7 +23,7 @@ def test_who_looks_while_a_proxy_announces_itself_does_not_take_that_away(
         return lock(held)
 
     monkeypatch.setattr(platform, "lock", after_a_look)
-    state = State(
+    state = ProxyState(
         pid=os.getpid(), started="2026-01-01T00:00:00.000Z", port=8080, log_dir="/tmp/logs", version="0"
     )
     announcement = Announcement(home, state)

@@ -68,7 +68,7 @@ def read_logs(log_dir: Path) -> list[Log]:
 def _log(folder: Path, name: str) -> Log:
     log = Log(name)
     for item in read_log(folder, name):
-        match item.found:
+        match item.value:
             case WireStart() as start:
                 log.start = start
             case Fork() as fork:

@@ -62,7 +62,7 @@ def test_a_real_client_does_as_it_would_without_run(scenario: Scenario, tmp_path
 def _check_log(scenario: Scenario, folder: Path, sessions: list[str]) -> None:
     agent, told, tools = WITNESSED[scenario.id]
     [log] = folder.glob("*.jsonl")
-    [start] = [it.found for it in read_log(folder, log.stem) if isinstance(it.found, SessionStart)]
+    [start] = [it.value for it in read_log(folder, log.stem) if isinstance(it.value, SessionStart)]
     assert (start.agent, start.witness, [start.session_id]) == (agent, "run", sessions[:1])
     found = read_exchanges(folder, log.stem)
     assert {it.user_input: _billed(it.stats) for it in found} == told

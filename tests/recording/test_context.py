@@ -142,7 +142,7 @@ def test_the_logger_notes_it_without_text(project: Path, tmp_path: Path) -> None
     assert logger.path
     part = part_of(logger.path)
     assert part
-    starts = [it.found for it in read_log(part.folder, part.name) if isinstance(it.found, SessionStart)]
+    starts = [it.value for it in read_log(part.folder, part.name) if isinstance(it.value, SessionStart)]
     (context,) = [json.loads(bytes(it.context)) for it in starts if isinstance(it.context, msgspec.Raw)]
     assert [it["path"] for it in context["instructions"]] == [str(path)]
     assert context["instructions"][0]["hmac"].startswith("v1:")

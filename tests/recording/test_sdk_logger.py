@@ -53,7 +53,7 @@ def result(cost: float, session: str = SESSION, **more: Any) -> Line:
 
 def records(logger: SessionLogger) -> list[Record]:
     assert logger.path
-    found = [item.found for item in read_log(logger.path.parent, logger.path.stem)]
+    found = [item.value for item in read_log(logger.path.parent, logger.path.stem)]
     assert all(isinstance(it, Record) for it in found), found
     return [it for it in found if isinstance(it, Record)]
 

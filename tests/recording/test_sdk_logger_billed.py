@@ -30,7 +30,7 @@ def result(given: int, output: int) -> dict[str, Any]:
 
 def billed(logger: SessionLogger) -> Tokens | None:
     assert logger.path
-    found = [item.found for item in read_log(logger.path.parent, logger.path.stem)]
+    found = [item.value for item in read_log(logger.path.parent, logger.path.stem)]
     return [it.billed_tokens for it in found if isinstance(it, SessionEnd)][-1]
 
 

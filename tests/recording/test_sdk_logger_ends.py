@@ -32,7 +32,7 @@ def log_of(folder: Path) -> str:
 
 def found(folder: Path) -> tuple[list[Exchange], list[Record]]:
     name = log_of(folder)
-    records = [item.found for item in read_log(folder, name)]
+    records = [item.value for item in read_log(folder, name)]
     return read_exchanges(folder, name), [it for it in records if isinstance(it, Record)]
 
 

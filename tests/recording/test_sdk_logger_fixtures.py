@@ -39,7 +39,7 @@ def logs(folder: Path, *, unnamed: int | None = None) -> dict[str, Log]:
     found = {}
     assert unnamed is None or len(list(folder.glob("*_unnamed-*.jsonl"))) == unnamed
     for path in folder.glob("*.jsonl"):
-        records = [item.found for item in read_log(folder, path.stem)]
+        records = [item.value for item in read_log(folder, path.stem)]
         assert all(isinstance(it, Record) for it in records)
         [start] = [it for it in records if isinstance(it, SessionStart)]
         exchanges = [it for it in records if isinstance(it, Exchange)]

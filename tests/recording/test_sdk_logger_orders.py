@@ -50,7 +50,7 @@ def test_every_input_and_every_message_is_in_a_log_once(happenings: list[Any]) -
                     logger.log(it)
         exchanges = []
         for path in folder.glob("*.jsonl"):
-            found = [item.found for item in read_log(folder, path.stem)]
+            found = [item.value for item in read_log(folder, path.stem)]
             assert all(isinstance(it, Record) for it in found)
             own = [it for it in found if isinstance(it, Exchange)]
             assert [it.exchange for it in own] == list(range(1, len(own) + 1))

@@ -57,7 +57,7 @@ def logged(folder: Path, *lines: Line, resumed_from: str | None = None) -> list[
         for line in lines:
             logger.log(line)
     assert logger.path
-    found = [item.found for item in read_log(folder, logger.path.stem)]
+    found = [item.value for item in read_log(folder, logger.path.stem)]
     return [it.stats for it in found if isinstance(it, Exchange) and it.stats]
 
 

@@ -172,7 +172,7 @@ def _not_right(root: Path, writer: Writer) -> list[str]:
     there = {it["uuid"] for it in Transcripts(root, root).load("s") or []}
     faults += [f"{key} is there, but counted as lost" for key in refused & there]
     folder = Transcripts(root, root).folder
-    gaps = sum(item.found.lost for item in read_log(folder, "s") if isinstance(item.found, Gap))
+    gaps = sum(item.value.lost for item in read_log(folder, "s") if isinstance(item.value, Gap))
     if not len(refused) <= done.lost <= len(refused) + 2:  # a summary may be lost, too
         faults.append(f"lost says {done.lost}, {len(refused)} were refused")
     if gaps != done.lost:
@@ -275,5 +275,5 @@ def test_a_message_whose_session_could_not_be_looked_for_is_counted_and_marked(t
     assert storage.lost == 2
     projects.unlink()
     assert storage.append("s", {"type": "user"})
-    gaps = [item.found.lost for item in read_log(storage.folder, "s") if isinstance(item.found, Gap)]
+    gaps = [item.value.lost for item in read_log(storage.folder, "s") if isinstance(item.value, Gap)]
     assert (gaps, len(storage.load("s") or [])) == ([2], 1)

@@ -20,7 +20,7 @@ from agent_logger.agents.claude_code.files import project_folders
 from agent_logger.catalog.ledger.metrics import metrics_of
 from agent_logger.errors import StoreError
 from agent_logger.files.parts import parts_of
-from agent_logger.home.facts import know_folder
+from agent_logger.home.facts import register_log_folder
 from agent_logger.journal.seal import seal
 from agent_logger.journal.sync import UPKEEP
 from agent_logger.logs.verify import verify_file
@@ -288,7 +288,7 @@ def test_usage_is_read_in_both_spellings_and_what_is_not_understood_has_no_price
     assert (counted.turns, counted.usage.input_tokens, counted.usage.output_tokens) == (1, *expected[:2])
     assert (counted.cost.usd, counted.cost.unpriced) == expected[2:]
     home = tmp_path / "ours"
-    know_folder(home, tmp_path / "kept" / "projects")
+    register_log_folder(home, tmp_path / "kept" / "projects")
     environment = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "AGENT_LOGGER_HOME": str(home)}
     (listed,) = json.loads(run_command(["ls", "--json"], environment).stdout)
     names = ("input_tokens", "output_tokens", "cost_usd", "unpriced")

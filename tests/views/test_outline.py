@@ -15,7 +15,15 @@ from agent_logger.model.session import (
     SubAgent,
     Usage,
 )
-from agent_logger.views.outline import AgentAtWork, NumberedTurn, Said, Thought, Used, chapters, side_turns
+from agent_logger.views.outline import (
+    AgentAtWork,
+    NumberedTurn,
+    TextPart,
+    Thought,
+    Used,
+    chapters,
+    side_turns,
+)
 from agent_logger.views.pieces import Json, Picture, Prose
 from tests.views.sessions import START, all_tools, call, turn, with_agents
 
@@ -106,9 +114,13 @@ def test_parts_come_in_order_results_with_their_call_and_none_is_lost() -> None:
     ]
     (chapter,) = chapters(Session(id="x", exchanges=[Exchange(number=1, turns=[turn(0, blocks)])]))
     thought, said, used, *rest, orphan = chapter.turns[0].parts()
-    assert (thought, said) == (Thought("hm"), Said(Prose("I do.")))
-    assert isinstance(used, Used) and used.shown.summary == "ls"
-    assert rest == [Said(Picture("image/png", "aGk=")), Said(Json({"type": "new"})), Said(Prose("said"))]
+    assert (thought, said) == (Thought("hm"), TextPart(Prose("I do.")))
+    assert isinstance(used, Used) and used.view.summary == "ls"
+    assert rest == [
+        TextPart(Picture("image/png", "aGk=")),
+        TextPart(Json({"type": "new"})),
+        TextPart(Prose("said")),
+    ]
     assert isinstance(orphan, Used) and (orphan.call.result, orphan.call.name) == ("left over", None)
 
 
@@ -117,7 +129,7 @@ def test_what_an_agent_was_asked_stands_with_the_call_that_started_it_alone() ->
     blocks = [*call(1, "Agent", {"prompt": "Find it"}, "Here"), asked, Block(kind="other", text="Find")]
     (chapter,) = chapters(Session(id="x", exchanges=[Exchange(number=1, turns=[turn(0, blocks)])]))
     used, said = chapter.turns[0].parts()
-    assert isinstance(used, Used) and said == Said(Prose("Find"))
+    assert isinstance(used, Used) and said == TextPart(Prose("Find"))
 
 
 def test_no_key_is_in_any_part() -> None:

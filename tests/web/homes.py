@@ -5,7 +5,7 @@ from pathlib import Path
 
 from _claude_corpus import Corpus
 from agent_logger.demo.recorded import record_demo
-from agent_logger.home.facts import know_folder
+from agent_logger.home.facts import register_log_folder
 
 DATA = Path(__file__).parents[1] / "data"
 SUB_AGENTS = "8dba5ee3-f846-43a2-ba00-364128d3bee5"
@@ -25,7 +25,7 @@ def demo(home: Path, pace: float = 0.05) -> str:
     folder = home / "demo"
     log = record_demo(folder, pace=pace)
     for it in (folder, folder / "logs"):
-        know_folder(home / ".agent-logger", it)
+        register_log_folder(home / ".agent-logger", it)
     return log.stem.rpartition("_")[2]
 
 

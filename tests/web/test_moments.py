@@ -12,9 +12,9 @@ from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
 from agent_logger.catalog.catalog import Catalog
-from agent_logger.web.catalog_pool import Archive
+from agent_logger.web.catalog_pool import CatalogPool
 from agent_logger.web.pages.live import GONE, session_events
-from agent_logger.web.refresher import Keeper
+from agent_logger.web.refresher import Refresher
 from agent_logger.web.site import Site
 from tests.catalog.catalogs import ID, claude_file, user
 from tests.web.test_trouble import until
@@ -35,25 +35,25 @@ class _Interrupted(threading.Event):
 
 
 @pytest.fixture
-def keeper(home: Path) -> Iterator[Keeper]:
-    keeper = Keeper(home)
+def keeper(home: Path) -> Iterator[Refresher]:
+    keeper = Refresher(home)
     keeper.wake()
     yield keeper
     keeper.close()
 
 
-def _lies_down(keeper: Keeper, meanwhile: Callable[[], object]) -> None:
+def _lies_down(keeper: Refresher, meanwhile: Callable[[], object]) -> None:
     keeper._wake = _Interrupted(meanwhile)
     keeper._last_wake = 0.0  # long ago
 
 
-def test_who_looks_while_the_keeper_lies_down_wakes_it(keeper: Keeper) -> None:
+def test_who_looks_while_the_keeper_lies_down_wakes_it(keeper: Refresher) -> None:
     looks = keeper._looks
     _lies_down(keeper, keeper.wake)
     assert until(lambda: keeper._looks > looks + 2)
 
 
-def test_a_page_that_ends_while_the_keeper_lies_down_does_not_wait_for_it(keeper: Keeper) -> None:
+def test_a_page_that_ends_while_the_keeper_lies_down_does_not_wait_for_it(keeper: Refresher) -> None:
     def end() -> None:
         keeper._ended.set()
         keeper._wake.set()
@@ -63,13 +63,13 @@ def test_a_page_that_ends_while_the_keeper_lies_down_does_not_wait_for_it(keeper
     assert not keeper._thread.is_alive()
 
 
-class _Vanishing(Archive):
+class _Vanishing(CatalogPool):
     """A session is removed as soon as somebody was told of it."""
 
     path: Path
 
     async def ask(self, question: Callable[[Catalog], T]) -> T:
-        answer, version = await super().ask(question), self.keeper.version
+        answer, version = await super().query(question), self.keeper.version
         if self.path.exists():
             self.path.unlink()
             while self.keeper.version == version:
@@ -86,7 +86,7 @@ def test_a_session_that_is_removed_while_a_page_begins_to_listen_is_told_as_gone
     app.state.site = Site(archive)
 
     async def told() -> str:
-        await archive.keeper.seen()
+        await archive.keeper.note_view()
         asked = {"type": "http", "app": app, "path_params": {"session_id": session}, "query_string": b""}
         answer = await session_events(Request(asked))
         assert isinstance(answer, StreamingResponse)

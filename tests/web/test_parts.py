@@ -64,8 +64,8 @@ def test_times_are_as_near_as_one_needs_them(days: int) -> None:
 
 def test_every_value_of_a_template_loses_its_keys() -> None:
     key = "sk-ant-api03-" + "Zq8" * 20
-    assert key not in formatting.shown(f"the key {key}")
-    assert formatting.shown("a\x1bb\u202ec") == "a\\x1bb\\u202ec"
+    assert key not in formatting.visible(f"the key {key}")
+    assert formatting.visible("a\x1bb\u202ec") == "a\\x1bb\\u202ec"
 
 
 @settings(deadline=None, max_examples=30)
@@ -74,14 +74,14 @@ def test_every_value_of_a_template_loses_its_keys() -> None:
     st.dates(date(2025, 6, 1), date(2026, 12, 31)),
 )
 def test_a_heat_map_has_a_square_for_every_day_of_a_year(values: dict[date, float], today: date) -> None:
-    points = {day: Point(label="x", value=value, told="y", href="/") for day, value in values.items()}
+    points = {day: Point(label="x", value=value, text="y", href="/") for day, value in values.items()}
     drawn = charts.heat_map(points, today, "z")
     assert 365 <= drawn.count("<rect") <= 371
     assert all(f"level-{level}" not in drawn for level in (5, 6))
 
 
 def test_what_a_chart_is_told_is_text() -> None:
-    drawn = charts.bars([Point(label="<b>", value=1, told='"', href='/"><script>')], "<i>")
+    drawn = charts.bars([Point(label="<b>", value=1, text='"', href='/"><script>')], "<i>")
     assert "<b>" not in drawn
     assert "<script>" not in drawn
     assert "<i>" not in drawn

@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 from starlette.testclient import TestClient
 
 from agent_logger.web.app import page as app
-from agent_logger.web.catalog_pool import Archive
+from agent_logger.web.catalog_pool import CatalogPool
 from agent_logger.web.tokens import Passes
 from tests.web import homes
 from tests.web.browser import chromium, let_in
@@ -95,7 +95,7 @@ def test_while_the_catalog_is_made_the_page_says_how_far_it_is(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("agent_logger.web.catalog_pool.WAIT_SECONDS", 0.0)
-    archive = Archive(home / ".agent-logger")
+    archive = CatalogPool(home / ".agent-logger")
     passes = Passes(b"k" * 32, 8081, "run")
     client = TestClient(app(archive, passes, 8081), base_url="http://127.0.0.1:8081")
     try:

@@ -9,7 +9,7 @@ from pathlib import PurePath
 
 
 @dataclass(frozen=True, slots=True)
-class Agent:
+class AgentCommand:
     name: str
     package: str  # of npm, that installs it
     headless: tuple[str, ...]  # one of these: it prints and ends, and wants no terminal
@@ -20,8 +20,8 @@ class Agent:
     lists: tuple[str, ...] = ()  # options with many
 
 
-AGENTS: Mapping[str, Agent] = {
-    "claude": Agent(
+AGENTS: Mapping[str, AgentCommand] = {
+    "claude": AgentCommand(
         "claude-code",
         "@anthropic-ai/claude-code",
         headless=("-p", "--print"),
@@ -34,7 +34,7 @@ AGENTS: Mapping[str, Agent] = {
             *("--add-dir", "--mcp-config", "--betas"),
         ),
     ),
-    "codex": Agent(
+    "codex": AgentCommand(
         "codex",
         "@openai/codex",
         headless=("exec", "e"),
@@ -46,14 +46,14 @@ AGENTS: Mapping[str, Agent] = {
         ),
         lists=("-i", "--image"),
     ),
-    "gemini": Agent(
+    "gemini": AgentCommand(
         "gemini-cli",
         "@google/gemini-cli",
         headless=("-p", "--prompt"),
         prompt_after=("-p", "--prompt"),
         go_on=("-r", "--resume"),
     ),
-    "qwen": Agent(
+    "qwen": AgentCommand(
         "qwen-code",
         "@qwen-code/qwen-code",
         headless=("-p", "--prompt"),
@@ -61,7 +61,7 @@ AGENTS: Mapping[str, Agent] = {
         resume=("-r", "--resume"),
         go_on=("-c", "--continue"),
     ),
-    "opencode": Agent(
+    "opencode": AgentCommand(
         "opencode",
         "opencode-ai",
         headless=("run",),
@@ -73,7 +73,7 @@ AGENTS: Mapping[str, Agent] = {
 }
 
 
-def agent_of(argv: Sequence[str]) -> Agent | None:
+def agent_of(argv: Sequence[str]) -> AgentCommand | None:
     return AGENTS.get(PurePath(argv[0]).name)
 
 
@@ -95,7 +95,7 @@ def prompt_of(argv: Sequence[str]) -> str | None:
     return _value(argv, agent.prompt_after) or _last_word(agent, argv)
 
 
-def _last_word(agent: Agent, argv: Sequence[str]) -> str | None:
+def _last_word(agent: AgentCommand, argv: Sequence[str]) -> str | None:
     """The last argument, unless it is, or may be, the value of an option before it."""
     *before, last = argv[1:]
     if last.startswith("-") or last in (*agent.headless, *agent.resume):
@@ -120,7 +120,7 @@ def goes_on(argv: Sequence[str]) -> bool:
 
 def starts_new(argv: Sequence[str], agent: str | None) -> bool:
     """Whether the agent of this name, under whatever command, was not told to go on with a session."""
-    command = next((command for command, it in AGENTS.items() if it.name == agent), None)
+    command = next((command for command, known_agent in AGENTS.items() if known_agent.name == agent), None)
     return command is not None and not goes_on([command, *argv[1:]])
 
 

@@ -12,7 +12,7 @@ TRANSCRIPT: frozenset[Witness] = frozenset({"transcript"})
 
 
 @dataclass(slots=True, kw_only=True)
-class Seen:
+class Sighting:
     """What has a beginning and an end, as far as something of it was seen."""
 
     started: datetime | None = None
@@ -25,7 +25,7 @@ class Seen:
 
 
 @dataclass(slots=True)
-class OpenTurn(Seen):
+class OpenTurn(Sighting):
     thread: str = MAIN
     message_id: str | None = None
     model: str | None = None
@@ -50,7 +50,7 @@ class OpenTurn(Seen):
         results = {block.id for block in self.blocks if block.kind == "tool_result"}
         return any(block.kind == "tool_use" and block.id not in results for block in self.blocks)
 
-    def told(self) -> Turn:
+    def as_turn(self) -> Turn:
         turn = Turn(
             message_id=self.message_id,
             thread=self.thread,
@@ -69,13 +69,13 @@ class OpenTurn(Seen):
 
 
 @dataclass(slots=True)
-class OpenExchange(Seen):
+class OpenExchange(Sighting):
     user_input: str | None = None
     origin: str | None = None
     turns: list[OpenTurn] = field(default_factory=list)
     end_reason: str | None = None  # as the client told it
 
-    def told(self, number: int, *, last: bool) -> Exchange:
+    def as_exchange(self, number: int, *, last: bool) -> Exchange:
         reason = self.end_reason or self._guessed_end(last=last)
         return Exchange(
             number=number,
@@ -83,7 +83,7 @@ class OpenExchange(Seen):
             ended=self.ended,
             user_input=self.user_input,
             origin=self.origin,
-            turns=[turn.told() for turn in self.turns],
+            turns=[turn.as_turn() for turn in self.turns],
             complete=reason == "result",
             end_reason=reason,
         )
@@ -96,7 +96,7 @@ class OpenExchange(Seen):
         return None if last else "input"
 
 
-class Conversation(Seen):
+class Conversation(Sighting):
     def __init__(self) -> None:
         super().__init__()
         self.exchanges: list[OpenExchange] = []
@@ -152,7 +152,11 @@ class Conversation(Seen):
     def place(self, turns: list[OpenTurn]) -> None:
         """Turns of a sub-agent, in the exchange that was in flight when it began."""
         began = min((turn.started for turn in turns if turn.started), default=None)
-        before = [it for it in self.exchanges if began and it.started and it.started <= began]
+        before = [
+            open_exchange
+            for open_exchange in self.exchanges
+            if began and open_exchange.started and open_exchange.started <= began
+        ]
         exchange = before[-1] if before else self.current()
         exchange.turns.extend(turns)
         for turn in turns:
@@ -162,12 +166,15 @@ class Conversation(Seen):
     def turns(self) -> list[OpenTurn]:
         return [turn for exchange in self.exchanges for turn in exchange.turns]
 
-    def told(self) -> list[Exchange]:
+    def as_exchanges(self) -> list[Exchange]:
         count = len(self.exchanges)
-        return [it.told(number, last=number == count) for number, it in enumerate(self.exchanges, 1)]
+        return [
+            exchange.as_exchange(number, last=number == count)
+            for number, exchange in enumerate(self.exchanges, 1)
+        ]
 
     def title(self) -> str | None:
-        inputs = (it.user_input for it in self.exchanges if it.user_input)
+        inputs = (exchange.user_input for exchange in self.exchanges if exchange.user_input)
         return next((text.strip().split("\n")[0] for text in inputs), None)
 
     def _see(self, turn: OpenTurn, at: datetime | None) -> None:

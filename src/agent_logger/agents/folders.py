@@ -5,7 +5,7 @@ import re
 import unicodedata
 from pathlib import Path
 
-from agent_logger.agents.locations import AGENT_PLACES, Place, folders_of, main_files, older_files_in
+from agent_logger.agents.locations import AGENT_PLACES, AgentLocation, folders_of, main_files, older_files_in
 
 HISTORY_FILE = "history.jsonl"  # what people typed, in the folders of Claude Code and Codex
 
@@ -32,7 +32,7 @@ def claude_variables() -> dict[str, str]:
     return {name: value for name in CLAUDE_VARIABLES if (value := os.environ.get(name))}
 
 
-def agent_folders(place: Place) -> list[Path]:
+def agent_folders(place: AgentLocation) -> list[Path]:
     """Where an agent keeps its sessions, as the environment says; links on the way are followed, for its owner made
     them."""
     folders = folders_of(place, os.environ, Path.home())
@@ -61,5 +61,5 @@ def older_agent_files(agent: str) -> list[Path]:
     return [path for folder in agent_folders(place) for path in older_files_in(place, folder)]
 
 
-def place_of(agent: str) -> Place:
+def place_of(agent: str) -> AgentLocation:
     return next(place for place in AGENT_PLACES if place.agent == agent)

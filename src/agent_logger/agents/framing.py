@@ -8,7 +8,7 @@ from pathlib import Path
 from agent_logger.agents.source_files import File
 from agent_logger.files import foreign
 from agent_logger.protocols import jsonl
-from agent_logger.protocols.jsonl import Damage, Entry, Torn
+from agent_logger.protocols.jsonl import Damage, JsonEntry, Torn
 from agent_logger.protocols.lines import LineSplitter
 
 
@@ -31,7 +31,7 @@ class _Entries:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def __iter__(self) -> Iterator[Entry | Damage | Torn]:
+    def __iter__(self) -> Iterator[JsonEntry | Damage | Torn]:
         splitter = LineSplitter()
         for chunk in foreign.chunks(self._path):
             for line in splitter.feed(chunk):

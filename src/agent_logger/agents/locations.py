@@ -14,7 +14,7 @@ from typing import NamedTuple
 MOST_FILES = 200_000  # of one agent in one folder
 
 
-class Place(NamedTuple):
+class AgentLocation(NamedTuple):
     agent: str
     globs: tuple[str, ...]  # of main files, below the agent's folder
     default: tuple[str, ...]  # its folders, below the home
@@ -28,7 +28,7 @@ class Place(NamedTuple):
 
 
 AGENT_PLACES = (
-    Place(
+    AgentLocation(
         agent="claude-code",
         globs=("projects/*/*.jsonl",),
         default=(".claude", ".config/claude"),
@@ -36,14 +36,14 @@ AGENT_PLACES = (
         several=True,
         keep=("projects/**", "sessions/*.jsonl", "file-history/**", "history.jsonl"),
     ),
-    Place(
+    AgentLocation(
         agent="codex",
         globs=("sessions/*/*/*/rollout-*.jsonl", "archived_sessions/rollout-*.jsonl"),
         default=(".codex",),
         variable="CODEX_HOME",
         keep=("sessions/**", "archived_sessions/**", "history.jsonl"),
     ),
-    Place(
+    AgentLocation(
         agent="gemini-cli",
         globs=("tmp/*/chats/session-*.jsonl", "tmp/*/chats/session-*.json"),
         default=(".gemini",),
@@ -51,7 +51,7 @@ AGENT_PLACES = (
         below=".gemini",
         keep=("tmp/*/chats/**", "tmp/*/logs.json", "tmp/*/.project_root"),
     ),
-    Place(
+    AgentLocation(
         agent="opencode",
         globs=("opencode.db", "opencode-*.db"),
         default=(".local/share/opencode",),
@@ -60,7 +60,7 @@ AGENT_PLACES = (
         file_variable="OPENCODE_DB",
         older=("storage/session/*/ses_*.json", "project/*/storage/session/info/ses_*.json"),
     ),
-    Place(
+    AgentLocation(
         agent="qwen-code",
         globs=("projects/*/chats/*.jsonl",),
         default=(".qwen",),
@@ -69,39 +69,39 @@ AGENT_PLACES = (
 )
 
 
-def folders_of(place: Place, environment: Mapping[str, str], home: Path) -> list[Path]:
+def folders_of(place: AgentLocation, environment: Mapping[str, str], home: Path) -> list[Path]:
     """Where the agent would look, whether it is there or not. A variable that is empty counts as not set."""
-    told = environment.get(place.variable or "", "")
-    names = [name.strip() for name in told.split(",")] if place.several else [told]
+    named = environment.get(place.variable or "", "")
+    names = [name.strip() for name in named.split(",")] if place.several else [named]
     folders = [Path(name).expanduser() / place.below for name in names if name]
     return list(dict.fromkeys(folders or [home / name for name in place.default]))
 
 
-def main_files(place: Place, environment: Mapping[str, str], home: Path) -> list[Path]:
+def main_files(place: AgentLocation, environment: Mapping[str, str], home: Path) -> list[Path]:
     """Those that are there, in the order of their names."""
-    found: dict[Path, None] = {}
+    paths: dict[Path, None] = {}
     for folder in folders_of(place, environment, home):
         root = Path(os.path.realpath(folder))  # the folder itself may be a link: its owner made it
-        found.update(dict.fromkeys(islice(main_files_in(place, root), MOST_FILES - len(found))))
+        paths.update(dict.fromkeys(islice(main_files_in(place, root), MOST_FILES - len(paths))))
         if (named := environment.get(place.file_variable or "")) and _is_file(root / named):
-            found[root / named] = None
-    return sorted(found)
+            paths[root / named] = None
+    return sorted(paths)
 
 
-def main_files_in(place: Place, root: Path) -> Iterator[Path]:
+def main_files_in(place: AgentLocation, root: Path) -> Iterator[Path]:
     for glob in place.globs:
         yield from matching(root, glob.split("/"))
 
 
-def older_files_in(place: Place, root: Path) -> Iterator[Path]:
-    found = (path for glob in place.older for path in matching(root, glob.split("/")))
-    return islice(found, MOST_FILES)
+def older_files_in(place: AgentLocation, root: Path) -> Iterator[Path]:
+    paths = (path for glob in place.older for path in matching(root, glob.split("/")))
+    return islice(paths, MOST_FILES)
 
 
-def kept_files(place: Place, root: Path) -> Iterator[tuple[str, ...]]:
+def kept_files(place: AgentLocation, root: Path) -> Iterator[tuple[str, ...]]:
     """What belongs to sessions below a folder of the agent's, as names from there on."""
-    found = (path for pattern in place.keep for path in matching(root, pattern.split("/")))
-    for path in islice(found, MOST_FILES):
+    paths = (path for pattern in place.keep for path in matching(root, pattern.split("/")))
+    for path in islice(paths, MOST_FILES):
         yield path.relative_to(root).parts
 
 
@@ -122,10 +122,10 @@ def matching(folder: Path, pattern: list[str]) -> Iterator[Path]:
     try:
         with os.scandir(folder) as entries:
             names = [
-                it.name
-                for it in entries
-                if fnmatchcase(it.name, first)
-                and (it.is_dir(follow_symlinks=False) if rest else it.is_file(follow_symlinks=False))
+                entry.name
+                for entry in entries
+                if fnmatchcase(entry.name, first)
+                and (entry.is_dir(follow_symlinks=False) if rest else entry.is_file(follow_symlinks=False))
             ]
     except OSError:  # not there, or not ours to read
         return

@@ -13,7 +13,7 @@ import msgspec
 
 from agent_logger.agents.source_files import File, raw_lines_of
 from agent_logger.protocols import jsonl
-from agent_logger.protocols.jsonl import Entry
+from agent_logger.protocols.jsonl import JsonEntry
 from agent_logger.protocols.lines import Line
 from agent_logger.providers.answer import MOST_NESTED, Json, nested_deeper, with_whole_characters
 from agent_logger.providers.lenient import REFUSED
@@ -42,9 +42,9 @@ def decoded(data: bytes | msgspec.Raw, line: bytes) -> Any:
 
 def salvaged(line: bytes) -> Iterator[Json]:
     """Those of any line, also of one that is damaged, or holds what msgspec refuses."""
-    for found in jsonl.decode(Line(1, 0, len(line), line)):
-        if isinstance(found, Entry):
-            value = shallow(found.value, found.raw)
+    for entry in jsonl.decode(Line(1, 0, len(line), line)):
+        if isinstance(entry, JsonEntry):
+            value = shallow(entry.value, entry.raw)
             if type(value) is dict:
                 yield with_whole_characters(value)
 

@@ -10,13 +10,13 @@ from pathlib import Path, PurePosixPath
 
 import msgspec
 
-from agent_logger.agents.codex.meta import Meta, meta_of
+from agent_logger.agents.codex.meta import CodexMeta, meta_of
 from agent_logger.agents.framing import source_file
 from agent_logger.agents.gemini_cli.session import PROJECT_FILE
 from agent_logger.agents.locations import AGENT_PLACES
 from agent_logger.agents.opencode import database, older_files
-from agent_logger.agents.source_files import Source
-from agent_logger.agents.threads import Thread, families
+from agent_logger.agents.source_files import SourceFiles
+from agent_logger.agents.threads import AgentThread, families
 from agent_logger.errors import SourceError
 from agent_logger.files import foreign
 
@@ -25,7 +25,7 @@ MOST_DOCUMENT_BYTES = 64 << 20  # of a chat that is one document
 MOST_AGENTS = 10_000  # chats of sub-agents of one session
 
 
-def sources_of(agent: str, paths: Iterable[Path]) -> Iterator[Source]:
+def sources_of(agent: str, paths: Iterable[Path]) -> Iterator[SourceFiles]:
     """The sessions in main files of an agent. What cannot be opened at all is left out."""
     match agent:
         case "codex":
@@ -36,7 +36,7 @@ def sources_of(agent: str, paths: Iterable[Path]) -> Iterator[Source]:
             for path in paths:
                 yield from _opencode_sources(path)
         case _:
-            if not any(it.agent == agent for it in AGENT_PLACES):
+            if not any(place.agent == agent for place in AGENT_PLACES):
                 raise ValueError(f"no sources of {agent!r} are known here")
             yield from (_source(path, ()) for path in paths)  # a session is a file
 
@@ -44,15 +44,15 @@ def sources_of(agent: str, paths: Iterable[Path]) -> Iterator[Source]:
 # ---------------------------------------------------------------- Codex
 
 
-def codex_sources(paths: Iterable[Path]) -> Iterator[Source]:
+def codex_sources(paths: Iterable[Path]) -> Iterator[SourceFiles]:
     """One per session: rollouts of sub-agents go with that of the thread that started them."""
     metas = {path: meta for path in paths if (meta := codex_meta(path))}
-    threads = {path: Thread(meta.id, meta.spawned_by) for path, meta in metas.items()}
+    threads = {path: AgentThread(meta.id, meta.spawned_by) for path, meta in metas.items()}
     for path, agents in families(threads).items():
         yield _source(path, agents)
 
 
-def codex_meta(path: Path) -> Meta | None:
+def codex_meta(path: Path) -> CodexMeta | None:
     """What the first line says; none if it cannot be read."""
     first = (foreign.text(path, MOST_FIRST_BYTES) or "").split("\n", 1)[0]
     try:
@@ -61,35 +61,37 @@ def codex_meta(path: Path) -> Meta | None:
         return None
 
 
-def _source(path: Path, agents: Iterable[Path]) -> Source:
-    return Source(source_file(path.parent, path.name), [source_file(it.parent, it.name) for it in agents])
+def _source(path: Path, agents: Iterable[Path]) -> SourceFiles:
+    return SourceFiles(
+        source_file(path.parent, path.name), [source_file(agent.parent, agent.name) for agent in agents]
+    )
 
 
 # ---------------------------------------------------------------- Gemini CLI
 
 
-def gemini_cli_source(path: Path) -> Source:
+def gemini_cli_source(path: Path) -> SourceFiles:
     """Names are from the project's folder on, for that holds its path. Chats of sub-agents lie in a folder that is
     called as the session."""
     project = path.parent.parent
     main = path.relative_to(project)
-    agents = [it for it in _chats_below(path.parent) if gemini_cli_session(path) == it.parent.name]
-    others = [source_file(project, it.relative_to(project).as_posix()) for it in agents]
-    return Source(source_file(project, main.as_posix()), others, partial(_text, project))
+    agents = [chat for chat in _chats_below(path.parent) if gemini_cli_session(path) == chat.parent.name]
+    others = [source_file(project, agent.relative_to(project).as_posix()) for agent in agents]
+    return SourceFiles(source_file(project, main.as_posix()), others, partial(_text, project))
 
 
 def _chats_below(chats: Path) -> list[Path]:
     try:
-        folders = [it.path for it in os.scandir(chats) if it.is_dir(follow_symlinks=False)]
-        found = {
-            Path(it.path.removesuffix(foreign.SEALED))
+        folders = [entry.path for entry in os.scandir(chats) if entry.is_dir(follow_symlinks=False)]
+        paths = {
+            Path(entry.path.removesuffix(foreign.SEALED))
             for folder in folders
-            for it in os.scandir(folder)
-            if it.is_file(follow_symlinks=False)
+            for entry in os.scandir(folder)
+            if entry.is_file(follow_symlinks=False)
         }
     except OSError:
         return []
-    return sorted(it for it in found if it.suffix in (".jsonl", ".json"))[:MOST_AGENTS]
+    return sorted(path for path in paths if path.suffix in (".jsonl", ".json"))[:MOST_AGENTS]
 
 
 class _Chat(msgspec.Struct, gc=False):
@@ -117,7 +119,7 @@ def _text(project: Path, name: str) -> str | None:
 # ---------------------------------------------------------------- opencode
 
 
-def _opencode_sources(path: Path) -> Iterator[Source]:
+def _opencode_sources(path: Path) -> Iterator[SourceFiles]:
     if path.suffix == ".json":
         yield older_files.source_of(path)
         return

@@ -36,12 +36,16 @@ class Prompt:
 
 def prompts_of(file: File) -> dict[str, list[Prompt]]:
     """By session, in the order they were typed; without sessions that only commands were typed in."""
-    found: dict[str, list[Prompt]] = {}
+    by_session: dict[str, list[Prompt]] = {}
     for value in objects_of(file, but=_EVERY_LINE):
         session, prompt = _of_codex(value) if "ts" in value else _of_claude_code(value)
         if session and prompt.text.strip():
-            found.setdefault(session, []).append(prompt)
-    return {name: prompts for name, prompts in found.items() if not all(it.is_command for it in prompts)}
+            by_session.setdefault(session, []).append(prompt)
+    return {
+        name: prompts
+        for name, prompts in by_session.items()
+        if not all(prompt.is_command for prompt in prompts)
+    }
 
 
 class _Pasted(msgspec.Struct):
@@ -85,18 +89,20 @@ def _time(value: Any, parts: int) -> datetime | None:
 
 def session_of(agent: str, name: str, prompts: Sequence[Prompt]) -> Session:
     """Each prompt was the beginning of an exchange, of which nothing more is known."""
-    times = [it.at for it in prompts if it.at]
-    first = next((it for it in prompts if not it.is_command), None)
+    times = [prompt.at for prompt in prompts if prompt.at]
+    first = next((prompt for prompt in prompts if not prompt.is_command), None)
     return Session(
         id=name,
         agent=agent,
         title=first.text.strip().split("\n")[0] if first else None,
-        project=next((it.project for it in prompts if it.project), None),
+        project=next((prompt.project for prompt in prompts if prompt.project), None),
         started=min(times, default=None),
         ended=max(times, default=None),
         exchanges=[
-            Exchange(number=number, started=it.at, user_input=it.text, complete=False, end_reason=LOST)
-            for number, it in enumerate(prompts, 1)
+            Exchange(
+                number=number, started=prompt.at, user_input=prompt.text, complete=False, end_reason=LOST
+            )
+            for number, prompt in enumerate(prompts, 1)
         ],
         prompts_only=True,
     )

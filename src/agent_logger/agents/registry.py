@@ -12,7 +12,7 @@ from types import ModuleType
 
 import msgspec
 
-from agent_logger.agents.source_files import Source
+from agent_logger.agents.source_files import SourceFiles
 from agent_logger.model.ids import UUID_PATTERN
 from agent_logger.model.responses import ModelResponse
 from agent_logger.model.session import Session
@@ -32,16 +32,16 @@ class Format:
     name: re.Pattern[str]  # of a main file: the end of its path
     begins: Callable[[bytes], bool]  # whether a main file begins with these bytes
 
-    def session_of(self, source: Source) -> Session:
+    def session_of(self, source: SourceFiles) -> Session:
         session: Session = _module(self.module).session_of(source)
         return session
 
-    def responses_of(self, source: Source) -> Iterator[ModelResponse]:
+    def responses_of(self, source: SourceFiles) -> Iterator[ModelResponse]:
         module = _module(self.responses_module or self.module)
         responses: Iterator[ModelResponse] = module.responses_of(source)
         return responses
 
-    def parent_of(self, source: Source) -> str | None:
+    def parent_of(self, source: SourceFiles) -> str | None:
         """The session that this one was forked from, as its file says, where files do. Reads its beginning alone."""
         parent: str | None = _module(self.module).parent_of(source) if self.names_parents else None
         return parent
@@ -53,12 +53,12 @@ def _module(name: str) -> ModuleType:
 
 
 def format_of(agent: str) -> Format | None:
-    return next((it for it in FORMATS if it.agent == agent), None)
+    return next((row for row in FORMATS if row.agent == agent), None)
 
 
 def recognised(path: str, first: bytes) -> Format | None:
     """Whose main file it is, by the end of its path and its first bytes; none if it is nobody's, or a sub-agent's."""
-    return next((it for it in FORMATS if it.name.search(path) and it.begins(first)), None)
+    return next((row for row in FORMATS if row.name.search(path) and row.begins(first)), None)
 
 
 # ---------------------------------------------------------------- how files begin
@@ -85,10 +85,10 @@ def is_codex(first: bytes) -> bool:
     if _CODEX_BARE.match(line):
         return True
     try:
-        found = _codex_line(line)
+        head = _codex_line(line)
     except (ValueError, RecursionError):
         return bool(_CODEX_META.match(line)) and b'"source":{"subagent"' not in line
-    return found.type == "session_meta" and isinstance(found.payload.source, str)
+    return head.type == "session_meta" and isinstance(head.payload.source, str)
 
 
 class _GeminiLine(msgspec.Struct, gc=False):

@@ -6,10 +6,10 @@ Readers are pure. They never open anything; a side file is asked for by its name
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from agent_logger.protocols.jsonl import Damage, Entry, Torn
+from agent_logger.protocols.jsonl import Damage, JsonEntry, Torn
 from agent_logger.protocols.lines import LONGEST_LINE, Line, LineSplitter, lines_in
 
-Entries = Iterable[Entry | Damage | Torn]
+Entries = Iterable[JsonEntry | Damage | Torn]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ def no_text(_name: str) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceFiles:
     main: File
     others: Sequence[File] = ()  # of sub-agents, and what describes them
     text: Callable[[str], str | None] = no_text  # the content of a side file by its name; none if it is gone
@@ -40,7 +40,7 @@ def lines_of(file: File) -> Iterator[Line | Damage | Torn]:
         for entry in file.entries:
             yield (
                 Line(entry.line, entry.offset, len(entry.raw), entry.raw)
-                if isinstance(entry, Entry)
+                if isinstance(entry, JsonEntry)
                 else entry
             )
         return
@@ -60,7 +60,7 @@ def raw_lines_of(file: File) -> Iterator[bytes]:
 def portions_of(file: File) -> Iterator[bytes]:
     """The same as they come: some whole lines at a time, with their newlines."""
     if file.chunks is None:
-        yield from (entry.raw + b"\n" for entry in file.entries if isinstance(entry, Entry))
+        yield from (entry.raw + b"\n" for entry in file.entries if isinstance(entry, JsonEntry))
         return
     held = b""
     for chunk in file.chunks():

@@ -6,14 +6,14 @@ from typing import NamedTuple, TypeVar
 P = TypeVar("P")  # what stands for a file: its path
 
 
-class Thread(NamedTuple):
+class AgentThread(NamedTuple):
     id: str
     started_by: str | None  # none: a person
 
 
-def families(threads: Mapping[P, Thread]) -> dict[P, list[P]]:
+def families(threads: Mapping[P, AgentThread]) -> dict[P, list[P]]:
     """The main files, each with those of its sub-agents, however far down. One whose starter is gone is a main file."""
-    ids = {it.id for it in threads.values()}
+    ids = {thread.id for thread in threads.values()}
     started: dict[str | None, list[P]] = {}
     for path, thread in threads.items():
         started.setdefault(thread.started_by, []).append(path)
@@ -22,21 +22,21 @@ def families(threads: Mapping[P, Thread]) -> dict[P, list[P]]:
         by = threads[path].started_by
         return by is not None, by in ids
 
-    found: dict[P, list[P]] = {}
+    family_of: dict[P, list[P]] = {}
     placed: set[P] = set()
     for path in sorted(threads, key=distance):
         if path not in placed:
-            found[path] = [it for it in _below(threads[path].id, started, threads) if it != path]
-            placed.update(found[path])
-    return found
+            family_of[path] = [other for other in _below(threads[path].id, started, threads) if other != path]
+            placed.update(family_of[path])
+    return family_of
 
 
-def _below(name: str, started: Mapping[str | None, list[P]], threads: Mapping[P, Thread]) -> list[P]:
-    found: dict[P, None] = {}
+def _below(name: str, started: Mapping[str | None, list[P]], threads: Mapping[P, AgentThread]) -> list[P]:
+    members: dict[P, None] = {}
     names = [name]
-    for it in names:  # grows meanwhile
-        for path in started.get(it, ()):
-            if path not in found:
-                found[path] = None
+    for below in names:  # grows meanwhile
+        for path in started.get(below, ()):
+            if path not in members:
+                members[path] = None
                 names.append(threads[path].id)
-    return list(found)
+    return list(members)

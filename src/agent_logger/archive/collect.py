@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agent_logger.agents.folders import agent_folders
-from agent_logger.agents.locations import AGENT_PLACES, Place, matching
-from agent_logger.archive.copy import Kept, can_keep, keep
-from agent_logger.archive.layout import Folder, folder_of, prepare
+from agent_logger.agents.locations import AGENT_PLACES, AgentLocation, matching
+from agent_logger.archive.copy import CopyOutcome, can_keep, copy_file
+from agent_logger.archive.layout import ArchiveFolder, folder_of, prepare
 from agent_logger.errors import AgentLoggerError
 from agent_logger.files import foreign
 from agent_logger.home.facts import tombstones
@@ -28,7 +28,7 @@ class Trouble(NamedTuple):
     reason: str
 
 
-class Report:
+class CopyReport:
     """What was done."""
 
     def __init__(self) -> None:
@@ -36,10 +36,10 @@ class Report:
         self.left_out: list[Trouble] = []  # files with a name that means something else in the archive
         self.failed: list[Trouble] = []  # tried again next time
 
-    def add(self, kept: Kept) -> None:
+    def add(self, outcome: CopyOutcome) -> None:
         self.files += 1
-        self.bytes += kept.bytes
-        match kept.change:
+        self.bytes += outcome.bytes
+        match outcome.change:
             case "new":
                 self.new += 1
             case "grown":
@@ -58,12 +58,12 @@ class Report:
             self.failed.append(Trouble(path, getattr(error, "strerror", None) or str(error)))
 
 
-def keep_files(home: Path, folder: Folder, found: Iterable[Parts], report: Report) -> None:
+def keep_files(home: Path, folder: ArchiveFolder, files: Iterable[Parts], report: CopyReport) -> None:
     """But for those of sessions that were removed."""
     buried = [
         name for name in tombstones(home) if UUID.fullmatch(name)
     ]  # any other may be a word in any path
-    for parts in found:
+    for parts in files:
         if any(name in part for name in buried for part in parts):
             continue
         path = folder.origin.joinpath(*parts)
@@ -72,13 +72,13 @@ def keep_files(home: Path, folder: Folder, found: Iterable[Parts], report: Repor
             continue
         with report.trying(path), foreign.opened_below(folder.origin, parts) as source:
             prepare(folder)
-            report.add(keep(source, folder.target(parts)))
+            report.add(copy_file(source, folder.target(parts)))
 
 
-def keep_session(home: Path, transcript: Path) -> Report:
+def keep_session(home: Path, transcript: Path) -> CopyReport:
     """One session, by its main file. Any program may have named it: it counts only if it is one below a folder of an
     agent's, and no link."""
-    report = Report()
+    report = CopyReport()
     for place in AGENT_PLACES:
         for origin in agent_folders(place):
             parts = _parts_below(origin, transcript)
@@ -95,15 +95,15 @@ def _parts_below(origin: Path, path: Path) -> Parts | None:
     return real.relative_to(origin).parts if real.is_relative_to(origin) else None
 
 
-def is_main_file(place: Place, parts: Parts) -> bool:
+def is_main_file(place: AgentLocation, parts: Parts) -> bool:
     patterns = [glob.split("/") for glob in place.globs]
-    return any(len(it) == len(parts) and all(map(fnmatchcase, parts, it)) for it in patterns)
+    return any(len(pattern) == len(parts) and all(map(fnmatchcase, parts, pattern)) for pattern in patterns)
 
 
 def _session_files(agent: str, origin: Path, parts: Parts) -> Iterator[Parts]:
     yield parts
     for pattern in _beside(agent, parts):
-        names = [it if it == "**" else escape(it) for it in pattern]
+        names = [part if part == "**" else escape(part) for part in pattern]
         yield from (path.relative_to(origin).parts for path in matching(origin, names))
 
 

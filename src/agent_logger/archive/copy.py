@@ -28,7 +28,7 @@ LOCK_SECONDS = 10.0  # that another may take to bring it up to date
 Change = Literal["same", "new", "grown", "rewritten"]
 
 
-class Kept(NamedTuple):
+class CopyOutcome(NamedTuple):
     change: Change
     bytes: int  # that were copied
 
@@ -38,35 +38,39 @@ def can_keep(name: str) -> bool:
     return OLDER not in name and not name.endswith(SEALED)
 
 
-def keep(source: int, target: Path) -> Kept:
+def copy_file(source: int, target: Path) -> CopyOutcome:
     """Bring the copy up to the file of a descriptor. When this returns, the copy is on the device.
 
     Raises `OSError`, and `StoreError` if another process holds on to the copy; what was copied so far stays.
     """
     if has_caught_up(os.fstat(source), target):
-        return Kept("same", 0)
+        return CopyOutcome("same", 0)
     platform.make_folder(target.parent)
     with _held(target) as (copy, is_new):
         status = os.fstat(source)  # now: another may have brought the copy further than the file was before
         size = copy.size()
         if status.st_size < size or not is_equal(source, copy.fd, size):
             _replace(source, status, target)
-            return Kept("rewritten", status.st_size)
+            return CopyOutcome("rewritten", status.st_size)
         _append(source, copy, size, status.st_size)
         _finish(copy, status)
         if is_new:
             platform.sync_folder(target.parent)
-        return Kept("new" if is_new else "grown" if status.st_size > size else "same", status.st_size - size)
+        return CopyOutcome(
+            "new" if is_new else "grown" if status.st_size > size else "same", status.st_size - size
+        )
 
 
 def generations(target: Path) -> list[Path]:
     """The older copies of a file, plain or sealed, the newest first; under their plain names."""
     begins = f"{target.name}{OLDER}"
     try:
-        names = {it.removesuffix(SEALED) for it in os.listdir(target.parent) if it.startswith(begins)}
+        names = {name.removesuffix(SEALED) for name in os.listdir(target.parent) if name.startswith(begins)}
     except OSError:
         return []
-    numbered = sorted((int(it[len(begins) :]) for it in names if it[len(begins) :].isdecimal()), reverse=True)
+    numbered = sorted(
+        (int(name[len(begins) :]) for name in names if name[len(begins) :].isdecimal()), reverse=True
+    )
     return [target.with_name(f"{begins}{number}") for number in numbered]
 
 

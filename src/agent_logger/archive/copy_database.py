@@ -11,7 +11,7 @@ from pathlib import Path
 
 from agent_logger import platform
 from agent_logger.agents.opencode import database as opencode
-from agent_logger.archive.copy import Change, Kept, in_the_making, is_equal, set_aside
+from agent_logger.archive.copy import Change, CopyOutcome, in_the_making, is_equal, set_aside
 from agent_logger.errors import SourceError
 
 
@@ -27,12 +27,12 @@ def _modified_ns(path: Path) -> int:
     return latest
 
 
-def keep(path: Path, target: Path) -> Kept:
+def copy_database(path: Path, target: Path) -> CopyOutcome:
     """Raises `OSError`, and `SourceError` if it cannot be read."""
     latest = _modified_ns(path)
     with suppress(FileNotFoundError):
         if os.lstat(target).st_mtime_ns == latest:
-            return Kept("same", 0)
+            return CopyOutcome("same", 0)
     platform.make_folder(target.parent)
     with in_the_making(target) as copy:
         opencode.copy(path, copy.path)
@@ -41,14 +41,14 @@ def keep(path: Path, target: Path) -> Kept:
         before = target.exists()
         if before and _is_same(copy, target):
             os.utime(target, ns=(latest, latest))
-            return Kept("same", 0)
+            return CopyOutcome("same", 0)
         is_lossless = before and _holds_all(copy.path, target)
         if before and not is_lossless:
             set_aside(target)
         os.rename(copy.path, target)
         platform.sync_folder(target.parent)
         change: Change = "new" if not before else "grown" if is_lossless else "rewritten"
-        return Kept(change, copy.size())
+        return CopyOutcome(change, copy.size())
 
 
 def _is_same(copy: platform.Held, target: Path) -> bool:

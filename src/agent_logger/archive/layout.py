@@ -22,7 +22,7 @@ MOST_NAME = 60  # characters of the path that are in a folder's name, for people
 MAKING = re.compile(rf"\..+\.\d+{OLDER}(?:-journal)?|\.{FOLDER_FILE}\.\d+")  # what a killed copier left
 
 
-class Folder(NamedTuple):
+class ArchiveFolder(NamedTuple):
     """A folder of an agent's, and where its copies are."""
 
     agent: str
@@ -33,8 +33,8 @@ class Folder(NamedTuple):
         return self.copies.joinpath(*parts)
 
 
-class Copy(NamedTuple):
-    folder: Folder
+class ArchivedCopy(NamedTuple):
+    folder: ArchiveFolder
     parts: tuple[str, ...]  # the file's path below the agent's folder
     path: Path  # of the copy as it lies there, plain or sealed
     modified: float
@@ -54,14 +54,14 @@ def archive_path(home: Path) -> Path:
     return home / "archive"
 
 
-def folder_of(home: Path, agent: str, origin: Path) -> Folder:
+def folder_of(home: Path, agent: str, origin: Path) -> ArchiveFolder:
     """Where the copies of an agent's folder go; it need not be there."""
     digest = hashlib.sha256(os.fsencode(origin)).hexdigest()[:8]
     name = f"{folder_name(str(origin))[-MOST_NAME:].lstrip('-')}-{digest}"
-    return Folder(agent, origin, archive_path(home) / agent / name)
+    return ArchiveFolder(agent, origin, archive_path(home) / agent / name)
 
 
-def prepare(folder: Folder) -> None:
+def prepare(folder: ArchiveFolder) -> None:
     """Raises `OSError`."""
     path = folder.copies / FOLDER_FILE
     if not path.exists():
@@ -69,25 +69,25 @@ def prepare(folder: Folder) -> None:
         platform.replace_file(path, os.fsencode(folder.origin), synced=True)
 
 
-def folders(home: Path) -> list[Folder]:
+def folders(home: Path) -> list[ArchiveFolder]:
     """Every folder that anything was kept of. Raises nothing."""
-    found = []
+    listing = []
     for path in sorted(archive_path(home).glob(f"*/*/{FOLDER_FILE}")):
         try:
             origin = Path(os.fsdecode(path.read_bytes()))
         except OSError:
             continue
-        found.append(Folder(path.parent.parent.name, origin, path.parent))
-    return found
+        listing.append(ArchiveFolder(path.parent.parent.name, origin, path.parent))
+    return listing
 
 
-def copies(folder: Folder) -> Iterator[Copy]:
+def copies(folder: ArchiveFolder) -> Iterator[ArchivedCopy]:
     """The newest generation of every file, in the order of their names."""
     for inside, inner, names in os.walk(folder.copies):
         inner.sort()
-        present = {it for it in names if OLDER not in it}
+        present = {name for name in names if OLDER not in name}
         if Path(inside) == folder.copies:
-            present = {it for it in present if it != FOLDER_FILE and not MAKING.fullmatch(it)}
+            present = {name for name in present if name != FOLDER_FILE and not MAKING.fullmatch(name)}
         for name in sorted(present):
             plain = name.removesuffix(SEALED)
             if plain != name and plain in present:
@@ -98,4 +98,4 @@ def copies(folder: Folder) -> Iterator[Copy]:
             except OSError:  # sealed or unsealed just now
                 continue
             parts = Path(inside, plain).relative_to(folder.copies).parts
-            yield Copy(folder, parts, path, status.st_mtime, status.st_size)
+            yield ArchivedCopy(folder, parts, path, status.st_mtime, status.st_size)

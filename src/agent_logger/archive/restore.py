@@ -13,7 +13,7 @@ from agent_logger import platform
 from agent_logger.agents.folders import agent_folders
 from agent_logger.agents.locations import AGENT_PLACES
 from agent_logger.archive import restore_database
-from agent_logger.archive.layout import Copy, copies
+from agent_logger.archive.layout import ArchivedCopy, copies
 from agent_logger.archive.sessions import Archived, archived_sessions
 from agent_logger.errors import SourceError, StoreError
 from agent_logger.files import foreign
@@ -21,7 +21,7 @@ from agent_logger.files import foreign
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Step(NamedTuple):
+class RestoreStep(NamedTuple):
     copy: Path  # under its plain name
     root: Path
     parts: tuple[str, ...]
@@ -34,31 +34,31 @@ class Step(NamedTuple):
 
 class Plan(NamedTuple):
     session: Archived
-    steps: list[Step]
-    rows: "restore_database.Rows | None" = None  # to be added to a database that is there
+    steps: list[RestoreStep]
+    rows: "restore_database.DatabaseRows | None" = None  # to be added to a database that is there
 
     @property
-    def missing(self) -> list[Step]:
-        return [it for it in self.steps if it.state == "missing"]
+    def missing(self) -> list[RestoreStep]:
+        return [step for step in self.steps if step.state == "missing"]
 
 
-def find(home: Path, wanted: str) -> Archived:
+def find(home: Path, given: str) -> Archived:
     """By id, or a beginning that no other has. Raises `SourceError`."""
-    every = [(name, it) for it in archived_sessions(home) for name in it.names]
-    found = [it for name, it in every if name == wanted]
-    found = found or [it for name, it in every if name.startswith(wanted or "/")]
-    if not found:
-        raise SourceError(f"no session {wanted} in the archive; 'agent-logger ls' lists those there are")
-    if len({it.id for it in found}) > 1:
-        count = len({it.id for it in found})
-        raise SourceError(f"{wanted} begins the ids of {count} sessions in the archive; give more of it")
-    return max(found, key=lambda it: it.modified)
+    every = [(name, session) for session in archived_sessions(home) for name in session.names]
+    matching = [session for name, session in every if name == given]
+    matching = matching or [session for name, session in every if name.startswith(given or "/")]
+    if not matching:
+        raise SourceError(f"no session {given} in the archive; 'agent-logger ls' lists those there are")
+    if len({session.id for session in matching}) > 1:
+        count = len({session.id for session in matching})
+        raise SourceError(f"{given} begins the ids of {count} sessions in the archive; give more of it")
+    return max(matching, key=lambda session: session.modified)
 
 
 def plan(session: Archived) -> Plan:
     """Where the agent looks now: the folder the files came from if it is one of these, else the first of them. A
     database may have been anywhere."""
-    place = next(it for it in AGENT_PLACES if it.agent == session.agent)
+    place = next(place for place in AGENT_PLACES if place.agent == session.agent)
     roots = agent_folders(place)
     origin = session.copy.folder.origin
     root = origin if origin in roots or session.agent == "opencode" else roots[0]
@@ -66,16 +66,16 @@ def plan(session: Archived) -> Plan:
         database = root.joinpath(*session.copy.parts)
         if foreign.existing(database):
             return Plan(session, [], restore_database.rows_of(session.file, session.id, database))
-        return Plan(session, [Step(session.file, root, session.copy.parts, "missing")])
+        return Plan(session, [RestoreStep(session.file, root, session.copy.parts, "missing")])
     return Plan(session, [_step(copy, root) for copy in _copies_of(session)])
 
 
-def _step(copy: Copy, root: Path) -> Step:
+def _step(copy: ArchivedCopy, root: Path) -> RestoreStep:
     to = root.joinpath(*copy.parts)
     if not os.path.lexists(to):
-        return Step(copy.target, root, copy.parts, "missing")
+        return RestoreStep(copy.target, root, copy.parts, "missing")
     same = foreign.existing(to) == to and _digest(to) == _digest(copy.target)
-    return Step(copy.target, root, copy.parts, "there" if same else "other")
+    return RestoreStep(copy.target, root, copy.parts, "there" if same else "other")
 
 
 def _digest(path: Path) -> str:
@@ -87,22 +87,22 @@ def _digest(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _copies_of(session: Archived) -> Iterator[Copy]:
+def _copies_of(session: Archived) -> Iterator[ArchivedCopy]:
     main = session.copy.target
     source = session.source()
-    names = [it.name for it in (source.main, *source.others)]
+    names = [file.name for file in (source.main, *source.others)]
     match session.agent:
         case "codex":
-            wanted = {copy.target for copy in copies(session.copy.folder) if copy.target.name in names}
+            paths = {copy.target for copy in copies(session.copy.folder) if copy.target.name in names}
             below: list[Path] = []
         case "gemini-cli":
             project = main.parent.parent
-            wanted, below = {project / ".project_root", *(project / name for name in names)}, []
+            paths, below = {project / ".project_root", *(project / name for name in names)}, []
         case _:
-            wanted = {main.parent / name for name in names}
+            paths = {main.parent / name for name in names}
             below = [main.with_suffix(""), session.copy.folder.copies / "file-history" / session.id]
     for copy in copies(session.copy.folder):
-        if copy.target in wanted or any(map(copy.target.is_relative_to, below)):
+        if copy.target in paths or any(map(copy.target.is_relative_to, below)):
             yield copy
 
 
@@ -124,7 +124,7 @@ def carry_out(planned: Plan) -> None:
         restore_database.add(planned.rows)
 
 
-def _write(step: Step) -> None:
+def _write(step: RestoreStep) -> None:
     """With the time of now: by its old one the agent might delete it again at once."""
     name = step.parts[-1]
     temporary = f".{name[:100]}.{os.getpid()}"

@@ -15,35 +15,35 @@ WAIT_SECONDS = 5.0  # for opencode, which may be writing
 KEYS = {"project": "id", "session": "id", "message": "session_id", "part": "session_id"}  # parents first
 
 
-class Rows(NamedTuple):
+class DatabaseRows(NamedTuple):
     copy: Path
     database: Path
     sessions: list[str]  # the one that is meant first, then those that it started
     missing: dict[str, int]  # rows to be added, by table
 
 
-def rows_of(copy: Path, session: str, database: Path) -> Rows:
+def rows_of(copy: Path, session: str, database: Path) -> DatabaseRows:
     """What the database lacks of a session. Raises `SourceError`, also if the two have other columns."""
     source = opencode.source_of(copy, session)
-    sessions = [it.name for it in (source.main, *source.others)]
+    sessions = [file.name for file in (source.main, *source.others)]
     with _both(copy, database, "ro") as both:
         for table in KEYS:
             if _columns(both, "main", table) != _columns(both, "copy", table):
                 raise SourceError(f"{database}: its version has other columns than that of the copy {copy}")
         missing = {table: _count(both, table, sessions) for table in KEYS}
-    return Rows(copy, database, sessions, {table: count for table, count in missing.items() if count})
+    return DatabaseRows(copy, database, sessions, {table: count for table, count in missing.items() if count})
 
 
-def add(rows: Rows) -> None:
+def add(rows: DatabaseRows) -> None:
     """All or none. Raises `StoreError`."""
     try:
         with _both(rows.copy, rows.database, "rw") as both, both:
             both.execute("BEGIN IMMEDIATE")
             for table in KEYS:
-                wanted, values = _wanted(table, rows.sessions)
+                names, values = _selection(table, rows.sessions)
                 columns = ", ".join(f'"{name}"' for name in _columns(both, "main", table))
                 both.execute(
-                    f"INSERT OR IGNORE INTO main.{table} ({columns}) SELECT {columns} {wanted}", values
+                    f"INSERT OR IGNORE INTO main.{table} ({columns}) SELECT {columns} {names}", values
                 )
     except SourceError as error:
         raise StoreError(f"nothing was added: {error}") from error
@@ -68,7 +68,7 @@ def _columns(both: sqlite3.Connection, schema: str, table: str) -> list[str]:
     return [row[1] for row in both.execute(f"PRAGMA {schema}.table_info({table})")]
 
 
-def _wanted(table: str, sessions: list[str]) -> tuple[str, list[str]]:
+def _selection(table: str, sessions: list[str]) -> tuple[str, list[str]]:
     marks = ", ".join("?" * len(sessions))
     if table == "project":
         which = f"id IN (SELECT project_id FROM copy.session WHERE id IN ({marks}))"
@@ -78,5 +78,5 @@ def _wanted(table: str, sessions: list[str]) -> tuple[str, list[str]]:
 
 
 def _count(both: sqlite3.Connection, table: str, sessions: list[str]) -> int:
-    wanted, values = _wanted(table, sessions)
-    return int(both.execute(f"SELECT count(*) {wanted}", values).fetchone()[0])
+    columns, values = _selection(table, sessions)
+    return int(both.execute(f"SELECT count(*) {columns}", values).fetchone()[0])

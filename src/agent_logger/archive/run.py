@@ -7,11 +7,11 @@ from pathlib import Path
 from agent_logger.agents.folders import agent_files, agent_folders
 from agent_logger.agents.locations import AGENT_PLACES, kept_files
 from agent_logger.archive import copy_database
-from agent_logger.archive.collect import Report, Trouble, keep_files
+from agent_logger.archive.collect import CopyReport, Trouble, keep_files
 from agent_logger.archive.layout import (
     DATABASES,
     MAKING,
-    Folder,
+    ArchiveFolder,
     archive_path,
     copies,
     folder_of,
@@ -25,9 +25,9 @@ from agent_logger.journal.seal import seal
 MAKING_SECONDS = 86_400.0  # after which nobody is making that copy any more
 
 
-def archive_all(home: Path, quiet_seconds: float = 0.0) -> Report:
+def archive_all(home: Path, quiet_seconds: float = 0.0) -> CopyReport:
     """A database that was written to within `quiet_seconds` is left for later."""
-    report = Report()
+    report = CopyReport()
     for place in AGENT_PLACES:
         for origin in agent_folders(place):
             keep_files(home, folder_of(home, place.agent, origin), kept_files(place, origin), report)
@@ -37,14 +37,14 @@ def archive_all(home: Path, quiet_seconds: float = 0.0) -> Report:
     return report
 
 
-def _keep_database(folder: Folder, path: Path, quiet_seconds: float, report: Report) -> None:
+def _keep_database(folder: ArchiveFolder, path: Path, quiet_seconds: float, report: CopyReport) -> None:
     with report.trying(path):
         if not 0 <= time.time() - copy_database.modified(path) < quiet_seconds:
             prepare(folder)
-            report.add(copy_database.keep(path, folder.target((path.name,))))
+            report.add(copy_database.copy_database(path, folder.target((path.name,))))
 
 
-def seal_archive(home: Path, after_seconds: float | None, report: Report) -> None:
+def seal_archive(home: Path, after_seconds: float | None, report: CopyReport) -> None:
     """Pack the copies of what was not written to for so long. `None`: never."""
     for folder in folders(home) if after_seconds is not None else ():
         for copy in copies(folder):

@@ -8,12 +8,12 @@ from typing import NamedTuple
 from agent_logger.agents.claude_code.files import is_id
 from agent_logger.agents.claude_code.opener import claude_source
 from agent_logger.agents.framing import modified
-from agent_logger.agents.locations import AGENT_PLACES, Place
+from agent_logger.agents.locations import AGENT_PLACES, AgentLocation
 from agent_logger.agents.openers import gemini_cli_session, sources_of
-from agent_logger.agents.source_files import Source
+from agent_logger.agents.source_files import SourceFiles
 from agent_logger.archive.collect import is_main_file
 from agent_logger.archive.copy import generations
-from agent_logger.archive.layout import DATABASES, Copy, Folder, copies, folders
+from agent_logger.archive.layout import DATABASES, ArchivedCopy, ArchiveFolder, copies, folders
 from agent_logger.files import foreign
 from agent_logger.model.ids import UUID
 
@@ -22,9 +22,9 @@ class Archived(NamedTuple):
     """A session of which there is a copy, whether its agent still has it or not."""
 
     id: str
-    copy: Copy  # of its main file
+    copy: ArchivedCopy  # of its main file
     file: Path  # the same under its plain name; of a database, the generation that it is in
-    source: "partial[Source]"  # what its reader is given
+    source: "partial[SourceFiles]"  # what its reader is given
     modified: float
     others: tuple[Path, ...] = ()  # of its sub-agents, where only their content says so
 
@@ -44,14 +44,14 @@ def archived_sessions(home: Path) -> Iterator[Archived]:
         yield from archived_in(folder)
 
 
-def archived_in(folder: Folder) -> Iterator[Archived]:
+def archived_in(folder: ArchiveFolder) -> Iterator[Archived]:
     """Of one folder of an agent's. Files are opened only of agents whose names of files do not tell whose they are."""
-    place = next((it for it in AGENT_PLACES if it.agent == folder.agent), None)
+    place = next((place for place in AGENT_PLACES if place.agent == folder.agent), None)
     if place:
         yield from _sessions(place, folder)
 
 
-def _sessions(place: Place, folder: Folder) -> Iterator[Archived]:
+def _sessions(place: AgentLocation, folder: ArchiveFolder) -> Iterator[Archived]:
     if place.agent == "opencode":
         for copy in copies(folder):  # databases, whatever they are called
             yield from _in_database(copy)
@@ -66,42 +66,42 @@ def _sessions(place: Place, folder: Folder) -> Iterator[Archived]:
     for source in sources_of(place.agent, mains):
         name = PurePosixPath(source.main.name).name
         copy = by_name[name]
-        others = tuple(by_name[it.name].target for it in source.others if it.name in by_name)
+        others = tuple(by_name[other.name].target for other in source.others if other.name in by_name)
         yield Archived(id_in(name), copy, copy.target, partial(_same, source), modified(copy.target), others)
 
 
-def _in_database(copy: Copy) -> Iterator[Archived]:
+def _in_database(copy: ArchivedCopy) -> Iterator[Archived]:
     """What a newer copy does not hold any more is in an older one."""
-    seen: set[str] = set()
+    visited: set[str] = set()
     for path in (copy.target, *generations(copy.target)):
         for source in sources_of("opencode", [path]):
             name = id_in(source.main.name)
-            if name not in seen:
-                seen.add(name)
+            if name not in visited:
+                visited.add(name)
                 yield Archived(name, copy, path, partial(_same, source), modified(path))
 
 
-def _same(source: Source) -> Source:
+def _same(source: SourceFiles) -> SourceFiles:
     return source
 
 
 def id_in(name: str) -> str:
     """The client's id in the name of a file, else the name."""
-    found = UUID.search(name)
-    return found[0] if found else PurePosixPath(name).stem
+    match = UUID.search(name)
+    return match[0] if match else PurePosixPath(name).stem
 
 
 def copies_by_name(home: Path) -> dict[str, list[Path]]:
     """The copies of sessions' main files, as they lie in the archive, the newest first, by what the session may be
     called by; none of a database, for it holds the sessions of others too."""
-    found: dict[str, list[Path]] = {}
-    kept = [it for it in archived_sessions(home) if it.agent not in DATABASES]
-    for it in sorted(kept, key=lambda it: -it.modified):
-        plain = (it.copy.target, *generations(it.copy.target))
+    paths_by_name: dict[str, list[Path]] = {}
+    sessions = [session for session in archived_sessions(home) if session.agent not in DATABASES]
+    for session in sorted(sessions, key=lambda session: -session.modified):
+        plain = (session.copy.target, *generations(session.copy.target))
         copies = [copy for path in plain if (copy := foreign.existing(path))]
-        for name in it.names:
-            found.setdefault(name, []).extend(copies)
-    return found
+        for name in session.names:
+            paths_by_name.setdefault(name, []).extend(copies)
+    return paths_by_name
 
 
 def copies_of(home: Path, session: str) -> list[Path]:

@@ -110,16 +110,16 @@ class Catalog:
     def read_details(self, sessions: Iterable[str] | None = None, progress: Progress | None = None) -> bool:
         """Titles, exchanges and tools, of all sessions or of these, where they are not known yet. Whether any were
         not."""
-        left = self._asked(lambda database: queries.behind(database, sessions))
+        left = self._answer_to(lambda database: queries.behind(database, sessions))
         if not left:
             return False
         from agent_logger.catalog.details import read_details
 
-        total, done = sum(it.size for it in left), 0
+        total, done = sum(source.size for source in left), 0
         for start in range(0, len(left), DETAILS_AT_ONCE):
             batch = left[start : start + DETAILS_AT_ONCE]
             self._safely(partial(read_details, batch=batch))
-            done += sum(it.size for it in batch)
+            done += sum(source.size for source in batch)
             if progress:
                 progress(done, total)
         return True
@@ -130,7 +130,7 @@ class Catalog:
         from agent_logger.catalog.background import indexing
         from agent_logger.catalog.search.search import index
 
-        self._asked(lambda _: None)
+        self._answer_to(lambda _: None)
         with indexing(self.home) as mine:
             if not mine:
                 return self.coverage.is_whole
@@ -167,68 +167,72 @@ class Catalog:
 
     def sessions(
         self,
-        wanted: Filter | None = None,
+        where: Filter | None = None,
         *,
         limit: int | None = None,
         offset: int = 0,
         order: Order = "active",
     ) -> list[SessionSummary]:
         """The one last active first, or by another order, always from the most to the least."""
-        asked = wanted or Filter()
+        conditions = where or Filter()
         limit = MOST_ASKED if limit is None else min(limit, MOST_ASKED)
         offset = min(offset, MOST_ASKED)
-        if asked.title or order in NEED_DETAILS:
+        if conditions.title or order in NEED_DETAILS:
             self.read_details()
-        elif asked.live:
+        elif conditions.live:
             self._read_live_details()
         ids: list[str] = []
         for _ in range(MOST_LOOKS):  # what is read may tell that others were active later
-            ids = self._asked(lambda database: queries.session_ids(database, asked, order, limit, offset))
+            ids = self._answer_to(
+                lambda database: queries.session_ids(database, conditions, order, limit, offset)
+            )
             if not self.read_details(ids):
                 break
         self._count_damaged_lines(ids)
         self._note_closed_logs(ids)
-        return self._asked(lambda database: queries.summaries(database, ids))
+        return self._answer_to(lambda database: queries.summaries(database, ids))
 
-    def count(self, wanted: Filter | None = None) -> int:
+    def count(self, where: Filter | None = None) -> int:
         """How many sessions there are."""
-        asked = wanted or Filter()
-        if asked.title:
+        conditions = where or Filter()
+        if conditions.title:
             self.read_details()
-        elif asked.live:
+        elif conditions.live:
             self._read_live_details()
-        return self._asked(lambda database: queries.count_sessions(database, asked))
+        return self._answer_to(lambda database: queries.count_sessions(database, conditions))
 
     def summary(self, session_id: str) -> SessionSummary | None:
         self.read_details([session_id])
         self._count_damaged_lines([session_id])
         self._note_closed_logs([session_id])
-        return next(iter(self._asked(lambda database: queries.summaries(database, [session_id]))), None)
+        return next(iter(self._answer_to(lambda database: queries.summaries(database, [session_id]))), None)
 
-    def called(self, wanted: str) -> list[str]:
+    def resolve(self, given: str) -> list[str]:
         """The ids of the sessions that are meant: by its id, the name of its log or its path the one; by its label, the
         one last called so; else all whose id or name begins so."""
-        name = session_labelled(self.home, wanted) or wanted
-        return self._asked(lambda database: queries.called(database, name))
+        name = session_labelled(self.home, given) or given
+        return self._answer_to(lambda database: queries.resolve(database, name))
 
     def short_ids(self, session_ids: Iterable[str]) -> dict[str, str]:
         """Of each the beginning that it can be called by: eight characters, or as many as tell it from all others."""
-        return self._asked(lambda database: queries.beginnings(database, session_ids, SHORT_ID))
+        return self._answer_to(lambda database: queries.beginnings(database, session_ids, SHORT_ID))
 
     def session(self, session_id: str) -> "Session | None":
         """From all its witnesses. By the client's id, the name of a log, or a beginning that no other has."""
         from agent_logger.catalog.details import session_from
         from agent_logger.catalog.live.liveness import in_flight, interrupted
 
-        found = self.called(session_id)
-        session = self._asked(lambda database: session_from(database, found[0])) if len(found) == 1 else None
+        names = self.resolve(session_id)
+        session = (
+            self._answer_to(lambda database: session_from(database, names[0])) if len(names) == 1 else None
+        )
         if session is None:
             return None
-        if files := self.damaged_files(found[0]).get(found[0]):
+        if files := self.damaged_files(names[0]).get(names[0]):
             session = replace(session, damaged_lines=sum(files.values()))
         if not in_flight(session):
             return session
-        summary = self.summary(found[0])
+        summary = self.summary(names[0])
         return session if summary and summary.live else interrupted(session)
 
     def damaged_files(self, *session_ids: str) -> dict[str, dict[Path, int]]:
@@ -237,7 +241,7 @@ class Catalog:
         return self._safely(lambda database: queries.damaged_files(database, session_ids))
 
     def _count_damaged_lines(self, session_ids: Sequence[str] | None) -> None:
-        if self._asked(lambda database: queries.source_rows(database, session_ids)):
+        if self._answer_to(lambda database: queries.source_rows(database, session_ids)):
             from agent_logger.catalog.refresh.damage import count_damaged_lines
 
             self._safely(lambda database: count_damaged_lines(database, session_ids))
@@ -245,10 +249,10 @@ class Catalog:
     def _read_live_details(self) -> None:
         """Read the details of all sessions that may be live, so that they tell whether they are."""
         self._note_closed_logs(None)
-        self.read_details(self._asked(queries.may_be_live))
+        self.read_details(self._answer_to(queries.may_be_live))
 
     def _note_closed_logs(self, session_ids: Sequence[str] | None) -> None:
-        if self._asked(lambda database: queries.open_logs(database, session_ids)):
+        if self._answer_to(lambda database: queries.open_logs(database, session_ids)):
             from agent_logger.catalog.live.closed_logs import note_closed_logs
 
             self._safely(lambda database: note_closed_logs(database, session_ids))
@@ -274,49 +278,51 @@ class Catalog:
 
     def tree(self, session_id: str) -> "SessionNode | None":
         """Its sub-agents and branches, and the sessions it was forked from or that were forked from it."""
-        from agent_logger.catalog.tree import Details, branches_of, tree
+        from agent_logger.catalog.tree import TreeDetails, branches_of, tree
 
-        found = self.called(session_id)
-        details = Details(self.summary, self.session, lambda name: branches_of(self._logs(name)))
-        return tree(found[0], self._asked(queries.parents), details) if len(found) == 1 else None
+        names = self.resolve(session_id)
+        details = TreeDetails(self.summary, self.session, lambda name: branches_of(self._logs(name)))
+        return tree(names[0], self._answer_to(queries.parents), details) if len(names) == 1 else None
 
     def places(self, session_id: str) -> "list[Place]":
         """Where a session is told of, by each who saw it; nothing if it is not one that is meant."""
         from agent_logger.catalog.discovery.sessions import place_of
 
-        found = self.called(session_id)
-        if len(found) != 1:
+        names = self.resolve(session_id)
+        if len(names) != 1:
             return []
-        return [place_of(it) for it in self._asked(partial(queries.sources_of, session=found[0]))]
+        return [place_of(source) for source in self._answer_to(partial(queries.sources_of, session=names[0]))]
 
     def _logs(self, session_id: str) -> list[Path]:
-        return [it.path for it in self.places(session_id) if it.agent is None and not it.is_of_hooks]
+        return [
+            place.path for place in self.places(session_id) if place.agent is None and not place.is_of_hooks
+        ]
 
-    def ledger(self, wanted: Filter | None = None, *, session: str | None = None) -> "Iterator[LedgerRow]":
+    def ledger(self, where: Filter | None = None, *, session: str | None = None) -> "Iterator[LedgerRow]":
         """Every response of a model once, in the order of time; of one session only, if that is given."""
         from agent_logger.catalog.usage_queries import ledger_rows
 
-        asked = wanted or Filter()
-        return iter(self._asked(lambda database: list(ledger_rows(database, asked, session))))
+        conditions = where or Filter()
+        return iter(self._answer_to(lambda database: list(ledger_rows(database, conditions, session))))
 
     def counted_elsewhere(self, session: str) -> "list[LedgerRow]":
         """What a session tells of, and does not count for it: another had it first, which it was forked from."""
         from agent_logger.catalog.usage_queries import counted_elsewhere
 
-        return self._asked(lambda database: list(counted_elsewhere(database, session)))
+        return self._answer_to(lambda database: list(counted_elsewhere(database, session)))
 
-    def uncounted(self, session: str, wanted: Filter | None = None) -> list[Uncounted]:
+    def uncounted(self, session: str, where: Filter | None = None) -> list[Uncounted]:
         """What a session holds that is in no sum, each with the reason. Of the filter, its times hold here."""
         from agent_logger.catalog.ledger.uncounted import uncounted
 
-        asked, logs = wanted or Filter(), set(self._logs(session))
+        conditions, logs = where or Filter(), set(self._logs(session))
         rows, elsewhere = list(self.ledger(session=session)), self.counted_elsewhere(session)
-        calls = [it for it in self.calls(session) if it.log in logs]
-        found = uncounted(rows, elsewhere, self.session(session), calls)
-        return [it for it in found if queries.is_within(it.at, asked)]
+        calls = [call for call in self.calls(session) if call.log in logs]
+        omitted = uncounted(rows, elsewhere, self.session(session), calls)
+        return [uncounted for uncounted in omitted if queries.is_within(uncounted.at, conditions)]
 
     def usage(
-        self, by: "By" = "day", wanted: Filter | None = None, *, zone: tzinfo | None = None
+        self, by: "By" = "day", where: Filter | None = None, *, zone: tzinfo | None = None
     ) -> "dict[str | None, Total]":
         """By day (`2026-11-15`), ISO week (`2026-W46`) or month, in their order; by session, model, project, agent or
         tool, the dearest first. What is of none is last, under `None`. Days are those of `zone`, or of this machine.
@@ -327,18 +333,18 @@ class Catalog:
 
         if by == "tool":
             self.read_details()
-        return self._asked(lambda database: usage(database, by, wanted or Filter(), zone))
+        return self._answer_to(lambda database: usage(database, by, where or Filter(), zone))
 
-    def total(self, wanted: Filter | None = None) -> "Total":
+    def total(self, where: Filter | None = None) -> "Total":
         from agent_logger.catalog.usage_queries import total_usage
 
-        return self._asked(lambda database: total_usage(database, wanted or Filter()))
+        return self._answer_to(lambda database: total_usage(database, where or Filter()))
 
-    def sessions_with_unlisted_calls(self, wanted: Filter | None = None) -> int:
+    def sessions_with_unlisted_calls(self, where: Filter | None = None) -> int:
         """Of those in the total: their agents' files, the only witnesses, leave out calls beside the conversation."""
         from agent_logger.catalog.usage_queries import sessions_with_unlisted_calls
 
-        return self._asked(lambda database: sessions_with_unlisted_calls(database, wanted or Filter()))
+        return self._answer_to(lambda database: sessions_with_unlisted_calls(database, where or Filter()))
 
     def search(self, words: str, *, limit: int = 20) -> Sequence[Hit]:
         """The best first. Words, `"phrases"`, `begin*`, `tool:Bash`, `file:login.py`, `is:error`, `project:`, `agent:`.
@@ -349,14 +355,14 @@ class Catalog:
         from agent_logger.catalog.search.query import read
         from agent_logger.catalog.search.search import search
 
-        asked, limit = read(words), min(limit, MOST_ASKED)
+        query, limit = read(words), min(limit, MOST_ASKED)
         self.index(seconds=INDEX_SECONDS)
         before = self._texts
-        found = self._with_texts(lambda database, texts: search(database, texts, asked, limit))
+        hits = self._with_texts(lambda database, texts: search(database, texts, query, limit))
         if self._texts is before:
-            return found
+            return hits
         self.index(seconds=INDEX_SECONDS)  # it was damaged or deleted, and begun anew
-        return self._with_texts(lambda database, texts: search(database, texts, asked, limit))
+        return self._with_texts(lambda database, texts: search(database, texts, query, limit))
 
     # ------------------------------------------------------------ removing
 
@@ -365,7 +371,8 @@ class Catalog:
         from agent_logger.catalog.removal import own_files
 
         sources = {
-            it: self._asked(partial(queries.sources_of, session=it)) for it in dict.fromkeys(session_ids)
+            session_id: self._answer_to(partial(queries.sources_of, session=session_id))
+            for session_id in dict.fromkeys(session_ids)
         }
         return own_files(self.home, sources)
 
@@ -374,7 +381,7 @@ class Catalog:
         goes on from: without it they would lose what they show."""
         from agent_logger.catalog.removal import WireLog, branches_of
 
-        rows = self._asked(queries.logs_and_forks)
+        rows = self._answer_to(queries.logs_and_forks)
         logs = [(WireLog(session, Path(path)), forked) for session, path, forked in rows]
         return branches_of(session_ids, (log for log, _ in logs), (log for log, forked in logs if forked))
 
@@ -398,7 +405,7 @@ class Catalog:
 
     # ------------------------------------------------------------ the database, whatever happens to it
 
-    def _asked(self, question: Callable[[sqlite3.Connection], T]) -> T:
+    def _answer_to(self, question: Callable[[sqlite3.Connection], T]) -> T:
         if time.monotonic() - self._refreshed > self._fresh_seconds:
             self.refresh()
         return self._safely(question)

@@ -17,7 +17,7 @@ from zlib import crc32
 import msgspec
 
 from agent_logger import platform
-from agent_logger.catalog.schema import Step
+from agent_logger.catalog.schema import SchemaStep
 
 WAIT_SECONDS = 10.0  # for another process that is writing; it never does so for long
 PAGE_CACHE_KB = 16_000
@@ -32,7 +32,7 @@ class UnusableError(Exception):
     """No database can be had at this path. The message says why."""
 
 
-def opened(path: Path, steps: Sequence[Step]) -> sqlite3.Connection:
+def opened(path: Path, steps: Sequence[SchemaStep]) -> sqlite3.Connection:
     """Made or brought up to date if need be. Raises `UnusableError`."""
     try:
         platform.make_folder(path.parent)
@@ -48,7 +48,7 @@ def opened(path: Path, steps: Sequence[Step]) -> sqlite3.Connection:
     return _begun_anew(path, steps)
 
 
-def in_memory(steps: Sequence[Step]) -> sqlite3.Connection:
+def in_memory(steps: Sequence[SchemaStep]) -> sqlite3.Connection:
     database = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     _migrate(database, steps)
     return database
@@ -91,7 +91,9 @@ def writing(database: sqlite3.Connection) -> Iterator[None]:
 
 def listed(values: Iterable[object]) -> str:
     """For `IN (SELECT value FROM json_each(?))`: any number of values in one parameter."""
-    return msgspec.json.encode([storable(it) if isinstance(it, str) else it for it in values]).decode()
+    return msgspec.json.encode(
+        [storable(value) if isinstance(value, str) else value for value in values]
+    ).decode()
 
 
 def storable(text: str) -> str:
@@ -100,7 +102,7 @@ def storable(text: str) -> str:
 
 
 def restored(path: str) -> str:
-    return _HALF.sub(lambda found: chr(int(found[1], 16)), path) if "\\ud" in path else path
+    return _HALF.sub(lambda match: chr(int(match[1], 16)), path) if "\\ud" in path else path
 
 
 _HALF = re.compile(r"\\u(d[89a-f][0-9a-f]{2})")
@@ -125,7 +127,7 @@ def _make_private(path: Path) -> None:
             platform.open_file(path, create=True).close()
 
 
-def _opened(path: Path, steps: Sequence[Step]) -> sqlite3.Connection:
+def _opened(path: Path, steps: Sequence[SchemaStep]) -> sqlite3.Connection:
     database = sqlite3.connect(
         f"file:{quote(os.fsencode(path))}",
         uri=True,
@@ -147,7 +149,7 @@ def _opened(path: Path, steps: Sequence[Step]) -> sqlite3.Connection:
     return database
 
 
-def _migrate(database: sqlite3.Connection, steps: Sequence[Step]) -> None:
+def _migrate(database: sqlite3.Connection, steps: Sequence[SchemaStep]) -> None:
     (version,) = database.execute("PRAGMA user_version").fetchone()
     if version == len(steps):
         return
@@ -174,13 +176,13 @@ def statements(sql: str) -> Iterator[str]:
 
 def is_damage(error: sqlite3.OperationalError) -> bool:
     """Tables that are not what they should be: another program's, or those of a version that nobody released."""
-    return any(it in str(error) for it in _DAMAGE)
+    return any(reason in str(error) for reason in _DAMAGE)
 
 
 _DAMAGE = ("already exists", "no such table", "no such column", "malformed", "Could not decode")
 
 
-def _begun_anew(path: Path, steps: Sequence[Step]) -> sqlite3.Connection:
+def _begun_anew(path: Path, steps: Sequence[SchemaStep]) -> sqlite3.Connection:
     try:
         remove(path)
         _make_private(path)

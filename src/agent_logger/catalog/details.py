@@ -17,7 +17,7 @@ from agent_logger.catalog.ledger.rows import NEVER, micros_of
 from agent_logger.catalog.live.liveness import in_flight
 from agent_logger.catalog.queries import Behind, sources_of, summaries_beside
 from agent_logger.catalog.refresh import incremental
-from agent_logger.catalog.refresh.incremental import Counts, Mark, Tail, counts_of, mark_of, tail_of
+from agent_logger.catalog.refresh.incremental import Counts, Mark, SessionTail, counts_of, mark_of, tail_of
 from agent_logger.catalog.refresh.refresh import count_change
 from agent_logger.files.projects import project_of
 from agent_logger.model.redaction.redactor import hidden
@@ -28,17 +28,17 @@ LONGEST_TITLE = 500  # characters; a first prompt may be a book
 
 def session_from(database: sqlite3.Connection, session: str) -> Session | None:
     """From the files of all its witnesses, as they are now."""
-    found = joined(sources_of(database, session), summaries_beside(database, session))
-    return with_inherited(database, session, found) if found else None
+    whole = joined(sources_of(database, session), summaries_beside(database, session))
+    return with_inherited(database, session, whole) if whole else None
 
 
-def tail_from(database: sqlite3.Connection, session: str, mark: bytes) -> Tail | None:
+def tail_from(database: sqlite3.Connection, session: str, mark: bytes) -> SessionTail | None:
     """What it has behind a mark; none if it is to be read as a whole."""
     rows = database.execute(
         "SELECT responses FROM sources JOIN told ON told.source = sources.id WHERE session = ?", (session,)
     )
-    known = (it for (data,) in rows for it in unpacked(data))
-    return tail_of(sources_of(database, session), _mark(mark), known)
+    responses = (response for (data,) in rows for response in unpacked(data))
+    return tail_of(sources_of(database, session), _mark(mark), responses)
 
 
 _mark = msgspec.json.Decoder(Mark).decode
@@ -54,38 +54,38 @@ class Details(NamedTuple):
     read_on: bool = False  # the tools are those behind the mark before
 
 
-def details_of(it: Behind, session: Session | None, mark: Mark | None) -> Details:
+def details_of(source: Behind, session: Session | None, mark: Mark | None) -> Details:
     if session is None:
-        return Details(it, None, [])
-    return Details(it, _values(session, counts_of(session)), list(_tools(session)), mark)
+        return Details(source, None, [])
+    return Details(source, _values(session, counts_of(session)), list(_tools(session)), mark)
 
 
-def details_from(database: sqlite3.Connection, it: Behind) -> Details:
+def details_from(database: sqlite3.Connection, source: Behind) -> Details:
     """From the files as they are now; from what was written since, where that tells all."""
-    if details := _read_on(database, it):
+    if details := _read_on(database, source):
         return details
-    session = session_from(database, it.id)
-    return details_of(it, session, mark_from(database, it, session))
+    session = session_from(database, source.id)
+    return details_of(source, session, mark_from(database, source, session))
 
 
-def mark_from(database: sqlite3.Connection, it: Behind, session: Session | None) -> Mark | None:
+def mark_from(database: sqlite3.Connection, source: Behind, session: Session | None) -> Mark | None:
     """Where a session that was just read can be read on; none if it is short, or cannot be."""
-    long = session is not None and it.size >= incremental.LONG_BYTES
-    return mark_of(sources_of(database, it.id), session) if session and long else None
+    long = session is not None and source.size >= incremental.LONG_BYTES
+    return mark_of(sources_of(database, source.id), session) if session and long else None
 
 
 def read_details(database: sqlite3.Connection, batch: Iterable[Behind]) -> None:
-    keep(database, [details_from(database, it) for it in batch])
+    store_details(database, [details_from(database, source) for source in batch])
 
 
-def _read_on(database: sqlite3.Connection, it: Behind) -> Details | None:
+def _read_on(database: sqlite3.Connection, source: Behind) -> Details | None:
     row = database.execute(
         """
         SELECT mark, title, project, started, ended, own_reported_usd, inherited_exchanges FROM sessions WHERE id = ?
         """,
-        (it.id,),
+        (source.id,),
     ).fetchone()
-    tail = tail_from(database, it.id, row[0]) if row and row[0] and row[1] else None
+    tail = tail_from(database, source.id, row[0]) if row and row[0] and row[1] else None
     if tail is None:
         return None
     _, title, project, started, ended, reported, inherited = row
@@ -104,28 +104,28 @@ def _read_on(database: sqlite3.Connection, it: Behind) -> Details | None:
         "own_turns": tail.turn + len(tail.session.turns) - tail.mark.inherited_turns,
         "reported": reported if tail.session.reported_cost_usd is None else tail.session.reported_cost_usd,
     }
-    return Details(it, values, list(_tools(tail.session)), tail.mark, read_on=True)
+    return Details(source, values, list(_tools(tail.session)), tail.mark, read_on=True)
 
 
-def keep(database: sqlite3.Connection, details: Sequence[Details]) -> None:
+def store_details(database: sqlite3.Connection, details: Sequence[Details]) -> None:
     with writing(database):
-        for it, values, _, mark, _ in details:
+        for source, values, _, mark, _ in details:
             if values is None:
-                database.execute("UPDATE sessions SET detailed = ? WHERE id = ?", (it.stamp, it.id))
+                database.execute("UPDATE sessions SET detailed = ? WHERE id = ?", (source.stamp, source.id))
             else:
-                kept = msgspec.json.encode(mark) if mark else None
-                database.execute(_DETAIL, {**values, "id": it.id, "stamp": it.stamp, "mark": kept})
+                encoded = msgspec.json.encode(mark) if mark else None
+                database.execute(_DETAIL, {**values, "id": source.id, "stamp": source.stamp, "mark": encoded})
         _keep_tools(database, details)
         count_change(database)
 
 
 def _keep_tools(database: sqlite3.Connection, details: Sequence[Details]) -> None:
-    anew = listed(it.of.id for it in details if not it.read_on)
+    anew = listed(detail.of.id for detail in details if not detail.read_on)
     database.execute("DELETE FROM tools WHERE session IN (SELECT value FROM json_each(?))", (anew,))
-    told = [(it.of.id, key, calls) for it in details for key, calls in it.tools]
-    none = [row[:2] for row in told if row[2] is None]
+    tool_rows = [(detail.of.id, key, calls) for detail in details for key, calls in detail.tools]
+    none = [row[:2] for row in tool_rows if row[2] is None]
     database.executemany("DELETE FROM tools WHERE session = ? AND key = ?", none)
-    rows = sorted(row for row in told if row[2] is not None)
+    rows = sorted(row for row in tool_rows if row[2] is not None)
     database.executemany("INSERT OR REPLACE INTO tools VALUES (?, ?, ?)", rows)
 
 

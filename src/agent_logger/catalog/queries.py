@@ -12,7 +12,7 @@ import msgspec
 from agent_logger.agents.claude_code.processes import noted_sessions, running_sessions
 from agent_logger.agents.folders import claude_roots
 from agent_logger.catalog.database import hashed, listed, restored, storable
-from agent_logger.catalog.discovery.source import Found
+from agent_logger.catalog.discovery.source import Source
 from agent_logger.catalog.ledger.rows import BIT, WITNESS_SETS, micros_of, time_of
 from agent_logger.catalog.live.liveness import INTERRUPTED, SessionState, SourceState, is_live
 from agent_logger.catalog.summary import Filter, SessionSummary
@@ -42,13 +42,13 @@ def since(at: datetime) -> int:
     return micros_of(at if at.tzinfo else at.astimezone(UTC))
 
 
-def is_within(at: datetime | None, wanted: Filter) -> bool:
+def is_within(at: datetime | None, where: Filter) -> bool:
     """Whether a time is one of those that are asked for. What has none is only where none are given."""
     if at is None:
-        return wanted.since is None and wanted.until is None
+        return where.since is None and where.until is None
     micros = micros_of(at)
-    return (wanted.since is None or micros >= since(wanted.since)) and (
-        wanted.until is None or micros < since(wanted.until)
+    return (where.since is None or micros >= since(where.since)) and (
+        where.until is None or micros < since(where.until)
     )
 
 
@@ -62,37 +62,37 @@ TURNS = "coalesce(own_turns, turns)"
 ENDED = "max(coalesce(ended, last_at), coalesce(CASE WHEN detailed IS NOT stamp THEN last_at END, ended))"
 
 
-def _where(database: sqlite3.Connection, wanted: Filter) -> tuple[str, list[object]]:
+def _where(database: sqlite3.Connection, where: Filter) -> tuple[str, list[object]]:
     terms: list[tuple[str, object]] = [
-        ("agent = ?", wanted.agent),
-        (f"instr(folded({PROJECT}), ?)", wanted.project and wanted.project.lower()),
-        ("instr(folded(models), ?)", wanted.model and listed([wanted.model.lower()])[2:-2]),
-        ("instr(folded(title), ?)", wanted.title and wanted.title.lower()),
-        (f"coalesce({ENDED}, {STARTED}) >= ?", wanted.since and since(wanted.since)),
-        (f"{STARTED} < ?", wanted.until and since(wanted.until)),
-        ("nano_usd >= ?", wanted.min_cost_usd and wanted.min_cost_usd * 1e9),
-        ("witnesses & ?", wanted.witness and BIT.get(wanted.witness, 0)),
+        ("agent = ?", where.agent),
+        (f"instr(folded({PROJECT}), ?)", where.project and where.project.lower()),
+        ("instr(folded(models), ?)", where.model and listed([where.model.lower()])[2:-2]),
+        ("instr(folded(title), ?)", where.title and where.title.lower()),
+        (f"coalesce({ENDED}, {STARTED}) >= ?", where.since and since(where.since)),
+        (f"{STARTED} < ?", where.until and since(where.until)),
+        ("nano_usd >= ?", where.min_cost_usd and where.min_cost_usd * 1e9),
+        ("witnesses & ?", where.witness and BIT.get(where.witness, 0)),
     ]
     given = [
         (term, [storable(value) if isinstance(value, str) else value])
         for term, value in terms
         if value is not None and value != ""
     ]
-    if wanted.live:
+    if where.live:
         given.append(("id IN (SELECT value FROM json_each(?))", [listed(_live_sessions(database))]))
     return " AND ".join(term for term, _ in given) or "1", [value for _, values in given for value in values]
 
 
 def session_ids(
-    database: sqlite3.Connection, wanted: Filter, order: Order, limit: int | None, offset: int
+    database: sqlite3.Connection, conditions: Filter, order: Order, limit: int | None, offset: int
 ) -> list[str]:
-    where, values = _where(database, wanted)
+    where, values = _where(database, conditions)
     query = f"SELECT id FROM sessions WHERE {where} ORDER BY {ORDERS[order]}, id LIMIT ? OFFSET ?"
     return [name for (name,) in database.execute(query, [*values, -1 if limit is None else limit, offset])]
 
 
-def count_sessions(database: sqlite3.Connection, wanted: Filter) -> int:
-    where, values = _where(database, wanted)
+def count_sessions(database: sqlite3.Connection, conditions: Filter) -> int:
+    where, values = _where(database, conditions)
     (count,) = database.execute(f"SELECT count(*) FROM sessions WHERE {where}", values).fetchone()
     return int(count)
 
@@ -114,7 +114,7 @@ _SUMMARY = f"""
 def summaries(database: sqlite3.Connection, ids: Sequence[str]) -> list[SessionSummary]:
     """In this order; those that are not there are left out."""
     given = (listed(ids),)
-    sources: dict[str, list[Found]] = {}
+    sources: dict[str, list[Source]] = {}
     states: dict[str, list[SourceState]] = {}
     damaged: dict[str, int] = {}
     query = """
@@ -123,9 +123,11 @@ def summaries(database: sqlite3.Connection, ids: Sequence[str]) -> list[SessionS
         WHERE session IN (SELECT value FROM json_each(?)) ORDER BY agent IS NULL, key
     """
     for session, witnesses, lines, is_closed, *source in database.execute(query, given):
-        found = _found(*source)
-        sources.setdefault(session, []).append(found)
-        state = SourceState(found.agent, found.path, witnesses, found.modified, bool(is_closed))
+        source_row = _source_of(*source)
+        sources.setdefault(session, []).append(source_row)
+        state = SourceState(
+            source_row.agent, source_row.path, witnesses, source_row.modified, bool(is_closed)
+        )
         states.setdefault(session, []).append(state)
         damaged[session] = damaged.get(session, 0) + (lines or 0)
     live = _Live(states)
@@ -148,7 +150,7 @@ class _Live:
     def holds(self, name: str, ended: int | None, *, in_flight: bool, over: bool) -> bool:
         last = None if ended is None else ended / 1e6
         state = SessionState(last, in_flight, over, self._sources.get(name, ()))
-        is_noted = any(it.agent == "claude-code" for it in state.sources)
+        is_noted = any(source.agent == "claude-code" for source in state.sources)
         return is_live(state, self.now, runs=self._noted.runs(name, last) if is_noted else None)
 
 
@@ -196,22 +198,22 @@ def open_logs(database: sqlite3.Connection, sessions: Iterable[str] | None) -> l
 
 
 def _live_sessions(database: sqlite3.Connection) -> list[str]:
-    return [it.id for it in summaries(database, may_be_live(database)) if it.live]
+    return [summary.id for summary in summaries(database, may_be_live(database)) if summary.live]
 
 
-def _summary(row: sqlite3.Row, sources: Sequence[Found], live: _Live, damaged: int) -> SessionSummary:
+def _summary(row: sqlite3.Row, sources: Sequence[Source], live: _Live, damaged: int) -> SessionSummary:
     name, nano = row["id"], row["nano_usd"]
     in_flight, ending = bool(row["in_flight"]), row["ending"]
     is_at_work = live.holds(name, row["ended"], in_flight=in_flight, over=bool(row["over"]))
     return SessionSummary(
-        **{it: row[it] for it in _AS_IT_IS},
+        **{name: row[name] for name in _AS_IT_IS},
         turns=row["turns"],
         project=row["project"],
         models=tuple(msgspec.json.decode(row["models"])),
         side_models=tuple(msgspec.json.decode(row["side_models"])),
         started=moment(row["started"]),
         ended=moment(row["ended"]),
-        usage=Usage(**{it: row[it] for it in Usage.__struct_fields__}),
+        usage=Usage(**{field: row[field] for field in Usage.__struct_fields__}),
         cost=Cost(
             nano_usd=nano,
             price_date=None if nano is None else price_date(),
@@ -223,23 +225,23 @@ def _summary(row: sqlite3.Row, sources: Sequence[Found], live: _Live, damaged: i
         parent=row["parent"],
         live=is_at_work,
         ending=INTERRUPTED if in_flight and not is_at_work else ending,
-        paths=tuple(dict.fromkeys(path for it in sources for path in _paths_of(it))),
-        prompts_only=bool(sources) and all(it.prompts_only for it in sources),
+        paths=tuple(dict.fromkeys(path for source in sources for path in _paths_of(source))),
+        prompts_only=bool(sources) and all(source.prompts_only for source in sources),
         damaged_lines=damaged,
         unlisted_calls=bool(row["unlisted_calls"]),
         main_missing=_is_main_missing(sources),
     )
 
 
-def _paths_of(source: Found) -> Iterable[Path]:
+def _paths_of(source: Source) -> Iterable[Path]:
     if source.main_missing:
         return map(Path, source.others or ())
     return () if source.is_of_hooks else (Path(source.path),)
 
 
-def _is_main_missing(sources: Sequence[Found]) -> bool:
-    files = [it for it in sources if it.agent and not it.prompts_only]
-    return bool(files) and all(it.main_missing for it in files)
+def _is_main_missing(sources: Sequence[Source]) -> bool:
+    files = [source for source in sources if source.agent and not source.prompts_only]
+    return bool(files) and all(file.main_missing for file in files)
 
 
 def moment(micros: int | None) -> datetime | None:
@@ -251,14 +253,14 @@ def parents(database: sqlite3.Connection) -> dict[str, str | None]:
     return dict(database.execute("SELECT id, parent FROM sessions ORDER BY family, place"))
 
 
-def called(database: sqlite3.Connection, wanted: str) -> list[str]:
+def resolve(database: sqlite3.Connection, given: str) -> list[str]:
     """The sessions that are meant: by id, by the name of a log or its path; else all that begin so."""
     for where in ("id = ?1", "id IN (SELECT session FROM sources WHERE name = ?1 OR path = ?1)", _BEGINS):
         rows = database.execute(
-            f"SELECT id FROM sessions WHERE {where} ORDER BY active DESC", (storable(wanted),)
+            f"SELECT id FROM sessions WHERE {where} ORDER BY active DESC", (storable(given),)
         )
-        if found := [name for (name,) in rows]:
-            return found
+        if matching := [name for (name,) in rows]:
+            return matching
     return []
 
 
@@ -273,17 +275,19 @@ def beginnings(database: sqlite3.Connection, ids: Iterable[str], least: int) -> 
 
     Codex and opencode make ids of the time: sessions of one minute have the first eight characters in common.
     """
-    found = {}
+    beginning_of = {}
     for name in ids:
-        told = storable(name)
+        own = storable(name)
         beside = database.execute(
             """
             SELECT (SELECT max(id) FROM sessions WHERE id < ?1), (SELECT min(id) FROM sessions WHERE id > ?1)
             """,
-            (told,),
+            (own,),
         ).fetchone()
-        found[name] = name[: max(least, *(1 + _alike(told, it) for it in beside if it is not None), 0)]
-    return found
+        beginning_of[name] = name[
+            : max(least, *(1 + _alike(own, other) for other in beside if other is not None), 0)
+        ]
+    return beginning_of
 
 
 def _alike(one: str, other: str) -> int:
@@ -305,9 +309,9 @@ class Behind(NamedTuple):
 
 def behind(database: sqlite3.Connection, only: Iterable[str] | None = None) -> list[Behind]:
     """The one last active first; of these only, if they are given."""
-    wanted = "" if only is None else "AND id IN (SELECT value FROM json_each(?))"
+    condition = "" if only is None else "AND id IN (SELECT value FROM json_each(?))"
     query = f"""
-        SELECT id, stamp, size FROM sessions WHERE detailed IS NOT stamp {wanted} ORDER BY active DESC, id
+        SELECT id, stamp, size FROM sessions WHERE detailed IS NOT stamp {condition} ORDER BY active DESC, id
     """
     return [Behind(*row) for row in database.execute(query, () if only is None else (listed(only),))]
 
@@ -317,7 +321,7 @@ def backlog(database: sqlite3.Connection) -> int:
     return int(database.execute(query).fetchone()[0])
 
 
-def sources_of(database: sqlite3.Connection, session: str) -> list[Found]:
+def sources_of(database: sqlite3.Connection, session: str) -> list[Source]:
     rows = database.execute(
         """
         SELECT key, agent, path, name, modified, size, stamp, others FROM sources
@@ -325,10 +329,10 @@ def sources_of(database: sqlite3.Connection, session: str) -> list[Found]:
         """,
         (session,),
     )
-    return [_found(*told) for told in rows]
+    return [_source_of(*row) for row in rows]
 
 
-def source_rows(database: sqlite3.Connection, sessions: Iterable[str] | None) -> list[tuple[int, Found]]:
+def source_rows(database: sqlite3.Connection, sessions: Iterable[str] | None) -> list[tuple[int, Source]]:
     """With their numbers, those of these sessions, or of all, whose damaged lines are not counted as they are now."""
     rows = database.execute(
         """
@@ -337,7 +341,7 @@ def source_rows(database: sqlite3.Connection, sessions: Iterable[str] | None) ->
         """,
         (None if sessions is None else listed(sessions),),
     )
-    return [(source, _found(*told)) for source, *told in rows]
+    return [(source, _source_of(*values)) for source, *values in rows]
 
 
 def damaged_files(database: sqlite3.Connection, sessions: Iterable[str]) -> dict[str, dict[Path, int]]:
@@ -346,10 +350,10 @@ def damaged_files(database: sqlite3.Connection, sessions: Iterable[str]) -> dict
         SELECT session, damage.path, places FROM damage JOIN sources ON sources.id = source
         WHERE places > 0 AND session IN (SELECT value FROM json_each(?)) ORDER BY session, damage.path
     """
-    found: dict[str, dict[Path, int]] = {}
+    damaged: dict[str, dict[Path, int]] = {}
     for session, path, places in database.execute(query, (listed(sessions),)):
-        found.setdefault(session, {})[Path(restored(path))] = places
-    return found
+        damaged.setdefault(session, {})[Path(restored(path))] = places
+    return damaged
 
 
 def logs_and_forks(database: sqlite3.Connection) -> list[tuple[str, str, bool]]:
@@ -373,7 +377,7 @@ def summaries_beside(database: sqlite3.Connection, session: str) -> dict[str, st
     )
 
 
-def _found(
+def _source_of(
     key: str,
     agent: str | None,
     path: str,
@@ -382,8 +386,8 @@ def _found(
     size: int,
     stamp: str,
     others: str | None = None,
-) -> Found:
-    return Found(restored(key), agent, restored(path), restored(name), modified, size, stamp, _paths(others))
+) -> Source:
+    return Source(restored(key), agent, restored(path), restored(name), modified, size, stamp, _paths(others))
 
 
 def _paths(others: str | None) -> tuple[str, ...] | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agent_logger import platform
 from agent_logger.archive.sessions import copies_by_name
-from agent_logger.catalog.discovery.source import Found
+from agent_logger.catalog.discovery.source import Source
 from agent_logger.errors import StoreError
 from agent_logger.files.parts import PartFile, part_of, parts_of
 from agent_logger.home.facts import Tombstone, bury, tombstones
@@ -37,28 +37,28 @@ class OwnFiles:
         return self.log is not None and _is_owned(self.log)
 
 
-def own_files(home: Path, sources: Mapping[str, Sequence[Found]]) -> list[OwnFiles]:
+def own_files(home: Path, sources: Mapping[str, Sequence[Source]]) -> list[OwnFiles]:
     """`sources`: by session. A log without a file that is known to be ours is not among them."""
-    agents = any(it.agent for told in sources.values() for it in told)
+    agents = any(source.agent for session_sources in sources.values() for source in session_sources)
     copies = copies_by_name(home) if agents else {}
-    found: dict[Path, OwnFiles] = {}
-    for session, told in sources.items():
-        for it in told:
-            paths = copies.get(it.name, ()) if it.agent else (Path(it.path),)
+    by_path: dict[Path, OwnFiles] = {}
+    for session, own_sources in sources.items():
+        for source in own_sources:
+            paths = copies.get(source.name, ()) if source.agent else (Path(source.path),)
             for path in paths:
-                log = None if it.agent or it.is_of_hooks else PartFile(path.parent, it.name)
-                found[path] = OwnFiles(session, path, log, _removal(home, path))
-    return [own for own in found.values() if own.removal.files]
+                log = None if source.agent or source.is_of_hooks else PartFile(path.parent, source.name)
+                by_path[path] = OwnFiles(session, path, log, _removal(home, path))
+    return [own for own in by_path.values() if own.removal.files]
 
 
 def remove_files(home: Path, sessions: Sequence[str], ours: Sequence[OwnFiles]) -> None:
     """The tombstones first, with what is to be deleted: after a crash the next removal goes on from them. Raises
     `StoreError` if one of them is being written to, and `OSError`."""
-    paths: dict[str, list[Path]] = {it: [] for it in sessions}
-    for it in ours:
-        if it.is_in_use:
-            raise StoreError(f"{it.path} is being written to; stop the recording first")
-        paths[it.session].append(it.path)
+    paths: dict[str, list[Path]] = {name: [] for name in sessions}
+    for files in ours:
+        if files.is_in_use:
+            raise StoreError(f"{files.path} is being written to; stop the recording first")
+        paths[files.session].append(files.path)
     for session in sessions:
         bury(home, session, paths[session])
     for stone in tombstones(home).values():
@@ -77,7 +77,7 @@ def _dig(home: Path, stone: Tombstone) -> None:
 
 def _log_of(home: Path, path: Path) -> PartFile | None:
     ours_alone = (home / "archive", hooks_path(home))
-    return None if any(it in path.parents for it in ours_alone) else part_of(path)
+    return None if any(folder in path.parents for folder in ours_alone) else part_of(path)
 
 
 def _removal(home: Path, path: Path) -> Removal:
@@ -124,17 +124,17 @@ def branches_of(
     for log in logs:
         own.setdefault(log.session, set()).add(log.path)
     lineages = [(log.session, _lineage(log.path)) for log in forked]
-    found: dict[str, str] = {}
+    parent_of: dict[str, str] = {}
     waiting = list(dict.fromkeys(sessions))
-    known = set(waiting)
+    ids = set(waiting)
     while waiting:
         parent = waiting.pop()
         for session, lineage in lineages:
-            if session not in known and not lineage.isdisjoint(own.get(parent, ())):
-                found[session] = parent
-                known.add(session)
+            if session not in ids and not lineage.isdisjoint(own.get(parent, ())):
+                parent_of[session] = parent
+                ids.add(session)
                 waiting.append(session)
-    return found
+    return parent_of
 
 
 def _lineage(path: Path) -> set[Path]:

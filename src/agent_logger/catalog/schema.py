@@ -8,7 +8,7 @@ before they were written. The views are for people, and for programs such as `da
 from typing import NamedTuple
 
 
-class Step(NamedTuple):
+class SchemaStep(NamedTuple):
     name: str
     sql: str
 
@@ -357,22 +357,22 @@ DELETE FROM facts WHERE name = 'whole';
 """
 
 STEPS = (
-    Step("sessions and ledger", _SESSIONS_AND_LEDGER),
-    Step("exchanges in flight", _IN_FLIGHT),
-    Step("what clients say of whole sessions", _REPORTED),
-    Step("folders that look as they did", _FOLDERS),
-    Step("where sessions are read on", _MARKS),
-    Step("tools by session", _TOOLS),
-    Step("answers that ended and cuts that were billed", _ENDINGS),
-    Step("descent and what forks inherit", _DESCENT),
-    Step("totals of clients", _TOTALS),
-    Step("damaged lines", _DAMAGE),
-    Step("models of the conversation, and how it ended", _MODELS_AND_ENDINGS),
-    Step("calls that nobody tells of", _UNLISTED_CALLS),
-    Step("closed logs", _CLOSED_LOGS),
+    SchemaStep("sessions and ledger", _SESSIONS_AND_LEDGER),
+    SchemaStep("exchanges in flight", _IN_FLIGHT),
+    SchemaStep("what clients say of whole sessions", _REPORTED),
+    SchemaStep("folders that look as they did", _FOLDERS),
+    SchemaStep("where sessions are read on", _MARKS),
+    SchemaStep("tools by session", _TOOLS),
+    SchemaStep("answers that ended and cuts that were billed", _ENDINGS),
+    SchemaStep("descent and what forks inherit", _DESCENT),
+    SchemaStep("totals of clients", _TOTALS),
+    SchemaStep("damaged lines", _DAMAGE),
+    SchemaStep("models of the conversation, and how it ended", _MODELS_AND_ENDINGS),
+    SchemaStep("calls that nobody tells of", _UNLISTED_CALLS),
+    SchemaStep("closed logs", _CLOSED_LOGS),
 )
 TEXT_STEPS = (
-    Step("texts and shards", _TEXTS),
-    Step("turns that were cut have a number", _NUMBERED),
-    Step("turns are counted otherwise", "UPDATE indexed SET stamp = '', mark = NULL;"),
+    SchemaStep("texts and shards", _TEXTS),
+    SchemaStep("turns that were cut have a number", _NUMBERED),
+    SchemaStep("turns are counted otherwise", "UPDATE indexed SET stamp = '', mark = NULL;"),
 )

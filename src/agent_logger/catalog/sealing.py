@@ -44,5 +44,5 @@ def _folders(home: Path) -> Iterator[Path]:
         real = folder.resolve()
         if folder.is_symlink():  # what is behind it need not be ours
             continue
-        if not any(real.is_relative_to(it) for it in theirs):
+        if not any(real.is_relative_to(path) for path in theirs):
             yield folder

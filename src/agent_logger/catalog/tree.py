@@ -49,14 +49,14 @@ class SessionNode(msgspec.Struct, frozen=True, kw_only=True):
     cost_usd: float | None
     live: bool
     witnesses: Sequence[str]
-    asked: bool  # it is the one that was asked for
+    is_selected: bool = msgspec.field(name="asked")  # the session that the tree was asked for
     agents: Sequence[AgentNode] = ()
     branches: Sequence[BranchNode] = ()
     forks: Sequence["SessionNode"] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Details:
+class TreeDetails:
     """How more of a session is had, by its id: only those of the tree are asked for."""
 
     summary: Callable[[str], SessionSummary | None]
@@ -64,51 +64,51 @@ class Details:
     branches: Callable[[str], Sequence[BranchNode]]
 
 
-def tree(asked: str, parents: Mapping[str, str | None], details: Details) -> SessionNode | None:
+def tree(given: str, parents: Mapping[str, str | None], details: TreeDetails) -> SessionNode | None:
     """From the session that all of them come from. `parents`: of every session there is the one it was forked from.
     None if the one that is asked for is not there."""
-    if asked not in parents:
+    if given not in parents:
         return None
     forks: dict[str, list[str]] = {}
     for name, parent in parents.items():
         if parent and parent != name:
             forks.setdefault(parent, []).append(name)
-    return _node(_root(asked, parents), forks, asked, details, set())
+    return _node(_root(given, parents), forks, given, details, set())
 
 
 def _root(session: str, parents: Mapping[str, str | None]) -> str:
     """Files may say of each other that they come from each other: whoever is seen again is the end."""
-    seen: set[str] = set()
-    while session not in seen:
-        seen.add(session)
+    visited: set[str] = set()
+    while session not in visited:
+        visited.add(session)
         parent = parents[session]
-        session = parent if parent and parent in parents and parent not in seen else session
+        session = parent if parent and parent in parents and parent not in visited else session
     return session
 
 
 def _node(
-    name: str, forks: Mapping[str, list[str]], asked: str, details: Details, seen: set[str]
+    name: str, forks: Mapping[str, list[str]], root: str, details: TreeDetails, visited: set[str]
 ) -> SessionNode | None:
     """None if it is gone meanwhile."""
-    seen.add(name)
-    it, session = details.summary(name), details.session(name)
-    own = [_node(fork, forks, asked, details, seen) for fork in forks.get(name, ()) if fork not in seen]
-    if it is None:
+    visited.add(name)
+    summary, session = details.summary(name), details.session(name)
+    own = [_node(fork, forks, root, details, visited) for fork in forks.get(name, ()) if fork not in visited]
+    if summary is None:
         return None
     return SessionNode(
-        id=it.id,
-        title=it.title,
-        agent=it.agent,
-        started=it.started,
-        exchanges=it.exchanges,
-        turns=it.turns,
-        output_tokens=it.usage.output_tokens,
-        cost_usd=it.cost.usd,
-        live=it.live,
-        witnesses=sorted(it.witnesses),
-        asked=it.id == asked,
+        id=summary.id,
+        title=summary.title,
+        agent=summary.agent,
+        started=summary.started,
+        exchanges=summary.exchanges,
+        turns=summary.turns,
+        output_tokens=summary.usage.output_tokens,
+        cost_usd=summary.cost.usd,
+        live=summary.live,
+        witnesses=sorted(summary.witnesses),
+        is_selected=summary.id == root,
         agents=agents_of(session) if session else (),
-        branches=details.branches(it.id),
+        branches=details.branches(summary.id),
         forks=sorted((fork for fork in own if fork), key=_age),
     )
 
@@ -116,17 +116,17 @@ def _node(
 def branches_of(logs: Iterable[Path]) -> list[BranchNode]:
     """Of a session's logs those that go on from another of them."""
     own = sorted(set(logs))
-    found = []
+    branches = []
     for log in own:
         parent, last = [("", None), *lineage_of(log.parent, log.stem)][-2]
         if last and log.with_stem(parent) in own:
-            found.append(BranchNode(log=log.stem, parent=parent, from_call=last))
-    return found
+            branches.append(BranchNode(log=log.stem, parent=parent, from_call=last))
+    return branches
 
 
-def _age(it: SessionNode) -> tuple[bool, float]:
+def _age(node: SessionNode) -> tuple[bool, float]:
     """Forks begin with a copy, so most of one session began at the same time: they stay in the order they came in."""
-    return it.started is None, it.started.timestamp() if it.started else 0.0
+    return node.started is None, node.started.timestamp() if node.started else 0.0
 
 
 # ---------------------------------------------------------------- sub-agents
@@ -139,10 +139,12 @@ def agents_of(session: Session) -> list[AgentNode]:
     rows: dict[str, list[LedgerRow]] = {}
     for row in ledger.rows():
         rows.setdefault(row.thread, []).append(row)
-    told = {it.thread: it for it in session.agents}
-    threads = dict.fromkeys([*(it for it in session.threads if it.startswith(AGENT)), *told])
-    agents = [told.get(thread) or SubAgent(thread=thread) for thread in threads]
-    parents = {it.thread: it.parent_thread if it.parent_thread in threads else MAIN for it in agents}
+    by_thread = {agent.thread: agent for agent in session.agents}
+    threads = dict.fromkeys([*(thread for thread in session.threads if thread.startswith(AGENT)), *by_thread])
+    agents = [by_thread.get(thread) or SubAgent(thread=thread) for thread in threads]
+    parents = {
+        agent.thread: agent.parent_thread if agent.parent_thread in threads else MAIN for agent in agents
+    }
     return _started_by(MAIN, agents, parents, rows, set())
 
 
@@ -151,31 +153,33 @@ def _started_by(
     agents: Sequence[SubAgent],
     parents: Mapping[str, str],
     rows: Mapping[str, list[LedgerRow]],
-    seen: set[str],
+    visited: set[str],
 ) -> list[AgentNode]:
-    own = [it for it in agents if it.thread not in seen and _belongs(it.thread, parent, parents)]
-    seen.update(it.thread for it in own)
-    return [_agent(it, rows, _started_by(it.thread, agents, parents, rows, seen)) for it in own]
+    own = [
+        agent for agent in agents if agent.thread not in visited and _belongs(agent.thread, parent, parents)
+    ]
+    visited.update(agent.thread for agent in own)
+    return [_agent(agent, rows, _started_by(agent.thread, agents, parents, rows, visited)) for agent in own]
 
 
 def _belongs(thread: str, parent: str, parents: Mapping[str, str]) -> bool:
     """Those that started each other are all the session's own."""
     if parents[thread] == parent:
         return True
-    above, seen = thread, set[str]()
-    while above != MAIN and above not in seen:
-        seen.add(above)
+    above, visited = thread, set[str]()
+    while above != MAIN and above not in visited:
+        visited.add(above)
         above = parents[above]
     return parent == MAIN and above != MAIN
 
 
-def _agent(it: SubAgent, rows: Mapping[str, list[LedgerRow]], agents: Sequence[AgentNode]) -> AgentNode:
-    billed = total(rows.get(it.thread, ()))
+def _agent(agent: SubAgent, rows: Mapping[str, list[LedgerRow]], agents: Sequence[AgentNode]) -> AgentNode:
+    billed = total(rows.get(agent.thread, ()))
     return AgentNode(
-        thread=it.thread,
-        kind=it.kind,
-        description=it.description,
-        tool_use_id=it.tool_use_id,
+        thread=agent.thread,
+        kind=agent.kind,
+        description=agent.description,
+        tool_use_id=agent.tool_use_id,
         turns=billed.responses,
         output_tokens=billed.usage.output_tokens,
         cost_usd=billed.cost.usd,

@@ -16,15 +16,15 @@ from agent_logger.catalog.summary import Filter
 from agent_logger.model.responses import ModelResponse
 
 
-def _where(wanted: Filter, session: str | None) -> tuple[str, list[object]]:
+def _where(where: Filter, session: str | None) -> tuple[str, list[object]]:
     terms: list[tuple[str, object]] = [
         ("session = ?", session),
-        ("agent = ?", wanted.agent),
-        ("instr(folded(project), ?)", wanted.project and wanted.project.lower()),
-        ("instr(folded(model), ?)", wanted.model and wanted.model.lower()),
-        ("at >= ?", wanted.since and since(wanted.since)),
-        ("at < ?", wanted.until and since(wanted.until)),
-        ("witnesses & ?", wanted.witness and BIT.get(wanted.witness, 0)),
+        ("agent = ?", where.agent),
+        ("instr(folded(project), ?)", where.project and where.project.lower()),
+        ("instr(folded(model), ?)", where.model and where.model.lower()),
+        ("at >= ?", where.since and since(where.since)),
+        ("at < ?", where.until and since(where.until)),
+        ("witnesses & ?", where.witness and BIT.get(where.witness, 0)),
     ]
     given = [(term, value) for term, value in terms if value is not None and value != ""]
     values = [storable(value) if isinstance(value, str) else value for _, value in given]
@@ -35,9 +35,9 @@ _ROWS = "FROM ledger JOIN places ON places.id = place JOIN kinds ON kinds.id = k
 
 
 def ledger_rows(
-    database: sqlite3.Connection, wanted: Filter, session: str | None = None
+    database: sqlite3.Connection, where: Filter, session: str | None = None
 ) -> Iterator[LedgerRow]:
-    return _ledger_rows(database, *_where(wanted, session))
+    return _ledger_rows(database, *_where(where, session))
 
 
 def told_by_session(database: sqlite3.Connection, session: str) -> Iterator[ModelResponse]:
@@ -45,18 +45,18 @@ def told_by_session(database: sqlite3.Connection, session: str) -> Iterator[Mode
     blobs = database.execute(
         "SELECT responses FROM told JOIN sources ON sources.id = source WHERE session = ?", (session,)
     ).fetchall()
-    return (it for (data,) in blobs for it in unpacked(data))
+    return (response for (data,) in blobs for response in unpacked(data))
 
 
 def counted_elsewhere(database: sqlite3.Connection, session: str) -> Iterator[LedgerRow]:
     """What the session tells of too, but another had before it."""
-    told = {it.message_id for it in told_by_session(database, session) if it.message_id}
+    ids = {response.message_id for response in told_by_session(database, session) if response.message_id}
     where = """
         session <> ? AND message_id IN (SELECT value FROM json_each(?)) AND session IN (
             SELECT id FROM sessions WHERE family = (SELECT family FROM sessions WHERE id = ?)
         )
     """
-    return _ledger_rows(database, where, [session, listed(told), session])
+    return _ledger_rows(database, where, [session, listed(ids), session])
 
 
 def _ledger_rows(database: sqlite3.Connection, where: str, values: list[object]) -> Iterator[LedgerRow]:
@@ -113,33 +113,33 @@ _KEYS: Mapping[By, str] = {
 
 
 def usage(
-    database: sqlite3.Connection, by: By, wanted: Filter, zone: tzinfo | None = None
+    database: sqlite3.Connection, by: By, conditions: Filter, zone: tzinfo | None = None
 ) -> dict[str | None, Total]:
     """The same as `totals` over the rows, summed where they are."""
-    where, values = _where(wanted, None)
+    where, values = _where(conditions, None)
     query = f"SELECT {_KEYS[by]}, {_SUMS} {_ROWS} WHERE {where} GROUP BY 1"
     sums: dict[str | None, Sum] = {}
     try:
-        for key, *told in database.execute(query, values):
-            for name, share in _shared_out(by, key, told, zone):
+        for key, *columns in database.execute(query, values):
+            for name, share in _shared_out(by, key, columns, zone):
                 sums.setdefault(name, Sum()).add_sums(share)
     except (sqlite3.OperationalError, OverflowError):  # numbers that no model ever counted to
         if by == "tool":
             raise
-        return totals(ledger_rows(database, wanted), by, zone)
-    return in_order({key: it.total() for key, it in sums.items()}, by)
+        return totals(ledger_rows(database, conditions), by, zone)
+    return in_order({key: group.total() for key, group in sums.items()}, by)
 
 
-def total_usage(database: sqlite3.Connection, wanted: Filter) -> Total:
-    where, values = _where(wanted, None)
+def total_usage(database: sqlite3.Connection, conditions: Filter) -> Total:
+    where, values = _where(conditions, None)
     summed = Sum()
     summed.add_sums(database.execute(f"SELECT {_SUMS} {_ROWS} WHERE {where}", values).fetchone())
     return summed.total()
 
 
-def sessions_with_unlisted_calls(database: sqlite3.Connection, wanted: Filter) -> int:
+def sessions_with_unlisted_calls(database: sqlite3.Connection, conditions: Filter) -> int:
     """How many of the sessions that rows are of have calls that are in no sum."""
-    where, values = _where(wanted, None)
+    where, values = _where(conditions, None)
     query = "SELECT count(*) FROM sessions WHERE unlisted_calls AND turns > 0"
     if values:
         query = f"""
@@ -151,28 +151,28 @@ def sessions_with_unlisted_calls(database: sqlite3.Connection, wanted: Filter) -
 
 
 def _shared_out(
-    by: By, key: object, told: Sequence[object], zone: tzinfo | None
+    by: By, key: object, values: Sequence[object], zone: tzinfo | None
 ) -> Iterator[tuple[str | None, Sequence[object]]]:
     if by == "tool":
-        yield from _by_tool(json.loads(str(key)) if key else [], told)
+        yield from _by_tool(json.loads(str(key)) if key else [], values)
     elif by in ("day", "week", "month"):
-        yield (None if key is None else time_key(by, int(str(key)) * 900, zone)), told
+        yield (None if key is None else time_key(by, int(str(key)) * 900, zone)), values
     else:
-        yield (None if key is None else str(key)), told
+        yield (None if key is None else str(key)), values
 
 
 def _by_tool(
-    calls: Sequence[tuple[str, int]], told: Sequence[object]
+    calls: Sequence[tuple[str, int]], values: Sequence[object]
 ) -> Iterator[tuple[str | None, Sequence[object]]]:
     """What responses cost is shared out among the tools that they called, by the number of calls."""
     if not calls:
-        yield None, told
+        yield None, values
         return
-    left = list(told)
+    left = list(values)
     parts = sum(count for _, count in calls)
     for tool, count in sorted(calls):
         share = [_part(value, count, parts) for value in left]
-        left = [_less(value, it) for value, it in zip(left, share, strict=True)]
+        left = [_less(value, amount) for value, amount in zip(left, share, strict=True)]
         parts -= count
         yield tool, share
 

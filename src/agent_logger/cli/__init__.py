@@ -149,8 +149,8 @@ def _nearest(name: str) -> str:
     return f"; did you mean {near[0]}?" if near else ""
 
 
-def _print_version(ctx: click.Context, _option: click.Parameter, asked: bool) -> None:
-    if not asked or ctx.resilient_parsing:
+def _print_version(ctx: click.Context, _option: click.Parameter, is_asked: bool) -> None:
+    if not is_asked or ctx.resilient_parsing:
         return
     import platform
     import sqlite3

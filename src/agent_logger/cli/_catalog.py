@@ -57,24 +57,24 @@ def folders_of_logs(settings: config.Settings) -> list[Path]:
 
 def know_chosen_folders(settings: config.Settings) -> None:
     """What lies in a folder that somebody chose is read, whoever wrote it: it may come from another machine."""
-    from agent_logger.home.facts import know_folder
+    from agent_logger.home.facts import register_log_folder
 
     for name, folder in (("log_dir", settings.log_dir), ("sessions_dir", settings.sessions_dir)):
         if not settings.is_default(name) and folder.is_dir():
-            know_folder(settings.home, folder, warns=False)  # of the home, the catalog says the same
+            register_log_folder(settings.home, folder, warns=False)  # of the home, the catalog says the same
 
 
 @contextmanager
 def bar(label: str) -> "Iterator[Progress]":
     """For what tells how much it has done, of how much."""
-    with ExitStack() as shown:
+    with ExitStack() as stack:
         done = 0
         advance: Callable[[int], None] | None = None
 
         def progress(now: int, total: int) -> None:
             nonlocal done, advance
             if advance is None:
-                advance = shown.enter_context(_output.progress(label, total))
+                advance = stack.enter_context(_output.progress(label, total))
             advance(now - done)
             done = now
 

@@ -17,11 +17,11 @@ from agent_logger import config, platform
 from agent_logger.agents.claude_code.context import cleanup_days
 from agent_logger.agents.claude_code.files import session_files
 from agent_logger.agents.folders import agent_folders, claude_roots
-from agent_logger.agents.locations import AGENT_PLACES, Place, main_files_in
+from agent_logger.agents.locations import AGENT_PLACES, AgentLocation, main_files_in
 from agent_logger.archive.copy import has_caught_up
 from agent_logger.archive.layout import folder_of
 from agent_logger.catalog.discovery.agent_files import agent_sessions
-from agent_logger.catalog.discovery.source import Remembered
+from agent_logger.catalog.discovery.source import StampCache
 from agent_logger.catalog.refresh.damage import files_of
 from agent_logger.cli._damaged import damage_text, verify_command
 from agent_logger.clock import timestamp
@@ -50,7 +50,7 @@ Mark = Literal["ok", "note", "wrong"]
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     check: str
     mark: Mark
-    found: str
+    text: str = msgspec.field(name="found")
     next: str | None = None  # what to do about it
 
 
@@ -60,7 +60,7 @@ class Doomed(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     path: str
     deleted_after: str  # then, when the client starts next
-    kept: bool  # in the archive, as it is now
+    is_archived: bool = msgspec.field(name="kept")  # as it is now
 
 
 class Examined(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +70,7 @@ class Examined(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def examine(home: Path, proxies: list[ProxyReport]) -> Examined:
-    doomed = sorted(_doomed(home), key=lambda it: it.deleted_after)
+    doomed = sorted(_doomed(home), key=lambda doomed: doomed.deleted_after)
     ours, theirs = _read_logs(home), _read_agents_files()
     findings = [
         *_home(home),
@@ -91,12 +91,12 @@ def examine(home: Path, proxies: list[ProxyReport]) -> Examined:
 
 
 def _home(home: Path) -> Iterator[Finding]:
-    place = next(it for it in (home, *home.parents) if it.exists())
+    place = next(path for path in (home, *home.parents) if path.exists())
     if not place.is_dir() or not os.access(place, os.W_OK):
         yield Finding(
             check="home",
             mark="wrong",
-            found=f"{home} cannot be written to",
+            text=f"{home} cannot be written to",
             next="make it writable, or set AGENT_LOGGER_HOME",
         )
     elif platform.is_low_on_space(place):
@@ -104,56 +104,59 @@ def _home(home: Path) -> Iterator[Finding]:
         yield Finding(
             check="home",
             mark="wrong",
-            found=f"the disk of {home} is nearly full: {free / 1e6:,.0f} MB free",
+            text=f"the disk of {home} is nearly full: {free / 1e6:,.0f} MB free",
             next="make room; agent-logger du shows what logs take",
         )
     else:
-        yield Finding(check="home", mark="ok", found=str(home))
+        yield Finding(check="home", mark="ok", text=str(home))
 
 
 def _recording(proxies: list[ProxyReport]) -> Iterator[Finding]:
     if not proxies:
-        yield Finding(check="proxy", mark="note", found="none runs: no call is recorded", next="agent-logger")
-    for it in proxies:
-        where = f"port {it.port}, {it.log_dir}"
-        if not it.recording:
-            problem = it.problem or "its recorder does not answer"
+        yield Finding(check="proxy", mark="note", text="none runs: no call is recorded", next="agent-logger")
+    for proxy in proxies:
+        where = f"port {proxy.port}, {proxy.log_dir}"
+        if not proxy.recording:
+            problem = proxy.problem or "its recorder does not answer"
             yield Finding(
                 check="proxy",
                 mark="wrong",
-                found=f"{where}: not recording: {problem}",
+                text=f"{where}: not recording: {problem}",
                 next="agent-logger status",
             )
-        elif it.lost:
+        elif proxy.lost:
             yield Finding(
                 check="proxy",
                 mark="wrong",
-                found=f"{where}: {it.lost:,} records lost",
+                text=f"{where}: {proxy.lost:,} records lost",
                 next="agent-logger status",
             )
         else:
             yield Finding(
-                check="proxy", mark="ok", found=f"{where}: recording, {it.calls or 0:,} calls, none lost"
+                check="proxy", mark="ok", text=f"{where}: recording, {proxy.calls or 0:,} calls, none lost"
             )
 
 
 def _log_folders(home: Path) -> Iterator[Finding]:
     folders = known_folders(home)
-    gone = [it for it in folders if not it.is_dir()]
-    for it in gone:
+    gone = [folder for folder in folders if not folder.is_dir()]
+    for path in gone:
         yield Finding(
-            check="log folders", mark="note", found=f"{it} is gone", next="put it back if its logs are missed"
+            check="log folders",
+            mark="note",
+            text=f"{path} is gone",
+            next="put it back if its logs are missed",
         )
     if not gone:
-        yield Finding(check="log folders", mark="ok", found=_all_there(len(folders)))
-    for it in folders:
-        index = it / "sessions.db"
+        yield Finding(check="log folders", mark="ok", text=_all_there(len(folders)))
+    for path in folders:
+        index = path / "sessions.db"
         if index.exists() and not is_ignored(index):
             yield Finding(
                 check="log folders",
                 mark="note",
-                found=f"git does not ignore {index}",
-                next=f"add the line * to {it / '.gitignore'}, or the folder to a .gitignore above it",
+                text=f"git does not ignore {index}",
+                next=f"add the line * to {path / '.gitignore'}, or the folder to a .gitignore above it",
             )
 
 
@@ -186,7 +189,7 @@ class _FilesRead:
 
     def read(self, files: Iterable[Path], look: Callable[[Path], tuple[int, int]]) -> Self:
         """`look`: how many damaged lines a file has, and how many records it says are lost."""
-        for file in sorted(files, key=lambda it: -platform.modified_at(it)):
+        for file in sorted(files, key=lambda path: -platform.modified_at(path)):
             size = platform.size_of(file)
             self.files += 1
             self.every_bytes += size
@@ -221,23 +224,23 @@ def _read_agents_files() -> _FilesRead:
             return count_damage(file).places, 0
         return 0, 0
 
-    found = (file for it in agent_sessions(Remembered()) for file in files_of(it))
-    return _FilesRead().read(dict.fromkeys(found), look)
+    paths = (file for session in agent_sessions(StampCache()) for file in files_of(session))
+    return _FilesRead().read(dict.fromkeys(paths), look)
 
 
 def _damage(ours: _FilesRead, theirs: _FilesRead) -> Iterator[Finding]:
     if ours.damaged:
-        found = f"{damage_text(ours.damaged)} in logs"
-        yield Finding(check="damage", mark="wrong", found=found, next=verify_command(ours.damaged))
+        finding = f"{damage_text(ours.damaged)} in logs"
+        yield Finding(check="damage", mark="wrong", text=finding, next=verify_command(ours.damaged))
     else:
-        found = f"none in {counted(ours.files, 'file')} of logs ({ours.share} read)"
-        yield Finding(check="damage", mark="ok", found=found)
+        finding = f"none in {counted(ours.files, 'file')} of logs ({ours.share} read)"
+        yield Finding(check="damage", mark="ok", text=finding)
     if ours.lost:
-        found = f"{counted(ours.lost, 'record')} missing in logs, which say so: the disk did not take them"
-        yield Finding(check="damage", mark="note", found=found, next="agent-logger verify names the logs")
+        finding = f"{counted(ours.lost, 'record')} missing in logs, which say so: the disk did not take them"
+        yield Finding(check="damage", mark="note", text=finding, next="agent-logger verify names the logs")
     if theirs.damaged:
-        found = f"{damage_text(theirs.damaged)} in files of agents ({theirs.share} read)"
-        yield Finding(check="damage", mark="note", found=found, next=verify_command(theirs.damaged))
+        finding = f"{damage_text(theirs.damaged)} in files of agents ({theirs.share} read)"
+        yield Finding(check="damage", mark="note", text=finding, next=verify_command(theirs.damaged))
 
 
 # ---------------------------------------------------------------- agents
@@ -248,13 +251,13 @@ def _clients(proxies: list[ProxyReport]) -> Iterator[Finding]:
     if not proxies:
         return
     for place in AGENT_PLACES:
-        if place.agent not in SET_UP or not any(it.is_dir() for it in agent_folders(place)):
+        if place.agent not in SET_UP or not any(folder.is_dir() for folder in agent_folders(place)):
             continue
-        if any(_is_set_up(place, it.port) for it in proxies):
-            yield Finding(check="set up", mark="ok", found=f"{place.agent} goes through the proxy")
+        if any(_is_set_up(place, proxy.port) for proxy in proxies):
+            yield Finding(check="set up", mark="ok", text=f"{place.agent} goes through the proxy")
         else:
-            found = f"{place.agent}, started from this shell, does not go through the proxy"
-            yield Finding(check="set up", mark="note", found=found, next=SET_UP[place.agent].next)
+            finding = f"{place.agent}, started from this shell, does not go through the proxy"
+            yield Finding(check="set up", mark="note", text=finding, next=SET_UP[place.agent].next)
 
 
 class SetUp(NamedTuple):
@@ -279,13 +282,13 @@ SET_UP: Mapping[str, SetUp] = {
 }
 
 
-def _is_set_up(place: Place, port: int) -> bool:
+def _is_set_up(place: AgentLocation, port: int) -> bool:
     """By its variable, or by a file of its own: that of Codex can do it alone."""
     address, way = f"127.0.0.1:{port}/", SET_UP[place.agent]
-    told = config.variable(way.variable) or ""
-    if address in told and (place.agent != "codex" or told == base_urls(port)["OPENAI_BASE_URL"]):
+    value = config.variable(way.variable) or ""
+    if address in value and (place.agent != "codex" or value == base_urls(port)["OPENAI_BASE_URL"]):
         return True
-    return any(address in _text(it / way.file) for it in agent_folders(place))
+    return any(address in _text(folder / way.file) for folder in agent_folders(place))
 
 
 def _text(path: Path) -> str:
@@ -299,43 +302,46 @@ def _unseen(home: Path, proxies: list[ProxyReport]) -> Iterator[Finding]:
     """A session that is going on now, by its file, and of which the proxy has seen no call."""
     if not proxies:
         return
-    seen = {client_id(log) for folder in known_folders(home) for log in _recent_logs(folder)}
+    recorded = {client_id(log) for folder in known_folders(home) for log in _recent_logs(folder)}
     unseen: dict[str, int] = {}
     for place in AGENT_PLACES[:2]:  # those whose files have the id that is also on the wire
         for origin in agent_folders(place):
             for path in main_files_in(place, origin):
                 is_live = time.time() - platform.modified_at(path) < LIVE_SECONDS
-                if is_live and not any(it and it in path.name for it in seen):
+                if is_live and not any(name and name in path.name for name in recorded):
                     unseen[place.agent] = unseen.get(place.agent, 0) + 1
     for agent, count in unseen.items():
         sessions = "a session" if count == 1 else f"{count} sessions"
-        found = f"{agent} is at work in {sessions} that the proxy sees no call of"
-        yield Finding(check="unseen", mark="wrong", found=found, next=SET_UP[agent].next)
+        finding = f"{agent} is at work in {sessions} that the proxy sees no call of"
+        yield Finding(check="unseen", mark="wrong", text=finding, next=SET_UP[agent].next)
 
 
 def _recent_logs(folder: Path) -> Iterator[PartFile]:
-    inner = [it for it in folder.iterdir() if it.is_dir()] if folder.is_dir() else []
-    for part in (part for it in inner for part in parts_in(it)):
+    inner = [path for path in folder.iterdir() if path.is_dir()] if folder.is_dir() else []
+    for part in (part for path in inner for part in parts_in(path)):
         if time.time() - platform.modified_at(part.path) < RECENT_SECONDS:
             yield part
 
 
 def _hooks() -> Iterator[Finding]:
-    roots = [it for it in claude_roots() if it.is_dir()]
+    roots = [claude_root for claude_root in claude_roots() if claude_root.is_dir()]
     for root in roots:
         calls = commands_in(_text(root / "settings.json"))
         broken = {
-            it for commands in calls.values() for it in commands if not shutil.which(shlex.split(it)[0])
+            command
+            for commands in calls.values()
+            for command in commands
+            if not shutil.which(shlex.split(command)[0])
         }
         where = root / "settings.json"
         if broken:
-            found = f"{where} calls {', '.join(sorted(broken))}, which is not there"
-            yield Finding(check="hooks", mark="wrong", found=found, next="agent-logger hook --install")
+            finding = f"{where} calls {', '.join(sorted(broken))}, which is not there"
+            yield Finding(check="hooks", mark="wrong", text=finding, next="agent-logger hook --install")
         elif calls:
-            yield Finding(check="hooks", mark="ok", found=f"{where}: {len(calls)} events are kept")
+            yield Finding(check="hooks", mark="ok", text=f"{where}: {len(calls)} events are kept")
         else:
-            found = f"{where} has none of ours"
-            yield Finding(check="hooks", mark="note", found=found, next="agent-logger hook --install")
+            finding = f"{where} has none of ours"
+            yield Finding(check="hooks", mark="note", text=finding, next="agent-logger hook --install")
 
 
 # ---------------------------------------------------------------- what agents delete
@@ -346,36 +352,36 @@ def _doomed(home: Path) -> Iterator[Doomed]:
     for root in claude_roots():
         days = cleanup_days(root)
         folder = folder_of(home, "claude-code", root)
-        for it in session_files(root):
-            target = folder.target(it.path.relative_to(root).parts)
+        for file in session_files(root):
+            target = folder.target(file.path.relative_to(root).parts)
             try:
-                kept = has_caught_up(os.lstat(it.path), target)
+                is_archived = has_caught_up(os.lstat(file.path), target)
             except OSError:
                 continue
-            after = timestamp(it.modified + days * DAY_SECONDS)
-            yield Doomed(id=it.id, path=str(it.path), deleted_after=after, kept=kept)
+            after = timestamp(file.modified + days * DAY_SECONDS)
+            yield Doomed(id=file.id, path=str(file.path), deleted_after=after, is_archived=is_archived)
 
 
 def _cleanup(doomed: list[Doomed]) -> Iterator[Finding]:
     if not doomed:
         return
     soon = timestamp(time.time() + SOON_DAYS * DAY_SECONDS)
-    lost = [it for it in doomed if not it.kept]
-    urgent = [it for it in lost if it.deleted_after < soon]
+    lost = [session for session in doomed if not session.is_archived]
+    urgent = [session for session in lost if session.deleted_after < soon]
     if urgent:
-        found = f"claude-code deletes {len(urgent):,} sessions by {soon[:10]} that nobody keeps"
-        found += f", the first after {urgent[0].deleted_after[:10]}"
-        yield Finding(check="cleanup", mark="wrong", found=found, next="agent-logger archive")
+        finding = f"claude-code deletes {len(urgent):,} sessions by {soon[:10]} that nobody keeps"
+        finding += f", the first after {urgent[0].deleted_after[:10]}"
+        yield Finding(check="cleanup", mark="wrong", text=finding, next="agent-logger archive")
     elif lost:
-        found = f"{len(lost):,} of {len(doomed):,} sessions of claude-code are not kept as they are now"
-        found += f"; the first is deleted after {lost[0].deleted_after[:10]}"
-        yield Finding(check="cleanup", mark="note", found=found, next="agent-logger archive")
+        finding = f"{len(lost):,} of {len(doomed):,} sessions of claude-code are not kept as they are now"
+        finding += f"; the first is deleted after {lost[0].deleted_after[:10]}"
+        yield Finding(check="cleanup", mark="note", text=finding, next="agent-logger archive")
     else:
-        found = f"all {len(doomed):,} sessions of claude-code are in the archive"
+        finding = f"all {len(doomed):,} sessions of claude-code are in the archive"
         yield Finding(
             check="cleanup",
             mark="ok",
-            found=f"{found}; it deletes the first after {doomed[0].deleted_after[:10]}",
+            text=f"{finding}; it deletes the first after {doomed[0].deleted_after[:10]}",
         )
 
 
@@ -384,6 +390,6 @@ def _variables() -> Iterator[Finding]:
         yield Finding(
             check="variables",
             mark="note",
-            found=f"{name} is set and means nothing",
+            text=f"{name} is set and means nothing",
             next="agent-logger config",
         )

@@ -14,24 +14,24 @@ Marks = Sequence[tuple[int, int]]  # from, to: in order, and apart from each oth
 
 def echo_marked(text: str, marks: Marks, *, indent: str) -> None:
     """On a terminal what is marked is bold, and lines are folded; in a pipe it is one line, however long."""
-    shown, marks = _printable(text, marks)
+    text_shown, marks = _printable(text, marks)
     if not screen.is_terminal():
-        click.echo(indent + shown)
+        click.echo(indent + text_shown)
         return
-    for low, high in _lines(shown, max(SMALLEST, screen.columns() - screen.width(indent))):
-        click.echo(indent + "".join(_styled(shown, low, high, () if no_color() else marks)))
+    for low, high in _lines(text_shown, max(SMALLEST, screen.columns() - screen.width(indent))):
+        click.echo(indent + "".join(_styled(text_shown, low, high, () if no_color() else marks)))
 
 
 def _printable(text: str, marks: Marks) -> tuple[str, Marks]:
     """Control characters as text, which is longer: the marks move."""
-    shown, moved, at = "", [], 0
+    printable_text, moved, at = "", [], 0
     for low, high in marks:
-        shown += _output.printable(text[at:low])
-        start = len(shown)
-        shown += _output.printable(text[low:high])
-        moved.append((start, len(shown)))
+        printable_text += _output.printable(text[at:low])
+        start = len(printable_text)
+        printable_text += _output.printable(text[low:high])
+        moved.append((start, len(printable_text)))
         at = high
-    return shown + _output.printable(text[at:]), moved
+    return printable_text + _output.printable(text[at:]), moved
 
 
 def _lines(text: str, columns: int) -> Iterator[tuple[int, int]]:
@@ -44,7 +44,7 @@ def _lines(text: str, columns: int) -> Iterator[tuple[int, int]]:
 
 
 def _styled(text: str, low: int, high: int, marks: Marks) -> Iterator[str]:
-    for start, end in ((max(it[0], low), min(it[1], high)) for it in marks):
+    for start, end in ((max(mark[0], low), min(mark[1], high)) for mark in marks):
         if start < end:
             yield text[low:start] + click.style(text[start:end], bold=True)
             low = end

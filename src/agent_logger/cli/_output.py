@@ -73,12 +73,12 @@ def json_text(text: str) -> None:
 
 def json_lines(lines: Iterable[bytes]) -> None:
     """Print lines of JSON as they are; on a terminal what that would act on is written as `\\uXXXX`."""
-    shown = is_terminal()
+    on_terminal = is_terminal()
     for line in lines:
-        click.echo(_shown(line) if shown else line, nl=False)
+        click.echo(_printable_line(line) if on_terminal else line, nl=False)
 
 
-def _shown(line: bytes) -> bytes:
+def _printable_line(line: bytes) -> bytes:
     return printable_json(line.decode("utf-8", "replace")).encode()
 
 
@@ -92,10 +92,10 @@ def raw_lines(lines: Iterable[bytes]) -> None:
     """Print lines of a foreign file without keys; on a terminal what that would act on is shown as text."""
     from agent_logger.views.hide import hidden_line
 
-    shown = is_terminal()
+    on_terminal = is_terminal()
     for line in lines:
         safe = hidden_line(line)
-        click.echo(printable(safe.decode("utf-8", "surrogateescape")) if shown else safe)
+        click.echo(printable(safe.decode("utf-8", "surrogateescape")) if on_terminal else safe)
 
 
 def table(
@@ -132,13 +132,13 @@ def progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
         return
     began, done = time.monotonic(), 0
     move: Callable[[int], None] | None = None
-    with ExitStack() as shown:
+    with ExitStack() as stack:
 
         def advance(more: int) -> None:
             nonlocal done, move
             done += more
             if move is None and time.monotonic() - began >= WAIT_SECONDS:
-                move = shown.enter_context(_bar(label, total))
+                move = stack.enter_context(_bar(label, total))
             if move:
                 move(done)
 
@@ -161,8 +161,8 @@ def _print_plain(cells: list[list[str]], numeric: list[bool]) -> None:
     click.echo("\n".join(lines))
 
 
-def _pad(cell: str, wanted: int, right: bool) -> str:
-    space = " " * (wanted - width(cell))
+def _pad(cell: str, columns: int, right: bool) -> str:
+    space = " " * (columns - width(cell))
     return space + cell if right else cell + space
 
 

@@ -23,64 +23,64 @@ if TYPE_CHECKING:
 MOST_CANDIDATES = 10
 
 
-def session_called(settings: config.Settings, wanted: str) -> "Session":
-    return session_with_damage(settings, wanted)[0]
+def session_called(settings: config.Settings, name: str) -> "Session":
+    return session_with_damage(settings, name)[0]
 
 
-def session_with_damage(settings: config.Settings, wanted: str) -> "tuple[Session, Mapping[Path, int]]":
+def session_with_damage(settings: config.Settings, given: str) -> "tuple[Session, Mapping[Path, int]]":
     """With the files of it that have damaged lines, and how many."""
     from agent_logger.logs.reader import read_session
 
-    if _is_there(wanted):
-        session = read_session(Path(wanted))
-        files = _damaged_files(Path(wanted))
+    if _is_there(given):
+        session = read_session(Path(given))
+        files = _damaged_files(Path(given))
         return replace(session, damaged_lines=sum(files.values())) if files else session, files
     with opened(settings) as catalog:
-        name = one_called(catalog, wanted)
-        found = catalog.session(name)
+        name = one_called(catalog, given)
+        whole = catalog.session(name)
         damaged = catalog.damaged_files(name).get(name, {})
-    if found is None:
-        raise SourceError(f"the files of session {wanted!r} cannot be read any more")
-    return found, damaged
+    if whole is None:
+        raise SourceError(f"the files of session {given!r} cannot be read any more")
+    return whole, damaged
 
 
 def _damaged_files(path: Path) -> "Mapping[Path, int]":
     from agent_logger.logs.damage import count_damage
 
-    found = {}
+    by_path = {}
     for file in _parts(path):
         if file.suffix in (".jsonl", ".zst"):
             with suppress(OSError, SourceError):
-                found[file] = count_damage(file).places
-    return {file: places for file, places in found.items() if places}
+                by_path[file] = count_damage(file).places
+    return {file: places for file, places in by_path.items() if places}
 
 
-def files_called(settings: config.Settings, wanted: str) -> list[Path]:
+def files_called(settings: config.Settings, name: str) -> list[Path]:
     """Of every witness; of a log of ours all its parts."""
-    if _is_there(wanted):
-        return _parts(Path(wanted))
+    if _is_there(name):
+        return _parts(Path(name))
     with opened(settings) as catalog:
-        summary = catalog.summary(one_called(catalog, wanted))
+        summary = catalog.summary(one_called(catalog, name))
     return [file for path in (summary.paths if summary else ()) for file in _parts(path)]
 
 
-def calls_called(settings: config.Settings, wanted: str) -> "list[WireCall]":
+def calls_called(settings: config.Settings, name: str) -> "list[WireCall]":
     from agent_logger.catalog.joining.calls import calls_of
 
-    if _is_there(wanted):
-        return calls_of([Path(wanted)])
+    if _is_there(name):
+        return calls_of([Path(name)])
     with opened(settings) as catalog:
-        return catalog.calls(one_called(catalog, wanted))
+        return catalog.calls(one_called(catalog, name))
 
 
-def _is_there(wanted: str) -> bool:
-    path = Path(wanted)
+def _is_there(name: str) -> bool:
+    path = Path(name)
     return path.is_file() or bool((part := part_of(path)) and parts_of(part.folder, part.name))
 
 
 def _parts(path: Path) -> list[Path]:
     part = part_of(path)
-    return [it.existing_path() for it in parts_of(part.folder, part.name)] if part else [path]
+    return [other.existing_path() for other in parts_of(part.folder, part.name)] if part else [path]
 
 
 def short_ids(catalog: "Catalog", sessions: Iterable[str]) -> dict[str, str]:
@@ -91,12 +91,12 @@ def short_ids(catalog: "Catalog", sessions: Iterable[str]) -> dict[str, str]:
     }
 
 
-def one_called(catalog: "Catalog", wanted: str) -> str:
+def one_called(catalog: "Catalog", name: str) -> str:
     """Its id."""
-    found = catalog.called(wanted)
-    if not found:
-        raise SourceError(f"no session {wanted!r}; 'agent-logger ls' lists them")
-    if len(found) > 1:
-        names = [*found[:MOST_CANDIDATES], *["..."] * (len(found) > MOST_CANDIDATES)]
-        raise click.UsageError(f"{wanted!r} may be any of {', '.join(names)}; say more of it, or the path")
-    return found[0]
+    matching = catalog.resolve(name)
+    if not matching:
+        raise SourceError(f"no session {name!r}; 'agent-logger ls' lists them")
+    if len(matching) > 1:
+        names = [*matching[:MOST_CANDIDATES], *["..."] * (len(matching) > MOST_CANDIDATES)]
+        raise click.UsageError(f"{name!r} may be any of {', '.join(names)}; say more of it, or the path")
+    return matching[0]

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
-from agent_logger.config import SETTINGS, Folder, Kind, Origins, Setting, Written, load
+from agent_logger.config import SETTINGS, FolderSetting, Origins, Setting, SettingKind, Written, load
 
 R = TypeVar("R")
 
@@ -17,15 +17,15 @@ def settings_options(*names: str, **otherwise: str) -> Callable[[Callable[..., R
     Settings without a flag here still come from the environment and the file. `otherwise` names more of them, and
     says what the command takes instead of the default.
     """
-    wanted = [SETTINGS[name] for name in (*names, *otherwise)]
+    settings = [SETTINGS[name] for name in (*names, *otherwise)]
 
     def decorate(command: Callable[..., R]) -> Callable[..., R]:
         @wraps(command)
         def with_settings(*args: Any, config_file: str | None, **rest: Any) -> R:
-            flags = {it.name: rest.pop(it.name) for it in wanted}
+            flags = {setting.name: rest.pop(setting.name) for setting in settings}
             return command(*args, settings=load(flags, config_file), **rest)
 
-        return _with_flags(with_settings, wanted, otherwise)
+        return _with_flags(with_settings, settings, otherwise)
 
     return decorate
 
@@ -40,7 +40,7 @@ def _with_flags(
             setting.name,
             metavar=setting.kind.metavar,
             multiple=isinstance(setting.kind, Origins),
-            type=path if isinstance(setting.kind, Folder) else str,
+            type=path if isinstance(setting.kind, FolderSetting) else str,
             shell_complete=_completer(setting.kind) if setting.kind.choices else None,
             help=_flag_help(setting, otherwise.get(setting.name, setting.default)),
         )
@@ -53,7 +53,7 @@ def _with_flags(
     return command
 
 
-def _completer(kind: Kind) -> Callable[[Any, Any, str], list[str]]:
+def _completer(kind: SettingKind) -> Callable[[Any, Any, str], list[str]]:
     return lambda _context, _parameter, start: [word for word in kind.choices if word.startswith(start)]
 
 

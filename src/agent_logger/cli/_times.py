@@ -15,10 +15,10 @@ class When(click.ParamType[datetime]):
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
         if isinstance(value, datetime):
             return value
-        found = moment(str(value), datetime.now().astimezone())
-        if found is None:
+        time = moment(str(value), datetime.now().astimezone())
+        if time is None:
             self.fail(f"{value!r} is no time: say 2026-11-01, today, or '2 days ago'", param, ctx)
-        return found
+        return time
 
 
 def moment(text: str, now: datetime) -> datetime | None:
@@ -33,7 +33,7 @@ def moment(text: str, now: datetime) -> datetime | None:
             return midnight - timedelta(days=number * _DAYS[unit])
         return now - timedelta(minutes=number * (60 if unit == "hour" else 1))
     try:
-        found = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return found if found.tzinfo else found.replace(tzinfo=now.tzinfo)
+    return time if time.tzinfo else time.replace(tzinfo=now.tzinfo)

@@ -12,7 +12,7 @@ from agent_logger.cli import _output
 from agent_logger.cli._settings import settings_options
 
 if TYPE_CHECKING:
-    from agent_logger.archive.collect import Report, Trouble
+    from agent_logger.archive.collect import CopyReport, Trouble
     from agent_logger.archive.restore import Plan
 
 WATCH_SECONDS = 5.0  # between two looks, at least
@@ -68,7 +68,7 @@ def command(settings: config.Settings, watch: bool, restore: str | None, yes: bo
     return 1 if report.failed else 0
 
 
-def _run(settings: config.Settings) -> "Report":
+def _run(settings: config.Settings) -> "CopyReport":
     from agent_logger.archive.run import archive_all, seal_archive, sweep
 
     report = archive_all(settings.home)
@@ -95,21 +95,21 @@ def _watch(settings: config.Settings, as_json: bool) -> int:
         time.sleep(max(WATCH_SECONDS, WATCH_SHARE * (time.monotonic() - began)))
 
 
-def _show(report: "Report", as_json: bool) -> None:
+def _show(report: "CopyReport", as_json: bool) -> None:
     if as_json:
-        _output.json(_told(report))
+        _output.json(_report_item(report))
         return
-    for it in report.failed:
-        _output.note(f"{it.path}: {it.reason}; tried again next time")
-    for it in report.left_out:
-        _output.note(f"{it.path}: left out: {it.reason}")
+    for trouble in report.failed:
+        _output.note(f"{trouble.path}: {trouble.reason}; tried again next time")
+    for trouble in report.left_out:
+        _output.note(f"{trouble.path}: left out: {trouble.reason}")
     _output.echo(
         f"{report.files:,} files: {report.new:,} new, {report.grown:,} grown, {report.rewritten:,} rewritten; "
         f"{report.bytes:,} bytes copied, {report.sealed:,} sealed"
     )
 
 
-def _told(report: "Report") -> ArchiveReport:
+def _report_item(report: "CopyReport") -> ArchiveReport:
     return ArchiveReport(
         files=report.files,
         new=report.new,
@@ -122,17 +122,17 @@ def _told(report: "Report") -> ArchiveReport:
     )
 
 
-def _trouble(it: "Trouble") -> FileTrouble:
-    return FileTrouble(str(it.path), it.reason)
+def _trouble(trouble: "Trouble") -> FileTrouble:
+    return FileTrouble(str(trouble.path), trouble.reason)
 
 
 # ---------------------------------------------------------------- restoring
 
 
-def _restore(home: Path, wanted: str, yes: bool) -> int:
+def _restore(home: Path, name: str, yes: bool) -> int:
     from agent_logger.archive.restore import carry_out, find, plan
 
-    planned = plan(find(home, wanted))
+    planned = plan(find(home, name))
     if not planned.missing and not (planned.rows and planned.rows.missing):
         return _nothing_to_restore(planned)
     for line in _lines(planned):
@@ -145,17 +145,19 @@ def _restore(home: Path, wanted: str, yes: bool) -> int:
 
 
 def _nothing_to_restore(planned: "Plan") -> int:
-    others = [it for it in planned.steps if it.state == "other"]
-    for it in others:
-        _output.note(f"{it.to}: is there, and is not what was kept; move it away to get {it.copy}")
+    others = [step for step in planned.steps if step.state == "other"]
+    for other in others:
+        _output.note(f"{other.to}: is there, and is not what was kept; move it away to get {other.copy}")
     if not others:
         _output.note(f"nothing to do: {planned.session.agent} has session {planned.session.id}")
     return 1 if others else 0
 
 
 def _lines(planned: "Plan") -> list[str]:
-    lines = [f"write {it.to}" for it in planned.missing]
-    lines += [f"leave {it.to}, which is not what was kept" for it in planned.steps if it.state == "other"]
+    lines = [f"write {step.to}" for step in planned.missing]
+    lines += [
+        f"leave {step.to}, which is not what was kept" for step in planned.steps if step.state == "other"
+    ]
     if planned.rows:
         counts = ", ".join(f"{count:,} of {table}" for table, count in planned.rows.missing.items())
         lines.append(f"add rows to {planned.rows.database}: {counts}")

@@ -16,7 +16,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Report:
+class SettingsReport:
     """What `--json` prints."""
 
     home: str
@@ -47,12 +47,12 @@ def command(settings: config.Settings, as_json: bool) -> None:
         _print(report)
 
 
-def _report(settings: config.Settings) -> Report:
+def _report(settings: config.Settings) -> SettingsReport:
     values = {name: Value(settings.written(name), settings.sources[name]) for name in config.SETTINGS}
-    return Report(str(settings.home), str(settings.file) if settings.file else None, values)
+    return SettingsReport(str(settings.home), str(settings.file) if settings.file else None, values)
 
 
-def _print(report: Report) -> None:
+def _print(report: SettingsReport) -> None:
     _output.echo(f"home  {report.home}")
     _output.echo(f"file  {report.file or 'none: there is no config.toml in the home'}")
     _output.echo()

@@ -37,20 +37,23 @@ def command(settings: config.Settings, folder: Path, as_json: bool) -> int:  # n
     """
     from agent_logger.recording.context import context
 
-    found = context(folder)
+    applied = context(folder)
     if as_json:
-        _output.json(_without_secrets(found))
+        _output.json(_without_secrets(applied))
         return 0
-    _print(found)
+    _print(applied)
     return 0
 
 
-def _without_secrets(found: "Context") -> "Context":
+def _without_secrets(context: "Context") -> "Context":
     """What `env` in the settings sets may be a key of any form: only its names are shown."""
     from msgspec.structs import replace
 
-    files = [replace(it, settings=it.settings and _names_only(it.settings)) for it in found.settings_files]
-    return replace(found, settings_files=files, settings=_names_only(found.settings))
+    files = [
+        replace(settings_file, settings=settings_file.settings and _names_only(settings_file.settings))
+        for settings_file in context.settings_files
+    ]
+    return replace(context, settings_files=files, settings=_names_only(context.settings))
 
 
 def _names_only(settings: "Settings") -> "Settings":
@@ -62,28 +65,34 @@ def _names_only(settings: "Settings") -> "Settings":
     return replace(settings, rest={**settings.rest, "env": dict.fromkeys(env, "[redacted]")})
 
 
-def _print(found: "Context") -> None:
+def _print(context: "Context") -> None:
     from agent_logger.agents.claude_code.context import DEFAULT_CLEANUP_DAYS
 
-    _output.echo(f"folder    {found.cwd}")
-    _output.echo(f"git root  {found.git_root or 'none: no repository'}")
+    _output.echo(f"folder    {context.cwd}")
+    _output.echo(f"git root  {context.git_root or 'none: no repository'}")
     _output.echo("")
-    rows: list[tuple[str | int, ...]] = [(it.path, SCOPES[it.scope], it.bytes) for it in found.instructions]
+    rows: list[tuple[str | int, ...]] = [
+        (instruction.path, SCOPES[instruction.scope], instruction.bytes)
+        for instruction in context.instructions
+    ]
     _table(("instructions", "whose", "bytes"), rows, "no CLAUDE.md applies here")
-    files = [(it.path, _state(it.is_there, it.applies, it.problem)) for it in found.settings_files]
+    files = [
+        (settings_file.path, _state(settings_file.is_there, settings_file.applies, settings_file.problem))
+        for settings_file in context.settings_files
+    ]
     _table(("settings, the last one wins", ""), files, "")
-    merged = found.settings
+    merged = context.settings
     days = merged.cleanup_period_days
     cleanup = f"{DEFAULT_CLEANUP_DAYS} days (default)" if days is None else f"{days} days"
-    told: list[tuple[str | int, ...]] = [
+    detail_rows: list[tuple[str | int, ...]] = [
         ("hooks", ", ".join(merged.hooks) or "none"),
         ("agent", merged.agent or "not set"),
         ("permission mode", merged.permission_mode or "not set"),
         ("sessions are deleted after", cleanup),
         ("other settings", ", ".join(merged.rest) or "none"),
     ]
-    _table(("together", ""), told, "")
-    _table(("variable", "value"), list(found.variables.items()), "no variable of Claude Code's is set")
+    _table(("together", ""), detail_rows, "")
+    _table(("variable", "value"), list(context.variables.items()), "no variable of Claude Code's is set")
 
 
 def _state(is_there: bool, applies: bool, problem: str | None) -> str:

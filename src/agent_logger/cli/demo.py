@@ -49,15 +49,15 @@ def command(settings: config.Settings, once: bool) -> None:
 
 
 def _prepared_folder(settings: config.Settings) -> Path:
-    from agent_logger.home.facts import know_folder
+    from agent_logger.home.facts import register_log_folder
     from agent_logger.home.layout import prepare_log_folder
 
     if settings.is_default("sessions_dir"):
         folder = Path(tempfile.mkdtemp(prefix="agent-logger-demo-"))
     else:
         folder = settings.sessions_dir
-        know_folder(settings.home, folder)
-        know_folder(settings.home, folder / "logs")
+        register_log_folder(settings.home, folder)
+        register_log_folder(settings.home, folder / "logs")
     prepare_log_folder(folder)
     return folder
 
@@ -70,14 +70,14 @@ def _show(folder: Path, name: str) -> None:
     from agent_logger.logs.verify import verify_file
     from agent_logger.model.records import Record, SessionEnd, tag
 
-    records = [item.found for item in read_log(folder, name) if isinstance(item.found, Record)]
+    records = [item.value for item in read_log(folder, name) if isinstance(item.value, Record)]
     _output.note("\nWhat was recorded, read back from the log:\n", lines=True)
     for line in session_lines(session_of(records, read_exchanges(folder, name)), screen.columns()):
         _output.echo(line)
     _output.echo()
-    for end in (it for it in records if isinstance(it, SessionEnd)):
+    for end in (record for record in records if isinstance(record, SessionEnd)):
         _output.echo(f"cost:    ${end.total_cost_usd:.4f}, as the client reported it")
-    _output.echo(f"records: {' '.join(tag(it) for it in records)}")
+    _output.echo(f"records: {' '.join(tag(record) for record in records)}")
     report = verify_file(PartFile(folder, name).path)
     state = "damaged" if report.damage else "all can be read"
     _output.echo(f"log:     {report.path}")
@@ -103,8 +103,8 @@ def _show_calls(folder: Path) -> None:
         usage = answer.usage if answer else None
         tokens = [usage.context_tokens, usage.output_tokens] if usage else [0, 0]
         times = [
-            f"{it:,.0f} ms" if it is not None else "-"
-            for it in (response.timing.ttfb_ms, response.timing.total_ms)
+            f"{milliseconds:,.0f} ms" if milliseconds is not None else "-"
+            for milliseconds in (response.timing.ttfb_ms, response.timing.total_ms)
         ]
         rows.append([*row, str(response.status), response.bytes or 0, *tokens, *times])
     _output.table(head, rows)

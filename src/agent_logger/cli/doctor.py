@@ -36,11 +36,11 @@ def command(settings: config.Settings, as_json: bool) -> int:
     if as_json:
         _output.json(examined)
     else:
-        for it in examined.findings:
-            _echo(f"{MARKS[it.mark]:6}{it.check}".ljust(MARGIN), it.found)
-            if it.next:
-                _echo(" " * MARGIN + "> ", it.next)
-    return 1 if any(it.mark == "wrong" for it in examined.findings) else 0
+        for finding in examined.findings:
+            _echo(f"{MARKS[finding.mark]:6}{finding.check}".ljust(MARGIN), finding.text)
+            if finding.next:
+                _echo(" " * MARGIN + "> ", finding.next)
+    return 1 if any(finding.mark == "wrong" for finding in examined.findings) else 0
 
 
 def _echo(head: str, text: str) -> None:

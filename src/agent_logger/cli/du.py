@@ -35,18 +35,18 @@ def command(settings: config.Settings, paths: tuple[Path, ...], as_json: bool) -
     """
     from agent_logger.logs.disk_usage import folder_usage
 
-    wanted = paths or folders_of_logs(settings)
-    for path in wanted:
+    folders = paths or folders_of_logs(settings)
+    for path in folders:
         if not path.is_dir():
             raise SourceError(f"{path}: no such folder")
-    usages = [folder_usage(path) for path in wanted]
+    usages = [folder_usage(path) for path in folders]
     if as_json:
         _output.json(usages)
         return
     if not usages:
         _output.echo("No logs yet: neither a log folder, a sessions folder nor a home is there.")
         return
-    _print([_row(it) for it in usages])
+    _print([_row(usage) for usage in usages])
 
 
 def _print(rows: list[list[str | int]]) -> None:

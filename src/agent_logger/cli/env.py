@@ -54,10 +54,10 @@ def _branches(
 ) -> tuple[list[str], list[str]]:
     """The lines of a shell for while the proxy runs, and for when it does not."""
     running, gone = [], []
-    for it in variables:
-        running += [_stays(it)] if it.stays else lines_to_set(it)
-        if it.wanted not in ("", it.without_proxy):
-            gone.append(line_to_undo(it))
+    for variable in variables:
+        running += [_stays(variable)] if variable.stays else lines_to_set(variable)
+        if variable.with_proxy not in ("", variable.without_proxy):
+            gone.append(line_to_undo(variable))
     return [f"    {line}" for line in running], [f"    {line}" for line in gone]
 
 
@@ -79,21 +79,21 @@ def _posix(state: Path, pid: int, variables: "Iterable[Variable]") -> str:
     return "\n".join(lines)
 
 
-def _posix_lines(it: "Variable") -> list[str]:
-    set_it = _posix_set(it.name, it.wanted)
+def _posix_lines(variable: "Variable") -> list[str]:
+    set_it = _posix_set(variable.name, variable.with_proxy)
     return [
-        f'case "${{{it.name}:-}}" in',
-        *([f"  {_posix_quoted(it.now)}) {set_it} ;;"] if it.now != it.wanted else []),
-        f"  {_posix_quoted(it.wanted)}) ;;",
-        *([f"  '') {set_it} ;;"] if it.now and not it.without_proxy else []),
-        f"  *) {_stays(it)} ;;",
+        f'case "${{{variable.name}:-}}" in',
+        *([f"  {_posix_quoted(variable.now)}) {set_it} ;;"] if variable.now != variable.with_proxy else []),
+        f"  {_posix_quoted(variable.with_proxy)}) ;;",
+        *([f"  '') {set_it} ;;"] if variable.now and not variable.without_proxy else []),
+        f"  *) {_stays(variable)} ;;",
         "esac",
     ]
 
 
-def _posix_undo(it: "Variable") -> str:
-    undo = _posix_set(it.name, it.without_proxy)
-    return f'case "${{{it.name}:-}}" in {_posix_quoted(it.wanted)}) {undo} ;; esac'
+def _posix_undo(variable: "Variable") -> str:
+    undo = _posix_set(variable.name, variable.without_proxy)
+    return f'case "${{{variable.name}:-}}" in {_posix_quoted(variable.with_proxy)}) {undo} ;; esac'
 
 
 def _posix_set(name: str, value: str) -> str:
@@ -121,19 +121,20 @@ def _fish(state: Path, pid: int, variables: "Iterable[Variable]") -> str:
     return "\n".join(lines)
 
 
-def _fish_lines(it: "Variable") -> list[str]:
-    is_now = f'test "${it.name}" = {_fish_quoted(it.now)}'
+def _fish_lines(variable: "Variable") -> list[str]:
+    is_now = f'test "${variable.name}" = {_fish_quoted(variable.now)}'
     return [
-        f"if {is_now}" if it.without_proxy else f'if {is_now}; or test -z "${it.name}"',
-        f"  {_fish_set(it.name, it.wanted)}",
-        f'else if test "${it.name}" != {_fish_quoted(it.wanted)}',
-        f"  {_stays(it)}",
+        f"if {is_now}" if variable.without_proxy else f'if {is_now}; or test -z "${variable.name}"',
+        f"  {_fish_set(variable.name, variable.with_proxy)}",
+        f'else if test "${variable.name}" != {_fish_quoted(variable.with_proxy)}',
+        f"  {_stays(variable)}",
         "end",
     ]
 
 
-def _fish_undo(it: "Variable") -> str:
-    return f'test "${it.name}" = {_fish_quoted(it.wanted)}; and {_fish_set(it.name, it.without_proxy)}'
+def _fish_undo(variable: "Variable") -> str:
+    is_ours = f'test "${variable.name}" = {_fish_quoted(variable.with_proxy)}'
+    return f"{is_ours}; and {_fish_set(variable.name, variable.without_proxy)}"
 
 
 def _fish_set(name: str, value: str) -> str:

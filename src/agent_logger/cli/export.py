@@ -72,10 +72,10 @@ def _texts(session: "Session", form: str) -> Iterable[str]:
             return [session_json(session), "\n"]
 
 
-def _write_wire(settings: config.Settings, wanted: str, file: Path | None) -> None:
+def _write_wire(settings: config.Settings, name: str, file: Path | None) -> None:
     from agent_logger.views.wire_export import wire_lines
 
-    log = _found(settings, wanted)
+    log = _path_of(settings, name)
     damage: list[object] = []
     lines = wire_lines(log.parent, log.name, damage.append)
     if file:
@@ -87,20 +87,20 @@ def _write_wire(settings: config.Settings, wanted: str, file: Path | None) -> No
         _output.note(f"left out: {places}; 'agent-logger verify' names them")
 
 
-def _found(settings: config.Settings, wanted: str) -> Path:
+def _path_of(settings: config.Settings, name: str) -> Path:
     """The folder and the name of the log that is meant: in the log folder, else in any that was ever recorded to."""
     from agent_logger.home.facts import known_folders
     from agent_logger.logs.find import logs_called
 
-    known = (log for folder in known_folders(settings.home) for log in logs_called(folder, wanted))
-    logs = logs_called(settings.log_dir, wanted) or list(dict.fromkeys(known))
+    parts = (log for folder in known_folders(settings.home) for log in logs_called(folder, name))
+    logs = logs_called(settings.log_dir, name) or list(dict.fromkeys(parts))
     if not logs:
         raise SourceError(
-            f"the proxy has recorded no session {wanted!r} in {settings.log_dir} or wherever else it recorded to"
+            f"the proxy has recorded no session {name!r} in {settings.log_dir} or wherever else it recorded to"
         )
     if len(logs) > 1:
         names = [log.name for log in logs[:MOST_CANDIDATES]] + ["..."] * (len(logs) > MOST_CANDIDATES)
-        raise click.UsageError(f"{wanted!r} may be any of {', '.join(names)}; say more of it, or the path")
+        raise click.UsageError(f"{name!r} may be any of {', '.join(names)}; say more of it, or the path")
     return logs[0].folder / logs[0].name
 
 

@@ -40,16 +40,16 @@ def command(settings: config.Settings, session: str, repo: Path | None, as_json:
       agent-logger find 707575f7
       less "$(agent-logger find 707575f7-6966-4682-abc3-e62e1560a136)"
     """
-    found = _by_id(settings.home, session, repo) or _by_any_name(settings, session)
+    paths = _by_id(settings.home, session, repo) or _by_any_name(settings, session)
     if as_json:
-        _output.json([_told(session, it) for it in found])
-    elif found:
-        _output.echo(str(found[0]))
-        for other in found[1:]:
+        _output.json([_file_row(session, path) for path in paths])
+    elif paths:
+        _output.echo(str(paths[0]))
+        for other in paths[1:]:
             _output.note(f"also: {other}")
     else:
         raise SourceError(f"no session {session!r}; 'agent-logger ls' lists them")
-    return 0 if found else 1
+    return 0 if paths else 1
 
 
 def _by_id(home: Path, session: str, repo: Path | None) -> list[Path]:
@@ -65,11 +65,11 @@ def _by_id(home: Path, session: str, repo: Path | None) -> list[Path]:
 
 def _by_any_name(settings: config.Settings, session: str) -> list[Path]:
     with opened(settings) as catalog:
-        summary = catalog.summary(one_called(catalog, session)) if catalog.called(session) else None
+        summary = catalog.summary(one_called(catalog, session)) if catalog.resolve(session) else None
     return list(summary.paths) if summary and not summary.prompts_only else []
 
 
-def _told(session: str, path: Path) -> FoundFile:
+def _file_row(session: str, path: Path) -> FoundFile:
     from agent_logger.clock import timestamp
 
     status = path.stat()

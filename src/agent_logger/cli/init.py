@@ -27,8 +27,8 @@ def command(settings: config.Settings, folder: Path, yes: bool) -> int:  # noqa:
       agent-logger init --yes ~/project
     """
     keep, ignore = folder / "sessions" / ".gitkeep", folder / ".gitignore"
-    known = ignore.read_text("utf-8", "surrogateescape") if ignore.exists() else ""
-    rules = [rule for rule in RULES if rule not in known.splitlines()]
+    ignored = ignore.read_text("utf-8", "surrogateescape") if ignore.exists() else ""
+    rules = [rule for rule in RULES if rule not in ignored.splitlines()]
     if keep.exists() and not rules:
         _output.note("nothing to do: this folder is set up")
         return 0
@@ -41,7 +41,7 @@ def command(settings: config.Settings, folder: Path, yes: bool) -> int:  # noqa:
     keep.parent.mkdir(mode=0o700, exist_ok=True)
     keep.touch()
     if rules:
-        gap = "" if not known or known.endswith("\n") else "\n"
+        gap = "" if not ignored or ignored.endswith("\n") else "\n"
         with ignore.open("a", encoding="utf-8") as file:
             file.write(gap + "".join(f"{rule}\n" for rule in rules))
     return 0

@@ -71,14 +71,14 @@ def command(
     """
     from agent_logger.catalog.summary import Filter
 
-    wanted = Filter(**given)
+    conditions = Filter(**given)
     with opened(settings) as catalog:
-        rows = catalog.sessions(wanted, limit=None if everything else limit)
+        rows = catalog.sessions(conditions, limit=None if everything else limit)
         if as_json:
-            _output.json([_told(it) for it in rows])
+            _output.json([_session_row(row) for row in rows])
         elif rows:
-            _print(rows, short_ids(catalog, [it.id for it in rows]))
-            if (there := catalog.count(wanted)) > len(rows):
+            _print(rows, short_ids(catalog, [row.id for row in rows]))
+            if (there := catalog.count(conditions)) > len(rows):
                 _output.note(f"{len(rows)} of {there} sessions; --all shows them all")
             _note_damage(catalog, rows)
         else:
@@ -95,10 +95,10 @@ def _note_damage(catalog: "Catalog", rows: "Sequence[SessionSummary]") -> None:
         note_damage(files, f" in {counted(len(damaged), 'session')}")
 
 
-def _told(it: "SessionSummary") -> SessionRow:
-    paths = [str(path) for path in it.paths]
-    log = it.paths[0].stem if it.paths else it.id
-    return SessionRow(**listed(it), log=log, path=paths[0] if paths else "", paths=paths)
+def _session_row(summary: "SessionSummary") -> SessionRow:
+    paths = [str(path) for path in summary.paths]
+    log = summary.paths[0].stem if summary.paths else summary.id
+    return SessionRow(**listed(summary), log=log, path=paths[0] if paths else "", paths=paths)
 
 
 # ---------------------------------------------------------------- for people
@@ -112,18 +112,21 @@ LESS = (PROJECT, MODEL, TIME, EXCHANGES, BY, TOKENS, COST)  # that are left out 
 
 def _print(rows: "Sequence[SessionSummary]", ids: dict[str, str]) -> None:
     cells = [_cells(row, ids[row.id], depth) for row, depth in _as_tree(rows)]
-    widths = [max(screen.width(str(it)) for it in column) for column in zip(HEAD, *cells, strict=True)]
-    kept = _kept(widths)
+    widths = [max(screen.width(str(cell)) for cell in column) for column in zip(HEAD, *cells, strict=True)]
+    columns = _fitting(widths)
     for row in cells:
         for column in LEAST:
             row[column] = screen.cut(str(row[column]), widths[column])
-    right = [at for at, column in enumerate(kept) if column in NUMBERS]
+    right = [at for at, column in enumerate(columns) if column in NUMBERS]
     _output.table(
-        [HEAD[it] for it in kept], [[row[it] for it in kept] for row in cells], fold=False, right=right
+        [HEAD[column] for column in columns],
+        [[row[column] for column in columns] for row in cells],
+        fold=False,
+        right=right,
     )
 
 
-def _kept(widths: list[int]) -> list[int]:
+def _fitting(widths: list[int]) -> list[int]:
     """The columns that there is room for; `widths` becomes what they have of it."""
     room = screen.columns() + 2 - sum(widths) - 2 * len(HEAD)
     for column, least in LEAST.items():
@@ -141,10 +144,10 @@ def _kept(widths: list[int]) -> list[int]:
 
 def _as_tree(rows: "Sequence[SessionSummary]") -> "Iterator[tuple[SessionSummary, int]]":
     """Forks behind their parent, where that is in the list too."""
-    shown = {row.id for row in rows}
+    ids = {row.id for row in rows}
     below: dict[str | None, list[SessionSummary]] = {}
     for row in rows:
-        below.setdefault(row.parent if row.parent in shown and row.parent != row.id else None, []).append(row)
+        below.setdefault(row.parent if row.parent in ids and row.parent != row.id else None, []).append(row)
     left = [(row, 0) for row in reversed(below.pop(None, []))]
     while left:
         row, depth = left.pop()
@@ -155,10 +158,10 @@ def _as_tree(rows: "Sequence[SessionSummary]") -> "Iterator[tuple[SessionSummary
 
 def _cells(row: "SessionSummary", short_id: str, depth: int) -> list[str | int]:
     when = row.ended or row.started
-    told = screen.day_and_time(when) if when else "-"
+    time_text = screen.day_and_time(when) if when else "-"
     title = _output.printable(" ".join((row.title or (row.paths[0].stem if row.paths else "")).split()))
     return [
-        told + ("*" if row.live else "" if ended_well(row.ending) else "!"),
+        time_text + ("*" if row.live else "" if ended_well(row.ending) else "!"),
         short_id,
         "  " * (depth - 1) + ("└ " if depth else "") + title,
         _output.printable(Path(row.project).name) if row.project else "-",
@@ -167,7 +170,7 @@ def _cells(row: "SessionSummary", short_id: str, depth: int) -> list[str | int]:
         _duration(row.active_seconds),
         _tokens(row),
         _money(row),
-        "p" if row.prompts_only else "".join(_letter(it, row) for it in sorted(row.witnesses)),
+        "p" if row.prompts_only else "".join(_letter(witness, row) for witness in sorted(row.witnesses)),
     ]
 
 

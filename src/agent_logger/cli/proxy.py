@@ -42,11 +42,11 @@ def command(settings: config.Settings) -> None:
 
 def serve(settings: config.Settings, listening: Callable[[], None] = lambda: None) -> None:
     """`listening` is called when it does."""
-    from agent_logger.proxy.relay_process import Options
+    from agent_logger.proxy.relay_process import RelayOptions
     from agent_logger.proxy.server import run
 
     network = config.network()
-    options = Options(
+    options = RelayOptions(
         port=settings.port,
         port_is_chosen=not settings.is_default("port"),
         log_dir=settings.log_dir,

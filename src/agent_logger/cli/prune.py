@@ -27,20 +27,20 @@ class Age(click.ParamType[timedelta]):
     name = "age"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        found = _AGE.fullmatch(str(value).strip().lower())
-        if found is None:
+        match = _AGE.fullmatch(str(value).strip().lower())
+        if match is None:
             self.fail(f"{value!r} is no age: say 90d, 12w, 6m or 1y", param, ctx)
-        return timedelta(days=min(int(found[1]) * _DAYS[found[2][0]], _LONGEST))
+        return timedelta(days=min(int(match[1]) * _DAYS[match[2][0]], _LONGEST))
 
 
 class Size(click.ParamType[int]):
     name = "size"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        found = _SIZE.fullmatch(str(value).strip())
-        if found is None:
+        match = _SIZE.fullmatch(str(value).strip())
+        if match is None:
             self.fail(f"{value!r} is no size: say 500MB or 2GB", param, ctx)
-        return round(float(found[1]) * _UNITS[found[2].lower()])
+        return round(float(match[1]) * _UNITS[match[2].lower()])
 
 
 @click.command()
@@ -77,26 +77,28 @@ def command(
     before = datetime.now().astimezone() - older_than if older_than else None
     with opened(settings) as catalog:
         old = [
-            it
-            for it in catalog.sessions(Filter(until=before))
-            if not it.live and (before is None or (it.ended or it.started or before) < before)
+            summary
+            for summary in catalog.sessions(Filter(until=before))
+            if not summary.live and (before is None or (summary.ended or summary.started or before) < before)
         ]
-        in_use = {it.session for it in catalog.files_of_ours(*(it.id for it in old)) if it.is_in_use}
-        told = [
-            it
-            for it in told_of(catalog, [it.id for it in old if it.id not in in_use], {})
-            if it.paths and it.bytes > (larger_than or 0)
+        in_use = {
+            file.session for file in catalog.files_of_ours(*(summary.id for summary in old)) if file.is_in_use
+        }
+        removals = [
+            removal
+            for removal in told_of(catalog, [summary.id for summary in old if summary.id not in in_use], {})
+            if removal.paths and removal.bytes > (larger_than or 0)
         ]
-        doomed = _without_parents_of_others(catalog, told)
+        doomed = _without_parents_of_others(catalog, removals)
         return remove(catalog, doomed, dry_run=dry_run, yes=yes, as_json=as_json)
 
 
-def _without_parents_of_others(catalog: "Catalog", told: list[Removed]) -> list[Removed]:
+def _without_parents_of_others(catalog: "Catalog", removals: list[Removed]) -> list[Removed]:
     """A session stays as long as a branch of it does, which begins in its log."""
-    while branches := catalog.branches(*(it.session for it in told)):
+    while branches := catalog.branches(*(removal.session for removal in removals)):
         needed = set(branches.values())
         for branch, parent in branches.items():
-            if parent in {it.session for it in told}:
+            if parent in {removal.session for removal in removals}:
                 _output.note(f"{screen.short_id(parent)} stays: its branch {screen.short_id(branch)} does")
-        told = [it for it in told if it.session not in needed]
-    return told
+        removals = [removal for removal in removals if removal.session not in needed]
+    return removals

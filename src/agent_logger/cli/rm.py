@@ -65,7 +65,7 @@ def command(
       agent-logger rm 1f320356 --yes
     """
     with opened(settings) as catalog:
-        ids = dict.fromkeys(one_called(catalog, it) for it in sessions)
+        ids = dict.fromkeys(one_called(catalog, session) for session in sessions)
         branches = catalog.branches(*ids)
         doomed = told_of(catalog, [*ids, *branches], branches)
         return remove(catalog, doomed, dry_run=dry_run, yes=yes, as_json=as_json)
@@ -73,7 +73,7 @@ def command(
 
 def told_of(catalog: "Catalog", sessions: list[str], branches: "Mapping[str, str]") -> list[Removed]:
     """`branches`: of those that are not asked for, the session they were forked from."""
-    ours: dict[str, list[OwnFiles]] = {it: [] for it in sessions}
+    ours: dict[str, list[OwnFiles]] = {session: [] for session in sessions}
     for file in catalog.files_of_ours(*sessions):
         ours[file.session].append(file)
     return [
@@ -85,13 +85,13 @@ def told_of(catalog: "Catalog", sessions: list[str], branches: "Mapping[str, str
 def _removed(
     session: str, files: "list[OwnFiles]", summary: "SessionSummary | None", branch_of: str | None
 ) -> Removed:
-    mine = {str(it.path) for it in files}
-    deleted = [RemovedFile(str(it.path), it.size) for own in files for it in own.removal.files]
+    mine = {str(file.path) for file in files}
+    deleted = [RemovedFile(str(file.path), file.size) for own in files for file in own.removal.files]
     return Removed(
         session=session,
         title=summary.title if summary else None,
-        bytes=sum(it.bytes for it in deleted),
-        paths=[it.path for it in deleted],
+        bytes=sum(file.bytes for file in deleted),
+        paths=[file.path for file in deleted],
         files=deleted,
         stays=[str(path) for path in (summary.paths if summary else ()) if str(path) not in mine],
         not_ours=[str(path) for own in files for path in own.removal.strangers],
@@ -118,7 +118,7 @@ def remove(catalog: "Catalog", doomed: list[Removed], *, dry_run: bool, yes: boo
 
 def _delete(catalog: "Catalog", doomed: list[Removed]) -> None:
     try:
-        catalog.remove(*(it.session for it in doomed))
+        catalog.remove(*(removal.session for removal in doomed))
     except OSError as error:
         room = f"; {catalog.home / 'catalog-text.db'} may be deleted to make room" * (error.errno == ENOSPC)
         where = error.filename or catalog.home
@@ -126,23 +126,25 @@ def _delete(catalog: "Catalog", doomed: list[Removed]) -> None:
 
 
 def _show(doomed: list[Removed]) -> None:
-    for it in doomed:
-        title = screen.cut(_output.printable(" ".join((it.title or "").split())), 40)
-        branch = f"  branch of {screen.short_id(it.branch_of)}" if it.branch_of else ""
-        _output.echo(f"delete {screen.short_id(it.session)}  {title}  {bytes_text(it.bytes)}{branch}")
-        for file in it.files:
+    for removal in doomed:
+        title = screen.cut(_output.printable(" ".join((removal.title or "").split())), 40)
+        branch = f"  branch of {screen.short_id(removal.branch_of)}" if removal.branch_of else ""
+        _output.echo(
+            f"delete {screen.short_id(removal.session)}  {title}  {bytes_text(removal.bytes)}{branch}"
+        )
+        for file in removal.files:
             _output.echo(f"  {_output.printable(file.path)}  {bytes_text(file.bytes)}")
-        for path in it.stays:
+        for path in removal.stays:
             _output.note(f"  {_output.printable(path)} stays")
-        for path in it.not_ours[:MOST_STRANGERS]:
+        for path in removal.not_ours[:MOST_STRANGERS]:
             _output.note(f"  {_output.printable(path)} stays: it is not known to be ours")
-        if len(it.not_ours) > MOST_STRANGERS:
+        if len(removal.not_ours) > MOST_STRANGERS:
             _output.note(
-                f"  {len(it.not_ours) - MOST_STRANGERS:,} more files stay: they are not known to be ours"
+                f"  {len(removal.not_ours) - MOST_STRANGERS:,} more files stay: they are not known to be ours"
             )
-    if any(it.stays for it in doomed):
+    if any(removal.stays for removal in doomed):
         _output.note("What stays is the agents' own; it is not shown any more.")
 
 
 def _size(doomed: list[Removed]) -> str:
-    return f"{counted(len(doomed), 'session')}, {bytes_text(sum(it.bytes for it in doomed))}"
+    return f"{counted(len(doomed), 'session')}, {bytes_text(sum(removal.bytes for removal in doomed))}"

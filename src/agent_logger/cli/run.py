@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from agent_logger.model.records import Exit
     from agent_logger.recording.run.events import Event
     from agent_logger.recording.run.passthrough import Overheard
-    from agent_logger.recording.run.recording import Recording, Start
+    from agent_logger.recording.run.recording import RunRecording, RunStart
     from agent_logger.recording.run.session_files import SessionFiles
 
 NOT_FOUND, NOT_RUNNABLE = 127, 126  # what a shell says
 BEHIND = "agent_logger.run.behind"
 
 
-class Report(RunMetadata, frozen=True, kw_only=True):
+class RunReport(RunMetadata, frozen=True, kw_only=True):
     """What `--json` prints: the metadata of the run, and whether it succeeded."""
 
     success: bool
@@ -129,10 +129,10 @@ class _Run:
         from agent_logger.recording.run.claude_command import command as command_of
 
         try:
-            wanted = command_of(prompt, sessions_dir=self._settings.sessions_dir, **options)
+            command = command_of(prompt, sessions_dir=self._settings.sessions_dir, **options)
         except ValueError as error:
             raise click.UsageError(str(error)) from error
-        return self._pass(wanted.start, wanted.given, show=_show if sys.stdout.isatty() else None)
+        return self._pass(command.start, command.given, show=_show if sys.stdout.isatty() else None)
 
     def piped(self, words: list[str]) -> int:
         from agent_logger.agents import command_lines as argv
@@ -147,7 +147,7 @@ class _Run:
     def in_terminal(self, words: list[str]) -> int:
         from agent_logger.recording.run.child import Child
         from agent_logger.recording.run.passthrough import Signals
-        from agent_logger.recording.run.recording import Recording
+        from agent_logger.recording.run.recording import RunRecording
         from agent_logger.recording.run.terminal import proxy_for_child
 
         start, settings = _start(words, None), self._settings
@@ -164,7 +164,7 @@ class _Run:
             except OSError as error:
                 return _not_started(start, error, as_json=self._as_json)
             with child:
-                recording = Recording(start, settings.sessions_dir)
+                recording = RunRecording(start, settings.sessions_dir)
                 exited = child.wait_in_terminal()
             if files:
                 files.note(recording)
@@ -173,7 +173,7 @@ class _Run:
 
     def _pass(
         self,
-        start: "Start",
+        start: "RunStart",
         given: bytes | None,
         *,
         show: "Callable[[list[Event]], None] | None" = None,
@@ -181,7 +181,7 @@ class _Run:
     ) -> int:
         from agent_logger.recording.run.child import Child
         from agent_logger.recording.run.passthrough import Signals, pass_on
-        from agent_logger.recording.run.recording import Recording
+        from agent_logger.recording.run.recording import RunRecording
 
         files, hear = _files(start), overheard.hear if overheard else None
         with Signals() as signals:
@@ -190,7 +190,7 @@ class _Run:
             except OSError as error:
                 return _not_started(start, error, as_json=self._as_json)
             with child:
-                recording = Recording(start, self._settings.sessions_dir)
+                recording = RunRecording(start, self._settings.sessions_dir)
                 if overheard:
                     overheard.recording = recording
                 silent = (lambda _: None) if self._as_json else show
@@ -198,19 +198,19 @@ class _Run:
         return _tell(recording, exited, as_json=self._as_json, timed_out=child.timed_out)
 
 
-def _files(start: "Start") -> "SessionFiles | None":
+def _files(start: "RunStart") -> "SessionFiles | None":
     from agent_logger.recording.run.session_files import SessionFiles
 
     return SessionFiles(start.began.agent, Path.cwd()) if start.began.agent else None
 
 
-def _start(words: list[str], prompt: str | None) -> "Start":
+def _start(words: list[str], prompt: str | None) -> "RunStart":
     from agent_logger.agents import command_lines as argv
     from agent_logger.recording.exchanges import Began
-    from agent_logger.recording.run.recording import Start
+    from agent_logger.recording.run.recording import RunStart
 
     agent = argv.agent_of(words)
-    return Start(
+    return RunStart(
         argv=words,
         began=Began(
             "run",
@@ -248,43 +248,49 @@ def _show(events: "list[Event]") -> None:
 
 
 def _brief(given: Any) -> str:
-    texts = [it for it in given.values() if isinstance(it, str)] if isinstance(given, dict) else [str(given)]
+    texts = (
+        [text for text in given.values() if isinstance(text, str)]
+        if isinstance(given, dict)
+        else [str(given)]
+    )
     line = " ".join(_output.hidden(", ".join(texts)).split())
     return line if len(line) <= 70 else f"{line[:67]}..."
 
 
-def _tell(recording: "Recording", exited: "Exit", *, as_json: bool, timed_out: bool = False) -> int:
+def _tell(recording: "RunRecording", exited: "Exit", *, as_json: bool, timed_out: bool = False) -> int:
     from agent_logger.recording.run.child import end_as
 
-    found = recording.metadata()
+    metadata = recording.metadata()
     failure = recording.failure(exited, timed_out=timed_out)
     if as_json:
         error = (recording.outcome.error or recording.errors.last or None) if failure else None
-        fields = {name: getattr(found, name) for name in found.__struct_fields__}
-        _output.json(Report(success=failure is None, failure=failure, error=error, **fields))
+        fields = {name: getattr(metadata, name) for name in metadata.__struct_fields__}
+        _output.json(RunReport(success=failure is None, failure=failure, error=error, **fields))
     is_told = recording.outcome.results or timed_out  # else the agent itself has said why
-    _output.note(f"agent-logger: {_summary(found, failure if is_told else None)}")
+    _output.note(f"agent-logger: {_summary(metadata, failure if is_told else None)}")
     sys.stdout.flush()
     return end_as(exited)
 
 
-def _summary(found: RunMetadata, failure: Failure | None) -> str:
+def _summary(metadata: RunMetadata, failure: Failure | None) -> str:
     from agent_logger.views.figures import counted, dollars, seconds_text
 
-    parts = [f"session {screen.short_id(found.session_id)}" if found.session_id else _where(found.log)]
-    if found.turns is not None:
-        parts.append(counted(found.turns, "turn"))
-    if found.tokens:
-        tokens = found.tokens
+    parts = [
+        f"session {screen.short_id(metadata.session_id)}" if metadata.session_id else _where(metadata.log)
+    ]
+    if metadata.turns is not None:
+        parts.append(counted(metadata.turns, "turn"))
+    if metadata.tokens:
+        tokens = metadata.tokens
         read = tokens.input + tokens.cache_creation + tokens.cache_read
         parts.append(f"{read:,} in, {tokens.output:,} out tokens")
-        parts.append("cost unknown" if found.cost is None else dollars(found.cost))
-    if found.duration_ms is not None:
-        parts.append(seconds_text(found.duration_ms / 1000))
+        parts.append("cost unknown" if metadata.cost is None else dollars(metadata.cost))
+    if metadata.duration_ms is not None:
+        parts.append(seconds_text(metadata.duration_ms / 1000))
     if failure:
         parts.append(failure.replace("_", " "))
-    if found.lost:
-        parts.append(f"{found.lost} records lost")
+    if metadata.lost:
+        parts.append(f"{metadata.lost} records lost")
     return " · ".join(parts)
 
 
@@ -292,13 +298,13 @@ def _where(log: str | None) -> str:
     return f"recorded in {log}" if log and Path(log).exists() else "not recorded"
 
 
-def _not_started(start: "Start", error: OSError, *, as_json: bool) -> int:
+def _not_started(start: "RunStart", error: OSError, *, as_json: bool) -> int:
     """Nothing is recorded: there was no agent to have a session with."""
     from agent_logger.recording.run.child import why_not_started
 
     why = why_not_started(start.argv[0], error)
     if as_json:
         missing = Failure.EXECUTABLE_MISSING
-        _output.json(Report(success=False, failure=missing, error=why, resumed_from=start.resumed_from))
+        _output.json(RunReport(success=False, failure=missing, error=why, resumed_from=start.resumed_from))
     _output.note(f"agent-logger: {why}")
     return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_RUNNABLE

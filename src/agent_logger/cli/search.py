@@ -48,7 +48,7 @@ def command(settings: config.Settings, words: tuple[str, ...], limit: int, as_js
         if as_json:
             _output.json(hits)
         else:
-            _print(hits, short_ids(catalog, {name for it in hits for name in (it.session, *it.forks)}))
+            _print(hits, short_ids(catalog, {name for hit in hits for name in (hit.session, *hit.forks)}))
             if not hits:
                 _output.note("Nothing found." if catalog.count() else NOTHING_YET, lines=True)
         if not whole:

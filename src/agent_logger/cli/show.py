@@ -78,8 +78,8 @@ def command(
     elif tools or files:
         _print_counts(session_called(settings, session), tools=tools, as_json=as_json)
     else:
-        found, damaged = session_with_damage(settings, session)
-        _print_session(found, thinking=thinking, as_json=as_json)
+        whole, damaged = session_with_damage(settings, session)
+        _print_session(whole, thinking=thinking, as_json=as_json)
         note_damage(damaged)
 
 
@@ -124,24 +124,24 @@ def _print_counts(session: "Session", *, tools: bool, as_json: bool) -> None:
         _output.note("No file was read, written or edited.")
     else:
         paths = (("read", touched.read), ("written", touched.written), ("edited", touched.edited))
-        _output.table(("", "file"), [(name, _output.hidden(path)) for name, found in paths for path in found])
+        _output.table(("", "file"), [(name, _output.hidden(path)) for name, files in paths for path in files])
 
 
 def _print_tools(metrics: "Metrics") -> None:
     from agent_logger.views.figures import seconds_text
 
     rows = []
-    for it in metrics.tools:
-        took = "-" if it.seconds is None else seconds_text(it.seconds)
-        rows.append((_output.hidden(it.name or "-"), it.kind, it.calls, it.errors, took))
+    for tool in metrics.tools:
+        took = "-" if tool.seconds is None else seconds_text(tool.seconds)
+        rows.append((_output.hidden(tool.name or "-"), tool.kind, tool.calls, tool.errors, took))
     _output.table(("tool", "kind", "calls", "errors", "time"), rows)
 
 
-def _print_raw(settings: config.Settings, wanted: str) -> None:
+def _print_raw(settings: config.Settings, name: str) -> None:
     """Of every file that tells of the session. Which one it is, is said beside."""
     from agent_logger.files.line_files import raw_lines
 
-    for file in files_called(settings, wanted):
+    for file in files_called(settings, name):
         _output.note(f"{file}:")
         _output.raw_lines(raw_lines(file))
 
@@ -156,19 +156,19 @@ def _without_credentials(detail: "CallDetail") -> "CallDetail":
     return dataclasses.replace(detail, request=request, response=response)
 
 
-def _print_wire(settings: config.Settings, wanted: str, turn: int, *, as_json: bool) -> None:
+def _print_wire(settings: config.Settings, name: str, turn: int, *, as_json: bool) -> None:
     from agent_logger.catalog.joining.calls import call_detail
     from agent_logger.catalog.joining.calls_by_turn import calls_by_turn
     from agent_logger.views.terminal.rows import print_rows
     from agent_logger.views.terminal.wire import WireText
 
-    calls = calls_called(settings, wanted)
-    served = calls_by_turn(session_called(settings, wanted), calls).get(turn, [])
-    details = [detail for it in served if (detail := call_detail(calls, it.call))]
+    calls = calls_called(settings, name)
+    turn_calls = calls_by_turn(session_called(settings, name), calls).get(turn, [])
+    details = [detail for call in turn_calls if (detail := call_detail(calls, call.call))]
     if not details:
         raise SourceError(f"the proxy saw no call of turn {turn}")
     if as_json:
-        _output.hidden_json([_without_credentials(it) for it in details])
+        _output.hidden_json([_without_credentials(call) for call in details])
         return
     columns = screen.columns()
     print_rows(WireText(columns).rows(details), columns)

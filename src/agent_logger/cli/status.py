@@ -46,7 +46,7 @@ def _print(report: "ProxyReport") -> None:
         ("log folder", f"{report.log_dir} ({report.free_bytes / 1e9:,.1f} GB free)"),
         ("calls", _number(report.calls)),
         *([("refused", _number(report.refused, " requests"))] if report.refused else []),
-        ("sessions", _number(report.sessions) + _whose(report.agents)),
+        ("sessions", _number(report.sessions) + _counts_text(report.agents)),
         *([("workers", _workers(report))] if report.workers and report.workers > 1 else []),
         ("clients", f"{_number(report.clients)} connected"),
         ("written", _number(report.written, " records")),
@@ -64,9 +64,9 @@ def _workers(report: "ProxyReport") -> str:
     return f"{report.workers_listening} of {report.workers} listen{replaced}"
 
 
-def _whose(agents: dict[str, int]) -> str:
-    told = ", ".join(f"{count} {agent}" for agent, count in sorted(agents.items()))
-    return f" ({told})" if told else ""
+def _counts_text(agents: dict[str, int]) -> str:
+    counts_text = ", ".join(f"{count} {agent}" for agent, count in sorted(agents.items()))
+    return f" ({counts_text})" if counts_text else ""
 
 
 def _number(value: int | None, unit: str = "") -> str:

@@ -58,20 +58,20 @@ def command(settings: config.Settings, session: str | None, lines: int, as_json:
         _print(tail.poll(), as_json=as_json)
 
 
-def _meant(settings: config.Settings, wanted: str) -> str:
+def _meant(settings: config.Settings, name: str) -> str:
     with opened(settings) as catalog:
-        return one_called(catalog, wanted)
+        return one_called(catalog, name)
 
 
 def _print(moments: "list[Moment]", *, as_json: bool) -> None:
     import msgspec
 
     for moment in moments:
-        shown = msgspec.structs.replace(moment, text=_output.hidden(moment.text))
+        redacted = msgspec.structs.replace(moment, text=_output.hidden(moment.text))
         if as_json:
-            _output.json_lines([msgspec.json.encode(shown) + b"\n"])
+            _output.json_lines([msgspec.json.encode(redacted) + b"\n"])
         else:
-            _output.echo(_line(shown))
+            _output.echo(_line(redacted))
 
 
 def _line(moment: "Moment") -> str:

@@ -60,16 +60,16 @@ def session_lines(
     node: "SessionNode", ids: Mapping[str, str], width: int, first: str = "", rest: str = ""
 ) -> Iterator[str]:
     """`first` stands before its own line, `rest` before those under it."""
-    mark = " *" if node.asked else ""
+    mark = " *" if node.is_selected else ""
     live = " (live)" if node.live else ""
     started = screen.day_and_time(node.started) if node.started else ""
     name = f"{first}{'fork ' if first else ''}{ids[node.id]}{mark}{live}"
-    by = "".join(it[0] for it in node.witnesses)
+    by = "".join(witness[0] for witness in node.witnesses)
     facts = (started, counted(node.turns, "turn"), _cost(node), by)
     yield _line(name, node.title or "", facts, width)
     below: list[Node] = [*node.agents, *node.branches, *node.forks]
-    for number, it in enumerate(below, 1):
-        yield from _below(it, ids, width, rest, last=number == len(below))
+    for number, child in enumerate(below, 1):
+        yield from _below(child, ids, width, rest, last=number == len(below))
 
 
 def _below(node: "Node", ids: Mapping[str, str], width: int, before: str, *, last: bool) -> Iterator[str]:
@@ -84,8 +84,8 @@ def _below(node: "Node", ids: Mapping[str, str], width: int, before: str, *, las
         name = f"{first}agent {node.thread.partition(':')[2][:12]}"
         title = ": ".join(filter(None, (node.kind, node.description)))
         yield _line(name, title, ("", counted(node.turns, "turn"), _cost(node), ""), width)
-        for number, it in enumerate(node.agents, 1):
-            yield from _below(it, ids, width, rest, last=number == len(node.agents))
+        for number, agent in enumerate(node.agents, 1):
+            yield from _below(agent, ids, width, rest, last=number == len(node.agents))
 
 
 COLUMNS = (">11", ">9", ">8", f">{len(WITNESSES)}")  # when, turns, cost, by whom

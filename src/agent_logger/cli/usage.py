@@ -86,24 +86,24 @@ def command(
     """
     from agent_logger.catalog.summary import Filter
 
-    wanted = Filter(**given)
+    conditions = Filter(**given)
     with opened(settings) as catalog:
         if explain:
-            _explain(catalog, one_called(catalog, explain), wanted, as_json=as_json)
+            _explain(catalog, one_called(catalog, explain), conditions, as_json=as_json)
         else:
-            _report(catalog, by, wanted, as_json=as_json)
+            _report(catalog, by, conditions, as_json=as_json)
 
 
-def _report(catalog: "Catalog", by: str, wanted: "Filter", *, as_json: bool) -> None:
+def _report(catalog: "Catalog", by: str, where: "Filter", *, as_json: bool) -> None:
     from agent_logger.model.prices import price_date
 
     if by == "tool":
         with bar("reading tools") as progress:
             catalog.read_details(progress=progress)
-    sums, whole = catalog.usage(by, wanted), catalog.total(wanted)  # type: ignore[arg-type]  # one of `BY`
-    unlisted = catalog.sessions_with_unlisted_calls(wanted)
+    sums, whole = catalog.usage(by, where), catalog.total(where)  # type: ignore[arg-type]  # one of `BY`
+    unlisted = catalog.sessions_with_unlisted_calls(where)
     if as_json:
-        rows = [UsageRow.of(key, it) for key, it in sums.items()]
+        rows = [UsageRow.of(key, total) for key, total in sums.items()]
         report = UsageReport(
             rows=rows,
             totals=UsageRow.of("total", whole),
@@ -126,7 +126,9 @@ def _unlisted_text(count: int) -> str:
 
 
 def _print(by: str, sums: "dict[str | None, Total]", whole: "Total", names: dict[str, str]) -> None:
-    rows = [_cells(names.get(key, key) if key else NONE.get(by, "unknown"), it) for key, it in sums.items()]
+    rows = [
+        _cells(names.get(key, key) if key else NONE.get(by, "unknown"), total) for key, total in sums.items()
+    ]
     head, *rows, last = _fitting([[by, *COUNTS, "cost"], *rows, _cells("total", whole)])
     widths = [max(map(screen.width, column)) for column in zip(head, *rows, last, strict=True)]
     room = screen.columns() - sum(widths) - 2 * len(widths)
@@ -134,9 +136,9 @@ def _print(by: str, sums: "dict[str | None, Total]", whole: "Total", names: dict
         least = max(SHORTEST_NAME, widths[0] + room + 2)
         rows = [[_cut(by, name, least), *counts] for name, *counts in rows]
     if screen.is_terminal() and room >= LEAST_BAR and len(rows) > 1:
-        most = max((it.cost.nano_usd or 0 for it in sums.values()), default=0)
+        most = max((total.cost.nano_usd or 0 for total in sums.values()), default=0)
         head.append("")
-        bars = [_bar(it.cost.nano_usd or 0, most, min(room, LONGEST_BAR)) for it in sums.values()]
+        bars = [_bar(total.cost.nano_usd or 0, most, min(room, LONGEST_BAR)) for total in sums.values()]
         rows = [[*row, bar] for row, bar in zip(rows, bars, strict=True)]
         last.append("")
     _output.table(head, [*rows, last], fold=False, right=range(1, len(widths)))
@@ -150,11 +152,11 @@ def _fitting(rows: list[list[str]]) -> list[list[str]]:
     """Without the columns that there is no room for, on a terminal."""
     widths = [max(map(screen.width, column)) for column in zip(*rows, strict=True)]
     widths[0] = min(widths[0], SHORTEST_NAME)
-    kept = list(range(len(widths)))
+    columns = list(range(len(widths)))
     for column in LESS:
-        if screen.is_terminal() and sum(widths[it] + 2 for it in kept) > screen.columns() + 2:
-            kept.remove(column)
-    return [[row[it] for it in kept] for row in rows]
+        if screen.is_terminal() and sum(widths[column] + 2 for column in columns) > screen.columns() + 2:
+            columns.remove(column)
+    return [[row[column] for column in columns] for row in rows]
 
 
 LEAST_BAR, LONGEST_BAR = 5, 30  # columns
@@ -177,25 +179,25 @@ def _bar(value: int, most: int, room: int) -> str:
     return "█" * (eighths // 8) + EIGHTHS[eighths % 8].strip()
 
 
-def _cells(key: str, it: "Total") -> list[str]:
-    usage = it.usage
+def _cells(key: str, total: "Total") -> list[str]:
+    usage = total.usage
     counts = (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
-    is_known = it.unknown_usage < it.responses or not it.responses
-    told = [f"{count:,}" if is_known else "unknown" for count in counts]
-    return [_output.printable(key), *told, money(it.cost)]
+    is_known = total.unknown_usage < total.responses or not total.responses
+    texts = [f"{count:,}" if is_known else "unknown" for count in counts]
+    return [_output.printable(key), *texts, money(total.cost)]
 
 
-def _explain(catalog: "Catalog", session: str, wanted: "Filter", *, as_json: bool) -> None:
+def _explain(catalog: "Catalog", session: str, where: "Filter", *, as_json: bool) -> None:
     """Every row of the ledger that is the session's, and those that it has but that count elsewhere."""
     from agent_logger.catalog.ledger.totals import total
     from agent_logger.model.prices import price_date
 
-    rows, elsewhere = list(catalog.ledger(wanted, session=session)), catalog.counted_elsewhere(session)
-    not_counted = catalog.uncounted(session, wanted)
+    rows, elsewhere = list(catalog.ledger(where, session=session)), catalog.counted_elsewhere(session)
+    not_counted = catalog.uncounted(session, where)
     whole, summary = total(rows), catalog.summary(session)
     reported = summary.reported_cost_usd if summary else None
     if as_json:
-        told = Explanation(
+        explanation = Explanation(
             rows=[LedgerItem.of(row) for row in rows],
             elsewhere=[LedgerItem.of(row) for row in elsewhere],
             not_counted=not_counted,
@@ -203,7 +205,7 @@ def _explain(catalog: "Catalog", session: str, wanted: "Filter", *, as_json: boo
             reported_cost_usd=reported,
             price_date=price_date(),
         )
-        _output.json(told)
+        _output.json(explanation)
         return
     _print_rows(rows)
     _print_uncounted(not_counted)
@@ -219,13 +221,15 @@ def _print_rows(rows: "Sequence[LedgerRow]") -> None:
         _print_below(row.why)
 
 
-def _print_uncounted(found: "Sequence[Uncounted]") -> None:
-    for it in found:
-        if it.at is None and it.message_id is None and it.model is None:
-            _print_folded(it.why)
+def _print_uncounted(rows: "Sequence[Uncounted]") -> None:
+    for uncounted in rows:
+        if uncounted.at is None and uncounted.message_id is None and uncounted.model is None:
+            _print_folded(uncounted.why)
         else:
-            _print_head(it, "-")
-            _print_below(f"{it.thread}: {it.why}" if it.thread != MAIN else it.why)
+            _print_head(uncounted, "-")
+            _print_below(
+                f"{uncounted.thread}: {uncounted.why}" if uncounted.thread != MAIN else uncounted.why
+            )
 
 
 def _print_below(text: str) -> None:
@@ -241,12 +245,12 @@ def _print_folded(text: str, indent: str = "") -> None:
 
 
 def _print_head(row: "LedgerRow | Uncounted", cost: str) -> None:
-    told, name = f"{_when(row)}  {cost}  {row.model or 'no model'}", row.message_id or "-"
-    if screen.is_terminal() and screen.width(f"{told}  {name}") > screen.columns():
-        _output.echo(told)
+    head, name = f"{_when(row)}  {cost}  {row.model or 'no model'}", row.message_id or "-"
+    if screen.is_terminal() and screen.width(f"{head}  {name}") > screen.columns():
+        _output.echo(head)
         _output.echo(f"    {name}")
     else:
-        _output.echo(f"{told}  {name}")
+        _output.echo(f"{head}  {name}")
 
 
 def _when(row: "LedgerRow | Uncounted") -> str:

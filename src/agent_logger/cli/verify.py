@@ -45,8 +45,8 @@ def command(settings: config.Settings, paths: tuple[Path, ...], as_json: bool) -
     if as_json:
         _output.json(report)
         return 1 if report.damage else 0
-    for it in reports:
-        for line in _trouble_lines(it):
+    for file_report in reports:
+        for line in _trouble_lines(file_report):
             _output.echo(line)
     _output.echo(
         f"{counted(len(files), 'file')}, {counted(report.records, 'record')}, {report.bytes:,} bytes: "

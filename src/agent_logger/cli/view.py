@@ -25,14 +25,14 @@ def command(settings: config.Settings, no_open: bool) -> None:
       agent-logger view
       agent-logger view --no-open --page-port 9001
     """
-    from agent_logger.web.server import Options, link_to_running, run
+    from agent_logger.web.server import PageOptions, link_to_running, run
 
     know_chosen_folders(settings)
     if settings.is_default("page_port") and (link := link_to_running(settings.home)):
         _output.note("The page runs already.")
         _say(link, opening=not no_open)
         return
-    options = Options(
+    options = PageOptions(
         port=settings.page_port,
         port_is_chosen=not settings.is_default("page_port"),
         home=settings.home,

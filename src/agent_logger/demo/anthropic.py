@@ -4,38 +4,47 @@ from collections.abc import Iterator
 
 import msgspec
 
-from agent_logger.demo.dialect import Event, Json, Piece, cut, event, new_id, text_of, with_ids
-from agent_logger.demo.http import Request
-from agent_logger.demo.script import Block, Prompt, RawItem, Text, Thinking, ToolUse, Turn, Usage
+from agent_logger.demo.dialect import DemoEvent, Json, Piece, cut, event, new_id, text_of, with_ids
+from agent_logger.demo.http import DemoRequest
+from agent_logger.demo.script import (
+    Block,
+    RawItem,
+    ScriptPrompt,
+    ScriptText,
+    ScriptToolUse,
+    ScriptTurn,
+    ScriptUsage,
+    Thinking,
+)
 
 COUNTED = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
 
 
-class Message(msgspec.Struct):
+class DemoMessage(msgspec.Struct):
     role: str
     content: str | list[Piece]
 
 
-class Body(msgspec.Struct):
+class DemoBody(msgspec.Struct):
     model: str
-    messages: list[Message]
+    messages: list[DemoMessage]
     system: str | list[Piece] = ""
     tools: list[msgspec.Raw] = []
     stream: bool = False
 
 
-class Messages:
+class DemoMessages:
     """A request to `/v1/messages`."""
 
-    def __init__(self, request: Request) -> None:
-        body = msgspec.json.decode(request.body, type=Body)
+    def __init__(self, request: DemoRequest) -> None:
+        body = msgspec.json.decode(request.body, type=DemoBody)
         users = [text_of(message.content) for message in body.messages if message.role == "user"]
-        self.prompt = Prompt(body.model, text_of(body.system), users, bool(body.tools), body.stream)
+        self.prompt = ScriptPrompt(body.model, text_of(body.system), users, bool(body.tools), body.stream)
 
-    def whole(self, turn: Turn) -> Json:
+    def whole(self, turn: ScriptTurn) -> Json:
         return self._message(turn, _blocks(turn))
 
-    def stream(self, turn: Turn) -> Iterator[Event]:
+    def stream(self, turn: ScriptTurn) -> Iterator[DemoEvent]:
         blocks = _blocks(turn)
         message = self._message(turn, blocks)
         usage: Json = message["usage"]
@@ -51,8 +60,8 @@ class Messages:
         yield event("message_delta", delta=ended, usage={key: usage[key] for key in COUNTED})
         yield event("message_stop")
 
-    def _message(self, turn: Turn, blocks: list[Block]) -> Json:
-        implied = "tool_use" if any(isinstance(block, ToolUse) for block in blocks) else "end_turn"
+    def _message(self, turn: ScriptTurn, blocks: list[Block]) -> Json:
+        implied = "tool_use" if any(isinstance(block, ScriptToolUse) for block in blocks) else "end_turn"
         return {
             "id": turn.id or new_id("msg_01"),
             "type": "message",
@@ -65,16 +74,16 @@ class Messages:
         }
 
 
-def count_tokens(request: Request) -> Json:
-    msgspec.json.decode(request.body, type=Body)
+def count_tokens(request: DemoRequest) -> Json:
+    msgspec.json.decode(request.body, type=DemoBody)
     return {"input_tokens": max(1, len(request.body) // 4)}
 
 
-def _blocks(turn: Turn) -> list[Block]:
+def _blocks(turn: ScriptTurn) -> list[Block]:
     return with_ids([block for block in turn.blocks if not isinstance(block, RawItem)], "toolu_01")
 
 
-def _usage(usage: Usage) -> Json:
+def _usage(usage: ScriptUsage) -> Json:
     written = usage.cache_creation_input_tokens
     return {
         "input_tokens": usage.input_tokens,
@@ -89,7 +98,7 @@ def _usage(usage: Usage) -> Json:
 def _finished(block: Block) -> Json:
     """The block with its keys in the vendor's order: type first, a tool's id before its name."""
     match block:
-        case ToolUse(name, arguments, id):
+        case ScriptToolUse(name, arguments, id):
             return {"type": "tool_use", "id": id, "name": name, "input": arguments}
     plain: Json = msgspec.to_builtins(block)
     return plain
@@ -102,13 +111,13 @@ def _begun(block: Block) -> Json:
 
 def _deltas(block: Block, pieces: int) -> Iterator[Json]:
     match block:
-        case Text(text):
+        case ScriptText(text):
             for piece in cut(text, pieces):
                 yield {"type": "text_delta", "text": piece}
         case Thinking(thinking, signature):
             for piece in cut(thinking, pieces):
                 yield {"type": "thinking_delta", "thinking": piece}
             yield {"type": "signature_delta", "signature": signature}
-        case ToolUse(_, arguments):
+        case ScriptToolUse(_, arguments):
             for piece in ["", *cut(msgspec.json.encode(arguments).decode(), pieces)]:
                 yield {"type": "input_json_delta", "partial_json": piece}

@@ -9,12 +9,12 @@ from urllib.parse import urlsplit
 import msgspec
 
 from agent_logger.demo.dialect import Json
-from agent_logger.demo.script import ToolUse
+from agent_logger.demo.script import ScriptToolUse
 
 SILENCE_SECONDS = 30  # far beyond the script's longest pause
 
 
-class StreamEvent(msgspec.Struct):
+class DemoStreamEvent(msgspec.Struct):
     """Any event of a stream: which fields it has depends on its type."""
 
     type: str
@@ -25,7 +25,7 @@ class StreamEvent(msgspec.Struct):
 
 
 @dataclass(frozen=True)
-class Answer:
+class ClientAnswer:
     message: Json  # as a request without `stream` would have got it
     request_id: str
 
@@ -35,15 +35,15 @@ class Answer:
         return blocks
 
     @property
-    def tool_uses(self) -> list[ToolUse]:
-        return [msgspec.convert(block, ToolUse) for block in self.blocks if block["type"] == "tool_use"]
+    def tool_uses(self) -> list[ScriptToolUse]:
+        return [msgspec.convert(block, ScriptToolUse) for block in self.blocks if block["type"] == "tool_use"]
 
     @property
     def text(self) -> str:
         return "".join(block["text"] for block in self.blocks if block["type"] == "text")
 
 
-class Client:
+class DemoClient:
     """One connection to the API, open from the first question to `close`."""
 
     def __init__(self, url: str) -> None:
@@ -53,25 +53,25 @@ class Client:
         self.seconds = 0.0  # spent asking
         self.close = self._connection.close
 
-    def ask(self, body: Json, headers: dict[str, str]) -> Answer:
+    def ask(self, body: Json, headers: dict[str, str]) -> ClientAnswer:
         started = time.monotonic()
         sent = msgspec.json.encode({**body, "stream": True})
         self._connection.request("POST", self._path, sent, {"content-type": "application/json", **headers})
         with self._connection.getresponse() as response:
             if response.status != http.HTTPStatus.OK:
                 raise ConnectionError(f"the scripted API said {response.status}: {response.read().decode()}")
-            answer = Answer(rejoin(_events(response)), response.headers["request-id"])
+            answer = ClientAnswer(rejoin(_events(response)), response.headers["request-id"])
         self.seconds += time.monotonic() - started
         return answer
 
 
-def _events(lines: Iterable[bytes]) -> Iterator[StreamEvent]:
+def _events(lines: Iterable[bytes]) -> Iterator[DemoStreamEvent]:
     for line in lines:
         if line.startswith(b"data: "):
-            yield msgspec.json.decode(line.removeprefix(b"data: "), type=StreamEvent)
+            yield msgspec.json.decode(line.removeprefix(b"data: "), type=DemoStreamEvent)
 
 
-def rejoin(events: Iterable[StreamEvent]) -> Json:
+def rejoin(events: Iterable[DemoStreamEvent]) -> Json:
     message: Json = {}
     blocks: list[Json] = []
     for event in events:

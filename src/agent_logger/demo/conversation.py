@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 
 from agent_logger.demo import story
 from agent_logger.demo.anthropic import COUNTED
-from agent_logger.demo.client import Answer, Client
+from agent_logger.demo.client import ClientAnswer, DemoClient
 from agent_logger.demo.dialect import Json
-from agent_logger.demo.script import ToolUse, Turn
+from agent_logger.demo.script import ScriptToolUse, ScriptTurn
 from agent_logger.demo.server import ScriptedAPI
 
 PROJECT = "/demo/tea-timer"  # exists in the story alone
@@ -26,7 +26,7 @@ TOOLS = [{"name": name, "input_schema": {"type": "object"}} for name in TOOL_NAM
 
 
 @dataclass(frozen=True)
-class UserInput:
+class DemoInput:
     text: str
 
 
@@ -37,10 +37,10 @@ class AgentMessage:
     message: Json
 
 
-Happening = UserInput | AgentMessage
+Happening = DemoInput | AgentMessage
 
 
-def scripted_api(*, pace: float = 1.0) -> ScriptedAPI[Turn]:
+def scripted_api(*, pace: float = 1.0) -> ScriptedAPI[ScriptTurn]:
     """The API for one `converse`, to be entered first.
 
     The script's delays, about two seconds in all, are multiplied by `pace`.
@@ -54,18 +54,18 @@ def converse(url: str, *, session_id: str | None = None) -> Generator[Happening,
     An exchange is one `UserInput`, then `AgentMessage`s, the last of them a `result`. Each is
     yielded as it happens. Cost and `modelUsage` count up over the session, as Claude Code's do.
     """
-    with closing(Agent(url, session_id or str(uuid.uuid4()))) as agent:
+    with closing(DemoAgent(url, session_id or str(uuid.uuid4()))) as agent:
         for text in agent.story.inputs:
-            yield UserInput(text)
+            yield DemoInput(text)
             yield from map(AgentMessage, agent.exchange(text))
 
 
 @dataclass
-class Thread:
+class DemoThread:
     """A line of work: one exchange of the main conversation, or a helper that a tool use began."""
 
     messages: list[Json]
-    begun_by: ToolUse | None = None
+    begun_by: ScriptToolUse | None = None
     agent_id: str = field(default_factory=lambda: uuid.uuid4().hex[:17])
     used: Counter[str] = field(default_factory=Counter)
     tool_results: int = 0
@@ -82,10 +82,10 @@ class Thread:
         return {"x-claude-code-agent-id": self.agent_id} if self.begun_by else {}
 
 
-class Agent:
+class DemoAgent:
     def __init__(self, url: str, session_id: str) -> None:
         self.story, self.session_id = story.load(), session_id
-        self._client = Client(url)
+        self._client = DemoClient(url)
         self._history: list[Json] = []
         self._used: Counter[str] = Counter()  # by all threads
         self.close = self._client.close
@@ -94,11 +94,11 @@ class Agent:
         started = time.monotonic()
         self._history.append({"role": "user", "content": text})
         yield self._message("system", subtype="init", cwd=PROJECT, model=self.story.model, tools=TOOL_NAMES)
-        thread = Thread(self._history)
+        thread = DemoThread(self._history)
         answer = yield from self._work(thread)
         yield self._result(thread, answer, seconds=time.monotonic() - started)
 
-    def _work(self, thread: Thread) -> Generator[Json, None, Answer]:
+    def _work(self, thread: DemoThread) -> Generator[Json, None, ClientAnswer]:
         """Ask and use tools until the model wants no more of them; return its last answer."""
         while True:
             answer = self._ask(thread)
@@ -117,7 +117,7 @@ class Agent:
             thread.messages.append({"role": "user", "content": results})
             thread.tool_results += len(results)
 
-    def _ask(self, thread: Thread) -> Answer:
+    def _ask(self, thread: DemoThread) -> ClientAnswer:
         body = {"model": self.story.model, "max_tokens": 4096, "tools": TOOLS, "messages": thread.messages}
         session = {"user-agent": "agent-logger-demo", "x-claude-code-session-id": self.session_id}
         answer = self._client.ask(body, session | thread.headers)
@@ -126,7 +126,7 @@ class Agent:
             used.update({key: answer.message["usage"][key] for key in COUNTED})
         return answer
 
-    def _use(self, tool: ToolUse) -> Generator[Json, None, Json]:
+    def _use(self, tool: ScriptToolUse) -> Generator[Json, None, Json]:
         if tool.name == "Agent":
             content, is_error = (yield from self._delegate(tool)), False
         else:
@@ -134,9 +134,9 @@ class Agent:
             content, is_error = result.content, result.is_error
         return {"type": "tool_result", "tool_use_id": tool.id, "content": content, "is_error": is_error}
 
-    def _delegate(self, tool: ToolUse) -> Generator[Json, None, str]:
+    def _delegate(self, tool: ScriptToolUse) -> Generator[Json, None, str]:
         request = {"role": "user", "content": [{"type": "text", "text": tool.input["prompt"]}]}
-        thread = Thread([request], begun_by=tool)
+        thread = DemoThread([request], begun_by=tool)
         yield self._message("user", message=request, **thread.marks)
         answer = yield from self._work(thread)
         return answer.text
@@ -146,7 +146,7 @@ class Agent:
         ids = {"session_id": self.session_id, "uuid": str(uuid.uuid4())}
         return {"type": type_, **fields, **ids, "timestamp": now}
 
-    def _result(self, thread: Thread, answer: Answer, *, seconds: float) -> Json:
+    def _result(self, thread: DemoThread, answer: ClientAnswer, *, seconds: float) -> Json:
         cost_usd = sum(NANO_USD[key] * tokens for key, tokens in self._used.items()) / 1e9
         return self._message(
             "result",

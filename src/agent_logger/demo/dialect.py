@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from agent_logger.demo.http import Request
-from agent_logger.demo.script import Block, Prompt, ToolUse, Turn
+from agent_logger.demo.http import DemoRequest
+from agent_logger.demo.script import Block, ScriptPrompt, ScriptToolUse, ScriptTurn
 
 ALPHABET = string.ascii_letters + string.digits
 
@@ -17,7 +17,7 @@ Json = dict[str, Any]  # on its way out; nothing reads it again
 
 
 @dataclass(frozen=True)
-class Event:
+class DemoEvent:
     """One event of a streamed answer. Not every API names its events."""
 
     name: str
@@ -32,14 +32,14 @@ class Ask(Protocol):
     """A request to the model, read: one vendor's way to answer it, whole or streamed."""
 
     @property
-    def prompt(self) -> Prompt: ...
+    def prompt(self) -> ScriptPrompt: ...
 
-    def whole(self, turn: Turn) -> Json: ...
+    def whole(self, turn: ScriptTurn) -> Json: ...
 
-    def stream(self, turn: Turn) -> Iterator[Event]: ...
+    def stream(self, turn: ScriptTurn) -> Iterator[DemoEvent]: ...
 
 
-Reader = Callable[[Request], Ask]  # raises msgspec.MsgspecError for a body that is not the API's
+Reader = Callable[[DemoRequest], Ask]  # raises msgspec.MsgspecError for a body that is not the API's
 
 
 class Piece(msgspec.Struct):
@@ -56,9 +56,9 @@ def text_of(content: str | Sequence[Piece] | None) -> str:
     return "\n".join(text for text in texts if text)
 
 
-def event(name: str, /, **data: Any) -> Event:
+def event(name: str, /, **data: Any) -> DemoEvent:
     """An event whose data carries its name as `type`, as Anthropic's and OpenAI's do."""
-    return Event(name, msgspec.json.encode({"type": name, **data}))
+    return DemoEvent(name, msgspec.json.encode({"type": name, **data}))
 
 
 def new_id(prefix: str, length: int = 22) -> str:
@@ -68,7 +68,7 @@ def new_id(prefix: str, length: int = 22) -> str:
 def with_ids(blocks: Sequence[Block], prefix: str) -> list[Block]:
     return [
         msgspec.structs.replace(block, id=new_id(prefix))
-        if isinstance(block, ToolUse) and not block.id
+        if isinstance(block, ScriptToolUse) and not block.id
         else block
         for block in blocks
     ]

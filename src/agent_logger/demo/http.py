@@ -26,7 +26,7 @@ class ProtocolError(Exception):
 
 
 @dataclass(frozen=True)
-class Request:
+class DemoRequest:
     head: bytes  # as received, the empty line included
     method: str
     target: str  # path and query, as received
@@ -47,11 +47,11 @@ class Request:
         return ", ".join(value for key, value in self.headers if key.lower() == name)
 
 
-def parse_head(head: bytes) -> Request:
+def parse_head(head: bytes) -> DemoRequest:
     first, *lines = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
     match first.split(" "):
         case [method, target, "HTTP/1.1" | "HTTP/1.0" as version] if method and target:
-            return Request(head, method, target, version, [_header(line) for line in lines])
+            return DemoRequest(head, method, target, version, [_header(line) for line in lines])
     raise ProtocolError(f"not a request line: {first!r}")
 
 
@@ -62,7 +62,7 @@ def _header(line: str) -> tuple[str, str]:
     return match[1], match[2]
 
 
-async def read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Request | None:
+async def read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> DemoRequest | None:
     """The next request on the connection; None if the client closed it between two."""
     try:
         head = await reader.readuntil(b"\r\n\r\n")
@@ -76,7 +76,7 @@ async def read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
     return replace(request, body=await _body(request, reader))
 
 
-async def _body(request: Request, reader: asyncio.StreamReader) -> bytes:
+async def _body(request: DemoRequest, reader: asyncio.StreamReader) -> bytes:
     framing = [(name.lower(), value) for name, value in request.headers if name.lower() in FRAMING]
     match framing:
         case []:
@@ -154,7 +154,7 @@ class LoopbackServer(ABC):
         self.url = f"http://127.0.0.1:{self.port}"
 
     @abstractmethod
-    async def handle(self, request: Request, reply: Reply) -> None:
+    async def handle(self, request: DemoRequest, reply: Reply) -> None:
         """Answer one request. A reply left incomplete ends the connection."""
 
     def __enter__(self) -> Self:

@@ -19,15 +19,18 @@ def proxied(api_url: str, folder: Path) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class Call:
+class ProxiedCall:
     request: Request
     response: Response | None
 
 
-def calls(folder: Path) -> list[Call]:
+def calls(folder: Path) -> list[ProxiedCall]:
     """The calls in a log folder of the proxy, in the order they were made."""
     logs = dict.fromkeys((part.folder, part.name) for part in parts_in(folder / "anthropic"))
-    found = [item.found for log in logs for item in read_log(*log)]
-    answers = {it.call: it for it in found if isinstance(it, Response)}
-    requests = [it for it in found if isinstance(it, Request)]
-    return [Call(it, answers.get(it.call)) for it in sorted(requests, key=lambda it: it.ts)]
+    records = [item.value for log in logs for item in read_log(*log)]
+    answers = {record.call: record for record in records if isinstance(record, Response)}
+    requests = [record for record in records if isinstance(record, Request)]
+    return [
+        ProxiedCall(request, answers.get(request.call))
+        for request in sorted(requests, key=lambda request: request.ts)
+    ]

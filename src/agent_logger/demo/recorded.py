@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from agent_logger.demo.conversation import UserInput, converse, scripted_api
+from agent_logger.demo.conversation import DemoInput, converse, scripted_api
 from agent_logger.demo.proxied import proxied
 from agent_logger.home.layout import prepare_log_folder
 from agent_logger.messages import sdk
@@ -22,13 +22,13 @@ def record_demo(folder: Path, *, pace: float = 1.0) -> Path:
         return record(url, folder)
 
 
-def record(url: str, folder: Path, asked: Callable[[str], None] = lambda _: None) -> Path:
+def record(url: str, folder: Path, on_prompt: Callable[[str], None] = lambda _: None) -> Path:
     """Message by message, as it happens. (Not with the `SessionLogger`, which would tell your `ls` of the folder.)"""
     writer = SessionWriter(folder)
     for happening in converse(url):
-        if isinstance(happening, UserInput):
+        if isinstance(happening, DemoInput):
             writer.input(exchanges.UserInput(happening.text))
-            asked(happening.text)
+            on_prompt(happening.text)
         else:
             writer.message(sdk.read(encode(happening.message)))
     writer.finish()

@@ -12,10 +12,10 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from agent_logger.demo.http import Request
+from agent_logger.demo.http import DemoRequest
 
 
-class Usage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ScriptUsage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Tokens under Anthropic's names; the other APIs derive theirs from these."""
 
     input_tokens: int = 10
@@ -25,7 +25,7 @@ class Usage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reasoning_tokens: int = 0  # part of output_tokens; only OpenAI tells them apart
 
 
-class Text(msgspec.Struct, frozen=True, tag="text"):
+class ScriptText(msgspec.Struct, frozen=True, tag="text"):
     text: str
 
 
@@ -34,7 +34,7 @@ class Thinking(msgspec.Struct, frozen=True, tag="thinking"):
     signature: str = "RmFrZVNpZ25hdHVyZQ=="
 
 
-class ToolUse(msgspec.Struct, frozen=True, tag="tool_use"):
+class ScriptToolUse(msgspec.Struct, frozen=True, tag="tool_use"):
     name: str
     input: dict[str, Any]  # whatever shape the tool wants
     id: str = ""  # if empty, each reply has a new one
@@ -46,15 +46,15 @@ class RawItem(msgspec.Struct, frozen=True, tag="raw_item"):
     item: dict[str, Any]
 
 
-Block = Text | Thinking | ToolUse | RawItem
+Block = ScriptText | Thinking | ScriptToolUse | RawItem
 
 
-class Turn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ScriptTurn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One answer of the model. `text` is short for one text block."""
 
     text: str | None = None
     content: tuple[Block, ...] = ()
-    usage: Usage = Usage()
+    usage: ScriptUsage = ScriptUsage()
     id: str = ""  # if empty, each reply has a new one
     model: str = ""  # if empty, the one that was asked for
     stop_reason: str = ""  # if empty, what the blocks imply
@@ -64,11 +64,11 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def blocks(self) -> Sequence[Block]:
-        return self.content if self.text is None else (Text(self.text),)
+        return self.content if self.text is None else (ScriptText(self.text),)
 
 
 @dataclass(frozen=True)
-class Prompt:
+class ScriptPrompt:
     """What every API's requests have in common."""
 
     model: str
@@ -78,7 +78,7 @@ class Prompt:
     stream: bool
 
 
-class Match(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ScriptMatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Holds if all its keys do; patterns are searched for, not anchored."""
 
     no_tools: bool | None = None
@@ -90,7 +90,7 @@ class Match(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     any_user_re: str = ""
     header: Mapping[str, str] = {}  # name in lower case: pattern
 
-    def holds(self, request: Request, prompt: Prompt) -> bool:
+    def holds(self, request: DemoRequest, prompt: ScriptPrompt) -> bool:
         users = prompt.users or [""]
         searches = [
             (self.path_re, request.path),
@@ -105,12 +105,12 @@ class Match(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return tools_fit and all(re.search(pattern, text, re.DOTALL) for pattern, text in searches)
 
 
-T = TypeVar("T", bound=Turn)
+T = TypeVar("T", bound=ScriptTurn)
 
 
 class Lane(msgspec.Struct, Generic[T], frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: str = "main"
-    match: Match = Match()
+    match: ScriptMatch = ScriptMatch()
     repeat: bool = False  # start over after the last turn
     turns: tuple[T, ...]
 
@@ -147,7 +147,7 @@ class Script(Generic[T]):
         self.scenario = scenario
         self._played: Counter[str] = Counter()
 
-    def next(self, request: Request, prompt: Prompt) -> Cue[T]:
+    def next(self, request: DemoRequest, prompt: ScriptPrompt) -> Cue[T]:
         for lane in self.scenario.lanes:
             if lane.match.holds(request, prompt):
                 return self._advance(lane)

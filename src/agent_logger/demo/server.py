@@ -9,7 +9,7 @@ import msgspec
 
 from agent_logger.demo import anthropic
 from agent_logger.demo.dialect import Ask, Json, Reader, new_id
-from agent_logger.demo.http import LoopbackServer, Reply, Request
+from agent_logger.demo.http import DemoRequest, LoopbackServer, Reply
 from agent_logger.demo.script import Cue, OffScriptError, Scenario, Script, T
 
 JSON = ("content-type", "application/json")
@@ -25,8 +25,8 @@ class ScriptedAPI(LoopbackServer, Generic[T]):
     A subclass knows more APIs by larger tables, and more ways to answer by its own `play`.
     """
 
-    scripted: ClassVar[Mapping[str, Reader]] = {"/v1/messages": anthropic.Messages}
-    counted: ClassVar[Mapping[str, Callable[[Request], Json]]] = {
+    scripted: ClassVar[Mapping[str, Reader]] = {"/v1/messages": anthropic.DemoMessages}
+    counted: ClassVar[Mapping[str, Callable[[DemoRequest], Json]]] = {
         "/v1/messages/count_tokens": anthropic.count_tokens
     }
 
@@ -36,13 +36,13 @@ class ScriptedAPI(LoopbackServer, Generic[T]):
         self.script = Script(scenario)
         self.pace = pace
 
-    async def handle(self, request: Request, reply: Reply) -> None:
+    async def handle(self, request: DemoRequest, reply: Reply) -> None:
         try:
             await self.answer(request, reply)
         except (msgspec.MsgspecError, OffScriptError) as reason:
             await self.refuse(reply, 400, "invalid_request_error", str(reason))
 
-    async def answer(self, request: Request, reply: Reply) -> None:
+    async def answer(self, request: DemoRequest, reply: Reply) -> None:
         if request.method == "HEAD":
             await reply.send(200)
         elif count := _row(self.counted, request):
@@ -75,6 +75,6 @@ class ScriptedAPI(LoopbackServer, Generic[T]):
         await self.send_json(reply, status, {"type": "error", "error": {"type": kind, "message": message}})
 
 
-def _row(table: Mapping[str, Row], request: Request) -> Row | None:
+def _row(table: Mapping[str, Row], request: DemoRequest) -> Row | None:
     matches = (row for pattern, row in table.items() if re.search(f"(?:{pattern})$", request.path))
     return next(matches, None) if request.method == "POST" else None

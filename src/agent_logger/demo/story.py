@@ -5,10 +5,10 @@ from importlib.resources import files
 
 import msgspec
 
-from agent_logger.demo.script import Scenario, ToolUse, Turn
+from agent_logger.demo.script import Scenario, ScriptToolUse, ScriptTurn
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class StoryOutcome(msgspec.Struct, frozen=True):
     output: str
     exit_code: int
 
@@ -17,8 +17,8 @@ class Story(msgspec.Struct, frozen=True):
     model: str
     inputs: list[str]
     files: dict[str, str]
-    commands: dict[str, Outcome]  # what a shell would have said
-    scenario: Scenario[Turn]
+    commands: dict[str, StoryOutcome]  # what a shell would have said
+    scenario: Scenario[ScriptTurn]
 
 
 class ToolResult(msgspec.Struct, frozen=True):
@@ -56,8 +56,8 @@ class Grep(msgspec.Struct, frozen=True):
             for name, text in story.files.items()
             for i, line in enumerate(text.splitlines(), 1)
         )
-        found = [f"{name}:{i}:{line}" for name, i, line in lines if re.search(self.pattern, line)]
-        return ToolResult("\n".join(found) or "No matches found")
+        lines_found = [f"{name}:{i}:{line}" for name, i, line in lines if re.search(self.pattern, line)]
+        return ToolResult("\n".join(lines_found) or "No matches found")
 
 
 TOOLS: dict[str, type[Bash | Edit | Grep]] = {"Bash": Bash, "Edit": Edit, "Grep": Grep}
@@ -67,5 +67,5 @@ def load() -> Story:
     return msgspec.json.decode(files(__package__).joinpath("story.json").read_bytes(), type=Story)
 
 
-def use(tool: ToolUse, story: Story) -> ToolResult:
+def use(tool: ScriptToolUse, story: Story) -> ToolResult:
     return msgspec.convert(tool.input, TOOLS[tool.name]).use(story)

@@ -15,7 +15,7 @@ import msgspec
 from agent_logger.errors import SourceError
 from agent_logger.files import foreign
 from agent_logger.protocols import jsonl
-from agent_logger.protocols.jsonl import Damage, Entry
+from agent_logger.protocols.jsonl import Damage, JsonEntry
 from agent_logger.protocols.lines import LineSplitter
 
 PREFIX_BYTES = 4096  # that a file is known by; lines of agents begin with ids and times
@@ -48,7 +48,7 @@ class Follower:
         self.gone = False  # the file was not there, or is none, at the last `read`
         self.behind = False  # there was more than one `read` takes in
 
-    def read(self) -> list[Entry | Damage]:
+    def read(self) -> list[JsonEntry | Damage]:
         """The lines that were ended since the last time. A line without its newline is still being written.
 
         Nothing, while the file is gone or is none; a file that comes back is known by its beginning.
@@ -61,27 +61,27 @@ class Follower:
             self.gone = True
             return []
 
-    def _read(self, fd: int) -> list[Entry | Damage]:
-        seen = os.fstat(fd)
+    def _read(self, fd: int) -> list[JsonEntry | Damage]:
+        stat = os.fstat(fd)
         if self.position.inode and not _is_same(fd, self.position):
             self.position, self.restarted = Position(), True
         position = self.position
         splitter = LineSplitter(number=position.line, offset=position.offset)
-        found: list[Entry | Damage] = []
+        entries: list[JsonEntry | Damage] = []
         at, most = position.offset, position.offset + ONCE_BYTES
         end, number = position.offset, position.line
         while chunk := os.pread(fd, foreign.READ_BYTES, at):
             at += len(chunk)
             lines = splitter.feed(chunk)
             for line in lines:
-                found.extend(jsonl.decode(line))
+                entries.extend(jsonl.decode(line))
             if lines:
                 end, number = lines[-1].offset + lines[-1].length + 1, lines[-1].number + 1
             if at >= most and end > position.offset:
                 self.behind = True
                 break
-        self.position = _advanced(self.position, fd, seen, end, number)
-        return found
+        self.position = _advanced(self.position, fd, stat, end, number)
+        return entries
 
 
 class Rest:
@@ -122,26 +122,26 @@ def position_at(path: Path, offset: int) -> Position:
 
 def _is_same(fd: int, position: Position) -> bool:
     """A renamed file keeps its inode; a copy that was put in its place keeps its beginning, and is another."""
-    seen = os.fstat(fd)
-    if seen.st_ino != position.inode or seen.st_size < position.offset:
+    stat = os.fstat(fd)
+    if stat.st_ino != position.inode or stat.st_size < position.offset:
         return False
     return (
         _hash(fd, 0, position.prefix_bytes) == position.prefix and _tail(fd, position.offset) == position.tail
     )
 
 
-def _advanced(position: Position, fd: int, seen: os.stat_result, offset: int, line: int = 1) -> Position:
+def _advanced(position: Position, fd: int, stat: os.stat_result, offset: int, line: int = 1) -> Position:
     """The hash is of lines that were read, for what is being written may still change."""
-    known = min(offset, PREFIX_BYTES)
-    same = known == position.prefix_bytes and position.prefix
+    length = min(offset, PREFIX_BYTES)
+    same = length == position.prefix_bytes and position.prefix
     unmoved = offset == position.offset and position.tail
     return Position(
-        inode=seen.st_ino,
+        inode=stat.st_ino,
         offset=offset,
         line=line,
-        size=seen.st_size,
-        prefix=position.prefix if same else _hash(fd, 0, known),
-        prefix_bytes=known,
+        size=stat.st_size,
+        prefix=position.prefix if same else _hash(fd, 0, length),
+        prefix_bytes=length,
         tail=position.tail if unmoved else _tail(fd, offset),
     )
 

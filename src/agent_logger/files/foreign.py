@@ -22,7 +22,7 @@ SEALED = ".zst"
 _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY
 
 
-class Work:
+class FileWork:
     """What was done since this process began, for whoever must not do more than is needed."""
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Work:
         self.bytes = 0  # read of them
 
 
-work = Work()
+work = FileWork()
 
 
 @contextmanager
@@ -139,5 +139,5 @@ def text(path: Path, most_bytes: int) -> str | None:
 
 
 def _is_there(path: Path) -> bool:
-    found = existing(path)
-    return found is not None and os.access(found, os.R_OK)
+    there = existing(path)
+    return there is not None and os.access(there, os.R_OK)

@@ -14,10 +14,10 @@ def branch_of(folder: Path) -> str | None:
     """`HEAD` where none is checked out; none outside of a repository. Nothing is raised."""
     for _, git in git_folders(folder):
         try:
-            found = _BRANCH.match(read(git / "HEAD"))
+            match = _BRANCH.match(read(git / "HEAD"))
         except (OSError, ValueError):
             continue
-        return found[1] if found else "HEAD"
+        return match[1] if match else "HEAD"
     return None
 
 
@@ -34,10 +34,10 @@ def _git_folder(folder: Path) -> Path | None:
     try:
         if git.is_dir():
             return git
-        found = _FOLDER.match(read(git)) if git.is_file() else None
+        match = _FOLDER.match(read(git)) if git.is_file() else None
     except (OSError, ValueError):
         return None
-    return folder / found[1] if found else None
+    return folder / match[1] if match else None
 
 
 def read(path: Path) -> str:

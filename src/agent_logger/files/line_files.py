@@ -9,15 +9,15 @@ from agent_logger import platform
 from agent_logger.errors import SourceError
 from agent_logger.files import foreign
 from agent_logger.files.parts import PartFile
-from agent_logger.files.sealed import Frame, SealedFile
+from agent_logger.files.sealed import SealedFile, SealedFrame
 from agent_logger.protocols import jsonl
-from agent_logger.protocols.jsonl import Damage, Entry, Torn
+from agent_logger.protocols.jsonl import Damage, JsonEntry, Torn
 from agent_logger.protocols.lines import Line, LineSplitter
 
 READ_BYTES = 1 << 20
 
 
-def entries(path: Path) -> Iterator[Entry | Damage | Torn]:
+def entries(path: Path) -> Iterator[JsonEntry | Damage | Torn]:
     """Everything in a file, in order. Memory is bounded by the longest line that is parsed.
 
     Offsets are those of the plain text. Raises `SourceError` for what is no regular file, and `OSError`.
@@ -25,7 +25,7 @@ def entries(path: Path) -> Iterator[Entry | Damage | Torn]:
     return _sealed_entries(path) if path.suffix == ".zst" else _plain_entries(path)
 
 
-def part_entries(part: PartFile) -> Iterator[Entry | Damage | Torn]:
+def part_entries(part: PartFile) -> Iterator[JsonEntry | Damage | Torn]:
     """Everything in a part, also if it is sealed while we look for it."""
     try:
         yield from entries(part.existing_path())
@@ -79,7 +79,7 @@ def plain_size(path: Path) -> int:
         return sealed.length
 
 
-def _plain_entries(path: Path) -> Iterator[Entry | Damage | Torn]:
+def _plain_entries(path: Path) -> Iterator[JsonEntry | Damage | Torn]:
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a FIFO must not block us
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
@@ -94,7 +94,7 @@ def _plain_entries(path: Path) -> Iterator[Entry | Damage | Torn]:
         os.close(fd)
 
 
-def _sealed_entries(path: Path) -> Iterator[Entry | Damage | Torn]:
+def _sealed_entries(path: Path) -> Iterator[JsonEntry | Damage | Torn]:
     with SealedFile(path) as sealed:
         foreign.work.files += 1
         splitter = LineSplitter()
@@ -113,7 +113,7 @@ def _sealed_entries(path: Path) -> Iterator[Entry | Damage | Torn]:
             yield Damage(splitter.number, sealed.length, 0, "the end of the sealed file is missing")
 
 
-def _decoded(splitter: LineSplitter, chunk: bytes) -> Iterator[Entry | Damage]:
+def _decoded(splitter: LineSplitter, chunk: bytes) -> Iterator[JsonEntry | Damage]:
     for line in splitter.feed(chunk):
         yield from jsonl.decode(line)
 
@@ -123,6 +123,6 @@ def _tail(splitter: LineSplitter) -> Iterator[Torn]:
         yield Torn(torn.number, torn.offset, torn.length)
 
 
-def _behind(frame: Frame, splitter: LineSplitter) -> LineSplitter:
+def _behind(frame: SealedFrame, splitter: LineSplitter) -> LineSplitter:
     """Frames end with a line, so reading goes on at the next; how many lines were lost is not known."""
     return LineSplitter(number=splitter.number + 1, offset=frame.offset + frame.length)

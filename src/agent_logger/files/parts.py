@@ -64,19 +64,19 @@ def part_of(path: Path) -> PartFile | None:
 
 
 def _part_called(file_name: str, folder: Path) -> PartFile | None:
-    found = _PART.fullmatch(file_name)
-    return PartFile(folder, found["name"], int(found["number"] or 1)) if found else None
+    match = _PART.fullmatch(file_name)
+    return PartFile(folder, match["name"], int(match["number"] or 1)) if match else None
 
 
 def log_named(file_name: str) -> str | None:
     """Return the name of the log that a file of this name belongs to; `None` for a file that is no log's."""
-    found = _PART.fullmatch(file_name)
-    return found["name"] if found else None
+    match = _PART.fullmatch(file_name)
+    return match["name"] if match else None
 
 
 def is_live(path: Path) -> bool:
-    found = _PART.fullmatch(path.name)
-    return bool(found and found["live"])
+    match = _PART.fullmatch(path.name)
+    return bool(match and match["live"])
 
 
 def parts_of(folder: Path, name: str) -> list[PartFile]:
@@ -86,11 +86,11 @@ def parts_of(folder: Path, name: str) -> list[PartFile]:
 
 def live_files_of(folder: Path, name: str) -> dict[PartFile, list[Path]]:
     """A part has more than one while a sync is due for an exchange that has just ended."""
-    found: dict[PartFile, list[Path]] = {}
+    by_part: dict[PartFile, list[Path]] = {}
     for part, path in _files(folder, name):
         if is_live(path):
-            found.setdefault(part, []).append(path)
-    return found
+            by_part.setdefault(part, []).append(path)
+    return by_part
 
 
 def parts_in(folder: Path) -> list[PartFile]:
@@ -122,28 +122,28 @@ def _files(folder: Path, name: str | None = None) -> Files:
     """A folder may hold the logs of many thousand sessions. So it is listed once as long as it stays as it is."""
     try:
         changed_ns = os.stat(folder).st_mtime_ns
-        known = _listings.get(folder)
-        if known is None or known.changed_ns != changed_ns:
+        listing = _listings.get(folder)
+        if listing is None or listing.changed_ns != changed_ns:
             if name is not None and not _is_settled(changed_ns):
                 return _by_name(folder, name).get(name, [])  # the listing cannot be used again
-            known = _Listing(changed_ns, _by_name(folder))
-            _remember(folder, known)
+            listing = _Listing(changed_ns, _by_name(folder))
+            _remember(folder, listing)
     except (FileNotFoundError, NotADirectoryError):
         return []
     if name is not None:
-        return known.by_name.get(name, [])
-    return [it for files in known.by_name.values() for it in files]
+        return listing.by_name.get(name, [])
+    return [file for files in listing.by_name.values() for file in files]
 
 
 def _by_name(folder: Path, beginning: str = "") -> dict[str, Files]:
     """Of the files whose names begin so."""
-    found: dict[str, Files] = {}
+    files_by_name: dict[str, Files] = {}
     with os.scandir(folder) as entries:
         for entry in entries:
             part = _part_called(entry.name, folder) if entry.name.startswith(beginning) else None
             if part and entry.is_file():  # else it is somebody else's, and would hide the log
-                found.setdefault(part.name, []).append((part, folder / entry.name))
-    return found
+                files_by_name.setdefault(part.name, []).append((part, folder / entry.name))
+    return files_by_name
 
 
 def _remember(folder: Path, listing: _Listing) -> None:

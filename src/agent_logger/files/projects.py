@@ -12,7 +12,10 @@ def project_of(folder: str) -> str:
     path = Path(folder)
     if not path.is_absolute():
         return folder
-    return next((found for it, git in git_folders(path) if (found := _repository(it, git))), folder)
+    return next(
+        (repository for candidate, git in git_folders(path) if (repository := _repository(candidate, git))),
+        folder,
+    )
 
 
 def _repository(folder: Path, git: Path) -> str | None:

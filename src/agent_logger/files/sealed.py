@@ -43,7 +43,7 @@ _FOOTER_MAGIC = 0x8F92EAB1
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class SealedFrame:
     offset: int  # in the plain text
     length: int
     file_offset: int
@@ -92,7 +92,7 @@ class SealedFile:
         self.cut = table is None
         self.frames = table if table is not None else self._find_frames()
 
-    def read_frame(self, frame: Frame) -> bytes:
+    def read_frame(self, frame: SealedFrame) -> bytes:
         """Raises `SourceError` if it is damaged; the others can still be read."""
         self._file.seek(frame.file_offset)
         packed = self._file.read(frame.file_length)
@@ -109,7 +109,7 @@ class SealedFile:
         same_length = self.length == os.fstat(plain).st_size
         return same_length and all(self._frame_holds(frame, plain) for frame in self.frames)
 
-    def _frame_holds(self, frame: Frame, plain: int) -> bool:
+    def _frame_holds(self, frame: SealedFrame, plain: int) -> bool:
         """Piece by piece: to get fresh memory for a whole frame takes longer than to fill it."""
         self._file.seek(frame.file_offset)
         unpacker, data = zstd.ZstdDecompressor(), self._file.read(frame.file_length)
@@ -138,7 +138,7 @@ class SealedFile:
         """Of the plain text."""
         return self.frames[-1].offset + self.frames[-1].length if self.frames else 0
 
-    def _read_table(self) -> list[Frame] | None:
+    def _read_table(self) -> list[SealedFrame] | None:
         """`None` if it is damaged, or not there: then this is no sealed part, or a piece of one."""
         size = os.fstat(self._file.fileno()).st_size
         if size < _FOOTER.size + _SKIPPABLE.size:
@@ -155,7 +155,7 @@ class SealedFile:
         end = frames[-1].file_offset + frames[-1].file_length if frames else 0
         return frames if head == (_SKIPPABLE_MAGIC, length + _FOOTER.size) and end == start else None
 
-    def _find_frames(self) -> list[Frame]:
+    def _find_frames(self) -> list[SealedFrame]:
         """The whole frames of a file without its table, as far as they follow each other."""
         if not os.fstat(self._file.fileno()).st_size:
             return []
@@ -192,8 +192,8 @@ def _opened(path: Path) -> BinaryIO:
     return os.fdopen(fd, "rb")
 
 
-def _placed(sizes: Iterable[tuple[int, ...]]) -> Iterator[Frame]:
+def _placed(sizes: Iterable[tuple[int, ...]]) -> Iterator[SealedFrame]:
     offset = file_offset = 0
     for file_length, length in sizes:
-        yield Frame(offset, length, file_offset, file_length)
+        yield SealedFrame(offset, length, file_offset, file_length)
         offset, file_offset = offset + length, file_offset + file_length

@@ -13,13 +13,13 @@ from agent_logger.home.layout import facts_path
 _unwritten: dict[Path, dict[Path, None]] = {}  # by home: folders that it could not be told of
 
 
-def know_folder(home: Path, folder: Path, *, warns: bool = True) -> None:
+def register_log_folder(home: Path, folder: Path, *, warns: bool = True) -> None:
     """So that other commands find the logs in it. A home that cannot be written to is no reason to stop: then this
     process alone knows it."""
     path, fact = facts_path(home), {"type": "log_folder", "path": str(folder.resolve())}
     try:
-        known = path.read_bytes() if path.exists() else b""
-        if msgspec.json.encode(fact)[:-1] not in known:
+        content = path.read_bytes() if path.exists() else b""
+        if msgspec.json.encode(fact)[:-1] not in content:
             append_shared(path, msgspec.json.encode({**fact, "ts": CLOCK.now()}))
     except OSError as error:
         _unwritten.setdefault(home, {})[folder.resolve()] = None
@@ -42,7 +42,7 @@ def known_folders(home: Path) -> list[Path]:
     except OSError:
         lines = []
     facts = [_decoded(line) for line in lines]
-    written = (Path(it.path) for it in facts if it.type == "log_folder" and it.path)
+    written = (Path(fact.path) for fact in facts if fact.type == "log_folder" and fact.path)
     return list(dict.fromkeys([*written, *_unwritten.get(home, ())]))
 
 
@@ -66,7 +66,7 @@ def label_session(home: Path, session_id: str, label: str) -> None:
 
 def session_labelled(home: Path, label: str) -> str | None:
     """The client's id of the session that was called so last."""
-    return next((it.session for it in reversed(list(_labels(home))) if it.label == label), None)
+    return next((fact.session for fact in reversed(list(_labels(home))) if fact.label == label), None)
 
 
 def _labels(home: Path) -> Iterator[_Label]:
@@ -88,7 +88,7 @@ def bury(home: Path, session: str, paths: Iterable[Path]) -> None:
 
 
 def tombstones(home: Path) -> dict[str, Tombstone]:
-    return {it.session: it for it in _facts(home, Tombstone)}
+    return {fact.session: fact for fact in _facts(home, Tombstone)}
 
 
 F = TypeVar("F", _Label, Tombstone)

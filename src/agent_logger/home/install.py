@@ -11,7 +11,7 @@ from pathlib import Path
 
 from agent_logger import config
 from agent_logger.errors import AgentLoggerError
-from agent_logger.home.facts import know_folder
+from agent_logger.home.facts import register_log_folder
 from agent_logger.home.layout import KEY_BYTES, install_key
 from agent_logger.model.redaction.redactor import Redactor
 
@@ -41,6 +41,6 @@ def hmac_of(text: bytes) -> str:
 def know(folder: Path) -> None:
     """So that other commands find the logs in it."""
     try:
-        know_folder(config.home(), folder)
+        register_log_folder(config.home(), folder)
     except AgentLoggerError as error:
         log.warning("%s", error)

@@ -31,13 +31,13 @@ def keep_input() -> None:
     """Everything a hook does. Whoever calls this ends the process; what goes wrong here is not the agent's problem."""
     data, length = _read_input()
     home = config.home()
-    record, told = record_of(data, length, home)
-    path = _write(home, record, session_named(told.get("session_id"), told.get("transcript_path")))
-    if told and os.fork() == 0:
+    record, fields = record_of(data, length, home)
+    path = _write(home, record, session_named(fields.get("session_id"), fields.get("transcript_path")))
+    if fields and os.fork() == 0:
         _detach()
         from agent_logger.hooks.work import follow_up
 
-        follow_up(home, path, told)
+        follow_up(home, path, fields)
 
 
 def _read_input() -> tuple[bytes, int]:
@@ -58,25 +58,25 @@ def _comes(seconds: float) -> bool:
 def record_of(data: bytes, length: int, home: "Path") -> tuple[bytes, dict[str, Any]]:
     """The line of a `records.Hook`, made by hand, and what the agent said if it can be understood."""
     redacted = _redacted(data, home)
-    told = _object(redacted.data)
+    values = _object(redacted.data)
     fields: dict[str, Any] = {"type": "hook", "v": 1, "ts": _timestamp(time.time())}
     if length > len(data):
         fields["bytes"] = length
     if redacted.redactions:
         fields["redactions"] = _builtins(redacted)
-    if told is None:
+    if values is None:
         fields |= _raw(redacted.data)
         return _json(fields), {}
     # As it came: between the values of JSON a newline is a blank.
-    return _json(fields)[:-1] + b',"input":' + redacted.data.strip().replace(b"\n", b" ") + b"}", told
+    return _json(fields)[:-1] + b',"input":' + redacted.data.strip().replace(b"\n", b" ") + b"}", values
 
 
 def _redacted(data: bytes, home: "Path") -> "Redacted[bytes]":
     """Nearly always there is nothing to redact, and the key is not needed. We have the agent's environment."""
     credentials = environment_credentials(config.child_environment())
-    found = Redactor(ANY_KEY, credentials).redact(data, "input")
-    if not found.redactions:
-        return found
+    redacted = Redactor(ANY_KEY, credentials).redact(data, "input")
+    if not redacted.redactions:
+        return redacted
     from agent_logger.home.layout import install_key
 
     return Redactor(install_key(home), credentials).redact(data, "input")

@@ -23,7 +23,7 @@ class HookInput(msgspec.Struct, frozen=True, kw_only=True):
     rest: dict[str, Any] = {}
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> "HookInput":
+    def of(cls, values: Mapping[str, Any]) -> "HookInput":
         """A field that is no text stays in `rest`."""
-        known = {name: told[name] for name in FIELDS if isinstance(told.get(name), str)}
-        return cls(**known, rest={name: it for name, it in told.items() if name not in known})
+        strings = {name: values[name] for name in FIELDS if isinstance(values.get(name), str)}
+        return cls(**strings, rest={name: value for name, value in values.items() if name not in strings})

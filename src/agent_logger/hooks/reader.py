@@ -35,30 +35,32 @@ class KeptHook:
 
 def hooks_in(folder: Path, tag: str) -> list[KeptHook]:
     """Of one session on one day, as `hook_files` names them."""
-    return [it for path in files_with(folder, tag) if (it := _read(path))]
+    return [hook for path in files_with(folder, tag) if (hook := _read(path))]
 
 
 def session_in(folder: Path, tag: str) -> str:
     """The id of the session that a tag stands for. Raises `SourceError` if no file tells."""
     if not is_hashed(tag):
         return tag
-    told = (session_named(it.input.session_id, it.input.transcript_path) for it in hooks_in(folder, tag))
-    if found := next(filter(None, told), None):
-        return found
+    names = (
+        session_named(hook.input.session_id, hook.input.transcript_path) for hook in hooks_in(folder, tag)
+    )
+    if name := next(filter(None, names), None):
+        return name
     raise SourceError(f"{folder}: no file tells which session {tag} is")
 
 
 def events_in(folders: Iterable[Path], tag: str) -> list[HookEvent]:
     """Of a session, in the order they came."""
-    kept = [it for folder in sorted(folders) for it in hooks_in(folder, tag)]
-    return [HookEvent(time_of(it.ts), it.input, it.context_files) for it in kept]
+    hooks = [hook for folder in sorted(folders) for hook in hooks_in(folder, tag)]
+    return [HookEvent(time_of(hook.ts), hook.input, hook.context_files) for hook in hooks]
 
 
 def agent_of(events: Iterable[HookEvent]) -> str | None:
     """Whose hooks these are: the one below whose folder the transcript is."""
-    told = {it.input.transcript_path for it in events if it.input.transcript_path}
+    paths = {event.input.transcript_path for event in events if event.input.transcript_path}
     for place in AGENT_PLACES:
-        if any(Path(path).is_relative_to(folder) for path in told for folder in agent_folders(place)):
+        if any(Path(path).is_relative_to(folder) for path in paths for folder in agent_folders(place)):
             return place.agent
     return None
 
@@ -69,9 +71,9 @@ def _read(path: Path) -> KeptHook | None:
         record = records.decode((line or "").encode(), "hook")
         if not isinstance(record, Hook):
             return None
-        told = msgspec.json.decode(record.input) if isinstance(record.input, msgspec.Raw) else {}
+        fields = msgspec.json.decode(record.input) if isinstance(record.input, msgspec.Raw) else {}
         context = msgspec.json.decode(record.context) if isinstance(record.context, msgspec.Raw) else None
     except (msgspec.MsgspecError, RecursionError):
         return None
-    told = HookInput.of(told if isinstance(told, dict) else {})
-    return KeptHook(path, record.ts, told, context, context_files(record.context))
+    fields = HookInput.of(fields if isinstance(fields, dict) else {})
+    return KeptHook(path, record.ts, fields, context, context_files(record.context))

@@ -16,7 +16,7 @@ from agent_logger.model.session import AGENT, MAIN, Block, ContextFile, Exchange
 from agent_logger.providers.answer import text_of
 
 LAST_WORDS = "last_assistant_message"
-SEEN: frozenset[Witness] = frozenset({"hook"})
+HOOK_WITNESS: frozenset[Witness] = frozenset({"hook"})
 
 
 class HookEvent(NamedTuple):
@@ -35,14 +35,14 @@ class HookEvent(NamedTuple):
 
 def session_of(session: str, agent: str | None, events: Sequence[HookEvent]) -> Session:
     """All that hooks alone tell. The events in the order they came."""
-    times = [it.at for it in events if it.at]
-    exchanges = [replace(it, number=number) for number, it in enumerate(_exchanges(events), 1)]
-    prompt = next((it.user_input for it in exchanges if it.user_input), None)
+    times = [event.at for event in events if event.at]
+    exchanges = [replace(exchange, number=number) for number, exchange in enumerate(_exchanges(events), 1)]
+    prompt = next((exchange.user_input for exchange in exchanges if exchange.user_input), None)
     return Session(
         id=session,
         agent=agent,
         title=prompt.strip().split("\n")[0] if prompt else None,
-        project=next((it.input.cwd for it in events if it.input.cwd), None),
+        project=next((event.input.cwd for event in events if event.input.cwd), None),
         started=min(times, default=None),
         ended=max(times, default=None),
         exchanges=exchanges,
@@ -54,39 +54,42 @@ def session_of(session: str, agent: str | None, events: Sequence[HookEvent]) -> 
 
 def with_hooks(session: Session, events: Sequence[HookEvent]) -> Session:
     """A session that others saw, and what hooks say beside them."""
-    tools = {it.text("tool_use_id") for it in events} - {None}
-    began = [it.at for it in events if it.name == "SessionStart" and it.at]
-    ended = [it.at for it in events if it.name == "SessionEnd" and it.at]
+    tools = {event.text("tool_use_id") for event in events} - {None}
+    began = [event.at for event in events if event.name == "SessionStart" and event.at]
+    ended = [event.at for event in events if event.name == "SessionEnd" and event.at]
     return replace(
         session,
         started=min([*began, *filter(None, [session.started])], default=None),
         ended=max([*ended, *filter(None, [session.ended])], default=None),
-        exchanges=[replace(it, turns=[_seen(turn, tools) for turn in it.turns]) for it in session.exchanges],
-        side_turns=[_seen(turn, tools) for turn in session.side_turns],
+        exchanges=[
+            replace(exchange, turns=[_with_hooks(turn, tools) for turn in exchange.turns])
+            for exchange in session.exchanges
+        ],
+        side_turns=[_with_hooks(turn, tools) for turn in session.side_turns],
         context_files=session.context_files or _context_files(events),
         hooked=True,
         end_reason=_end_reason(events),
     )
 
 
-def _seen(turn: Turn, tools: set[str | None]) -> Turn:
+def _with_hooks(turn: Turn, tools: set[str | None]) -> Turn:
     if any(block.kind == "tool_use" and block.id in tools for block in turn.blocks):
-        return replace(turn, witnesses=turn.witnesses | SEEN)
+        return replace(turn, witnesses=turn.witnesses | HOOK_WITNESS)
     return turn
 
 
 def _context_files(events: Iterable[HookEvent]) -> Sequence[ContextFile]:
-    return next((it.context_files for it in events if it.context_files), ())
+    return next((event.context_files for event in events if event.context_files), ())
 
 
 def _end_reason(events: Iterable[HookEvent]) -> str | None:
     """Of the last end; none if it was taken up again since."""
     reason = None
-    for it in events:
-        if it.name == "SessionStart":
+    for event in events:
+        if event.name == "SessionStart":
             reason = None
-        elif it.name == "SessionEnd":
-            reason = it.input.reason
+        elif event.name == "SessionEnd":
+            reason = event.input.reason
     return reason
 
 
@@ -97,12 +100,12 @@ def _exchanges(events: Iterable[HookEvent]) -> Iterator[Exchange]:
     """From one prompt to the next. Whether the agent has yielded is told by `Stop`."""
     prompt: HookEvent | None = None
     followed: list[HookEvent] = []
-    for it in events:
-        if it.name == "UserPromptSubmit":
+    for event in events:
+        if event.name == "UserPromptSubmit":
             yield from _exchange(prompt, followed)
-            prompt, followed = it, []
-        elif it.name != "SessionStart":
-            followed.append(it)
+            prompt, followed = event, []
+        elif event.name != "SessionStart":
+            followed.append(event)
     yield from _exchange(prompt, followed)
 
 
@@ -110,8 +113,8 @@ def _exchange(prompt: HookEvent | None, followed: Sequence[HookEvent]) -> Iterat
     turns = list(_turns(followed))
     if prompt is None and not turns:
         return
-    times = [it.at for it in (*filter(None, [prompt]), *followed) if it.at]
-    is_over = any(it.name in ("Stop", "SessionEnd") for it in followed)
+    times = [event.at for event in (*filter(None, [prompt]), *followed) if event.at]
+    is_over = any(event.name in ("Stop", "SessionEnd") for event in followed)
     yield Exchange(
         number=0,
         started=min(times, default=None),
@@ -126,26 +129,26 @@ def _exchange(prompt: HookEvent | None, followed: Sequence[HookEvent]) -> Iterat
 def _turns(events: Sequence[HookEvent]) -> Iterator[Turn]:
     """A tool call each, for which of them the model made at once, hooks are not told; and what it stopped with."""
     calls: dict[str, list[HookEvent]] = {}
-    for number, it in enumerate(events):
-        if it.name in ("PreToolUse", "PostToolUse", "PostToolUseFailure"):
-            calls.setdefault(it.text("tool_use_id") or f"#{number}", []).append(it)
-        elif it.name in ("Stop", "SubagentStop") and it.text(LAST_WORDS):
-            calls[f"#{number}"] = [it]
-    for name, told in calls.items():
+    for number, event in enumerate(events):
+        if event.name in ("PreToolUse", "PostToolUse", "PostToolUseFailure"):
+            calls.setdefault(event.text("tool_use_id") or f"#{number}", []).append(event)
+        elif event.name in ("Stop", "SubagentStop") and event.text(LAST_WORDS):
+            calls[f"#{number}"] = [event]
+    for name, hook_events in calls.items():
         yield Turn(
             message_id=None,
-            thread=f"{AGENT}{agent}" if (agent := told[0].text("agent_id")) else MAIN,
-            blocks=list(_blocks(name, told)),
-            started=told[0].at,
-            ended=told[-1].at,
-            witnesses=SEEN,
+            thread=f"{AGENT}{agent}" if (agent := hook_events[0].text("agent_id")) else MAIN,
+            blocks=list(_blocks(name, hook_events)),
+            started=hook_events[0].at,
+            ended=hook_events[-1].at,
+            witnesses=HOOK_WITNESS,
         )
 
 
-def _blocks(name: str, told: Sequence[HookEvent]) -> Iterator[Block]:
-    first, last = told[0], told[-1]
-    if said := first.text(LAST_WORDS):
-        yield Block(kind="text", text=said, at=first.at)
+def _blocks(name: str, events: Sequence[HookEvent]) -> Iterator[Block]:
+    first, last = events[0], events[-1]
+    if text := first.text(LAST_WORDS):
+        yield Block(kind="text", text=text, at=first.at)
         return
     yield Block(
         kind="tool_use",
@@ -168,5 +171,7 @@ def _blocks(name: str, told: Sequence[HookEvent]) -> Iterator[Block]:
 def _text(response: Any) -> str:
     """Tools answer in many shapes; most have what a person would read under one of these."""
     if isinstance(response, dict):
-        response = next((response[it] for it in ("stdout", "content", "output") if it in response), response)
+        response = next(
+            (response[key] for key in ("stdout", "content", "output") if key in response), response
+        )
     return response if isinstance(response, str) else str(response or "")

@@ -52,8 +52,10 @@ def commands_in(text: str) -> dict[str, list[str]]:
         hooks = _hooks(text)
     except SourceError:
         return {}
-    found = {event: [it for it in _commands(hooks[event]) if _OURS.search(it)] for event in hooks}
-    return {event: commands for event, commands in found.items() if commands}
+    ours = {
+        event: [command for command in _commands(hooks[event]) if _OURS.search(command)] for event in hooks
+    }
+    return {event: commands for event, commands in ours.items() if commands}
 
 
 def _added(hooks: Hooks, command: str) -> Hooks:
@@ -65,20 +67,20 @@ def _taken_out(hooks: Hooks) -> Hooks:
     """Groups of which nothing is left go too, and events without groups; what others left empty stays."""
     left = {}
     for event, groups in hooks.items():
-        kept = _without_ours(groups) if isinstance(groups, list) else groups
-        if kept or kept == groups:
-            left[event] = kept
+        groups_left = _without_ours(groups) if isinstance(groups, list) else groups
+        if groups_left or groups_left == groups:
+            left[event] = groups_left
     return left
 
 
 def _without_ours(groups: list[Any]) -> list[Any]:
-    kept = []
+    groups_left = []
     for group in groups:
         entries = group.get("hooks") if isinstance(group, dict) else None
-        others = [it for it in entries if not _is_ours(it)] if isinstance(entries, list) else entries
+        others = [entry for entry in entries if not _is_ours(entry)] if isinstance(entries, list) else entries
         if others or others == entries:
-            kept.append(group if others == entries else {**group, "hooks": others})
-    return kept
+            groups_left.append(group if others == entries else {**group, "hooks": others})
+    return groups_left
 
 
 def _is_ours(entry: object) -> bool:
@@ -90,7 +92,11 @@ def _commands(groups: object) -> list[str]:
     entries = [
         entry for group in _groups(groups) if isinstance(group, dict) for entry in _groups(group.get("hooks"))
     ]
-    return [it["command"] for it in entries if isinstance(it, dict) and isinstance(it.get("command"), str)]
+    return [
+        entry["command"]
+        for entry in entries
+        if isinstance(entry, dict) and isinstance(entry.get("command"), str)
+    ]
 
 
 def _groups(value: object) -> list[Any]:
@@ -120,22 +126,22 @@ def _hooks(text: str) -> Hooks:
 def _with_hooks(text: str, hooks: Hooks) -> str:
     if not text.strip():
         return json.dumps({"hooks": hooks}, indent=2, ensure_ascii=False) + "\n"
-    found = _INDENT.match(text.lstrip())
-    indent = found[1] if found else "  "
+    match = _INDENT.match(text.lstrip())
+    indent = match[1] if match else "  "
     members = _members(text)
     spans = [(start, end, at) for name, start, at, end in members if name == "hooks"]
     if spans and hooks:
         _, end, at = spans[-1]
-        return text[:at] + _shown(hooks, indent) + text[end:]
+        return text[:at] + _formatted(hooks, indent) + text[end:]
     if spans:
         return _cut(text, members)
     last = members[-1][3] if members else text.index("{") + 1
     comma = "," if members else ""
     tail = text[last:] if members or "\n" in text[last : text.rindex("}")] else "\n" + text[last:].lstrip()
-    return f'{text[:last]}{comma}\n{indent}"hooks": {_shown(hooks, indent)}{tail}'
+    return f'{text[:last]}{comma}\n{indent}"hooks": {_formatted(hooks, indent)}{tail}'
 
 
-def _shown(hooks: Hooks, indent: str) -> str:
+def _formatted(hooks: Hooks, indent: str) -> str:
     return json.dumps(hooks, indent=indent, ensure_ascii=False).replace("\n", f"\n{indent}")
 
 
@@ -151,16 +157,16 @@ def _cut(text: str, members: list[tuple[str, int, int, int]]) -> str:
 
 def _members(text: str) -> list[tuple[str, int, int, int]]:
     """Of the outermost object, which is known to be sound: name, and where it, its value, and what follows begin."""
-    decoder, found = json.JSONDecoder(), []
+    decoder, members = json.JSONDecoder(), []
     at = _past_blanks(text, text.index("{") + 1)
     while text[at] != "}":
         name, colon = decoder.raw_decode(text, at)
         value = _past_blanks(text, _past_blanks(text, colon) + 1)
         _, end = decoder.raw_decode(text, value)
-        found.append((name, at, value, end))
+        members.append((name, at, value, end))
         at = _past_blanks(text, end)
         at = _past_blanks(text, at + 1) if text[at] == "," else at
-    return found
+    return members
 
 
 def _past_blanks(text: str, at: int) -> int:

@@ -9,12 +9,12 @@ from agent_logger import platform
 from agent_logger.archive.collect import keep_session
 
 
-def follow_up(home: Path, record: Path, told: dict[str, Any]) -> None:
+def follow_up(home: Path, record: Path, fields: dict[str, Any]) -> None:
     """`told` comes from outside: a name in it is taken for what it is only if it leads below an agent's folder."""
-    if told.get("hook_event_name") == "SessionStart" and isinstance(told.get("cwd"), str):
+    if fields.get("hook_event_name") == "SessionStart" and isinstance(fields.get("cwd"), str):
         with suppress(OSError):
-            _add_context(record, told["cwd"])
-    transcript = told.get("transcript_path")
+            _add_context(record, fields["cwd"])
+    transcript = fields.get("transcript_path")
     if isinstance(transcript, str) and transcript and "\0" not in transcript:
         keep_session(home, Path(transcript).expanduser())
 

@@ -126,12 +126,12 @@ class Journal:
 
     def open(self) -> bool:
         """Take the log over and mend what its last owner left, as the first `append` does."""
-        with self._turn() as ours:
+        with self._exclusive() as ours:
             return ours and self._attempt(self._opened)
 
     def append(self, record: AnyRecord) -> bool:
         """`True` once the record is safe from the end of this process; `False` if it is lost, and counted."""
-        with self._turn() as ours:
+        with self._exclusive() as ours:
             return self._append(record) if ours else self._append_beside(record)
 
     def offer(self, *offered: AnyRecord) -> bool:
@@ -139,7 +139,7 @@ class Journal:
 
         Several records are written at once, all or none; they are to be short ones.
         """
-        with self._turn() as ours:
+        with self._exclusive() as ours:
             work = self._write if len(offered) == 1 else self._write_together
             taken = ours and self._attempt(lambda: work(*offered))
             self.written += len(offered) * taken
@@ -147,13 +147,13 @@ class Journal:
 
     def place(self) -> tuple[Path, int] | None:
         """The part that is written to, and its size; `None` while the disk fails."""
-        with self._turn() as ours:
+        with self._exclusive() as ours:
             opened = ours and self._attempt(self._opened)
             return (self._part.path, self._part.size) if opened and self._part else None
 
     def adopt(self, file: Path, name: str) -> str | None:
         """Make a file of this file system a body of the log. What records call it; `None` if it is not taken."""
-        with self._turn() as ours:
+        with self._exclusive() as ours:
             adopted = ours and self._attempt(lambda: self._adopt(file, name))
             return f"{self.name}.bodies/{name}" if adopted else None
 
@@ -179,7 +179,7 @@ class Journal:
 
     def end(self, exchange: Exchange) -> bool:
         """`False` if its record is lost; the live file then stays, for the next owner to complete."""
-        with self._turn() as ours:
+        with self._exclusive() as ours:
             if not ours:
                 return self._append_beside(exchange)
             if not self._append(exchange):
@@ -189,7 +189,7 @@ class Journal:
 
     def end_large(self, exchange: Exchange, finished: Callable[[Message], Message | None]) -> bool:
         """As `end`, for an exchange whose messages are in the live file alone: they go to a file of the log."""
-        with self._turn() as ours:
+        with self._exclusive() as ours:
             if not ours:
                 return self._append_beside(exchange)
             named: list[Exchange] = []
@@ -208,7 +208,7 @@ class Journal:
 
     def withdraw(self) -> None:
         """The exchange in flight goes on in another log, which has it already. Waits for a sync: it is rare."""
-        with self._turn() as ours:
+        with self._exclusive() as ours:
             if ours and self._live:
                 with contextlib.suppress(OSError):  # then it stands in both
                     self._dirty.live += filter(None, [self._live.end()])
@@ -221,12 +221,12 @@ class Journal:
         Only for a log without records: its exchange in flight goes with it, in one step, and the empty part goes away.
         `False` if it has records, or the disk fails: then it keeps its name.
         """
-        with self._turn() as ours:
+        with self._exclusive() as ours:
             return ours and self._attempt(lambda: self._rename(name)) and self.name == name
 
     def close(self) -> None:
         """Leave the log to whoever wants it next. The last sync is up to the upkeep."""
-        with self._turn() as ours:
+        with self._exclusive() as ours:
             if ours:
                 self.last_chance()
                 self._close_part()
@@ -241,7 +241,7 @@ class Journal:
                 self._attempt(lambda: None)
 
     @contextlib.contextmanager
-    def _turn(self) -> Iterator[bool]:
+    def _exclusive(self) -> Iterator[bool]:
         """One at a time. `False` for a signal handler that has interrupted one which is at work."""
         with self._lock:
             if self._busy:
@@ -304,7 +304,7 @@ class Journal:
 
     def _write_live(self, write: Callable[[live.LiveFile], None]) -> bool:
         """A live file that cannot be written is no loss yet: the exchange's record may still make it."""
-        with self._turn() as ours:
+        with self._exclusive() as ours:
             if not ours:
                 return False
             try:
@@ -322,10 +322,10 @@ class Journal:
             UPKEEP.due(self)
             return True
 
-    def _free_body_name(self, wanted: str) -> str:
-        if not (self._bodies() / wanted).exists():
-            return wanted
-        return f"{Path(wanted).stem}-{self._clock.uuid7()}{Path(wanted).suffix}"
+    def _free_body_name(self, name: str) -> str:
+        if not (self._bodies() / name).exists():
+            return name
+        return f"{Path(name).stem}-{self._clock.uuid7()}{Path(name).suffix}"
 
     @contextlib.contextmanager
     def _new_body(self, name: str) -> Iterator[platform.Held]:
@@ -489,7 +489,7 @@ class Journal:
         synced += [self._sync_file(path, count, held[path]) for path, count in dirty.lines.items()]
         if all(synced):
             _remove(dirty.live)
-        with self._turn() as ours:
+        with self._exclusive() as ours:
             if not all(synced):
                 self._dirty.live += dirty.live
             if ours and self._failure:

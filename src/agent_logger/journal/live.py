@@ -24,7 +24,7 @@ from agent_logger.journal.bodies import decode
 from agent_logger.journal.live_exchanges import from_live
 from agent_logger.model import records
 from agent_logger.model.records import AnyRecord, Exchange, LiveMessage, LiveStart, Message, Unknown
-from agent_logger.protocols.jsonl import Entry
+from agent_logger.protocols.jsonl import JsonEntry
 
 
 class LiveFile:
@@ -118,7 +118,7 @@ def retire(path: Path) -> Path | None:
 def read_live(path: Path) -> list[Exchange]:
     """The exchanges of a live file. Nothing if it has just gone away: then they are in the log."""
     try:
-        lines = [entry.raw for entry in entries(path) if isinstance(entry, Entry)]
+        lines = [entry.raw for entry in entries(path) if isinstance(entry, JsonEntry)]
     except (FileNotFoundError, SourceError):
         return []
     return from_live(map(_decoded, lines))
@@ -127,7 +127,7 @@ def read_live(path: Path) -> list[Exchange]:
 def messages(path: Path, exchange_id: str | None) -> Iterator[Message]:
     """The messages of one exchange in a live file, one by one. Raises `OSError`."""
     for entry in entries(path):
-        if isinstance(entry, Entry):
+        if isinstance(entry, JsonEntry):
             record = _decoded(entry.raw)
             if isinstance(record, LiveMessage) and record.id == exchange_id:
                 yield record.message
@@ -147,11 +147,11 @@ def recover(part: PartFile, write: Callable[[Exchange], None], *, in_flight: Pat
     is in the log already is not written again, nor is `in_flight`, which we are about to go on with.
     """
     done: list[Path] = []
-    for other, found in live_files_of(part.folder, part.name).items():
-        paths = [path for path in found if path != in_flight]
+    for other, live_paths in live_files_of(part.folder, part.name).items():
+        paths = [path for path in live_paths if path != in_flight]
         with _abandoned(other, own=part) as abandoned:
             if abandoned:
-                logged = _logged(it for it in parts_of(part.folder, part.name) if it >= other)
+                logged = _logged(later for later in parts_of(part.folder, part.name) if later >= other)
                 for exchange in _unfinished(paths, logged):
                     write(replace(exchange, end_reason="recovered"))
                 done += filter(None, map(retire, paths))
@@ -163,17 +163,17 @@ Logged = dict[str | None, list[Exchange]]
 
 def _unfinished(paths: list[Path], logged: Logged) -> list[Exchange]:
     """What live files say and the log does not."""
-    found = merged(it for path in sorted(paths) for it in read_live(path))
-    rest = (_beyond(exchange, logged.get(exchange.id, [])) for exchange in found)
-    return sorted((it for it in rest if it), key=lambda it: it.exchange)
+    exchanges = merged(exchange for path in sorted(paths) for exchange in read_live(path))
+    rest = (_beyond(exchange, logged.get(exchange.id, [])) for exchange in exchanges)
+    return sorted((exchange for exchange in rest if exchange), key=lambda exchange: exchange.exchange)
 
 
 def _beyond(exchange: Exchange, logged: list[Exchange]) -> Exchange | None:
     """The messages that were recovered before, when its writer seemed to be dead, are not recovered again."""
     if any(map(_has_ended, logged)):
         return None
-    known = [message for it in logged for message in it.messages]
-    messages = [message for message in exchange.messages if message not in known]
+    logged_messages = [message for exchange in logged for message in exchange.messages]
+    messages = [message for message in exchange.messages if message not in logged_messages]
     return replace(exchange, messages=messages) if messages or not logged else None
 
 
@@ -187,28 +187,28 @@ def merged(exchanges: Iterable[Exchange]) -> list[Exchange]:
     best: dict[object, Exchange] = {}
     for exchange in exchanges:
         key = exchange.id or id(exchange)
-        known = best.get(key)
-        if known is None or (_has_ended(exchange) and not _has_ended(known)):
+        earlier = best.get(key)
+        if earlier is None or (_has_ended(exchange) and not _has_ended(earlier)):
             best[key] = exchange
-        elif not _has_ended(known):
-            more = [message for message in exchange.messages if message not in known.messages]
-            best[key] = replace(known, messages=known.messages + more) if more else known
+        elif not _has_ended(earlier):
+            more = [message for message in exchange.messages if message not in earlier.messages]
+            best[key] = replace(earlier, messages=earlier.messages + more) if more else earlier
     return list(best.values())
 
 
 def _logged(parts: Iterable[PartFile]) -> Logged:
     """The exchanges that are in the log whole: a power cut may have left a record and taken its messages."""
-    found: Logged = {}
+    exchanges: Logged = {}
     for part in parts:
         with suppress(FileNotFoundError):
             for line in part_entries(part):
                 if exchange := _exchange(line, part.folder):
-                    found.setdefault(exchange.id, []).append(exchange)
-    return found
+                    exchanges.setdefault(exchange.id, []).append(exchange)
+    return exchanges
 
 
 def _exchange(line: object, folder: Path) -> Exchange | None:
-    if not isinstance(line, Entry) or b'"exchange"' not in line.raw:
+    if not isinstance(line, JsonEntry) or b'"exchange"' not in line.raw:
         return None
     try:
         record = decode(line.raw, "exchange", folder)

@@ -15,10 +15,10 @@ def from_live(records: Iterable[AnyRecord]) -> list[Exchange]:
             starts[record.id] = record
             messages.setdefault(record.id, [])
         elif isinstance(record, LiveMessage):
-            told = messages.setdefault(record.id, [])
+            messages_of_exchange = messages.setdefault(record.id, [])
             starts.setdefault(record.id, _unknown_start(record))
             if not is_thinking_progress(record.message):
-                told.append(record.message)
+                messages_of_exchange.append(record.message)
     return [_in_flight(start, messages[start.id]) for start in starts.values()]
 
 

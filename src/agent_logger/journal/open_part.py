@@ -97,11 +97,11 @@ class OpenPart:
         return ids_of(PartFile(self.file.folder, self.file.name, self.file.number - 1)).part
 
     def _adopt(self, before: Ids) -> None:
-        found = ids_of(self.file)
-        self.ids = Ids(found.log or before.log or self._clock.uuid7(), found.part or self._clock.uuid7())
+        ids = ids_of(self.file)
+        self.ids = Ids(ids.log or before.log or self._clock.uuid7(), ids.part or self._clock.uuid7())
         if torn := self._appender.end_torn_line():
             self.append(records.encode(Recovered(ts=self._clock.now(), torn_bytes=torn)))
-        self._says_nothing_yet = found.log is None  # a crash took its head: the next record says it again
+        self._says_nothing_yet = ids.log is None  # a crash took its head: the next record says it again
 
     def _append_part_record(self, reason: PartReason, after: str | None) -> None:
         record = Part(

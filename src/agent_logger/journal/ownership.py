@@ -20,7 +20,7 @@ from agent_logger.files.line_files import part_entries
 from agent_logger.files.parts import PartFile, parts_of
 from agent_logger.model import records
 from agent_logger.model.records import Kind
-from agent_logger.protocols.jsonl import Entry
+from agent_logger.protocols.jsonl import JsonEntry
 
 HEAD_LINES = 8
 TRIES = 1000  # others may create parts of the same log at the same time; each try loses to one of them
@@ -144,10 +144,10 @@ class Ids:
     after: str | None = None  # the part before it
 
 
-def head_of(part: PartFile) -> list[Entry]:
+def head_of(part: PartFile) -> list[JsonEntry]:
     """The first lines that can be read: a crash may have taken the very first ones. Raises `OSError`."""
     try:
-        readable = (line for line in part_entries(part) if isinstance(line, Entry))
+        readable = (line for line in part_entries(part) if isinstance(line, JsonEntry))
         return list(itertools.islice(readable, HEAD_LINES))
     except (FileNotFoundError, SourceError):
         return []
@@ -162,13 +162,13 @@ def ids_of(part: PartFile) -> Ids:
 def began_by(part: PartFile) -> str | None:
     """Why a later part of a log was begun, as its head says; `None` if it does not say."""
     values = (line.value for line in head_of(part) if isinstance(line.value, dict))
-    reason = next((it.get("reason") for it in values if it.get("type") == "part"), None)
+    reason = next((value.get("reason") for value in values if value.get("type") == "part"), None)
     return reason if isinstance(reason, str) else None
 
 
 def _ids(value: dict[str, object]) -> Ids:
     log, own, after = (value.get(key) for key in ("log", "part", "after"))
-    return Ids(*(it if isinstance(it, str) else None for it in (log, own, after)))
+    return Ids(*(value if isinstance(value, str) else None for value in (log, own, after)))
 
 
 def kind_of(part: PartFile) -> Kind | None:

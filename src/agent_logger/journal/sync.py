@@ -22,7 +22,7 @@ MOST_OPEN = 256  # journals with an open part, where the process may open more f
 log = logging.getLogger("agent_logger.store")
 
 
-class Kept(Protocol):
+class SyncedJournal(Protocol):
     """A journal, as far as its upkeep is concerned."""
 
     def upkeep(self) -> bool:
@@ -40,23 +40,23 @@ class Kept(Protocol):
 
 class Upkeep:
     def __init__(self) -> None:
-        self._known: weakref.WeakSet[Kept] = weakref.WeakSet()
+        self._journals: weakref.WeakSet[SyncedJournal] = weakref.WeakSet()
         self._begin()
 
     def _begin(self) -> None:
         self._lock = threading.RLock()  # a signal handler may record while it is held
-        self._due: dict[int, Kept] = {}  # held until done: a forgotten journal is synced too
-        self._open: dict[int, weakref.ref[Kept]] = {}  # least recently used first
+        self._due: dict[int, SyncedJournal] = {}  # held until done: a forgotten journal is synced too
+        self._open: dict[int, weakref.ref[SyncedJournal]] = {}  # least recently used first
         self._most_open = _most_open()
         self._working = threading.Lock()  # one round at a time, so that the last one waits for the thread's
         self._alone = threading.Lock()  # held by the thread
         self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()  # not an Event: Ctrl-C can leave one locked
         self._thread: int | None = None
 
-    def register(self, journal: Kept) -> None:
-        self._known.add(journal)
+    def register(self, journal: SyncedJournal) -> None:
+        self._journals.add(journal)
 
-    def due(self, journal: Kept) -> None:
+    def due(self, journal: SyncedJournal) -> None:
         """The journal wrote something, or failed to."""
         with self._lock:
             if id(journal) in self._due and self._thread:
@@ -73,7 +73,7 @@ class Upkeep:
         except RuntimeError as error:  # the system has no thread for us now; the next record tries again
             log.warning("cannot sync yet: %s", error)
 
-    def used(self, journal: Kept) -> None:
+    def used(self, journal: SyncedJournal) -> None:
         """The journal has an open part. If there are too many, the one not used for longest is closed."""
         with self._lock:
             self._open.pop(id(journal), None)
@@ -82,11 +82,11 @@ class Upkeep:
         if too_many:
             self.release_one(journal)
 
-    def closed(self, journal: Kept) -> None:
+    def closed(self, journal: SyncedJournal) -> None:
         with self._lock:
             self._open.pop(id(journal), None)
 
-    def release_one(self, keep: Kept) -> bool:
+    def release_one(self, keep: SyncedJournal) -> bool:
         """Close the part that was not used for longest; `False` if there is none to close."""
         with self._lock:
             refs = list(self._open.items())
@@ -110,7 +110,7 @@ class Upkeep:
             for journal in journals:
                 self._keep(journal)
 
-    def _keep(self, journal: Kept) -> None:
+    def _keep(self, journal: SyncedJournal) -> None:
         self._due.pop(id(journal), None)  # before: what it writes meanwhile is due again
         more = True
         try:
@@ -136,7 +136,7 @@ class Upkeep:
 
     def after_fork(self) -> None:
         self._begin()
-        for journal in list(self._known):
+        for journal in list(self._journals):
             journal.after_fork()
 
 

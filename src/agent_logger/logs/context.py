@@ -23,10 +23,15 @@ _decode = msgspec.json.Decoder(_Noted).decode
 def context_files(noted: Raw | UnsetType) -> list[ContextFile]:
     """In the order they stand there. None where nothing was noted, or in a form that is not known."""
     try:
-        told = _decode(noted) if isinstance(noted, Raw) else _Noted()
+        noted_files = _decode(noted) if isinstance(noted, Raw) else _Noted()
     except (msgspec.MsgspecError, RecursionError):
         return []
     return [
-        ContextFile(kind="instructions", path=it.path, bytes=it.bytes, hmac=it.hmac)
-        for it in told.instructions
-    ] + [ContextFile(kind="settings", path=it.path, bytes=it.bytes, hmac=it.hmac) for it in told.settings]
+        ContextFile(
+            kind="instructions", path=instruction.path, bytes=instruction.bytes, hmac=instruction.hmac
+        )
+        for instruction in noted_files.instructions
+    ] + [
+        ContextFile(kind="settings", path=setting.path, bytes=setting.bytes, hmac=setting.hmac)
+        for setting in noted_files.settings
+    ]

@@ -16,7 +16,7 @@ from agent_logger.logs.verify import FileCheck, verify_file
 from agent_logger.model import records
 from agent_logger.model.records import Gap, Kind, Recovered, Unknown
 from agent_logger.protocols import jsonl
-from agent_logger.protocols.jsonl import Damage, Entry, is_utf8
+from agent_logger.protocols.jsonl import Damage, JsonEntry, is_utf8
 from agent_logger.protocols.lines import Line, LineSplitter
 
 TAIL_BYTES = 64
@@ -111,7 +111,7 @@ class _Counter(FileCheck):
         self._places += 1
         self._damage = [damage]
 
-    def _account_for(self, entry: Entry) -> None:
+    def _account_for(self, entry: JsonEntry) -> None:
         before = len(self._damage)
         super()._account_for(entry)
         self._places -= before - len(self._damage)

@@ -29,8 +29,8 @@ class FolderUsage(msgspec.Struct, frozen=True, kw_only=True):
 
 def outermost(folders: Iterable[Path]) -> list[Path]:
     """Those that are there, without those within another of them: what is in them counts once."""
-    there = {it.resolve(): it for it in folders if it.is_dir()}
-    return [it for real, it in there.items() if not any(other in real.parents for other in there)]
+    there = {folder.resolve(): folder for folder in folders if folder.is_dir()}
+    return [path for real, path in there.items() if not any(other in real.parents for other in there)]
 
 
 def folder_usage(path: Path) -> FolderUsage:

@@ -44,30 +44,42 @@ from agent_logger.providers.answer import fields_of, text_of
 
 def session_of(records: Iterable[AnyRecord], exchanges: Sequence[Exchange], log: str = "") -> Session:
     """The session of a log: its other records, and its exchanges, each once. `log` names one that no client did."""
-    start = next((it for it in records if isinstance(it, SessionStart)), _UNSAID)
+    start = next((record for record in records if isinstance(record, SessionStart)), _UNSAID)
     witness = start.witness or witness_of(exchanges)
     agent = start.agent or ("claude-code" if witness == "sdk" else None)
     exchanges = _checked(exchanges, is_new=witness == "run" and starts_new(start.argv or [], agent))
-    found = [_exchange(it, start.model, witness) for it in exchanges]
-    times = [time for it in found for time in (it.started, it.ended) if time]
-    ids = [start.session_id, *(it.session_id for it in exchanges)]
-    costs = [it.stats.cost_usd for it in exchanges if it.stats and it.stats.cost_usd is not None]
-    told = list(zip(found, exchanges, strict=True))
+    read_exchanges = [_exchange(exchange, start.model, witness) for exchange in exchanges]
+    times = [time for exchange in read_exchanges for time in (exchange.started, exchange.ended) if time]
+    ids = [start.session_id, *(exchange.session_id for exchange in exchanges)]
+    costs = [
+        exchange.stats.cost_usd
+        for exchange in exchanges
+        if exchange.stats and exchange.stats.cost_usd is not None
+    ]
+    pairs = list(zip(read_exchanges, exchanges, strict=True))
     is_named = any(ids) and agent in NAME_SESSIONS
-    totals = [total for pair in told for total in _totals(*pair, start.model, witness, is_named=is_named)]
+    totals = [total for pair in pairs for total in _totals(*pair, start.model, witness, is_named=is_named)]
     if is_named:
-        found = [with_sums(it, record.stats, start.model, witness) for it, record in told]
+        read_exchanges = [
+            with_sums(exchange, record.stats, start.model, witness) for exchange, record in pairs
+        ]
     made = Session(
         id=next(filter(None, ids), log),
         agent=agent,
-        title=next((it.user_input for it in found if it.user_input), None) or _command(start),
+        title=next((exchange.user_input for exchange in read_exchanges if exchange.user_input), None)
+        or _command(start),
         project=start.cwd,
         started=min(times, default=None),
         ended=max(times, default=None),
-        exchanges=found,
-        agents=_agents([turn for it in found for turn in it.turns]),
+        exchanges=read_exchanges,
+        agents=_agents([turn for exchange in read_exchanges for turn in exchange.turns]),
         reported_cost_usd=sum(costs) if costs else None,
-        compactions=[_compaction(it) for exchange in exchanges for it in exchange.messages if _compacts(it)],
+        compactions=[
+            _compaction(message)
+            for exchange in exchanges
+            for message in exchange.messages
+            if _compacts(message)
+        ],
         context_files=context_files(start.context),
         totals=totals,
     )
@@ -120,10 +132,10 @@ def _less(usage: Usage, model: str | None, turns: Iterable[Turn]) -> Usage:
 
 def _checked(exchanges: Sequence[Exchange], *, is_new: bool) -> Sequence[Exchange]:
     """With the first result's share of the client's counters as it is told today."""
-    for at, it in enumerate(exchanges):
-        if it.stats and it.stats.reported_model_usage:
-            stats = counters.checked(it.stats, counters.Work.of(it.messages, is_new=is_new))
-            return [*exchanges[:at], replace(it, stats=stats), *exchanges[at + 1 :]]
+    for at, exchange in enumerate(exchanges):
+        if exchange.stats and exchange.stats.reported_model_usage:
+            stats = counters.checked(exchange.stats, counters.Work.of(exchange.messages, is_new=is_new))
+            return [*exchanges[:at], replace(exchange, stats=stats), *exchanges[at + 1 :]]
     return exchanges
 
 
@@ -138,7 +150,7 @@ RUN_STARTED = "run_started"  # what a run notes first, where it does not begin w
 
 def witness_of(exchanges: Sequence[Exchange]) -> Witness:
     """Of a log that does not say it yet, or never will, for its writer was killed."""
-    first = next((it for exchange in exchanges for it in exchange.messages), None)
+    first = next((message for exchange in exchanges for message in exchange.messages), None)
     return "run" if first and first.type == RUN_STARTED else "sdk"
 
 
@@ -149,10 +161,10 @@ def _compacts(message: Message) -> bool:
 def _compaction(message: Message) -> Compaction:
     parent = message.parent_tool_use_id
     try:
-        told = msgspec.json.decode(message.content or b"{}", type=_Boundary).compact_metadata
+        boundary = msgspec.json.decode(message.content or b"{}", type=_Boundary).compact_metadata
     except (msgspec.MsgspecError, RecursionError):
-        told = None
-    return compaction_of(told, time_of(message.ts), f"{AGENT}{parent}" if parent else MAIN)
+        boundary = None
+    return compaction_of(boundary, time_of(message.ts), f"{AGENT}{parent}" if parent else MAIN)
 
 
 class _Boundary(msgspec.Struct):
@@ -186,7 +198,7 @@ def _agent(thread: str, caller: Turn | None, use: Block | None) -> SubAgent:
 
 def _exchange(record: Exchange, model: str | None, witness: Witness) -> session.Exchange:
     started = time_of(record.ts_start)
-    turns = [priced(it) for it in with_result(_turns(record.messages, model, witness), record.stats)]
+    turns = [priced(turn) for turn in with_result(_turns(record.messages, model, witness), record.stats)]
     printed = "\n".join(_printed(record.messages)) if not turns else ""
     exited = _exited(record.exit) if record.exit and not turns and record.end_reason != "result" else None
     failure = failure_of(record.stats) if record.stats else None
@@ -204,9 +216,9 @@ def _exchange(record: Exchange, model: str | None, witness: Witness) -> session.
 
 def _printed(messages: Iterable[Message]) -> Iterator[str]:
     """What is no message at all, on either output."""
-    for it in messages:
-        if it.source == "system" and it.type in (UNKNOWN, STDERR) and it.raw:
-            yield as_bytes(it.raw, it.raw_encoding).decode("utf-8", "replace")
+    for message in messages:
+        if message.source == "system" and message.type in (UNKNOWN, STDERR) and message.raw:
+            yield as_bytes(message.raw, message.raw_encoding).decode("utf-8", "replace")
 
 
 WELL = "exit code 0"

@@ -24,12 +24,12 @@ def with_sums(
     turns = exchange.turns
     if stats is None or any(turn.usage or turn.message_id for turn in turns):
         return exchange
-    told = [(name, usage) for name, usage in usage_by_model(stats, model) if any(usage.counts)]
-    if not told:
+    rows = [(name, usage) for name, usage in usage_by_model(stats, model) if any(usage.counts)]
+    if not rows:
         return exchange
-    *others, main = sorted(told, key=lambda it: it[1].output_tokens)
+    *others, main = sorted(rows, key=lambda row: row[1].output_tokens)
     last = turns[-1] if turns else _turn(exchange, witness)
-    aside = [_counted(replace(_turn(exchange, witness), thread=SIDE), *it) for it in others]
+    aside = [_counted(replace(_turn(exchange, witness), thread=SIDE), *other) for other in others]
     return replace(exchange, turns=[*turns[:-1], _counted(last, *main), *aside])
 
 

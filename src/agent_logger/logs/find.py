@@ -12,26 +12,26 @@ from agent_logger.model import records
 from agent_logger.model.records import Exchange, Resume, SessionEnd, SessionStart, WireStart
 
 
-def logs_called(log_dir: Path, wanted: str) -> list[PartFile]:
+def logs_called(log_dir: Path, name: str) -> list[PartFile]:
     """The logs that are meant, each by its first part. Several if all of them are called so, or begin so."""
-    path = part_of(Path(wanted))
+    path = part_of(Path(name))
     if path and parts_of(path.folder, path.name):
         return [PartFile(path.folder, path.name)]
     logs = list(_logs(log_dir))
-    if named := [log for log in logs if log.name == wanted]:
+    if named := [log for log in logs if log.name == name]:
         return named
     clients = {log: client_id(log) or "" for log in logs}
-    if known := [log for log, client in clients.items() if client == wanted != ""]:
-        return known
+    if parts := [log for log, client in clients.items() if client == name != ""]:
+        return parts
     return [
         log
         for log, client in clients.items()
-        if wanted and wanted in (log.name[: len(wanted)], client[: len(wanted)])
+        if name and name in (log.name[: len(name)], client[: len(name)])
     ]
 
 
 def _logs(log_dir: Path) -> Iterator[PartFile]:
-    folders = [it for it in log_dir.glob("*") if it.is_dir() and not it.name.startswith(".")]
+    folders = [path for path in log_dir.glob("*") if path.is_dir() and not path.name.startswith(".")]
     for folder in sorted(folders):
         yield from dict.fromkeys(PartFile(folder, part.name) for part in parts_in(folder))
 
@@ -56,15 +56,15 @@ HEAD_BYTES = 4096  # the id of a session stands in the first record, near its be
 def exchange_log_of(folder: Path, session_id: str) -> PartFile | None:
     """The log of a session, by the id inside, whatever it is called: the newest if there are several."""
     logs = dict.fromkeys(PartFile(folder, part.name) for part in _parts_in(folder))
-    found = [log for log in logs if _mentions(log, session_id) and session_id_of(log) == session_id]
-    return max(found, default=None)
+    parts = [log for log in logs if _mentions(log, session_id) and session_id_of(log) == session_id]
+    return max(parts, default=None)
 
 
-def free_name(folder: Path, wanted: str) -> str:
+def free_name(folder: Path, preferred: str) -> str:
     """This name, or with a number behind it if another log has it."""
     taken = {part.name for part in _parts_in(folder)}
-    numbered = (f"{wanted}-{number}" for number in range(2, len(taken) + 3))
-    return next(name for name in (wanted, *numbered) if name not in taken)
+    numbered = (f"{preferred}-{number}" for number in range(2, len(taken) + 3))
+    return next(name for name in (preferred, *numbered) if name not in taken)
 
 
 def _parts_in(folder: Path) -> list[PartFile]:

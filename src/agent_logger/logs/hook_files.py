@@ -53,7 +53,9 @@ def day_folders(home: Path) -> list[str]:
     try:
         with os.scandir(hooks_path(home)) as entries:
             return sorted(
-                it.path for it in entries if _DAY.fullmatch(it.name) and it.is_dir(follow_symlinks=False)
+                entry.path
+                for entry in entries
+                if _DAY.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False)
             )
     except OSError:  # none yet, or not ours to read
         return []
@@ -61,8 +63,8 @@ def day_folders(home: Path) -> list[str]:
 
 def tag_in(name: str) -> str | None:
     """Of the name of a file; none if it is no hook's, or that named no session."""
-    found = _FILE.fullmatch(name)
-    return found["tag"] if found else None
+    match = _FILE.fullmatch(name)
+    return match["tag"] if match else None
 
 
 def files_with(folder: Path, tag: str) -> Iterator[Path]:

@@ -38,17 +38,17 @@ from agent_logger.model.records import (
     Unknown,
 )
 from agent_logger.model.session import SIDE, Session, Witness
-from agent_logger.protocols.jsonl import Damage, Entry, Torn
+from agent_logger.protocols.jsonl import Damage, JsonEntry, Torn
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class LogItem:
     """A record, or what stands where one should, and its place: a part, and the offset in its plain text."""
 
     part: PartFile
     line: int
     offset: int
-    found: AnyRecord | Damage | Torn
+    value: AnyRecord | Damage | Torn
 
 
 def read_session(path: Path, *, alone: bool = False) -> Session:
@@ -61,14 +61,14 @@ def read_session(path: Path, *, alone: bool = False) -> Session:
     part = part_of(path)
     kind = kind_of_log(part.folder, part.name) if part else None
     if part and kind == "wire":
-        own = (item.found for item in read_log(part.folder, part.name))
+        own = (item.value for item in read_log(part.folder, part.name))
         whole = read_branch(part.folder, part.name)
         return wire_log.session_of(
-            (it for it in own if not isinstance(it, Torn)) if alone else whole, part.name
+            (record for record in own if not isinstance(record, Torn)) if alone else whole, part.name
         )
     if part and kind == "exchange":
-        found = (item.found for item in read_log(part.folder, part.name))
-        records = [it for it in found if not isinstance(it, Damage | Torn | Exchange)]
+        read_records = (item.value for item in read_log(part.folder, part.name))
+        records = [record for record in read_records if not isinstance(record, Damage | Torn | Exchange)]
         return exchange_log.session_of(records, read_exchanges(part.folder, part.name), part.name)
     if part and kind == "transcript":
         return session_of_log(part, read_header(part), read_messages)
@@ -80,10 +80,10 @@ def witness_of(path: Path) -> Witness | None:
     part = part_of(path)
     kind = kind_of_log(part.folder, part.name) if part else None
     if part and kind == "exchange":
-        found = (item.found for item in read_log(part.folder, part.name))
-        start = next((it for it in found if isinstance(it, SessionStart)), None)
-        told = start and start.witness
-        return told or exchange_log.witness_of(read_exchanges(part.folder, part.name))
+        records = (item.value for item in read_log(part.folder, part.name))
+        start = next((record for record in records if isinstance(record, SessionStart)), None)
+        stated = start and start.witness
+        return stated or exchange_log.witness_of(read_exchanges(part.folder, part.name))
     return "wire" if kind == "wire" else None
 
 
@@ -94,24 +94,24 @@ def read_messages(log: PartFile) -> list[Message]:
 
 def read_transcript(log: PartFile) -> tuple[SessionHeader | None, list[Message]]:
     """The same with the header."""
-    found = [item.found for item in read_log(log.folder, log.name)]
-    lines = (message_of(it) for it in found)
-    messages = [whole(it, log.folder / log.name) for it in lines if it is not None]
-    return next((it for it in found if isinstance(it, SessionHeader)), None), messages
+    records = [item.value for item in read_log(log.folder, log.name)]
+    lines = (message_of(record) for record in records)
+    messages = [whole(line, log.folder / log.name) for line in lines if line is not None]
+    return next((record for record in records if isinstance(record, SessionHeader)), None), messages
 
 
 def read_lines(log: PartFile) -> list[Message]:
     """The same as they stand in the log."""
-    found = (message_of(item.found) for item in read_log(log.folder, log.name))
-    return [it for it in found if it is not None]
+    messages = (message_of(item.value) for item in read_log(log.folder, log.name))
+    return [message for message in messages if message is not None]
 
 
 def read_header(log: PartFile) -> SessionHeader | None:
     """None if it was lost, or the log is no transcript of ours."""
     for item in read_log(log.folder, log.name):
-        if isinstance(item.found, SessionHeader):
-            return item.found
-        if message_of(item.found):
+        if isinstance(item.value, SessionHeader):
+            return item.value
+        if message_of(item.value):
             return None
     return None
 
@@ -136,7 +136,7 @@ def kind_of_log(folder: Path, name: str) -> Kind | None:
     return next(filter(None, kinds), "exchange" if live_files_of(folder, name) else None)
 
 
-def read_log(folder: Path, name: str) -> Iterator[Item]:
+def read_log(folder: Path, name: str) -> Iterator[LogItem]:
     """Everything in a log, in order: within a part as it stands, between parts by cause, then by time.
 
     Bodies that stand in files of their own are where they belong in their records again.
@@ -152,7 +152,7 @@ def read_exchanges(folder: Path, name: str) -> list[Exchange]:
     files = live_files_of(folder, name).values()
     in_flight = [exchange for paths in files for path in paths for exchange in read_live(path)]
     # Only now the log: an exchange that ends meanwhile is in it before its live file goes.
-    logged = [item.found for item in read_log(folder, name) if isinstance(item.found, Exchange)]
+    logged = [item.value for item in read_log(folder, name) if isinstance(item.value, Exchange)]
     return merged(logged + in_flight)
 
 
@@ -168,8 +168,8 @@ def read_branch(folder: Path, name: str) -> Iterator[AnyRecord | Damage]:
     taken = 0  # numbers of calls
     for depth, (log, last) in enumerate(lineage_of(folder, name)):
         before = taken
-        found = (item.found for item in read_log(folder, log))
-        records = (it for it in found if not isinstance(it, Part | Torn))
+        read_records = (item.value for item in read_log(folder, log))
+        records = (item for item in read_records if not isinstance(item, Part | Torn))
         for record in records if last is None else _up_to(records, last):
             moved = _moved(record, before) if depth else record
             if isinstance(moved, Request | Response):
@@ -181,14 +181,14 @@ def lineage_of(folder: Path, name: str) -> list[tuple[str, int | None]]:
     """The logs that make a branch, the oldest first, each with the number of its last call that belongs to it; none:
     all of them do."""
     logs: list[tuple[str, int | None]] = [(name, None)]
-    seen = {name}
+    visited = {name}
     # The name of a parent comes out of a file: it may be any text, though not one that `parts_of` leaves the folder
     # for, and it may lead in a circle.
-    while (fork := _fork(folder, logs[-1][0])) and fork.parent_session not in seen:
+    while (fork := _fork(folder, logs[-1][0])) and fork.parent_session not in visited:
         parent = fork.parent_session
         if fork.included or fork.from_seq < 1 or not parts_of(folder, parent):
             break
-        seen.add(parent)
+        visited.add(parent)
         logs.append((parent, fork.from_seq))
     return logs[::-1]
 
@@ -196,9 +196,9 @@ def lineage_of(folder: Path, name: str) -> list[tuple[str, int | None]]:
 def _fork(folder: Path, name: str) -> Fork | None:
     """It stands before the first call of the conversation; side calls may have come first."""
     for item in read_log(folder, name):
-        if isinstance(item.found, Fork):
-            return item.found
-        if isinstance(item.found, Request) and item.found.thread != SIDE:
+        if isinstance(item.value, Fork):
+            return item.value
+        if isinstance(item.value, Request) and item.value.thread != SIDE:
             return None
     return None
 
@@ -253,24 +253,24 @@ def _chains(parts: list[PartFile]) -> list[list[PartFile]]:
     return chains
 
 
-def _stream(chain: list[PartFile], kind: Kind | None) -> Iterator[tuple[str, Item]]:
+def _stream(chain: list[PartFile], kind: Kind | None) -> Iterator[tuple[str, LogItem]]:
     """With the time of each item, which never goes back within a chain, whatever the clock did."""
     latest = ""
     for part in chain:
         for item in _items(part, kind):
-            latest = max(latest, _time(item.found))
+            latest = max(latest, _time(item.value))
             yield latest, item
 
 
-def _items(part: PartFile, kind: Kind | None) -> Iterator[Item]:
+def _items(part: PartFile, kind: Kind | None) -> Iterator[LogItem]:
     for entry in part_entries(part):
-        if isinstance(entry, Entry):
-            yield Item(part, entry.line, entry.offset, _record(entry, kind, part.folder))
+        if isinstance(entry, JsonEntry):
+            yield LogItem(part, entry.line, entry.offset, _record(entry, kind, part.folder))
         else:
-            yield Item(part, entry.line, entry.offset, entry)
+            yield LogItem(part, entry.line, entry.offset, entry)
 
 
-def _record(entry: Entry, kind: Kind | None, folder: Path) -> AnyRecord | Damage:
+def _record(entry: JsonEntry, kind: Kind | None, folder: Path) -> AnyRecord | Damage:
     try:
         return decode(entry.raw, kind, folder) if kind else Unknown(entry.raw)
     except (msgspec.MsgspecError, SourceError, OSError) as error:
@@ -285,11 +285,11 @@ _line = msgspec.json.Decoder(_Line)
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:")
 
 
-def _time(found: object) -> str:
-    if isinstance(found, Unknown):
-        return _time_of_line(found.raw)
-    time = getattr(found, "ts", None) or getattr(found, "ts_start", None)
-    return time if isinstance(time, str) and not isinstance(found, Part) else ""
+def _time(record: object) -> str:
+    if isinstance(record, Unknown):
+        return _time_of_line(record.raw)
+    time = getattr(record, "ts", None) or getattr(record, "ts_start", None)
+    return time if isinstance(time, str) and not isinstance(record, Part) else ""
 
 
 def _time_of_line(line: bytes) -> str:

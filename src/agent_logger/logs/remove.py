@@ -32,7 +32,7 @@ from agent_logger.logs.hook_files import files_with
 from agent_logger.logs.transcript.side_files import persisted_files
 from agent_logger.model import records
 from agent_logger.model.records import Kind, LiveMessage, LiveStart, SessionHeader
-from agent_logger.protocols.jsonl import Entry
+from agent_logger.protocols.jsonl import JsonEntry
 
 CALL_CHARACTERS = 36  # of the id that a body may be called after
 
@@ -201,30 +201,32 @@ def _head_of(path: Path) -> _Head:
     )
 
 
-def _first_lines(path: Path) -> list[Entry]:
+def _first_lines(path: Path) -> list[JsonEntry]:
     """Those of a regular file that can be read."""
     try:
         if not stat.S_ISREG(os.lstat(path).st_mode):
             return []
-        return list(islice((line for line in entries(path) if isinstance(line, Entry)), HEAD_LINES))
+        return list(islice((line for line in entries(path) if isinstance(line, JsonEntry)), HEAD_LINES))
     except (OSError, SourceError):
         return []
 
 
 def _first_records(path: Path, kind: Kind) -> list[records.AnyRecord]:
     """The known records among the first lines of a file."""
-    found = []
+    first_records = []
     for line in _first_lines(path):
         with suppress(msgspec.MsgspecError):
-            found.append(records.decode(line.raw, kind))
-    return [record for record in found if isinstance(record, records.Record)]
+            first_records.append(records.decode(line.raw, kind))
+    return [record for record in first_records if isinstance(record, records.Record)]
 
 
 def _is_live_file(path: Path, sessions: frozenset[str]) -> bool:
     """Of a log of these sessions; either may not say so yet."""
-    found = [it for it in _first_records(path, "live") if isinstance(it, LiveStart | LiveMessage)]
-    named = {it.session_id for it in found if isinstance(it, LiveStart) and it.session_id}
-    return bool(found) and (not named or not sessions or not named.isdisjoint(sessions))
+    records = [
+        record for record in _first_records(path, "live") if isinstance(record, LiveStart | LiveMessage)
+    ]
+    named = {record.session_id for record in records if isinstance(record, LiveStart) and record.session_id}
+    return bool(records) and (not named or not sessions or not named.isdisjoint(sessions))
 
 
 def _names_of_bodies(log: PartFile, parts: list[Path]) -> Callable[[str], bool]:
@@ -243,7 +245,7 @@ def _values(parts: Iterable[Path]) -> Iterator[dict[str, object]]:
     for path in parts:
         with suppress(OSError, SourceError):
             for line in entries(path):
-                if isinstance(line, Entry) and isinstance(line.value, dict):
+                if isinstance(line, JsonEntry) and isinstance(line.value, dict):
                     yield line.value
 
 
@@ -278,9 +280,9 @@ def _add_folder(removal: Removal, folder: Path, session: str | None) -> None:
             parts, others = _own_parts(log)
             if session is not None and _session_in(parts) == session:
                 _add_log(removal, log, parts, others)
-    known = {file.path for file in removal.files} | set(removal.strangers)
+    paths = {file.path for file in removal.files} | set(removal.strangers)
     for path in below:
-        if path not in known:
+        if path not in paths:
             removal.add(path, is_ours=False)
 
 

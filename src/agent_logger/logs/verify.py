@@ -13,7 +13,7 @@ from agent_logger.files.parts import part_of
 from agent_logger.journal.bodies import decode
 from agent_logger.model import records
 from agent_logger.model.records import Gap, Kind, Recovered
-from agent_logger.protocols.jsonl import Damage, Entry, Torn
+from agent_logger.protocols.jsonl import Damage, JsonEntry, Torn
 
 
 class BadPlace(msgspec.Struct, frozen=True):
@@ -33,7 +33,7 @@ class FileReport(msgspec.Struct, frozen=True, kw_only=True):
     damage: list[BadPlace]
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class LogReport(msgspec.Struct, frozen=True, kw_only=True):
     files: list[FileReport]
     records: int
     bytes: int
@@ -43,15 +43,15 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     damage: int
 
 
-def summary(files: list[FileReport]) -> Report:
-    return Report(
+def summary(files: list[FileReport]) -> LogReport:
+    return LogReport(
         files=files,
-        records=sum(it.records for it in files),
-        bytes=sum(it.bytes for it in files),
-        torn=sum(it.torn_bytes > 0 for it in files),
-        mended=sum(it.mended for it in files),
-        lost=sum(it.lost for it in files),
-        damage=sum(len(it.damage) for it in files),
+        records=sum(file.records for file in files),
+        bytes=sum(file.bytes for file in files),
+        torn=sum(file.torn_bytes > 0 for file in files),
+        mended=sum(file.mended for file in files),
+        lost=sum(file.lost for file in files),
+        damage=sum(len(file.damage) for file in files),
     )
 
 
@@ -63,9 +63,9 @@ def log_files(path: Path) -> Iterator[Path]:
     for folder, names, files in os.walk(path):
         names[:] = sorted(name for name in names if name != ".spool")  # the proxy's own, and not yet a log
         for name in sorted(files):
-            found = Path(folder) / name
-            if part_of(found) and found.is_file() and not found.is_symlink():
-                yield found
+            log_path = Path(folder) / name
+            if part_of(log_path) and log_path.is_file() and not log_path.is_symlink():
+                yield log_path
 
 
 def verify_file(path: Path) -> FileReport:
@@ -88,19 +88,19 @@ class FileCheck:
         self._records = self._torn_bytes = self._mended = self._lost = 0
         self._damage: list[Damage] = []
 
-    def see(self, item: Entry | Damage | Torn) -> None:
+    def see(self, item: JsonEntry | Damage | Torn) -> None:
         match item:
             case Torn():
                 self._torn_bytes = item.length
             case Damage():
                 self.bad(item)
-            case Entry():
+            case JsonEntry():
                 self._see_entry(item)
 
     def bad(self, damage: Damage) -> None:
         self._damage.append(damage)
 
-    def _see_entry(self, entry: Entry) -> None:
+    def _see_entry(self, entry: JsonEntry) -> None:
         if not isinstance(entry.value, dict):
             return self.bad(Damage(entry.line, entry.offset, len(entry.raw), "JSON, but not an object"))
         self._kind = self._kind or records.kind_of(entry.raw)
@@ -115,7 +115,7 @@ class FileCheck:
             self._lost += record.lost if isinstance(record, Gap) else 0
         return None
 
-    def _account_for(self, entry: Entry) -> None:
+    def _account_for(self, entry: JsonEntry) -> None:
         """The line before such a record was cut, and the record says so."""
         if self._damage and self._damage[-1].line == entry.line - 1:
             self._damage.pop()
@@ -134,5 +134,7 @@ class FileCheck:
             torn_bytes=self._torn_bytes,
             mended=self._mended,
             lost=self._lost,
-            damage=[BadPlace(it.line, it.offset, it.length, it.reason) for it in self._damage],
+            damage=[
+                BadPlace(damage.line, damage.offset, damage.length, damage.reason) for damage in self._damage
+            ],
         )

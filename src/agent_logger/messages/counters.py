@@ -52,11 +52,11 @@ class Counters:
     @property
     def outlive_process(self) -> bool:
         """Clients that count over processes also say what the price of a call is based on; older ones do neither."""
-        return any("costBasis" in it for it in self.models.values())
+        return any("costBasis" in model for model in self.models.values())
 
     @property
     def tokens(self) -> tuple[int, ...]:
-        return tuple(sum(_number(it.get(key)) for it in self.models.values()) for key in _COUNTED)
+        return tuple(sum(_number(model.get(key)) for model in self.models.values()) for key in _COUNTED)
 
 
 @dataclass(slots=True)
@@ -102,29 +102,35 @@ class Work:
         and holds attempts that failed. Every response reads something, so output need not be compared."""
         if self.has_agents or self.has_compaction or (self.is_new and not self.is_seen):
             return True
-        told = [sum(column) for column in zip(*self.context.values(), strict=True)] or [0] * len(own)
-        known = [max(pair) for pair in zip(told, own, strict=True)]
-        main = self._main(now, known)
-        if _reads_at_most(Counters(models=main).tokens, known):
+        context = [sum(column) for column in zip(*self.context.values(), strict=True)] or [0] * len(own)
+        most = [max(pair) for pair in zip(context, own, strict=True)]
+        main = self._main(now, most)
+        if _reads_at_most(Counters(models=main).tokens, most):
             return True
         # Before they counted over processes, clients asked the main model, too, to warm up.
         return not now.outlive_process and len(main) < len(now.models)
 
-    def _main(self, now: Counters, known: Sequence[int]) -> ModelUsage:
+    def _main(self, now: Counters, counts: Sequence[int]) -> ModelUsage:
         """The counters of the main thread's models; if nothing names them, of the one that read what it did."""
-        named = {name: it for name, it in now.models.items() if (canonical(name) or name) in self.models}
+        named = {
+            name: counts for name, counts in now.models.items() if (canonical(name) or name) in self.models
+        }
         if named:
             return named
-        alike = ({name: it} for name, it in now.models.items())
-        return next((it for it in alike if _reads_at_most(Counters(models=it).tokens, known)), now.models)
+        alike = ({name: counts} for name, counts in now.models.items())
+        return next(
+            (models for models in alike if _reads_at_most(Counters(models=models).tokens, counts)), now.models
+        )
 
 
 COMPACTION = "compact_boundary"
 TASKS = ("task_started", "task_progress", "task_updated", "task_notification")
 
 
-def _reads_at_most(tokens: Sequence[int], known: Sequence[int]) -> bool:
-    return all(it <= most for at, (it, most) in enumerate(zip(tokens, known, strict=True)) if at != OUTPUT)
+def _reads_at_most(tokens: Sequence[int], limits: Sequence[int]) -> bool:
+    return all(
+        count <= most for at, (count, most) in enumerate(zip(tokens, limits, strict=True)) if at != OUTPUT
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +146,7 @@ class Share:
 
 def counters_of(result: Result) -> Counters:
     names = (result.total_cost_usd, result.total_cost, result.cost_usd)
-    cost = next((it for it in names if it is not None), None)
+    cost = next((amount for amount in names if amount is not None), None)
     return Counters(cost, result.duration_api_ms, result.model_usage or {})
 
 
@@ -161,7 +167,7 @@ def share(
         return Share(result.cost_usd, result.duration_api_ms, result.model_usage, "own")
     now = counters_of(result)
     if result.model_usage_since_last_result is not None:
-        return _said(result.model_usage_since_last_result, now, before)
+        return _share_of(result.model_usage_since_last_result, now, before)
     own = _of_usage(result.usage)
     if not now.models:
         return _without_models(now, before)
@@ -194,8 +200,8 @@ def later(now: Counters, before: Counters | None) -> Counters:
     return now
 
 
-def _said(models: ModelUsage, now: Counters, before: Counters | None) -> Share:
-    costs = [it["costUSD"] for it in models.values() if isinstance(it.get("costUSD"), int | float)]
+def _share_of(models: ModelUsage, now: Counters, before: Counters | None) -> Share:
+    costs = [model["costUSD"] for model in models.values() if isinstance(model.get("costUSD"), int | float)]
     began = models == now.models
     api = now.api_ms if began else _api_difference(now, before) if before else None
     cost = round(sum(costs), COST_DIGITS) if len(costs) == len(models) else None
@@ -209,9 +215,9 @@ def _own(now: Counters) -> Share:
 
 def _difference(now: Counters, before: Counters) -> Share:
     cost = None if now.cost_usd is None else round(now.cost_usd - (before.cost_usd or 0), COST_DIGITS)
-    models = {name: _grown(it, before.models.get(name, {})) for name, it in now.models.items()}
-    asked = {name: it for name, it in models.items() if it}
-    return Share(cost, _api_difference(now, before), asked, None if cost is None else "difference")
+    models = {name: _grown(counts, before.models.get(name, {})) for name, counts in now.models.items()}
+    grown = {name: counts for name, counts in models.items() if counts}
+    return Share(cost, _api_difference(now, before), grown, None if cost is None else "difference")
 
 
 def _without_models(now: Counters, before: Counters | None) -> Share:
@@ -242,7 +248,7 @@ def _less(key: str, value: Any, before: Any) -> Any:
 
 
 def _minus(now: Iterable[int], before: Iterable[int]) -> list[int]:
-    return [it - was for it, was in zip(now, before, strict=True)]
+    return [after - was for after, was in zip(now, before, strict=True)]
 
 
 def _number(value: Any) -> Any:
@@ -250,9 +256,12 @@ def _number(value: Any) -> Any:
 
 
 def _of_usage(usage: ReportedUsage | None) -> tuple[int, ...]:
-    found = usage or ReportedUsage()
-    parts = (found.input_tokens, found.output_tokens)
-    return tuple(it or 0 for it in (*parts, found.cache_creation_input_tokens, found.cache_read_input_tokens))
+    reported = usage or ReportedUsage()
+    parts = (reported.input_tokens, reported.output_tokens)
+    return tuple(
+        count or 0
+        for count in (*parts, reported.cache_creation_input_tokens, reported.cache_read_input_tokens)
+    )
 
 
 # ---------------------------------------------------------------- in the log
@@ -317,21 +326,25 @@ def tokens_in(usage: ReportedUsage) -> Tokens:
 
 
 def sum_of(tokens: Iterable[Tokens]) -> Tokens | None:
-    found = list(tokens)
-    return Tokens(**{name: sum(getattr(it, name) for it in found) for name in _NAMES}) if found else None
+    counts = list(tokens)
+    return (
+        Tokens(**{name: sum(getattr(tokens, name) for tokens in counts) for name in _NAMES})
+        if counts
+        else None
+    )
 
 
 def models_of(results: Iterable[ExchangeStats]) -> ModelUsage | None:
     """What several exchanges added, by model; `None` if the client does not say."""
-    said = [msgspec.json.decode(it.model_usage) for it in results if it.model_usage]
+    usages = [msgspec.json.decode(result.model_usage) for result in results if result.model_usage]
     models: ModelUsage = {}
-    for name, usage in (pair for it in said for pair in it.items()):
+    for name, usage in (pair for models in usages for pair in models.items()):
         models[name] = _added(models.get(name, {}), usage)
-    return models if said else None
+    return models if usages else None
 
 
 def _added(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    counted = {key for key, it in other.items() if key not in _CONSTANT and _number(it)}
+    counted = {key for key, value in other.items() if key not in _CONSTANT and _number(value)}
     sums = {key: round(_number(one.get(key)) + other[key], COST_DIGITS) for key in counted}
     return {**one, **other, **sums}
 

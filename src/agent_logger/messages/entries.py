@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 from msgspec.structs import replace
 
-from agent_logger.messages.sdk import THINKING_PROGRESS, Block, Inner, SdkMessage, text_block
+from agent_logger.messages.sdk import THINKING_PROGRESS, Inner, SdkBlock, SdkMessage, text_block
 from agent_logger.model.records import Json, Message, as_text
 from agent_logger.protocols import json_text
 from agent_logger.protocols.json_text import begins, is_null
@@ -20,7 +20,7 @@ RESULT_MESSAGE = "result_message"  # the entry of a result; `result` alone is a 
 TOLD_WHOLLY = ("text", "tool_use", "result")  # entries that say all there is in their block
 
 
-class Entry(Message, frozen=True, kw_only=True):
+class ExchangeEntry(Message, frozen=True, kw_only=True):
     """A message as it is to be written: of a text it has the JSON. To decode that and to encode it again would take
     longer than all else."""
 
@@ -28,10 +28,10 @@ class Entry(Message, frozen=True, kw_only=True):
     output: Any = None
 
     @property
-    def told(self) -> str:
+    def plain_text(self) -> str:
         """Its text or output, to be read."""
-        found = self.output if self.text is None else self.text
-        return str(json_text.decode(found)) if isinstance(found, Raw) else found or ""
+        value = self.output if self.text is None else self.text
+        return str(json_text.decode(value)) if isinstance(value, Raw) else value or ""
 
 
 def _is_text(value: Json) -> bool:
@@ -42,7 +42,7 @@ def _text(value: Json) -> Raw | None:
     return None if isinstance(value, UnsetType) or is_null(value) else value
 
 
-def entries(message: SdkMessage, ts: str) -> Iterator[Entry]:
+def entries(message: SdkMessage, ts: str) -> Iterator[ExchangeEntry]:
     """What a message adds to its exchange: one entry a block; for what is no conversation, one in all."""
     if message.inner is None:
         yield _whole(message, ts)
@@ -50,7 +50,7 @@ def entries(message: SdkMessage, ts: str) -> Iterator[Entry]:
     content = message.inner.content
     blocks = [text_block(content)] if isinstance(content, str) else content
     if not blocks:  # but a model that had nothing to say was paid for that, too
-        yield replace(_known(message, message.inner, message.type, ts), content=Raw(message.raw))
+        yield replace(_typed_entry(message, message.inner, message.type, ts), content=Raw(message.raw))
     whole: str | list[Raw] = ""  # of blocks that are kept as they came
     for number, block in enumerate(blocks):
         entry = _entry(message, message.inner, block, ts)
@@ -89,12 +89,12 @@ def whole_thought(content: Any, text: str) -> Any:
     return {"type": kind, "thinking": text, **rest}
 
 
-def _whole(message: SdkMessage, ts: str) -> Entry:
+def _whole(message: SdkMessage, ts: str) -> ExchangeEntry:
     if message.is_text:
         text, encoding = as_text(message.raw)
-        return Entry(source="system", type=message.type, ts=ts, raw=text, raw_encoding=encoding)
+        return ExchangeEntry(source="system", type=message.type, ts=ts, raw=text, raw_encoding=encoding)
     names = {"result": RESULT_MESSAGE, "system": message.subtype or "system"}
-    return Entry(
+    return ExchangeEntry(
         source="assistant" if message.event else "system",
         type=names.get(message.type, message.type),
         ts=ts,
@@ -104,8 +104,8 @@ def _whole(message: SdkMessage, ts: str) -> Entry:
     )
 
 
-def _known(message: SdkMessage, inner: Inner, kind: str, ts: str) -> Entry:
-    return Entry(
+def _typed_entry(message: SdkMessage, inner: Inner, kind: str, ts: str) -> ExchangeEntry:
+    return ExchangeEntry(
         source="assistant" if message.type == "assistant" else "user",
         type=kind,
         ts=ts,
@@ -119,21 +119,21 @@ def _known(message: SdkMessage, inner: Inner, kind: str, ts: str) -> Entry:
     )
 
 
-def _entry(message: SdkMessage, inner: Inner, block: Block, ts: str) -> Entry:
+def _entry(message: SdkMessage, inner: Inner, block: SdkBlock, ts: str) -> ExchangeEntry:
     if not (_is_text(block.text) and _is_text(block.thinking)):
-        block = Block()
-    known = _known(message, inner, block.type, ts)
+        block = SdkBlock()
+    entry = _typed_entry(message, inner, block.type, ts)
     match block.type:
         case "text":
-            return replace(known, text=_text(block.text))
+            return replace(entry, text=_text(block.text))
         case "thinking":
-            return replace(known, text=_text(block.thinking))
+            return replace(entry, text=_text(block.thinking))
         case "tool_use":
-            return replace(known, tool_use_id=block.id, name=block.name, input=block.input)
+            return replace(entry, tool_use_id=block.id, name=block.name, input=block.input)
         case "tool_result":
             output, content = _output(block.content)
             return replace(
-                known,
+                entry,
                 source="tool",
                 type="result",
                 tool_use_id=block.tool_use_id,
@@ -143,7 +143,7 @@ def _entry(message: SdkMessage, inner: Inner, block: Block, ts: str) -> Entry:
                 content=content,
                 tool_use_result=message.tool_use_result,
             )
-    return replace(known, tool_use_id=block.id or block.tool_use_id, name=block.name, input=block.input)
+    return replace(entry, tool_use_id=block.id or block.tool_use_id, name=block.name, input=block.input)
 
 
 def _output(content: Json) -> tuple[Raw | str, Json]:
@@ -159,5 +159,7 @@ def text_of(content: Any) -> str:
     """The text of blocks, for whoever wants a string."""
     if isinstance(content, str):
         return content
-    found = content if isinstance(content, list) else []
-    return "\n".join(it["text"] for it in found if isinstance(it, dict) and isinstance(it.get("text"), str))
+    blocks = content if isinstance(content, list) else []
+    return "\n".join(
+        block["text"] for block in blocks if isinstance(block, dict) and isinstance(block.get("text"), str)
+    )

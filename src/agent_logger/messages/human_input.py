@@ -52,6 +52,6 @@ def is_interruption(texts: Iterable[str]) -> bool:
 
 def _without_elements(text: str) -> str:
     """Only those it begins with: further on, a person may be talking about them."""
-    while found := _ELEMENT.match(text):
-        text = text[found.end() :]
+    while match := _ELEMENT.match(text):
+        text = text[match.end() :]
     return text.strip()

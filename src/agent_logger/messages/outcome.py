@@ -34,7 +34,7 @@ class Failure(StrEnum):
     OTHER = "other"
 
 
-class Reported(msgspec.Struct, frozen=True, kw_only=True):
+class ReportedCounters(msgspec.Struct, frozen=True, kw_only=True):
     """The client's counters as the last result had them."""
 
     total_cost_usd: float | None
@@ -58,7 +58,7 @@ class RunMetadata(msgspec.Struct, frozen=True, kw_only=True):
     model_usage: dict[str, dict[str, Any]] | None = None  # of this run
     terminal_reason: str | None = None
     permission_denials: list[Any] | None = None
-    reported: Reported | None = None
+    reported: ReportedCounters | None = None
     resumed_from: str | None = None
     continues: str | None = None  # the session that this one, which is new, goes on from
     exit_status: int | None = None
@@ -68,7 +68,7 @@ class RunMetadata(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(slots=True)
-class Outcome:
+class RunOutcome:
     """A run so far. `add` is told every message, and of a result what its exchange came to."""
 
     results: list[ExchangeStats] = field(default_factory=list)
@@ -96,13 +96,13 @@ class Outcome:
     def _is_error(self) -> bool:
         return is_failed(self.results[-1])
 
-    def failure(self, exited: Exit | None, said: str, *, timed_out: bool = False) -> Failure | None:
+    def failure(self, exited: Exit | None, text: str, *, timed_out: bool = False) -> Failure | None:
         """`said` is the end of the standard error."""
         if timed_out:
             return Failure.TIMED_OUT
         if self.results:
             return failure_of(self.results[-1], self.error or "")
-        if _NOT_FOUND.search(said):
+        if _NOT_FOUND.search(text):
             return Failure.SESSION_NOT_FOUND
         return Failure.INTERRUPTED if exited and _interrupted(exited) else Failure.NO_RESULT
 
@@ -125,14 +125,14 @@ class Outcome:
 
     # ------------------------------------------------------------ what it came to
 
-    def metadata(self, *, log_cost: float | None = None, goes_on: bool = False, **known: Any) -> RunMetadata:
+    def metadata(self, *, log_cost: float | None = None, goes_on: bool = False, **fields: Any) -> RunMetadata:
         """`log_cost`: what the logs of the conversation add up to; `goes_on`: there was something before this run."""
         numbers = self._numbers(log_cost, goes_on=goes_on) if self.results else {}
-        return RunMetadata(session_id=self.session_id, **numbers, **known)
+        return RunMetadata(session_id=self.session_id, **numbers, **fields)
 
     def _numbers(self, log_cost: float | None, *, goes_on: bool) -> dict[str, Any]:
-        last, billed = self.results[-1], [counters.billed(it) for it in self.results]
-        cost = _sum([it.cost_usd for it in self.results])
+        last, billed = self.results[-1], [counters.billed(result) for result in self.results]
+        cost = _sum([result.cost_usd for result in self.results])
         reported = counters.counters_in(last)
         total, source = self._total(reported, cost, log_cost, goes_on=goes_on)
         return {
@@ -140,15 +140,15 @@ class Outcome:
             "cost_from": None if cost is None else last.cost_from,
             "total_cost": total,
             "total_cost_from": source,
-            "turns": _sum([it.num_turns for it in self.results]),
-            "duration_ms": _sum([it.duration_ms for it in self.results]),
-            "api_duration_ms": _sum([it.duration_api_ms for it in self.results]),
+            "turns": _sum([result.num_turns for result in self.results]),
+            "duration_ms": _sum([result.duration_ms for result in self.results]),
+            "api_duration_ms": _sum([result.duration_api_ms for result in self.results]),
             "is_max_turns": self.failure(None, "") is Failure.MAX_TURNS,
-            "tokens": counters.sum_of([it for it in billed if it]),
+            "tokens": counters.sum_of([tokens for tokens in billed if tokens]),
             "model_usage": counters.models_of(self.results),
             "terminal_reason": last.terminal_reason,
             "permission_denials": _denials(self.results),
-            "reported": Reported(
+            "reported": ReportedCounters(
                 total_cost_usd=reported.cost_usd,
                 duration_api_ms=reported.api_ms,
                 model_usage=reported.models or None,
@@ -173,7 +173,7 @@ def is_failed(stats: ExchangeStats) -> bool:
     return stats.is_error is None and bool(stats.errors)
 
 
-def failure_of(stats: ExchangeStats, said: str = "") -> Failure | None:
+def failure_of(stats: ExchangeStats, text: str = "") -> Failure | None:
     """Why the exchange that ended with these failed; `said` is what its result says of that."""
     reason, kind = stats.terminal_reason or "", stats.subtype or ""
     if not is_failed(stats):
@@ -186,7 +186,7 @@ def failure_of(stats: ExchangeStats, said: str = "") -> Failure | None:
         return Failure.API_ERROR
     if reason.startswith("aborted"):
         return Failure.INTERRUPTED
-    return Failure.SESSION_NOT_FOUND if _NOT_FOUND.search(said) else Failure.OTHER
+    return Failure.SESSION_NOT_FOUND if _NOT_FOUND.search(text) else Failure.OTHER
 
 
 def _sum(values: list[Any]) -> Any:
@@ -195,8 +195,10 @@ def _sum(values: list[Any]) -> Any:
 
 
 def _denials(results: list[ExchangeStats]) -> list[Any] | None:
-    found = [msgspec.json.decode(it.permission_denials) for it in results if it.permission_denials]
-    return [denial for it in found if isinstance(it, list) for denial in it] if found else None
+    lists = [
+        msgspec.json.decode(result.permission_denials) for result in results if result.permission_denials
+    ]
+    return [denial for denials in lists if isinstance(denials, list) for denial in denials] if lists else None
 
 
 def _interrupted(exited: Exit) -> bool:

@@ -77,8 +77,8 @@ def _counted(stats: ExchangeStats) -> dict[str | None, Usage]:
     """By model, sub-agents included; of a client that does not say so, of the main thread."""
     if stats.model_usage:
         counted: dict[str | None, Usage] = {}
-        for model, it in by_model(stats).items():
-            counted[_name(model)] = counted.get(_name(model), Usage()) + it.usage
+        for model, counts in by_model(stats).items():
+            counted[_name(model)] = counted.get(_name(model), Usage()) + counts.usage
         return counted
     return {None: of_main_thread(stats)} if stats.tokens_out is not None else {}
 

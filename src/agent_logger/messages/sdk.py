@@ -28,7 +28,7 @@ UNKNOWN, STDERR, STREAM_EVENT = "unknown", "stderr", "stream_event"
 THINKING_PROGRESS = "thinking_tokens"  # an estimate after each piece of a thought; the thought itself follows
 
 
-class Block(msgspec.Struct, frozen=True):
+class SdkBlock(msgspec.Struct, frozen=True):
     """A piece of what was said. Its texts are the JSON they came as."""
 
     type: str = "unknown"
@@ -42,7 +42,7 @@ class Block(msgspec.Struct, frozen=True):
     is_error: bool | None = None
 
 
-class _Said(msgspec.Struct, frozen=True, kw_only=True):
+class _InnerFields(msgspec.Struct, frozen=True, kw_only=True):
     id: str | None = None
     model: str | None = None
     usage: Raw | UnsetType = UNSET
@@ -54,13 +54,13 @@ class _Said(msgspec.Struct, frozen=True, kw_only=True):
         return self.stop_reason or self.stop_reason_camel
 
 
-class Inner(_Said, frozen=True, kw_only=True):
+class Inner(_InnerFields, frozen=True, kw_only=True):
     """The model's, or the user's, message in a message."""
 
-    content: str | list[Block] = ""
+    content: str | list[SdkBlock] = ""
 
 
-class _Loose(_Said, frozen=True, kw_only=True):
+class _Loose(_InnerFields, frozen=True, kw_only=True):
     """Of one whose blocks are not all as they should be."""
 
     content: str | list[Raw] = ""
@@ -75,7 +75,7 @@ class Init(msgspec.Struct, frozen=True):
     permissionMode: str | None = None  # noqa: N815 (the client's name)
 
 
-class CacheCreation(msgspec.Struct, frozen=True):
+class SdkCacheCreation(msgspec.Struct, frozen=True):
     ephemeral_1h_input_tokens: int | None = None
 
 
@@ -86,25 +86,25 @@ class ReportedUsage(msgspec.Struct, frozen=True):
     output_tokens: int | None = None
     cache_creation_input_tokens: int | None = None
     cache_read_input_tokens: int | None = None
-    cache_creation: CacheCreation | None = None
+    cache_creation: SdkCacheCreation | None = None
 
     @property
     def is_understood(self) -> bool:
         """It has counts, and nothing that cannot be one."""
-        told = (
+        types = (
             self.input_tokens,
             self.output_tokens,
             self.cache_creation_input_tokens,
             self.cache_read_input_tokens,
         )
-        counts = [it for it in told if it is not None]
+        counts = [count for count in types if count is not None]
         return bool(counts) and 0 <= min(counts) <= max(counts) < MOST_TOKENS
 
     @property
     def context(self) -> int:
         """What the model read."""
         parts = (self.input_tokens, self.cache_creation_input_tokens, self.cache_read_input_tokens)
-        return sum(it or 0 for it in parts)
+        return sum(count or 0 for count in parts)
 
 
 def reported_usage(value: Any) -> ReportedUsage | None:
@@ -118,7 +118,7 @@ def reported_usage(value: Any) -> ReportedUsage | None:
         output_tokens=usage.output_tokens,
         cache_creation_input_tokens=usage.cache_write_tokens,
         cache_read_input_tokens=usage.cache_read_tokens,
-        cache_creation=CacheCreation(hour) if hour else None,
+        cache_creation=SdkCacheCreation(hour) if hour else None,
     )
 
 
@@ -186,7 +186,7 @@ class _EventDelta(msgspec.Struct, frozen=True):
     stop_reason: str | None = None
 
 
-class StreamEvent(msgspec.Struct, frozen=True):
+class SdkStreamEvent(msgspec.Struct, frozen=True):
     type: str = ""
     message: _EventMessage | None = None
     usage: dict[str, Any] | None = None
@@ -194,7 +194,7 @@ class StreamEvent(msgspec.Struct, frozen=True):
 
 
 class _Event(msgspec.Struct, frozen=True):
-    event: StreamEvent = StreamEvent()
+    event: SdkStreamEvent = SdkStreamEvent()
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +214,7 @@ class SdkMessage:
     inner: Inner | None = None
     init: Init | None = None
     result: Result | None = None
-    event: StreamEvent | None = None
+    event: SdkStreamEvent | None = None
     is_translated: bool = False  # the parts are made of `raw`, which is kept beside them
 
     @property
@@ -240,7 +240,7 @@ class SdkMessage:
         if self.uuid and not self.is_replay:
             return None  # of the client's own making: tool results, notes to the model
         content = self.inner.content
-        is_result = isinstance(content, list) and any(it.type == "tool_result" for it in content)
+        is_result = isinstance(content, list) and any(block.type == "tool_result" for block in content)
         # What a command of the client's printed is sent back like a prompt.
         is_printed = self.is_replay and isinstance(content, str) and bool(content) and not typed([content])
         return None if is_result or is_printed else self.content
@@ -248,11 +248,11 @@ class SdkMessage:
     @property
     def content(self) -> str | list[Raw]:
         """What was said, with its blocks as they came."""
-        said = self.inner.content if self.inner else ""
-        if isinstance(said, str):
-            return said
-        found = _part(self.raw, _WithMessage)
-        return found.message.content if found else []
+        parts = self.inner.content if self.inner else ""
+        if isinstance(parts, str):
+            return parts
+        part = _part(self.raw, _WithMessage)
+        return part.message.content if part else []
 
 
 def read(line: bytes) -> SdkMessage:
@@ -263,7 +263,7 @@ def read(line: bytes) -> SdkMessage:
     if head is None:
         return SdkMessage(line, UNKNOWN)
     more = head if isinstance(head, _More) else _loosely(line, head)
-    known = SdkMessage(
+    message = SdkMessage(
         line,
         head.type,
         head.subtype,
@@ -277,19 +277,19 @@ def read(line: bytes) -> SdkMessage:
     )
     match head.type, head.subtype:
         case (("assistant" | "user"), _):
-            known = _with(known, inner=more.message if isinstance(more.message, Inner) else None)
+            message = _with(message, inner=more.message if isinstance(more.message, Inner) else None)
             # Who sends a prompt to the client calls the session `default`, or whatever.
-            sent = known.prompt is not None and not known.is_replay
-            return _with(known, session_id=None) if sent else known
+            sent = message.prompt is not None and not message.is_replay
+            return _with(message, session_id=None) if sent else message
         case "system", "init":
-            return _with(known, init=_part(line, Init) or Init())
+            return _with(message, init=_part(line, Init) or Init())
         case "result", _:
-            return _with(known, result=_result(line))
+            return _with(message, result=_result(line))
         case "stream_event", _:
-            return _with(known, event=(_part(line, _Event) or _Event()).event)
+            return _with(message, event=(_part(line, _Event) or _Event()).event)
         case (("tool_use" | "tool_result"), _):
-            return _tool_line(known)
-    return known
+            return _tool_line(message)
+    return message
 
 
 class _ResultUsage(msgspec.Struct, frozen=True):
@@ -298,25 +298,33 @@ class _ResultUsage(msgspec.Struct, frozen=True):
 
 def _result(line: bytes) -> Result:
     """Its usage may be in other words than Anthropic's, or not be one."""
-    result, told = _part(line, Result), _part(line, _ResultUsage)
-    if told is None or told.usage is None or (result and result.usage and result.usage.is_understood):
+    result, usage = _part(line, Result), _part(line, _ResultUsage)
+    if usage is None or usage.usage is None or (result and result.usage and result.usage.is_understood):
         return result or Result()
     if result is None and (fields := _part(line, dict[str, Any])):
         result = fitting(Result, {**fields, "usage": None})
-    return replace(result or Result(), usage=reported_usage(told.usage))
+    return replace(result or Result(), usage=reported_usage(usage.usage))
 
 
 def _loosely(line: bytes, head: _Head) -> _More:
     """What can be read of a message that has something odd in it."""
     beside = _part(line, _Beside) or _Beside(type=head.type)
-    found = _part(line, _More) or _part(line, _WithMessage)
-    if isinstance(found, _More):
-        return found
+    loose = _part(line, _More) or _part(line, _WithMessage)
+    if isinstance(loose, _More):
+        return loose
     inner = None
-    if found:
-        it, content = found.message, found.message.content
-        blocks = content if isinstance(content, str) else [_part(raw, Block) or Block() for raw in content]
-        inner = Inner(id=it.id, model=it.model, content=blocks, usage=it.usage, stop_reason=it.stopped)
+    if loose:
+        message, content = loose.message, loose.message.content
+        blocks = (
+            content if isinstance(content, str) else [_part(raw, SdkBlock) or SdkBlock() for raw in content]
+        )
+        inner = Inner(
+            id=message.id,
+            model=message.model,
+            content=blocks,
+            usage=message.usage,
+            stop_reason=message.stopped,
+        )
     return _More(
         type=beside.type,
         message=inner,
@@ -340,38 +348,38 @@ class _ToolLine(msgspec.Struct, frozen=True):
     is_error: bool | None = None
 
 
-def _tool_line(known: SdkMessage) -> SdkMessage:
-    line = _part(known.raw, _ToolLine)
+def _tool_line(message: SdkMessage) -> SdkMessage:
+    line = _part(message.raw, _ToolLine)
     if line is None:
-        return known
+        return message
     name, use_id = line.tool or line.name, line.tool_use_id or line.id
-    if known.type == "tool_use":
-        return translated(known, "assistant", tool_use(use_id, name, line.input))
+    if message.type == "tool_use":
+        return translated(message, "assistant", tool_use(use_id, name, line.input))
     output = line.content if line.output is None else line.output
-    return translated(known, "user", tool_result(use_id, name, output, is_error=bool(line.is_error)))
+    return translated(message, "user", tool_result(use_id, name, output, is_error=bool(line.is_error)))
 
 
-def translated(known: SdkMessage, kind: str, block: Block, *, again: bool = False) -> SdkMessage:
+def translated(message: SdkMessage, kind: str, block: SdkBlock, *, again: bool = False) -> SdkMessage:
     """The message that another line stands for; `again`: one that stood for another already, which has the line."""
-    return dataclasses.replace(known, type=kind, inner=Inner(content=[block]), is_translated=not again)
+    return dataclasses.replace(message, type=kind, inner=Inner(content=[block]), is_translated=not again)
 
 
-def text_block(text: str) -> Block:
-    return Block(type="text", text=raw_json(text))
+def text_block(text: str) -> SdkBlock:
+    return SdkBlock(type="text", text=raw_json(text))
 
 
-def thought(text: str) -> Block:
-    return Block(type="thinking", thinking=raw_json(text))
+def thought(text: str) -> SdkBlock:
+    return SdkBlock(type="thinking", thinking=raw_json(text))
 
 
-def tool_use(use_id: str | None, name: str | None, given: Any) -> Block:
-    return Block(type="tool_use", id=use_id, name=name, input=raw_json(given))
+def tool_use(use_id: str | None, name: str | None, given: Any) -> SdkBlock:
+    return SdkBlock(type="tool_use", id=use_id, name=name, input=raw_json(given))
 
 
-def tool_result(use_id: str | None, name: str | None, output: Any, *, is_error: bool) -> Block:
+def tool_result(use_id: str | None, name: str | None, output: Any, *, is_error: bool) -> SdkBlock:
     is_content = output is None or isinstance(output, str | list)
     content = raw_json(output if is_content else json_text.encode(output).decode())
-    return Block(type="tool_result", tool_use_id=use_id, name=name, is_error=is_error, content=content)
+    return SdkBlock(type="tool_result", tool_use_id=use_id, name=name, is_error=is_error, content=content)
 
 
 def _with(message: SdkMessage, **parts: Any) -> SdkMessage:

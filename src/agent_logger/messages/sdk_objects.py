@@ -32,7 +32,7 @@ def json_of(message: object) -> bytes | None:
 
 def blocks(content: object) -> object:
     """Content as JSON has it: blocks may be objects of the SDK, or dicts already."""
-    return [_block(it) for it in content] if isinstance(content, list | tuple) else content
+    return [_block(block) for block in content] if isinstance(content, list | tuple) else content
 
 
 def _message(message: Any) -> dict[str, Any]:
@@ -61,5 +61,7 @@ def _fields(value: Any) -> dict[str, Any]:
 def _snake(value: object, suffix: str) -> str:
     """`ToolUseBlock` is a `tool_use`; so is a subclass of it with a name of its own."""
     names = [cls.__name__ for cls in type(value).__mro__]
-    name = next((it for it in names if it.endswith(suffix)), names[0]).removesuffix(suffix)
+    name = next((candidate for candidate in names if candidate.endswith(suffix)), names[0]).removesuffix(
+        suffix
+    )
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()

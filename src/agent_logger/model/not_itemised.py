@@ -67,38 +67,41 @@ def in_flight_until(total: ClientTotal) -> float | None:
 def remainders(stretches: Iterable[Stretch], responses: Iterable[SeenResponse]) -> list[Remainder]:
     """The order in which anything comes does not matter. What is in flight is left out."""
     now = time.time()
-    over = [it for it in dict.fromkeys(stretches) if (in_flight_until(it.total) or 0.0) < now]
-    found = sorted(map(_Open, over), key=_Open.order)
-    if not found:
+    over = [stretch for stretch in dict.fromkeys(stretches) if (in_flight_until(stretch.total) or 0.0) < now]
+    opened = sorted(map(_Open, over), key=_Open.order)
+    if not opened:
         return []
-    known = _Known(responses, {it.session for it in found})
+    sessions = _Sessions(responses, {stretch.session for stretch in opened})
     groups: dict[tuple[str, Witness], list[_Open]] = {}
-    for it in found:
-        it.take_seen(known)
-        groups.setdefault((it.session, it.total.witness), []).append(it)
+    for stretch in opened:
+        stretch.take_seen(sessions)
+        groups.setdefault((stretch.session, stretch.total.witness), []).append(stretch)
     for (session, _), group in groups.items():
-        _claim(group, known.responses[session])
+        _claim(group, sessions.responses[session])
     settled = _Settled()
-    for it in found:
-        it.settle(settled.totals_beside(it))
-        settled.add(it)
-    return [row for it in found for row in it.rows]
+    for stretch in opened:
+        stretch.settle(settled.totals_beside(stretch))
+        settled.add(stretch)
+    return [row for stretch in opened for row in stretch.rows]
 
 
-class _Known:
+class _Sessions:
     def __init__(self, responses: Iterable[SeenResponse], sessions: set[str]) -> None:
-        self.responses: dict[str, list[SeenResponse]] = {it: [] for it in sessions}
+        self.responses: dict[str, list[SeenResponse]] = {session: [] for session in sessions}
         self._by_id: dict[str, list[SeenResponse]] = {}
-        for it in responses:
-            if it.session in sessions:
-                self.responses[it.session].append(it)
-            if it.message_id:
-                self._by_id.setdefault(it.message_id, []).append(it)
+        for response in responses:
+            if response.session in sessions:
+                self.responses[response.session].append(response)
+            if response.message_id:
+                self._by_id.setdefault(response.message_id, []).append(response)
 
     def of(self, message_id: str, session: str) -> SeenResponse | None:
         """A fork's responses may stand in the session it came from."""
-        found = self._by_id.get(message_id, ())
-        return next((it for it in found if it.session == session), found[0] if len(found) == 1 else None)
+        responses = self._by_id.get(message_id, ())
+        return next(
+            (response for response in responses if response.session == session),
+            responses[0] if len(responses) == 1 else None,
+        )
 
 
 @dataclass(slots=True, eq=False)
@@ -109,7 +112,7 @@ class _Open:
     left: dict[str, Tokens] = field(init=False)  # by model
     names: dict[str, str | None] = field(init=False)
     unknown: list[str | None] = field(init=False)  # models of which nobody knows how much
-    seen: list[SeenResponse] = field(default_factory=list)
+    itemised: list[SeenResponse] = field(default_factory=list)
     claimed: list[SeenResponse] = field(default_factory=list)
     named: set[str] = field(default_factory=set)  # models of responses that were taken off
     strays: list[SeenResponse] = field(default_factory=list)
@@ -118,12 +121,12 @@ class _Open:
 
     def __post_init__(self) -> None:
         self.left, self.names = {}, {}
-        self.unknown = [it.model for it in self.total.models if it.usage is None]
-        for it in self.total.models:
-            if it.usage is not None:
-                name = _name(it.model)
-                self.names.setdefault(name, it.model)
-                self.left[name] = _plus(self.left.get(name, NOTHING), it.usage.counts)
+        self.unknown = [model.model for model in self.total.models if model.usage is None]
+        for model in self.total.models:
+            if model.usage is not None:
+                name = _name(model.model)
+                self.names.setdefault(name, model.model)
+                self.left[name] = _plus(self.left.get(name, NOTHING), model.usage.counts)
 
     @property
     def session(self) -> str:
@@ -135,16 +138,18 @@ class _Open:
 
     def order(self) -> tuple[object, ...]:
         """The shortest first; a fork's history has all that its parent's has, and more."""
-        it = self.total
-        ids = it.message_ids
-        return len(ids), _seconds(it.started) or 0.0, self.session, it.witness, ids, str(it.models)
+        total = self.total
+        ids = total.message_ids
+        return len(ids), _seconds(total.started) or 0.0, self.session, total.witness, ids, str(total.models)
 
-    def take_seen(self, known: _Known) -> None:
-        told = (known.of(message_id, self.session) for message_id in dict.fromkeys(self.total.message_ids))
-        self.seen = [it for it in told if it]
-        for it in self.seen:
-            if self.total.is_whole or it.thread == MAIN:
-                self.take(it)
+    def take_seen(self, sessions: _Sessions) -> None:
+        responses = (
+            sessions.of(message_id, self.session) for message_id in dict.fromkeys(self.total.message_ids)
+        )
+        self.itemised = [response for response in responses if response]
+        for response in self.itemised:
+            if self.total.is_whole or response.thread == MAIN:
+                self.take(response)
 
     def take(self, response: SeenResponse) -> None:
         name = self._model_of(response)
@@ -171,7 +176,7 @@ class _Open:
         name = self._model_of(response)
         if name in self.left:
             return _has_room(self.left[name], response)
-        return any(_has_room(self.left[it], response) for it in self.left.keys() - self.named)
+        return any(_has_room(self.left[model], response) for model in self.left.keys() - self.named)
 
     def is_answered_by(self, response: SeenResponse) -> bool:
         """Whether this is a request without an answer, and another witness saw the answer."""
@@ -196,9 +201,9 @@ class _Open:
 
     def is_on_the_wire(self) -> bool:
         if self.total.message_ids:
-            whole = len(self.seen) == len(set(self.total.message_ids))
-            return whole and all("wire" in it.witnesses for it in self.seen)
-        return any("wire" in it.witnesses for it in self.claimed)
+            whole = len(self.itemised) == len(set(self.total.message_ids))
+            return whole and all("wire" in response.witnesses for response in self.itemised)
+        return any("wire" in response.witnesses for response in self.claimed)
 
     def settle(self, beside: Iterable["_Open"]) -> None:
         """What is left is not itemised. What another total of the same responses has left is the same."""
@@ -209,7 +214,7 @@ class _Open:
                 self.left[name] = _minus(self.left[name], row.usage.counts)
         if self.is_on_the_wire() or (not self.total.is_whole and self.claimed):
             return
-        is_sum = not (self.seen or self.claimed or self.total.message_ids)
+        is_sum = not (self.itemised or self.claimed or self.total.message_ids)
         for name, tokens in self.left.items():
             usage = _usage(tokens)
             if any(usage.counts):
@@ -241,25 +246,27 @@ class _Settled:
         self._with_ids: dict[tuple[str, Witness], list[_Open]] = {}
         self._without_ids: dict[tuple[str, Witness], list[_Open]] = {}
 
-    def add(self, it: _Open) -> None:
-        self._order[it] = len(self._order)
-        for message_id in set(it.total.message_ids):
-            self._by_id.setdefault(message_id, []).append(it)
-        kind = self._with_ids if it.total.message_ids else self._without_ids
-        kind.setdefault((it.session, it.total.witness), []).append(it)
+    def add(self, stretch: _Open) -> None:
+        self._order[stretch] = len(self._order)
+        for message_id in set(stretch.total.message_ids):
+            self._by_id.setdefault(message_id, []).append(stretch)
+        kind = self._with_ids if stretch.total.message_ids else self._without_ids
+        kind.setdefault((stretch.session, stretch.total.witness), []).append(stretch)
 
-    def totals_beside(self, it: _Open) -> list[_Open]:
+    def totals_beside(self, stretch: _Open) -> list[_Open]:
         """In the order in which they were added."""
-        same = {other for message_id in it.total.message_ids for other in self._by_id.get(message_id, ())}
-        kinds = [self._without_ids] if it.total.message_ids else [self._without_ids, self._with_ids]
+        same = {
+            other for message_id in stretch.total.message_ids for other in self._by_id.get(message_id, ())
+        }
+        kinds = [self._without_ids] if stretch.total.message_ids else [self._without_ids, self._with_ids]
         others = (
             other
             for kind in kinds
             for (session, witness), members in kind.items()
-            if session == it.session and witness != it.total.witness
+            if session == stretch.session and witness != stretch.total.witness
             for other in members
         )
-        same.update(other for other in others if it.overlaps(other))
+        same.update(other for other in others if stretch.overlaps(other))
         return sorted(same, key=self._order.__getitem__)
 
 
@@ -267,9 +274,9 @@ class _Calendar:
     """Stretches by time."""
 
     def __init__(self, group: Sequence[_Open]) -> None:
-        times = [(*it.span, it) for it in group]
+        times = [(*stretch.span, stretch) for stretch in group]
         self._spans = sorted(
-            ((start, end, it) for start, end, it in times if start is not None and end is not None),
+            ((start, end, stretch) for start, end, stretch in times if start is not None and end is not None),
             key=itemgetter(0),
         )
         self._starts = [start for start, _, _ in self._spans]
@@ -279,38 +286,53 @@ class _Calendar:
         """Those that this moment falls into, the earliest first."""
         if seconds is None:
             return []
-        found: list[_Open] = []
+        stretches: list[_Open] = []
         at = bisect_right(self._starts, seconds + SLACK_SECONDS) - 1
         while at >= 0 and self._latest[at] >= seconds - SLACK_SECONDS:
             if self._spans[at][2].spans(seconds):
-                found.append(self._spans[at][2])
+                stretches.append(self._spans[at][2])
             at -= 1
-        return found[::-1]
+        return stretches[::-1]
 
 
 def _has_room(left: Tokens, response: SeenResponse) -> bool:
-    told = response.tokens or NOTHING
+    tokens = response.tokens or NOTHING
     kinds = (INPUT, OUTPUT, READ, WRITE) if response.is_final else (INPUT, READ, WRITE)
-    return any(told) and all(told[kind] <= left[kind] for kind in kinds)
+    return any(tokens) and all(tokens[kind] <= left[kind] for kind in kinds)
 
 
 def _claim(group: Sequence[_Open], responses: Sequence[SeenResponse]) -> None:
     """For the stretches of one witness, in its own order: what only others saw."""
-    group = sorted((it for it in group if it.total.is_whole or not it.total.message_ids), key=_began)
-    told = {id(response) for it in group for response in it.seen}
+    group = sorted(
+        (stretch for stretch in group if stretch.total.is_whole or not stretch.total.message_ids), key=_began
+    )
+    claimed = {id(response) for stretch in group for response in stretch.itemised}
     others = (
-        [it for it in responses if id(it) not in told and it.witnesses - {group[0].total.witness}]
+        [
+            response
+            for response in responses
+            if id(response) not in claimed and response.witnesses - {group[0].total.witness}
+        ]
         if group
         else []
     )
-    others.sort(key=lambda it: (it.first or 0.0, it.message_id or "", it.tokens or NOTHING))
-    both = [(it, response) for it in group for response in it.seen if len(response.witnesses) > 1]
-    agree = [it for it, response in both if it.spans(response.first) and it.spans(response.last)]
+    others.sort(key=lambda other: (other.first or 0.0, other.message_id or "", other.tokens or NOTHING))
+    both = [
+        (stretch, response)
+        for stretch in group
+        for response in stretch.itemised
+        if len(response.witnesses) > 1
+    ]
+    agree = [
+        stretch
+        for stretch, response in both
+        if stretch.spans(response.first) and stretch.spans(response.last)
+    ]
     if agree or not both:
         others = _claim_by_time(group, others)
-    if not agree and not any(it.claimed for it in group):
-        for it in group:
-            it.is_adrift = True
+    if not agree and not any(stretch.claimed for stretch in group):
+        for stretch in group:
+            stretch.is_adrift = True
         _claim_by_room(group, others)
 
 
@@ -319,13 +341,13 @@ def _claim_by_time(group: Sequence[_Open], others: Sequence[SeenResponse]) -> li
     rest, calendar = [], _Calendar(group)
     for response in others:
         fitting = calendar.spanning(response.first)
-        request = next((it for it in fitting if it.is_answered_by(response)), None)
+        request = next((stretch for stretch in fitting if stretch.is_answered_by(response)), None)
         if request:
             request.claim(response)
-        elif fitting := [it for it in fitting if not it.total.is_request]:
-            nearest = min(it.distance(response.first) for it in fitting)
-            near = [it for it in fitting if it.distance(response.first) == nearest]
-            next((it for it in near if it.has_room_for(response)), near[0]).claim(response)
+        elif fitting := [stretch for stretch in fitting if not stretch.total.is_request]:
+            nearest = min(stretch.distance(response.first) for stretch in fitting)
+            near = [stretch for stretch in fitting if stretch.distance(response.first) == nearest]
+            next((stretch for stretch in near if stretch.has_room_for(response)), near[0]).claim(response)
         else:
             rest.append(response)
     return rest
@@ -337,27 +359,27 @@ def _claim_by_room(group: Sequence[_Open], others: Sequence[SeenResponse]) -> No
     for response in others:
         by_tokens.setdefault(_without_hour(response.tokens), deque()).append(response)
     taken: set[int] = set()
-    for it in group:
-        left = [_without_hour(tokens) for tokens in it.left.values() if any(tokens)]
+    for stretch in group:
+        left = [_without_hour(tokens) for tokens in stretch.left.values() if any(tokens)]
         if len(left) == 1 and (same := by_tokens.get(left[0])):
             taken.add(id(same[0]))
-            it.claim(same.popleft())
-    partial = next((it for it in group if not it.total.is_whole), None)
-    roomy = [it for it in group if not it.is_full]
-    for response in (it for it in others if id(it) not in taken):
-        found = next((it for it in roomy if it.has_room_for(response)), partial)
-        if found:
-            found.claim(response)
-            if found.is_full and found in roomy:
-                roomy.remove(found)
+            stretch.claim(same.popleft())
+    partial = next((stretch for stretch in group if not stretch.total.is_whole), None)
+    roomy = [stretch for stretch in group if not stretch.is_full]
+    for response in (other for other in others if id(other) not in taken):
+        roomiest = next((stretch for stretch in roomy if stretch.has_room_for(response)), partial)
+        if roomiest:
+            roomiest.claim(response)
+            if roomiest.is_full and roomiest in roomy:
+                roomy.remove(roomiest)
 
 
 def _without_hour(tokens: Tokens | None) -> Tokens | None:
     return (tokens[INPUT], tokens[OUTPUT], tokens[READ], tokens[WRITE], 0) if tokens else None
 
 
-def _began(it: _Open) -> tuple[float, tuple[object, ...]]:
-    return _seconds(it.total.started) or 0.0, it.order()
+def _began(stretch: _Open) -> tuple[float, tuple[object, ...]]:
+    return _seconds(stretch.total.started) or 0.0, stretch.order()
 
 
 def _name(model: str | None) -> str:
@@ -379,7 +401,7 @@ def _minus(one: Tokens, two: Tokens) -> Tokens:
 
 
 def _usage(left: Tokens) -> Usage:
-    given, output, read, write, hour = (max(0, it) for it in left)
+    given, output, read, write, hour = (max(0, count) for count in left)
     return Usage(
         input_tokens=given,
         output_tokens=output,

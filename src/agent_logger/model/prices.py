@@ -130,9 +130,9 @@ def nano_usd(
 def _bands(periods: tuple[Period, ...], at: datetime | None) -> tuple[_Band, ...] | str:
     if at is None:
         at = datetime.fromisoformat(price_date())
-        periods = tuple(it for it in periods if not it.hours) or periods
+        periods = tuple(period for period in periods if not period.hours) or periods
     at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
-    return next((it.bands for it in reversed(periods) if it.holds(at)), NO_PRICE_FOR_TIER)
+    return next((period.bands for period in reversed(periods) if period.holds(at)), NO_PRICE_FOR_TIER)
 
 
 @lru_cache(maxsize=4096)
@@ -140,10 +140,10 @@ def _listed(model: str | None, tier: str | None) -> tuple[_Band, ...] | tuple[Pe
     """The rates of a model, by period if they ever changed; or why there are none."""
     if not model:
         return NO_MODEL
-    found = _find(model)
-    if found is None:
+    listing = _find(model)
+    if listing is None:
         return UNKNOWN_MODEL
-    vendor, name = found
+    vendor, name = listing
     snapshot = _snapshot()
     by_tier = snapshot.models[snapshot.names[vendor][name]]
     word = (tier or "").lower()
@@ -184,15 +184,15 @@ TAIL = re.compile(
 @lru_cache(maxsize=4096)
 def canonical(model: str) -> str | None:
     """One name for the spellings of a model: `anthropic/claude-sonnet-4-5`. None if it has no price."""
-    found = _find(model)
-    return f"{found[0]}/{found[1].replace('.', '-')}" if found else None
+    listing = _find(model)
+    return f"{listing[0]}/{listing[1].replace('.', '-')}" if listing else None
 
 
 def _find(model: str) -> tuple[str, str] | None:
     names = _snapshot().names
     for vendors, name in _readings(model.strip().lower()):
         for short in _shorter(name):
-            vendor = next((it for it in vendors if short in names.get(it, ())), None)
+            vendor = next((candidate for candidate in vendors if short in names.get(candidate, ())), None)
             if vendor:
                 return vendor, short
     return None

@@ -504,8 +504,8 @@ def decode(line: bytes, kind: Kind) -> AnyRecord:
     except msgspec.ValidationError:  # JSON, but not one of our records
         return Unknown(line)
     except msgspec.DecodeError as error:
-        found = decode(_without_half_characters(line, error), kind)
-        return Unknown(line) if isinstance(found, Unknown) else found
+        record = decode(_without_half_characters(line, error), kind)
+        return Unknown(line) if isinstance(record, Unknown) else record
     decoder = _decoders[kind].get(head.type)
     if decoder is None or head.v > VERSION:
         return Unknown(line)

@@ -14,16 +14,18 @@ def with_remainders(session: Session, times: Iterable[tuple[float | None, float 
     """`times`: of each turn, when it was by the first and by the last of its witnesses, where these are several."""
     has_sums = any(turn.is_sum for turn in session.turns)  # such a turn has all of its exchange already
     stretches = [
-        Stretch(session.id, it) for it in session.totals if it.message_ids or it.is_request or not has_sums
+        Stretch(session.id, total)
+        for total in session.totals
+        if total.message_ids or total.is_request or not has_sums
     ]
     turns = session.turns
     spans = list(times) or [(_seconds(turn),) * 2 for turn in turns]
-    seen = [_seen(turn, session.id, *span) for turn, span in zip(turns, spans, strict=True)]
-    found = [_not_itemised(it) for it in remainders(stretches, seen)]
-    return replace(session, not_itemised=found)
+    responses = [_seen_response(turn, session.id, *span) for turn, span in zip(turns, spans, strict=True)]
+    not_itemised = [_not_itemised(remainder) for remainder in remainders(stretches, responses)]
+    return replace(session, not_itemised=not_itemised)
 
 
-def _seen(turn: Turn, session: str, first: float | None, last: float | None) -> SeenResponse:
+def _seen_response(turn: Turn, session: str, first: float | None, last: float | None) -> SeenResponse:
     return SeenResponse(
         message_id=turn.message_id,
         session=session,
@@ -46,13 +48,19 @@ def seconds_of(time: datetime) -> float:
     return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
 
 
-def _not_itemised(it: Remainder) -> NotItemised:
-    total = it.stretch.total
+def _not_itemised(remainder: Remainder) -> NotItemised:
+    total = remainder.stretch.total
     at = total.ended or total.started
-    nano = nano_usd(it.usage.counts, it.model, at, None, is_sum=True) if it.usage else NO_USAGE
+    nano = (
+        nano_usd(remainder.usage.counts, remainder.model, at, None, is_sum=True)
+        if remainder.usage
+        else NO_USAGE
+    )
     cost = (
         Cost(nano_usd=None, reason=nano)
         if isinstance(nano, str)
         else Cost(nano_usd=nano, price_date=price_date())
     )
-    return NotItemised(model=it.model, usage=it.usage, cost=cost, at=at, exchange=total.exchange)
+    return NotItemised(
+        model=remainder.model, usage=remainder.usage, cost=cost, at=at, exchange=total.exchange
+    )

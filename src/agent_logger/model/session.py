@@ -85,9 +85,9 @@ class Cost(Model, frozen=True, kw_only=True, gc=False):
     @staticmethod
     def total(costs: Iterable["Cost"]) -> "Cost":
         costs = list(costs)
-        known = [cost.nano_usd for cost in costs if cost.nano_usd is not None]
+        amounts = [cost.nano_usd for cost in costs if cost.nano_usd is not None]
         return Cost(
-            nano_usd=sum(known) if known else None,
+            nano_usd=sum(amounts) if amounts else None,
             price_date=max((cost.price_date for cost in costs if cost.price_date), default=None),
             reason=next((cost.reason for cost in costs if cost.reason), None),
             unpriced=sum(cost.unpriced or (cost.nano_usd is None and bool(cost.reason)) for cost in costs),
@@ -192,13 +192,13 @@ class Turn(Model, frozen=True, kw_only=True, gc=False):
         used = {use.id for use in uses}
         orphans = [result for result in results if result.id not in used]
         return [self._call(use, answers.get(use.id or "")) for use in uses] + [
-            self._call(None, it) for it in orphans
+            self._call(None, orphan) for orphan in orphans
         ]
 
     def _call(self, use: Block | None, result: Block | None) -> ToolCall:
-        known = use or result
+        block = use or result
         return ToolCall(
-            id=known.id if known else None,
+            id=block.id if block else None,
             name=use.name if use else None,
             kind=tool_kind(use.name) if use and use.name else "other",
             input=use.input if use else None,
@@ -230,7 +230,7 @@ class ClientTotal(Model, frozen=True, kw_only=True, gc=False):
     @property
     def is_request(self) -> bool:
         """It is of one request whose answer its client did not write down; an open one has no end."""
-        unknown = self.witness == "transcript" and all(it.usage is None for it in self.models)
+        unknown = self.witness == "transcript" and all(model.usage is None for model in self.models)
         return unknown and not self.message_ids and len(self.models) == 1
 
 
@@ -364,11 +364,15 @@ class Session(Model, frozen=True, kw_only=True, gc=False):
     @property
     def usage(self) -> Usage:
         """What was billed, sub-agents and side calls included, each response once; of a fork, what came after it."""
-        return sum((it.usage for it in self.not_itemised if it.usage), _billed(self.own_turns))
+        return sum(
+            (remainder.usage for remainder in self.not_itemised if remainder.usage), _billed(self.own_turns)
+        )
 
     @property
     def cost(self) -> Cost:
-        return Cost.total([_cost(self.own_turns), *(it.cost for it in self.not_itemised if it.cost)])
+        return Cost.total(
+            [_cost(self.own_turns), *(remainder.cost for remainder in self.not_itemised if remainder.cost)]
+        )
 
     @property
     def context_tokens(self) -> int | None:

@@ -219,8 +219,8 @@ def _before_damage(data: bytes, content_encoding: str, limit: int) -> bytes:
 
 
 def _supported(content_encoding: str, limit: int) -> Decoder:
-    if found := decoder(content_encoding, limit):
-        return found
+    if found_decoder := decoder(content_encoding, limit):
+        return found_decoder
     raise DecodeError(f"no way to undo {content_encoding!r}")
 
 

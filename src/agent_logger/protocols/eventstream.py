@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from agent_logger.protocols.sse import Event
+from agent_logger.protocols.sse import ServerSentEvent
 
 FIRST = 0  # the first byte of every stream, for no message has 16 MB
 _PRELUDE, _CHECKSUM = 12, 4
@@ -33,9 +33,9 @@ class MessageSplitter:
         self._held = bytearray()
         self._is_broken = False
 
-    def feed(self, chunk: bytes) -> list[Event]:
+    def feed(self, chunk: bytes) -> list[ServerSentEvent]:
         self._held += b"" if self._is_broken else chunk
-        events: list[Event] = []
+        events: list[ServerSentEvent] = []
         while len(self._held) >= _PRELUDE:
             whole, headers = struct.unpack_from(">II", self._held)
             if not _PRELUDE + headers + _CHECKSUM <= whole < _MOST:
@@ -49,12 +49,12 @@ class MessageSplitter:
         return events
 
 
-def _event(payload: bytes) -> Event:
+def _event(payload: bytes) -> ServerSentEvent:
     try:
-        told = _payload.decode(payload)
-        if told.bytes is not None:
-            return Event(b"", binascii.a2b_base64(told.bytes))
+        decoded = _payload.decode(payload)
+        if decoded.bytes is not None:
+            return ServerSentEvent(b"", binascii.a2b_base64(decoded.bytes))
     except (ValueError, RecursionError):
-        return Event(b"", payload)  # whoever reads it says that it is damaged
-    error = {"type": "exception", "message": told.message}
-    return Event(b"error", msgspec.json.encode({"type": "error", "error": error}))
+        return ServerSentEvent(b"", payload)  # whoever reads it says that it is damaged
+    error = {"type": "exception", "message": decoded.message}
+    return ServerSentEvent(b"error", msgspec.json.encode({"type": "error", "error": error}))

@@ -17,10 +17,10 @@ from agent_logger.protocols.http_bodies import (
     HEAD_LIMIT,
     TEXT,
     TOKEN,
-    Body,
     ChunkedBody,
     LengthBody,
     MalformedError,
+    MessageBody,
     UnboundedBody,
 )
 
@@ -86,7 +86,7 @@ class Head:
     def values(self, kind: int) -> list[bytes]:
         return self._values.get(kind, _NONE)
 
-    def body(self) -> "Body | None":
+    def body(self) -> "MessageBody | None":
         """By `Transfer-Encoding` or `Content-Length`; none if there is neither."""
         lengths, codings = self._values.get(LENGTH), self._values.get(CODING)
         if codings:
@@ -108,8 +108,8 @@ class Head:
             lines = _BETWEEN.sub(_keep_upgrade if upgrade else b"", lines)
         if self.options:
             lines = self._without_named(lines, upgrade)
-        if host and (found := _HOST.search(lines)):
-            lines = b"%b: %b%b" % (lines[: found.end(1)], host, lines[found.end() :])
+        if host and (match := _HOST.search(lines)):
+            lines = b"%b: %b%b" % (lines[: match.end(1)], host, lines[match.end() :])
         return first + lines
 
     def _without_named(self, lines: bytes, upgrade: bool) -> bytes:
@@ -119,8 +119,8 @@ class Head:
             raise MalformedError("Connection names a header that is not between two peers")
         if not named:
             return lines
-        kept = [line for line in lines.split(b"\r\n") if line.partition(b":")[0].lower() not in named]
-        return b"\r\n".join(kept)
+        remaining = [line for line in lines.split(b"\r\n") if line.partition(b":")[0].lower() not in named]
+        return b"\r\n".join(remaining)
 
 
 def _options(values: list[bytes]) -> frozenset[bytes]:
@@ -131,10 +131,10 @@ def _options(values: list[bytes]) -> frozenset[bytes]:
 def _keep_upgrade(line: re.Match[bytes]) -> bytes:
     """What stays of a line that is between two peers only: of `Connection`, that it is upgraded."""
     options = [option.strip(b" \t") for option in line[2].split(b",")]
-    kept = [option for option in options if option.lower() == b"upgrade"]
-    if line[1].lower() != b"connection" or not kept:
+    remaining = [option for option in options if option.lower() == b"upgrade"]
+    if line[1].lower() != b"connection" or not remaining:
         return b""
-    return line[0] if kept == options else b"\r\n%b: %b" % (line[1], kept[0])
+    return line[0] if remaining == options else b"\r\n%b: %b" % (line[1], remaining[0])
 
 
 def head_end(data: bytes) -> int:
@@ -149,10 +149,10 @@ def head_end(data: bytes) -> int:
 
 @lru_cache(_FIRST_LINES_KEPT)
 def _request_line(line: bytes) -> tuple[bytes, bytes, int]:
-    found = _REQUEST.fullmatch(line)
-    if found is None:
+    match = _REQUEST.fullmatch(line)
+    if match is None:
         raise MalformedError("the request line is not valid")
-    method, target, major, minor = found.groups()
+    method, target, major, minor = match.groups()
     if major != b"1" or minor not in b"01":
         raise MalformedError("not HTTP/1.0 or HTTP/1.1", 505)
     if method == b"CONNECT":
@@ -164,10 +164,10 @@ def _request_line(line: bytes) -> tuple[bytes, bytes, int]:
 
 @lru_cache(_FIRST_LINES_KEPT)
 def _status_line(line: bytes) -> tuple[int, int]:
-    found = _STATUS.fullmatch(line)
-    if found is None:
+    match = _STATUS.fullmatch(line)
+    if match is None:
         raise MalformedError("the status line is not valid")
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])
 
 
 class RequestHead(Head):
@@ -182,10 +182,10 @@ class RequestHead(Head):
 
     def _asks_for_websocket(self) -> bool:
         """Only this upgrade is passed on: what else could be spoken then (h2c) would pass unread."""
-        asked = [value.lower() for value in self.values(UPGRADE)] == [
+        is_asked = [value.lower() for value in self.values(UPGRADE)] == [
             b"websocket"
         ] and b"upgrade" in self.options
-        return asked and self.method == b"GET" and self.minor == 1 and self.framing is None
+        return is_asked and self.method == b"GET" and self.minor == 1 and self.framing is None
 
     @property
     def closes(self) -> bool:
@@ -203,7 +203,7 @@ class ResponseReader:
     """
 
     final: Head | None = None
-    body: Body | None = None
+    body: MessageBody | None = None
     status = 0
     tunnel = False  # it was 101: what follows is not HTTP
     error = ""
@@ -265,7 +265,7 @@ class ResponseReader:
             self.final, self.tunnel = head, True
         return forwarded
 
-    def _body(self, head: Head) -> Body:
+    def _body(self, head: Head) -> MessageBody:
         body = head.body()
         if self._method == b"HEAD" or self.status in (204, 304):
             return LengthBody(0)

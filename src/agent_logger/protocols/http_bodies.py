@@ -41,7 +41,7 @@ class MalformedError(ValueError):
         self.status = status
 
 
-class Body(ABC):
+class MessageBody(ABC):
     """`feed` gives what may be forwarded of the bytes, and what follows the body. `pieces` are for the taker."""
 
     __slots__ = ("done", "error", "pieces", "trailers")
@@ -56,7 +56,7 @@ class Body(ABC):
     def feed(self, data: bytes) -> tuple[bytes, bytes]: ...
 
 
-class LengthBody(Body):
+class LengthBody(MessageBody):
     __slots__ = ("_left",)
 
     def __init__(self, length: int) -> None:
@@ -77,7 +77,7 @@ class LengthBody(Body):
         return data, rest
 
 
-class UnboundedBody(Body):
+class UnboundedBody(MessageBody):
     """It ends when the connection does."""
 
     __slots__ = ()
@@ -88,7 +88,7 @@ class UnboundedBody(Body):
         return data, b""
 
 
-class ChunkedBody(Body):
+class ChunkedBody(MessageBody):
     __slots__ = ("_held", "_in_trailers", "_left")
 
     def __init__(self) -> None:
@@ -143,10 +143,10 @@ class ChunkedBody(Body):
         return end
 
     def _chunk(self, data: bytes, at: int, end: int) -> None:
-        found = _CHUNK.fullmatch(data, at, end)
-        if found is None or end - at > CHUNK_LINE_LIMIT:
+        match = _CHUNK.fullmatch(data, at, end)
+        if match is None or end - at > CHUNK_LINE_LIMIT:
             raise MalformedError("the size of a chunk is not valid")
-        size = int(found[1], 16)
+        size = int(match[1], 16)
         self._left = size + 2 if size else 0
         self._in_trailers = not size
 

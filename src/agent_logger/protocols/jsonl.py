@@ -44,7 +44,7 @@ class Torn:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class JsonEntry:
     """A value that was read, and the bytes it was read from."""
 
     line: int
@@ -53,12 +53,12 @@ class Entry:
     raw: bytes
 
 
-def decode(line: Line) -> list[Entry | Damage]:
+def decode(line: Line) -> list[JsonEntry | Damage]:
     """One entry as a rule; none if the line is blank; several, with damage between them, if it is bad."""
     if line.data is None:
         return [Damage(line.number, line.offset, line.length, f"a line of {line.length:,} bytes")]
     try:
-        return [Entry(line.number, line.offset, msgspec.json.decode(line.data), line.data)]
+        return [JsonEntry(line.number, line.offset, msgspec.json.decode(line.data), line.data)]
     except (msgspec.MsgspecError, RecursionError, ValueError):
         return list(_Salvage(line, line.data))
 
@@ -77,7 +77,7 @@ class _Salvage:
         self._offset = line.offset + len(data) - len(data.removeprefix(BOM))  # the same place in the file
         self._tries, self._work = SALVAGE_TRIES, SALVAGE_WORK * len(self._text)
 
-    def __iter__(self) -> Iterator[Entry | Damage]:
+    def __iter__(self) -> Iterator[JsonEntry | Damage]:
         while not self._done():
             value, end, reason = self._read(self._at)
             yield self._damage(reason) if reason else self._entry(value, end)
@@ -100,11 +100,11 @@ class _Salvage:
             return None, len(self._text), "a number of too many digits"
         return value, end, None
 
-    def _entry(self, value: Any, end: int) -> Entry | Damage:
+    def _entry(self, value: Any, end: int) -> JsonEntry | Damage:
         offset, raw = self._offset, self._skip_to(end)
         if not is_utf8(raw):
             return Damage(self._line.number, offset, len(raw), "not UTF-8")
-        return Entry(self._line.number, offset, value, raw)
+        return JsonEntry(self._line.number, offset, value, raw)
 
     def _damage(self, reason: str) -> Damage:
         offset = self._offset
@@ -130,8 +130,8 @@ class _Salvage:
         return at == len(self._text) or self._text.startswith('{"', at)
 
     def _after_blank(self, at: int) -> int:
-        found = _blank.match(self._text, at)
-        return found.end() if found else at
+        match = _blank.match(self._text, at)
+        return match.end() if match else at
 
     def _skip_to(self, at: int) -> bytes:
         passed = self._text[self._at : at].encode("utf-8", "surrogateescape")

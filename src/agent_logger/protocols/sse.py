@@ -14,7 +14,7 @@ BOM = b"\xef\xbb\xbf"
 _PLAIN = re.compile(rb"(?:event: ([^\r\n]*)\n)?data: ([^\r\n]+)\n\n")
 
 
-class Event(NamedTuple):
+class ServerSentEvent(NamedTuple):
     name: bytes  # empty where the stream does not name it, which the standard calls `message`
     data: bytes  # its data lines, joined with LF
 
@@ -33,16 +33,16 @@ class EventSplitter:
         self._at_start = True
         self._after_cr = False  # whether an LF that comes next belongs to the line that has ended
 
-    def feed(self, chunk: bytes) -> list[Event]:
-        events: list[Event] = []
+    def feed(self, chunk: bytes) -> list[ServerSentEvent]:
+        events: list[ServerSentEvent] = []
         if self._after_cr and chunk:
             chunk = chunk.removeprefix(b"\n")
             self._after_cr = False
         if not (self._held or self._data or self._name):
             at = 0
-            while found := _PLAIN.match(chunk, at):
-                events.append(Event(found[1] or b"", found[2]))
-                at = found.end()
+            while match := _PLAIN.match(chunk, at):
+                events.append(ServerSentEvent(match[1] or b"", match[2]))
+                at = match.end()
             if at:
                 chunk, self._at_start = chunk[at:], False
         if chunk:
@@ -64,8 +64,8 @@ class EventSplitter:
             lines[0], self._at_start = lines[0].removeprefix(BOM), False
         return lines
 
-    def _events(self, lines: list[bytes]) -> list[Event]:
-        events: list[Event] = []
+    def _events(self, lines: list[bytes]) -> list[ServerSentEvent]:
+        events: list[ServerSentEvent] = []
         for line in lines:
             if line[:6] == b"data: ":
                 self._data.append(line[6:])
@@ -73,7 +73,7 @@ class EventSplitter:
                 self._field(line)
             else:
                 if self._data and (data := b"\n".join(self._data)):
-                    events.append(Event(self._name, data))
+                    events.append(ServerSentEvent(self._name, data))
                 self._name, self._data = b"", []
         return events
 

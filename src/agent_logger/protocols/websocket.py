@@ -34,7 +34,7 @@ _FIN, _DEFLATED, _RESERVED, _OPCODE = 0x80, 0x40, 0x30, 0x0F
 _FLUSH = b"\x00\x00\xff\xff"  # what every flush ends with; senders leave it out
 
 
-class Kind(StrEnum):
+class MessageKind(StrEnum):
     TEXT = "text"
     BINARY = "binary"
     CLOSE = "close"
@@ -45,11 +45,17 @@ class Kind(StrEnum):
 
 
 _CONTINUATION = 0
-_KINDS = {1: Kind.TEXT, 2: Kind.BINARY, 8: Kind.CLOSE, 9: Kind.PING, 10: Kind.PONG}
+_KINDS = {
+    1: MessageKind.TEXT,
+    2: MessageKind.BINARY,
+    8: MessageKind.CLOSE,
+    9: MessageKind.PING,
+    10: MessageKind.PONG,
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class WebSocketMessage:
     """`data` is joined, unmasked and inflated; of what is undecodable, the bytes as they passed.
 
     One that is `DEFLATED` is joined and unmasked only: it goes on with the window of those before it.
@@ -57,15 +63,15 @@ class Message:
     `complete` is false of what is undecodable or lacks its end, and `reason` says why; of a close it is the text.
     """
 
-    kind: Kind
+    kind: MessageKind
     data: bytes
     complete: bool = True
     code: int | None = None  # of a close that gives one
     reason: str = ""
-    found: bool = False  # what was searched for, in one that is `DEFLATED`
+    matched: bool = False  # what was searched for, in one that is `DEFLATED`
 
 
-class Search(Protocol):
+class MessageSearch(Protocol):
     """Looks through a message that is not kept inflated."""
 
     def feed(self, piece: bytes) -> None: ...
@@ -89,7 +95,7 @@ class _Frame:
     mask: bytes
 
     @property
-    def kind(self) -> Kind | None:
+    def kind(self) -> MessageKind | None:
         """None for a continuation."""
         return _KINDS.get(self.first & _OPCODE)
 
@@ -106,7 +112,7 @@ class _FrameError(Exception):
     """The peer would close the connection here."""
 
 
-class Messages:
+class WebSocketMessages:
     """`masked` tells the direction: clients mask. `extensions` is the response's `Sec-WebSocket-Extensions`.
 
     `search` makes what looks through a message that is not kept inflated.
@@ -118,30 +124,30 @@ class Messages:
         extensions: str = "",
         masked: bool,
         limit: int = LIMIT_BYTES,
-        search: Callable[[], Search] = _NoSearch,
+        search: Callable[[], MessageSearch] = _NoSearch,
     ) -> None:
         names = [extension.split(";")[0].strip().lower() for extension in extensions.split(",")]
         self._inflate = zlib.decompressobj(wbits=-15) if "permessage-deflate" in names else None
         self._masked, self._limit = masked, limit
         self._bytes = bytearray()  # of the frame that is arriving
-        self._wanted = 0  # how many of them there will be, once that is known
-        self._kind: Kind | None = None  # of the message that is arriving
+        self._expected = 0  # how many of them there will be, once that is known
+        self._kind: MessageKind | None = None  # of the message that is arriving
         self._deflated = False
         self._message = bytearray()
         self._packed = bytearray()  # of a message that is deflated, as it came
         self._new_search = search
-        self._search: Search | None = None  # while the message that is arriving is only searched
+        self._search: MessageSearch | None = None  # while the message that is arriving is only searched
         self._allowance, self._searchable = ALLOWANCE_BYTES, SEARCHED_BYTES
         self.damage = ""  # why nothing is decoded any more
         self.hides = masked or self._inflate is not None  # what cannot be decoded cannot be searched either
 
-    def feed(self, data: bytes) -> list[Message]:
+    def feed(self, data: bytes) -> list[WebSocketMessage]:
         if self.damage:
             return self._undecodable(data)
         self._bytes += data
-        if len(self._bytes) < self._wanted:
+        if len(self._bytes) < self._expected:
             return []
-        messages: list[Message] = []
+        messages: list[WebSocketMessage] = []
         try:
             messages.extend(self._messages())
         except (_FrameError, zlib.error) as error:
@@ -149,7 +155,7 @@ class Messages:
             messages += self._rest()
         return messages
 
-    def finish(self) -> list[Message]:
+    def finish(self) -> list[WebSocketMessage]:
         """The connection is gone: what it cut in two. Nothing may be fed any more."""
         if self.damage:
             return []
@@ -162,13 +168,15 @@ class Messages:
             self.damage = str(error)
         return self._rest()
 
-    def _rest(self) -> list[Message]:
+    def _rest(self) -> list[WebSocketMessage]:
         """All that is held, and the reason why no more will be made of it."""
         rest = self._undecodable(bytes(self._bytes))
         if self._search:
             rest = self._undecodable(bytes(self._packed)) + rest
         elif self._kind:
-            rest.insert(0, Message(self._kind, bytes(self._message), complete=False, reason=self.damage))
+            rest.insert(
+                0, WebSocketMessage(self._kind, bytes(self._message), complete=False, reason=self.damage)
+            )
         self._forget_message()
         self._bytes = bytearray()
         return rest
@@ -176,14 +184,18 @@ class Messages:
     def _forget_message(self) -> None:
         self._kind, self._message, self._packed, self._search = None, bytearray(), bytearray(), None
 
-    def _undecodable(self, data: bytes) -> list[Message]:
-        return [Message(Kind.UNDECODABLE, data, complete=False, reason=self.damage)] if data else []
+    def _undecodable(self, data: bytes) -> list[WebSocketMessage]:
+        return (
+            [WebSocketMessage(MessageKind.UNDECODABLE, data, complete=False, reason=self.damage)]
+            if data
+            else []
+        )
 
-    def _messages(self) -> Iterator[Message]:
-        self._wanted = 0
+    def _messages(self) -> Iterator[WebSocketMessage]:
+        self._expected = 0
         while frame := self._head():
             if frame.end > len(self._bytes):
-                self._wanted = frame.end
+                self._expected = frame.end
                 return
             payload = self._payload(frame)
             if frame.control:
@@ -196,11 +208,11 @@ class Messages:
                 self._forget_message()
                 yield message
 
-    def _whole(self, kind: Kind) -> Message:
+    def _whole(self, kind: MessageKind) -> WebSocketMessage:
         if self._search:
-            return Message(Kind.DEFLATED, bytes(self._packed), found=self._search.finish())
+            return WebSocketMessage(MessageKind.DEFLATED, bytes(self._packed), matched=self._search.finish())
         self._allowance -= max(0, self._growth())
-        return Message(kind, bytes(self._message))
+        return WebSocketMessage(kind, bytes(self._message))
 
     def _growth(self) -> int:
         """By how many bytes the message is larger than usual."""
@@ -268,14 +280,14 @@ class Messages:
                 continue
             self._message += piece
             if self._growth() > self._allowance:
-                self._search, found = self._new_search(), bytes(self._message)
+                self._search, inflated = self._new_search(), bytes(self._message)
                 self._message = bytearray()
-                self._look(self._search, found)
+                self._look(self._search, inflated)
             elif len(self._message) > self._limit:
                 del self._message[self._limit :]
                 raise _FrameError(f"a message that inflates to more than {self._limit:,} bytes")
 
-    def _look(self, search: Search, piece: bytes) -> None:
+    def _look(self, search: MessageSearch, piece: bytes) -> None:
         self._searchable -= len(piece)
         if self._searchable < 0:
             raise _FrameError(f"messages that inflate to more than {SEARCHED_BYTES:,} bytes")
@@ -290,9 +302,9 @@ class Messages:
             yield from inflated(self._inflate, data)
 
 
-def _control(frame: _Frame, payload: bytes) -> Message:
+def _control(frame: _Frame, payload: bytes) -> WebSocketMessage:
     assert frame.kind
-    if frame.kind is not Kind.CLOSE or len(payload) < 2:
-        return Message(frame.kind, payload)
+    if frame.kind is not MessageKind.CLOSE or len(payload) < 2:
+        return WebSocketMessage(frame.kind, payload)
     code = int.from_bytes(payload[:2], "big")
-    return Message(frame.kind, payload, code=code, reason=payload[2:].decode("utf-8", "replace"))
+    return WebSocketMessage(frame.kind, payload, code=code, reason=payload[2:].decode("utf-8", "replace"))

@@ -18,7 +18,7 @@ import msgspec
 from agent_logger.model.session import Usage
 from agent_logger.protocols.encodings import LIMIT_BYTES
 from agent_logger.protocols.eventstream import FIRST, MessageSplitter
-from agent_logger.protocols.sse import BOM, Event, EventSplitter
+from agent_logger.protocols.sse import BOM, EventSplitter, ServerSentEvent
 
 MOST_NESTED = 128  # levels of a message that is kept: every later reader of the log has to be able to read it
 
@@ -30,7 +30,7 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class AnswerFailure:
     """An error as the provider told it."""
 
     type: str | None
@@ -55,7 +55,7 @@ class Answer:
     service_tier: str | None = None
     # It came to its own end, and all of it could be read; an error's body may do that too.
     complete: bool = False
-    error: Failure | None = None
+    error: AnswerFailure | None = None
     # The last event of its dialect came, or all of a body that is not streamed; whether it could be read or not.
     ended: bool = field(default=False, compare=False)
     streamed: bool = field(default=False, compare=False)  # it came in events
@@ -71,14 +71,16 @@ def tokens_per_second(answer: Answer, first_ns: int, last_ns: int, chunks: int) 
 class Assembler(ABC):
     """Puts one answer together. Each `event` is one JSON text of a stream; `whole` is a body that is not streamed."""
 
-    known: ClassVar[frozenset[str]] = frozenset()  # types of events that matter; others may be as they like
+    event_types: ClassVar[frozenset[str]] = (
+        frozenset()
+    )  # types of events that matter; others may be as they like
     last: ClassVar[frozenset[str]] = frozenset()  # types of events that nothing comes after
     framed = True  # the body ended where its transport says it does; set before `whole` and `answer`
 
     def __init__(self) -> None:
         self.ended = False
         self.damaged = False
-        self.error: Failure | None = None
+        self.error: AnswerFailure | None = None
         self._halves = False  # texts may hold halves of characters
 
     @abstractmethod
@@ -101,13 +103,13 @@ class Assembler(ABC):
             for name in ("message", "raw_usage", "message_id", "model", "stop_reason", "service_tier"):
                 setattr(answer, name, with_whole_characters(getattr(answer, name)))
             if error:
-                told = with_whole_characters([error.type, error.message])
-                error = Failure(type=told[0], message=told[1])
+                texts = with_whole_characters([error.type, error.message])
+                error = AnswerFailure(type=texts[0], message=texts[1])
         answer.complete, answer.error = self.ended and not self.damaged, error
         answer.ended = self.ended
         return answer
 
-    def is_last(self, event: Event) -> bool:
+    def is_last(self, event: ServerSentEvent) -> bool:
         return event.data == DONE or not self.last.isdisjoint(
             (event.name.decode("latin-1"), _type_of(event.data))
         )
@@ -124,7 +126,7 @@ class Assembler(ABC):
         try:
             read: T = msgspec.convert(_parsed_oddly(data), decoder.type)
         except (ValueError, RecursionError):
-            self.damaged = self.damaged or _type_of(data) in ("", *self.known)
+            self.damaged = self.damaged or _type_of(data) in ("", *self.event_types)
             return None
         self._halves = True
         return read
@@ -148,11 +150,11 @@ class Assembler(ABC):
             return None
         return value
 
-    def fail(self, error: Failure | None) -> None:
+    def fail(self, error: AnswerFailure | None) -> None:
         self.error = self.error or error
 
 
-class Reader:
+class AnswerReader:
     """Feed it a body, its encodings undone, cut in any way; `finish` gives the answer.
 
     Whether it is a stream is told by its first byte: gateways mislabel both streams and errors. With `messages`,
@@ -214,7 +216,7 @@ class Reader:
         assert self._events
         self._give(self._events.feed(data))
 
-    def _give(self, events: Iterable[Event]) -> None:
+    def _give(self, events: Iterable[ServerSentEvent]) -> None:
         assembler = self._assembler
         for event in events:
             self._is_streamed = True
@@ -301,14 +303,16 @@ def fields_of(value: Any) -> Json:
     return value if isinstance(value, dict) else {}
 
 
-def failure(body: Any) -> Failure | None:
+def failure(body: Any) -> AnswerFailure | None:
     """The error in a body or an event, in any vendor's form; none if there is none."""
     fields = fields_of(body)
     # `object` and `detail` are gateways'.
-    told = fields if fields.get("object") == "error" else fields.get("error") or fields.get("detail")
-    if isinstance(told, str):
-        return Failure(type=None, message=told)
-    if not isinstance(told, dict):
+    error = fields if fields.get("object") == "error" else fields.get("error") or fields.get("detail")
+    if isinstance(error, str):
+        return AnswerFailure(type=None, message=error)
+    if not isinstance(error, dict):
         return None
-    names = (told.get(key) for key in ("type", "status", "code"))  # Gemini's code is a number
-    return Failure(type=next(filter(None, map(text_of, names)), None), message=text_of(told.get("message")))
+    names = (error.get(key) for key in ("type", "status", "code"))  # Gemini's code is a number
+    return AnswerFailure(
+        type=next(filter(None, map(text_of, names)), None), message=text_of(error.get("message"))
+    )

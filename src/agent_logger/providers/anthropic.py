@@ -79,8 +79,8 @@ def _input(partial_json: str) -> Json:
         return {"partial_json": partial_json}
 
 
-class Messages(Assembler):
-    known = frozenset(
+class AnthropicMessages(Assembler):
+    event_types = frozenset(
         (
             "message_start",
             "message_delta",
@@ -106,8 +106,8 @@ class Messages(Assembler):
             self._delta(event, data)
         elif event.type == "message_stop":
             self.ended = True
-        elif event.type in self.known and (told := self.read(_object, data)) is not None:
-            self._other(event, told)
+        elif event.type in self.event_types and (fields := self.read(_object, data)) is not None:
+            self._other(event, fields)
 
     def whole(self, data: bytes) -> None:
         if (body := self.read_body(data, "content")) is not None:
@@ -141,8 +141,8 @@ class Messages(Assembler):
             self._block(event.index, "partial_json").add("partial_json", delta.partial_json)
         elif delta.thinking is not None:
             self._block(event.index, "thinking").add("thinking", delta.thinking)
-        elif (told := self.read(_object, data)) is not None:
-            self._block(event.index, "text").add_other(fields_of(told.get("delta")))
+        elif (fields := self.read(_object, data)) is not None:
+            self._block(event.index, "text").add_other(fields_of(fields.get("delta")))
 
     def _block(self, index: int, name: str) -> _Block:
         block = self._blocks.get(index)
@@ -152,28 +152,28 @@ class Messages(Assembler):
             block = self._blocks[index] = _Block(dict(_BEGUN[name]))
         return block
 
-    def _other(self, event: _Event, told: Json) -> None:
+    def _other(self, event: _Event, fields: Json) -> None:
         if event.type == "message_start":
-            self._start(fields_of(told.get("message")))
+            self._start(fields_of(fields.get("message")))
         elif event.type == "content_block_start":
             self._begin()
-            self._blocks[event.index] = _Block(fields_of(told.get("content_block")))
+            self._blocks[event.index] = _Block(fields_of(fields.get("content_block")))
         elif event.type == "message_delta":
-            self._end(told)
+            self._end(fields)
         else:
-            self.fail(failure(told))
+            self.fail(failure(fields))
 
     def _start(self, message: Json) -> None:
         self._message = message
         self._count(message.get("usage"))
 
-    def _end(self, told: Json) -> None:
+    def _end(self, fields: Json) -> None:
         """Beside `delta` and `usage` stands what a whole message has at its top."""
         message = self._begin()
-        self._count(told.pop("usage", None))
-        del told["type"]
-        message.update(fields_of(told.pop("delta", None)))
-        message.update(told)
+        self._count(fields.pop("usage", None))
+        del fields["type"]
+        message.update(fields_of(fields.pop("delta", None)))
+        message.update(fields)
 
     def _begin(self) -> Json:
         if self._message is None:
@@ -184,6 +184,6 @@ class Messages(Assembler):
     def _count(self, usage: Any) -> None:
         """The counts of a later event are totals; null says nothing."""
         if isinstance(usage, dict):
-            known = self._usage or {}
-            news = {name: value for name, value in usage.items() if value is not None or name not in known}
-            self._usage = {**known, **news}
+            counts = self._usage or {}
+            news = {name: value for name, value in usage.items() if value is not None or name not in counts}
+            self._usage = {**counts, **news}

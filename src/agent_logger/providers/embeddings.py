@@ -34,10 +34,10 @@ class Embeddings(Assembler):
             self.fail(failure({"error": body.error}))
 
     def rejoined(self) -> Answer:
-        told = self._body.usage
+        usage = self._body.usage
         return Answer(
-            message={"object": "embeddings"} if told else None,
+            message={"object": "embeddings"} if usage else None,
             model=self._body.model,
-            usage=usage_of(told),
-            raw_usage=told,
+            usage=usage_of(usage),
+            raw_usage=usage,
         )

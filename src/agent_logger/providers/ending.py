@@ -86,11 +86,11 @@ def body_of(record: Request | Response) -> bytes:
         return error.decoded
 
 
-def header_of(record: Request | Response, wanted: str) -> str:
+def header_of(record: Request | Response, header: str) -> str:
     """The value of a header, by its name in lower case; several joined."""
     headers: Headers = record.headers or {}
     for name, value in headers.items():
-        if name.lower() == wanted:
+        if name.lower() == header:
             return value if isinstance(value, str) else ", ".join(value)
     return ""
 

@@ -120,7 +120,9 @@ class GenerateContent(Assembler):
     def rejoined(self) -> Answer:
         first = min(self._candidates, default=0)
         candidate = self._candidates.get(first)
-        if self._blocked or (self._candidates and all(it.finished for it in self._candidates.values())):
+        if self._blocked or (
+            self._candidates and all(candidate.finished for candidate in self._candidates.values())
+        ):
             self.ended = True
         return Answer(
             message=candidate.message() if candidate else None,

@@ -24,28 +24,30 @@ def _by_field(record: type[S], value: dict[str, Any]) -> S:
     taken: dict[str, Any] = {}
     for field in msgspec.structs.fields(record):
         if field.encode_name in value:
-            found = _fit(field.type, value[field.encode_name])
-            if found is not _MISFIT:
-                taken[field.name] = found
+            fitted = _fit(field.type, value[field.encode_name])
+            if fitted is not _MISFIT:
+                taken[field.name] = fitted
     return record(**taken)
 
 
 _MISFIT = object()
 
 
-def _fit(wanted: Any, value: Any) -> Any:
+def _fit(type_: Any, value: Any) -> Any:
     try:
-        return msgspec.convert(value, wanted)
+        return msgspec.convert(value, type_)
     except REFUSED:
         pass
-    for choice in get_args(wanted) if get_origin(wanted) in (Union, UnionType) else (wanted,):
+    for choice in get_args(type_) if get_origin(type_) in (Union, UnionType) else (type_,):
         if isinstance(value, dict) and isinstance(choice, type) and issubclass(choice, msgspec.Struct):
             return _by_field(choice, value)
         if isinstance(value, dict) and get_origin(choice) is dict:
-            inner = {key: _fit(get_args(choice)[1], it) for key, it in value.items()}
-            return {key: it for key, it in inner.items() if it is not _MISFIT}
+            inner = {key: _fit(get_args(choice)[1], item) for key, item in value.items()}
+            return {key: item for key, item in inner.items() if item is not _MISFIT}
         if isinstance(value, list) and get_origin(choice) is list:
-            return [it for it in (_fit(get_args(choice)[0], it) for it in value) if it is not _MISFIT]
+            return [
+                item for item in (_fit(get_args(choice)[0], item) for item in value) if item is not _MISFIT
+            ]
         if choice is int and isinstance(value, float) and value.is_integer():
             return int(value)
     return _MISFIT

@@ -45,18 +45,18 @@ class Ollama(Assembler):
         self._model = self._model or piece.model
         if piece.error:
             self.fail(failure({"error": piece.error}))
-        told = {"content": piece.response, "thinking": piece.thinking, **fields_of(piece.message)}
+        fields = {"content": piece.response, "thinking": piece.thinking, **fields_of(piece.message)}
         self._begun = self._begun or piece.message is not None or piece.response is not None
         for name in ("thinking", "content"):
-            if text := text_of(told.get(name)):
+            if text := text_of(fields.get(name)):
                 self._texts.setdefault(name, []).append(text)
-        calls = told.get("tool_calls")
+        calls = fields.get("tool_calls")
         self._calls += calls if isinstance(calls, list) else ()
         if piece.done:
             self.ended = True
             self._stop_reason = text_of(piece.done_reason)
             counts = {name: getattr(piece, name) for name in _COUNTS}
-            self._usage = {name: it for name, it in counts.items() if it is not None} or None
+            self._usage = {name: count for name, count in counts.items() if count is not None} or None
 
     def whole(self, data: bytes) -> None:
         """A line, or all of a stream: both begin as an object does."""

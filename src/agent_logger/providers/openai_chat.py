@@ -156,36 +156,36 @@ class _Numbered:
 
 def _gather(into: Json, delta: Json, levels: int) -> None:
     for name, value in delta.items():
-        known = into.get(name)
+        before = into.get(name)
         if isinstance(value, str):
             if name in _NAMES:
-                into[name] = value or known or value
-            elif isinstance(known, _Pieces):
-                known.append(value)
-            elif isinstance(known, list):
-                known.append({"type": "text", "text": value})
+                into[name] = value or before or value
+            elif isinstance(before, _Pieces):
+                before.append(value)
+            elif isinstance(before, list):
+                before.append({"type": "text", "text": value})
             else:
                 into[name] = _Pieces([value])
         elif isinstance(value, list) and levels:
-            into[name] = _listed(name, known, value, levels - 1)
+            into[name] = _listed(name, before, value, levels - 1)
         elif isinstance(value, dict) and levels:
-            into[name] = known = known if isinstance(known, dict) else {}
-            _gather(known, value, levels - 1)
+            into[name] = before = before if isinstance(before, dict) else {}
+            _gather(before, value, levels - 1)
         elif value is not None or name not in into:
             into[name] = value
 
 
-def _listed(name: str, known: Any, value: list[Any], levels: int) -> Any:
+def _listed(name: str, parts: Any, value: list[Any], levels: int) -> Any:
     numbered = name == "tool_calls" or any("index" in fields_of(item) for item in value)
-    if numbered and not isinstance(known, list):
-        numbers = known if isinstance(known, _Numbered) else _Numbered()
+    if numbered and not isinstance(parts, list):
+        numbers = parts if isinstance(parts, _Numbered) else _Numbered()
         for item in value:
             if isinstance(item, dict):
                 _gather(numbers.item(item), item, levels)
         return numbers
-    if isinstance(known, _Pieces):
-        known = [{"type": "text", "text": "".join(known)}] if any(known) else []
-    return [*known, *value] if isinstance(known, list) else value
+    if isinstance(parts, _Pieces):
+        parts = [{"type": "text", "text": "".join(parts)}] if any(parts) else []
+    return [*parts, *value] if isinstance(parts, list) else value
 
 
 def _settled(gathered: Json) -> Json:

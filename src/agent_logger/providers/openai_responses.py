@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import UNSET
 
-from agent_logger.providers.answer import Answer, Assembler, Failure, Json, failure, fields_of, text_of
+from agent_logger.providers.answer import Answer, AnswerFailure, Assembler, Json, failure, fields_of, text_of
 from agent_logger.providers.token_counts import usage_of
 
 
@@ -28,7 +28,7 @@ class _Response(msgspec.Struct):
     service_tier: Any = UNSET
     usage: Any = UNSET
 
-    def told(self) -> Json:
+    def as_json(self) -> Json:
         return {name: value for name, value in msgspec.structs.asdict(self).items() if value is not UNSET}
 
 
@@ -99,7 +99,7 @@ _object = msgspec.json.Decoder(Json)
 
 
 class Responses(Assembler):
-    known = frozenset((*_DELTAS, *_ITEMS, *_PARTS, *_BEGUN, *LAST, "error"))
+    event_types = frozenset((*_DELTAS, *_ITEMS, *_PARTS, *_BEGUN, *LAST, "error"))
     last = frozenset(LAST)
 
     def __init__(self) -> None:
@@ -186,7 +186,7 @@ class Responses(Assembler):
         if response is None:
             self.damaged = True
         else:
-            self._response = {**self._response, **response.told()}
+            self._response = {**self._response, **response.as_json()}
 
     def _end(self, response: _Response | None) -> None:
         self.ended = True
@@ -195,6 +195,6 @@ class Responses(Assembler):
 
     def _fail(self, data: bytes) -> None:
         """Over HTTP an event tells its error itself; over a WebSocket it holds one."""
-        told = self.read(_object, data) or {}
-        kind = text_of(told.get("code")) or text_of(told.get("type"))
-        self.fail(failure(told) or Failure(type=kind, message=text_of(told.get("message"))))
+        fields = self.read(_object, data) or {}
+        kind = text_of(fields.get("code")) or text_of(fields.get("type"))
+        self.fail(failure(fields) or AnswerFailure(type=kind, message=text_of(fields.get("message"))))

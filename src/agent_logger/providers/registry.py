@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from agent_logger.providers import request_outline
-from agent_logger.providers.answer import Answer, Assembler, Reader
-from agent_logger.providers.anthropic import Messages
+from agent_logger.providers.answer import Answer, AnswerReader, Assembler
+from agent_logger.providers.anthropic import AnthropicMessages
 from agent_logger.providers.embeddings import Embeddings
 from agent_logger.providers.gemini import GenerateContent
 from agent_logger.providers.ollama import Ollama
@@ -28,9 +28,9 @@ class Dialect:
         """What a request asks, its encodings undone; none if it is not of this kind."""
         return self.ask(body, path)
 
-    def reader(self, *, messages: bool = False) -> Reader:
+    def reader(self, *, messages: bool = False) -> AnswerReader:
         """For one answer. `messages`: what is fed are the messages of a WebSocket, each whole."""
-        return Reader(self.assembler(), messages=messages)
+        return AnswerReader(self.assembler(), messages=messages)
 
     def read(self, body: bytes) -> Answer:
         """An answer that is here as a whole, streamed or not."""
@@ -39,7 +39,7 @@ class Dialect:
         return reader.finish()
 
 
-ANTHROPIC = Dialect("messages", Messages, request_outline.anthropic)
+ANTHROPIC = Dialect("messages", AnthropicMessages, request_outline.anthropic)
 CHAT = Dialect("chat", ChatCompletions, request_outline.chat)
 RESPONSES = Dialect("responses", Responses, request_outline.responses)
 GEMINI = Dialect("gemini", GenerateContent, request_outline.gemini)
@@ -69,4 +69,7 @@ _ENDPOINTS = tuple(
 def dialect_of(provider: str, path: str) -> Dialect | None:
     """How this endpoint speaks; none if what is asked there is not an answer of a model. `path` may have a query."""
     path = path.partition("?")[0]
-    return next((it for whose, at, it in _ENDPOINTS if whose in (_ANY, provider) and at.search(path)), None)
+    return next(
+        (dialect for vendor, at, dialect in _ENDPOINTS if vendor in (_ANY, provider) and at.search(path)),
+        None,
+    )

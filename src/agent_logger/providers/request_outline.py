@@ -123,17 +123,17 @@ _limits = msgspec.json.Decoder(_Limits | None)
 _number = msgspec.json.Decoder(int | None)
 _MODEL_IN_PATH = re.compile(r"/models/([^/:?]+):")
 
-Asked = Callable[[bytes, str], Question | None]  # by a body, and the path it was sent to
+ReadRequest = Callable[[bytes, str], Question | None]  # by a body, and the path it was sent to
 
 
-def _read_as(kind: type[T]) -> Callable[[Callable[[T, str], Question]], Asked]:
+def _read_as(kind: type[T]) -> Callable[[Callable[[T, str], Question]], ReadRequest]:
     """What is no body of this kind asks nothing: `None`."""
     decoder = msgspec.json.Decoder(kind)
 
-    def decorate(asked: Callable[[T, str], Question]) -> Asked:
+    def decorate(reader: Callable[[T, str], Question]) -> ReadRequest:
         def read(body: bytes, path: str) -> Question | None:
-            it = _read(decoder, body)
-            return None if it is None else asked(it, path)
+            value = _read(decoder, body)
+            return None if value is None else reader(value, path)
 
         return read
 
@@ -141,86 +141,86 @@ def _read_as(kind: type[T]) -> Callable[[Callable[[T, str], Question]], Asked]:
 
 
 @_read_as(_Anthropic)
-def anthropic(it: _Anthropic, _path: str) -> Question:
-    metadata = _read(_metadata, it.metadata)
+def anthropic(body: _Anthropic, _path: str) -> Question:
+    metadata = _read(_metadata, body.metadata)
     return Question(
-        model=it.model,
-        messages=it.messages or (),
-        stream=bool(it.stream),
-        system=_given(it.system),
-        tools=_names(it.tools),
-        max_tokens=_read(_number, it.max_tokens),
+        model=body.model,
+        messages=body.messages or (),
+        stream=bool(body.stream),
+        system=_given(body.system),
+        tools=_names(body.tools),
+        max_tokens=_read(_number, body.max_tokens),
         user_id=metadata.user_id if metadata else None,
     )
 
 
 @_read_as(_Chat)
-def chat(it: _Chat, _path: str) -> Question:
+def chat(body: _Chat, _path: str) -> Question:
     return Question(
-        model=it.model,
-        messages=it.messages or (),
-        stream=bool(it.stream),
-        tools=_names(it.tools),
-        max_tokens=_read(_number, it.max_completion_tokens) or _read(_number, it.max_tokens),
-        prompt_cache_key=it.prompt_cache_key,
+        model=body.model,
+        messages=body.messages or (),
+        stream=bool(body.stream),
+        tools=_names(body.tools),
+        max_tokens=_read(_number, body.max_completion_tokens) or _read(_number, body.max_tokens),
+        prompt_cache_key=body.prompt_cache_key,
     )
 
 
 @_read_as(_Completions)
-def completions(it: _Completions, _path: str) -> Question:
+def completions(body: _Completions, _path: str) -> Question:
     """The prompt as one message of the user; several are several."""
     return Question(
-        model=it.model,
-        messages=_prompts(it.prompt),
-        stream=bool(it.stream),
-        max_tokens=_read(_number, it.max_tokens),
+        model=body.model,
+        messages=_prompts(body.prompt),
+        stream=bool(body.stream),
+        max_tokens=_read(_number, body.max_tokens),
     )
 
 
 @_read_as(_Ollama)
-def ollama(it: _Ollama, _path: str) -> Question:
+def ollama(body: _Ollama, _path: str) -> Question:
     return Question(
-        model=it.model,
-        messages=it.messages if it.messages is not None else _prompts(it.prompt),
-        stream=it.stream is not False,
-        system=_given(it.system),
-        tools=_names(it.tools),
+        model=body.model,
+        messages=body.messages if body.messages is not None else _prompts(body.prompt),
+        stream=body.stream is not False,
+        system=_given(body.system),
+        tools=_names(body.tools),
     )
 
 
 @_read_as(_Embeddings)
-def embeddings(it: _Embeddings, _path: str) -> Question:
+def embeddings(body: _Embeddings, _path: str) -> Question:
     """What is embedded is no message."""
-    return Question(model=it.model, messages=())
+    return Question(model=body.model, messages=())
 
 
 @_read_as(_Responses)
-def responses(it: _Responses, _path: str) -> Question:
+def responses(body: _Responses, _path: str) -> Question:
     return Question(
-        model=it.model,
-        messages=_items(it.input),
-        stream=bool(it.stream),
-        system=_given(it.instructions),
-        tools=_names(it.tools),
-        max_tokens=_read(_number, it.max_output_tokens),
-        previous_response_id=it.previous_response_id,
-        prompt_cache_key=it.prompt_cache_key,
-        generate=it.generate is not False,
+        model=body.model,
+        messages=_items(body.input),
+        stream=bool(body.stream),
+        system=_given(body.instructions),
+        tools=_names(body.tools),
+        max_tokens=_read(_number, body.max_output_tokens),
+        previous_response_id=body.previous_response_id,
+        prompt_cache_key=body.prompt_cache_key,
+        generate=body.generate is not False,
     )
 
 
 @_read_as(_Gemini)
-def gemini(it: _Gemini, path: str) -> Question:
-    asked = it.request or it
-    found = _MODEL_IN_PATH.search(path)
-    limits = _read(_limits, asked.generation_config)
+def gemini(request: _Gemini, path: str) -> Question:
+    body = request.request or request
+    match = _MODEL_IN_PATH.search(path)
+    limits = _read(_limits, body.generation_config)
     most = limits.max_output_tokens if limits else None
     return Question(
-        model=found[1] if found else it.model,
-        messages=asked.contents or (),
+        model=match[1] if match else request.model,
+        messages=body.contents or (),
         stream=":stream" in path,
-        system=_given(asked.system_instruction),
-        tools=_names(asked.tools),
+        system=_given(body.system_instruction),
+        tools=_names(body.tools),
         max_tokens=most if isinstance(most, int) else None,
     )
 
@@ -235,7 +235,7 @@ def _items(given: Raw) -> Sequence[Raw]:
 def _prompts(given: Raw) -> Sequence[Raw]:
     """Tokens, which may stand for a text, say nothing to a reader."""
     several = [given] if _is_text(given) else _read(_raws, given)
-    return [_typed(it) for it in several or () if _is_text(it)]
+    return [_typed(raw) for raw in several or () if _is_text(raw)]
 
 
 def _is_text(given: Raw) -> bool:
@@ -281,4 +281,4 @@ _HALVES = re.compile(
 
 def _without_halves(data: bytes) -> bytes:
     """Agents cut texts in the middle of a character; its half is read as U+FFFD, as it is in our own records."""
-    return _HALVES.sub(lambda found: rb"\ufffd" if found[1] else found[0], data)
+    return _HALVES.sub(lambda match: rb"\ufffd" if match[1] else match[0], data)

@@ -67,7 +67,7 @@ class TokenCounts:
         if not self._inner:
             return self._counts > 0 and not self._misfits
         every = (self, *self._inner)
-        return any(it._counts for it in every) and not any(it._misfits for it in every)
+        return any(counts._counts for counts in every) and not any(counts._misfits for counts in every)
 
     def _count(self, value: Any) -> int:
         if isinstance(value, float) and value.is_integer():
@@ -82,7 +82,7 @@ class TokenCounts:
 @lru_cache(maxsize=256)
 def in_camel_case(name: str) -> str:
     first, *others = name.split("_")
-    return first + "".join(it.capitalize() for it in others)
+    return first + "".join(other.capitalize() for other in others)
 
 
 @lru_cache(maxsize=256)
@@ -126,7 +126,7 @@ def _anthropic_usage(counts: TokenCounts) -> Usage | None:
 
 def _chat_usage(counts: TokenCounts) -> Usage | None:
     """OpenAI's chat completions, and those of who speaks as they do."""
-    asked, answered = counts("prompt_tokens"), counts("completion_tokens")
+    input_tokens, answered = counts("prompt_tokens"), counts("completion_tokens")
     details = counts.inner("prompt_tokens_details")
     cached = (
         details("cached_tokens")
@@ -137,9 +137,9 @@ def _chat_usage(counts: TokenCounts) -> Usage | None:
     # OpenRouter; LiteLLM
     written = details("cache_write_tokens") or counts("cache_creation_input_tokens")
     thought = counts.inner("completion_tokens_details")("reasoning_tokens")
-    if thought and counts("total_tokens") == asked + answered + thought:
+    if thought and counts("total_tokens") == input_tokens + answered + thought:
         answered += thought  # xAI counts them apart
-    return counts.usage(asked - cached - written, answered, cached, written)
+    return counts.usage(input_tokens - cached - written, answered, cached, written)
 
 
 def _responses_usage(counts: TokenCounts) -> Usage | None:
@@ -152,6 +152,6 @@ def _responses_usage(counts: TokenCounts) -> Usage | None:
 
 def _gemini_usage(counts: TokenCounts) -> Usage | None:
     cached = counts("cached_content_token_count")
-    asked = counts("prompt_token_count") + counts("tool_use_prompt_token_count")
+    input_tokens = counts("prompt_token_count") + counts("tool_use_prompt_token_count")
     answered = counts("candidates_token_count") + counts("thoughts_token_count")
-    return counts.usage(asked - cached, answered, cached)
+    return counts.usage(input_tokens - cached, answered, cached)

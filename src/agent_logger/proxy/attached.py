@@ -31,13 +31,13 @@ def attached(log_dir: Path, allow: Sequence[str] = (), *, home: Path | None = No
     )
     assert process.stdin and process.stderr
     try:
-        said = process.stderr.readline()
-        found = re.search(r"http://127\.0\.0\.1:(\d+)", said)
-        if not found or process.poll() is not None:
+        line = process.stderr.readline()
+        match = re.search(r"http://127\.0\.0\.1:(\d+)", line)
+        if not match or process.poll() is not None:
             process.stderr.close()
-            raise StoreError(said.strip().removeprefix("agent-logger: ") or "the proxy did not start")
+            raise StoreError(line.strip().removeprefix("agent-logger: ") or "the proxy did not start")
         threading.Thread(target=_leave_unread, args=[process.stderr], daemon=True).start()
-        yield int(found[1])
+        yield int(match[1])
     finally:
         process.stdin.close()
         _wait(process, home or config.home())
@@ -55,8 +55,8 @@ def _wait(process: subprocess.Popen[str], home: Path) -> None:
                 return
 
 
-def _leave_unread(said: IO[str]) -> None:
+def _leave_unread(stream: IO[str]) -> None:
     """In a pipe that is full whoever writes waits: the proxy, and every agent with it."""
-    with said:
-        for _ in said:
+    with stream:
+        for _ in stream:
             pass

@@ -57,8 +57,8 @@ class ProxyAddress:
 
     @classmethod
     def parse(cls, url: str) -> "ProxyAddress | None":
-        found = _OURS.fullmatch(url)
-        return cls(int(found[1]), found[2], found[3], found[4] or "") if found else None
+        match = _OURS.fullmatch(url)
+        return cls(int(match[1]), match[2], match[3], match[4] or "") if match else None
 
     def at(self, port: int) -> str:
         """The same place, by way of another proxy."""
@@ -91,8 +91,8 @@ class Chosen:
 def chosen(environment: Mapping[str, str]) -> list[Chosen]:
     """What cannot be understood is left out, and stays as it is. One of a proxy of ours that ended counts for the place
     it led to."""
-    found = [_chosen(variable, environment.get(variable, "")) for variable in BASE_URLS]
-    return [it for it in found if it]
+    addresses = [_chosen(variable, environment.get(variable, "")) for variable in BASE_URLS]
+    return [address for address in addresses if address]
 
 
 def _chosen(variable: str, url: str) -> Chosen | None:
@@ -123,7 +123,7 @@ def is_listening(port: int) -> bool:
 def proxied_environment(environment: Mapping[str, str], port: int) -> dict[str, str]:
     """What of an agent's environment is to be changed, so that it asks the proxy."""
     changes = {name: url for name, url in base_urls(port).items() if not environment.get(name)}
-    changes |= {it.variable: it.through(port) for it in chosen(environment)}
+    changes |= {address.variable: address.through(port) for address in chosen(environment)}
     if _opencode_is_ours(environment):
         changes[OPENCODE] = base_urls(port)[OPENCODE]
     if changes.get(ANTHROPIC) == base_urls(port)[ANTHROPIC]:
@@ -134,22 +134,26 @@ def proxied_environment(environment: Mapping[str, str], port: int) -> dict[str, 
 
 
 def _opencode_is_ours(environment: Mapping[str, str]) -> bool:
-    told = environment.get(OPENCODE, "")
-    found = re.search(r'"baseURL":"([^"]*)"', told)
-    ours = ProxyAddress.parse(found[1]) if found else None
-    return ours is not None and told == base_urls(ours.port)[OPENCODE]
+    settings = environment.get(OPENCODE, "")
+    match = re.search(r'"baseURL":"([^"]*)"', settings)
+    ours = ProxyAddress.parse(match[1]) if match else None
+    return ours is not None and settings == base_urls(ours.port)[OPENCODE]
 
 
 def _without_upstream_proxy(environment: Mapping[str, str]) -> dict[str, str]:
     """The proxy on this machine is asked without another one. Programs read one of two variables, and not the same."""
     lower = environment.get("no_proxy", "")
-    told = {"NO_PROXY": environment.get("NO_PROXY", lower)} | (
+    exceptions = {"NO_PROXY": environment.get("NO_PROXY", lower)} | (
         {"no_proxy": lower} if "no_proxy" in environment else {}
     )
-    hosts = {name: [it.strip() for it in value.split(",") if it.strip()] for name, value in told.items()}
+    hosts = {
+        name: [host.strip() for host in value.split(",") if host.strip()]
+        for name, value in exceptions.items()
+    }
     there = LOOPBACK.partition(",")[0]
     return {
-        name: ",".join([*it, *(() if there in it else LOOPBACK.split(","))]) for name, it in hosts.items()
+        name: ",".join([*listed, *(() if there in listed else LOOPBACK.split(","))])
+        for name, listed in hosts.items()
     }
 
 
@@ -162,13 +166,13 @@ class Variable:
 
     name: str
     now: str
-    wanted: str  # "": to be unset
+    with_proxy: str  # "": to be unset
     without_proxy: str  # "": to be unset
 
     @property
     def stays(self) -> bool:
         """Somebody else set it, and it is left alone."""
-        return self.now == self.wanted == self.without_proxy
+        return self.now == self.with_proxy == self.without_proxy
 
 
 def shell_variables(
@@ -201,11 +205,11 @@ def shell_variables(
         return Variable(name, now, now, now)
 
     variables = [decided(name) for name in BASE_URLS]
-    if variables[0].wanted == urls[ANTHROPIC]:
+    if variables[0].with_proxy == urls[ANTHROPIC]:
         variables += _for_anthropic(environment, urls[OPENCODE])
     elif _opencode_is_ours(environment):
         variables.append(Variable(OPENCODE, environment[OPENCODE], "", ""))
-    if any(ProxyAddress.parse(it.wanted) for it in variables):
+    if any(ProxyAddress.parse(variable.with_proxy) for variable in variables):
         changes = _without_upstream_proxy(environment).items()
         values = [(name, environment.get(name, ""), value) for name, value in changes]
         variables += [Variable(name, now, value, value) for name, now, value in values if now != value]
@@ -214,10 +218,10 @@ def shell_variables(
 
 def _for_anthropic(environment: Mapping[str, str], opencode: str) -> list[Variable]:
     """What goes with a base URL that leads to Anthropic; beside another one it would send agents elsewhere."""
-    told = environment.get(OPENCODE, "")
-    if told and not _opencode_is_ours(environment):
-        variables = [Variable(OPENCODE, told, told, told)]
+    settings = environment.get(OPENCODE, "")
+    if settings and not _opencode_is_ours(environment):
+        variables = [Variable(OPENCODE, settings, settings, settings)]
     else:
-        variables = [Variable(OPENCODE, told, opencode, "")]
+        variables = [Variable(OPENCODE, settings, opencode, "")]
     unset = ((name, value) for name, value in BESIDE.items() if not environment.get(name))
     return variables + [Variable(name, "", value, "") for name, value in unset]

@@ -18,7 +18,7 @@ from agent_logger.model.records import Chunk, Headers, Timing
 from agent_logger.providers.openai_responses import LAST
 
 
-class State(StrEnum):
+class CallPhase(StrEnum):
     SENDING = "the request comes"
     WAITING = "the request is whole"
     EARLY = "the answer comes, and the request is not whole yet"
@@ -26,7 +26,7 @@ class State(StrEnum):
     ENDED = "nothing more comes"
 
 
-class Event(IntEnum):
+class CallEvent(IntEnum):
     REQUEST_DATA = 1
     REQUEST_END = 2
     INTERIM = 3  # a response of 1xx
@@ -36,29 +36,29 @@ class Event(IntEnum):
 
 
 NEXT = {
-    State.SENDING: {
-        Event.REQUEST_DATA: State.SENDING,
-        Event.REQUEST_END: State.WAITING,
-        Event.INTERIM: State.SENDING,
-        Event.RESPONSE_HEAD: State.EARLY,
-        Event.END: State.ENDED,
+    CallPhase.SENDING: {
+        CallEvent.REQUEST_DATA: CallPhase.SENDING,
+        CallEvent.REQUEST_END: CallPhase.WAITING,
+        CallEvent.INTERIM: CallPhase.SENDING,
+        CallEvent.RESPONSE_HEAD: CallPhase.EARLY,
+        CallEvent.END: CallPhase.ENDED,
     },
-    State.WAITING: {
-        Event.INTERIM: State.WAITING,
-        Event.RESPONSE_HEAD: State.ANSWERING,
-        Event.END: State.ENDED,
+    CallPhase.WAITING: {
+        CallEvent.INTERIM: CallPhase.WAITING,
+        CallEvent.RESPONSE_HEAD: CallPhase.ANSWERING,
+        CallEvent.END: CallPhase.ENDED,
     },
-    State.EARLY: {
-        Event.REQUEST_DATA: State.EARLY,
-        Event.REQUEST_END: State.ANSWERING,
-        Event.RESPONSE_DATA: State.EARLY,
-        Event.END: State.ENDED,
+    CallPhase.EARLY: {
+        CallEvent.REQUEST_DATA: CallPhase.EARLY,
+        CallEvent.REQUEST_END: CallPhase.ANSWERING,
+        CallEvent.RESPONSE_DATA: CallPhase.EARLY,
+        CallEvent.END: CallPhase.ENDED,
     },
-    State.ANSWERING: {
-        Event.RESPONSE_DATA: State.ANSWERING,
-        Event.END: State.ENDED,
+    CallPhase.ANSWERING: {
+        CallEvent.RESPONSE_DATA: CallPhase.ANSWERING,
+        CallEvent.END: CallPhase.ENDED,
     },
-    State.ENDED: {},
+    CallPhase.ENDED: {},
 }
 
 
@@ -96,10 +96,10 @@ class Collected:
 MOST_INTERIM_BYTES = 1 << 20  # an upstream may send them without end, and all are in memory
 
 
-class Call:
+class CallState:
     """`ns` is monotonic, as all times here; a call begins when the head of its request is complete."""
 
-    state = State.SENDING
+    state = CallPhase.SENDING
     answered_ns = ended_ns = -1
     head: bytes | None = None  # of the response
     request_trailers = response_trailers = b""
@@ -113,34 +113,34 @@ class Call:
         self.interim: list[bytes] = []  # heads of 1xx
 
     def request_data(self, data: bytes, ns: int) -> None:
-        self._go(Event.REQUEST_DATA)
+        self._go(CallEvent.REQUEST_DATA)
         self.request.add(data, ns)
 
     def request_end(self, trailers: bytes = b"") -> None:
-        self._go(Event.REQUEST_END)
+        self._go(CallEvent.REQUEST_END)
         self.request_trailers = trailers
 
     def response_head(self, head: bytes, ns: int) -> None:
         if is_interim(head):
-            self._go(Event.INTERIM)
+            self._go(CallEvent.INTERIM)
             self._interim_bytes += len(head)
             if self._interim_bytes <= MOST_INTERIM_BYTES:
                 self.interim.append(head)
             else:
                 self.dropped()
             return
-        self._go(Event.RESPONSE_HEAD)
+        self._go(CallEvent.RESPONSE_HEAD)
         self.head, self.answered_ns = head, ns
 
     def response_data(self, data: bytes, ns: int, *, ends_chunk: bool = True) -> None:
-        self._go(Event.RESPONSE_DATA)
+        self._go(CallEvent.RESPONSE_DATA)
         self.response.add(data, ns, ends_chunk=ends_chunk)
 
     def dropped(self) -> None:
         self.holes = True
 
     def end(self, ns: int, reason: str | None = None, trailers: bytes = b"") -> None:
-        self._go(Event.END)
+        self._go(CallEvent.END)
         self.ended_ns, self.reason, self.response_trailers = ns, reason, trailers
 
     def timing(self) -> Timing:
@@ -156,7 +156,7 @@ class Call:
             return "dropped"
         return self.reason or ("no_stream_end" if stream_ended is False else None)
 
-    def _go(self, event: Event) -> None:
+    def _go(self, event: CallEvent) -> None:
         state = NEXT[self.state].get(event)
         if state is None:
             self.holes = True
@@ -209,12 +209,12 @@ def headers_of(fields: Iterable[tuple[str, str]]) -> tuple[Headers, bool]:
         return headers, True  # no name came twice, so it is nearly always
     headers, in_order, last = {}, True, None
     for name, value in fields:
-        known = headers.get(name)
-        if known is None:
+        earlier = headers.get(name)
+        if earlier is None:
             headers[name] = value
         else:
             in_order = in_order and name == last
-            headers[name] = [*known, value] if isinstance(known, list) else [known, value]
+            headers[name] = [*earlier, value] if isinstance(earlier, list) else [earlier, value]
         last = name
     return headers, in_order
 
@@ -230,11 +230,11 @@ def is_interim(head: bytes) -> bool:
 
 @lru_cache(64)
 def status_line(line: bytes) -> StatusLine:
-    found = _STATUS.fullmatch(line)
-    if not found:
+    match = _STATUS.fullmatch(line)
+    if not match:
         return StatusLine(None, None, None, plain=False)
-    text = found[3].decode("latin-1") if found[3] is not None else None
-    return StatusLine(found[1].decode(), int(found[2]), text, plain=line.isascii())
+    text = match[3].decode("latin-1") if match[3] is not None else None
+    return StatusLine(match[1].decode(), int(match[2]), text, plain=line.isascii())
 
 
 def method_of(request_line: bytes) -> str:
@@ -303,22 +303,22 @@ def chunks_of(pieces: Sequence[bytes], times: Sequence[int]) -> tuple[list[bytes
     return [b"".join(chunk) for chunk in joined], starts
 
 
-def told(chunks: Iterable[bytes], starts: Sequence[int]) -> list[Chunk]:
+def chunk_records(chunks: Iterable[bytes], starts: Sequence[int]) -> list[Chunk]:
     """Chunks as a record has them; the first one has `delta_ms` 0."""
     before = starts[0] if starts else 0
-    told: list[Chunk] = []
+    sizes: list[Chunk] = []
     for chunk, ns in zip(chunks, starts, strict=True):
         text, encoding = records.as_text(chunk)
-        told.append(Chunk(delta_ms=_ms(ns - before), raw=text, raw_encoding=encoding))
+        sizes.append(Chunk(delta_ms=_ms(ns - before), raw=text, raw_encoding=encoding))
         before = ns
-    return told
+    return sizes
 
 
 def told_sizes(sizes: Iterable[int], starts: Sequence[int]) -> list[Chunk]:
     """The same for a stream whose bytes are in a file."""
     before = starts[0] if starts else 0
-    told: list[Chunk] = []
+    chunks: list[Chunk] = []
     for size, ns in zip(sizes, starts, strict=True):
-        told.append(Chunk(delta_ms=_ms(ns - before), bytes=size))
+        chunks.append(Chunk(delta_ms=_ms(ns - before), bytes=size))
         before = ns
-    return told
+    return chunks

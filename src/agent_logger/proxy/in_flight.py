@@ -12,14 +12,14 @@ from pathlib import Path
 import msgspec
 
 from agent_logger.protocols.encodings import DecodeError, Decoder, decoder
-from agent_logger.protocols.websocket import Kind, Messages
-from agent_logger.providers.answer import Answer, Reader
+from agent_logger.protocols.websocket import MessageKind, WebSocketMessages
+from agent_logger.providers.answer import Answer, AnswerReader
 from agent_logger.providers.registry import Dialect, dialect_of
 from agent_logger.proxy.call_state import ends_answer, field_of, head_lines, is_stream, status_line
 from agent_logger.proxy.recorder import checkpoint
 from agent_logger.proxy.recorder.open_call import message_id
 from agent_logger.proxy.spool import frames
-from agent_logger.proxy.spool.segments import Follower, Start, segments_of
+from agent_logger.proxy.spool.segments import SegmentStart, SpoolFollower, segments_of
 
 ALL = 1 << 64
 LONGEST = 8 << 20  # bytes of an answer that are followed
@@ -31,7 +31,7 @@ class Coming:
     """A call of which an answer is expected, and what came of it."""
 
     dialect: Dialect
-    reader: Reader
+    reader: AnswerReader
     undo: Decoder | None = None
     size: int = 0  # bytes that came
     ended: Answer | None = None  # all of it, when nothing more comes
@@ -53,14 +53,14 @@ class Coming:
 
 
 @dataclass(slots=True)
-class Tunnel:
+class OpenTunnel:
     """An upgraded connection, on which each message of the client is a call."""
 
     id: str
     began_ns: int
     dialect: Dialect
-    client: Messages
-    server: Messages
+    client: WebSocketMessages
+    server: WebSocketMessages
     count: int = 0
     current: str = ""  # the call that is being answered
 
@@ -75,10 +75,10 @@ class InFlight:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder  # of the spool
-        self._followers: dict[str, Follower] = {}
+        self._followers: dict[str, SpoolFollower] = {}
         self._numbers: dict[tuple[str, int], str] = {}  # of calls, and their ids
         self._coming: dict[str, Coming] = {}  # by id
-        self._tunnels: dict[tuple[str, int], Tunnel] = {}
+        self._tunnels: dict[tuple[str, int], OpenTunnel] = {}
         self._ended: list[str] = []
 
     def poll(self) -> None:
@@ -111,8 +111,8 @@ class InFlight:
         if new := there.keys() - self._followers.keys():
             starts = self._starts()
             for relay in new:
-                start = starts.get(relay, Start(segment=there[relay][0]))
-                self._followers[relay] = Follower(self._folder, relay, start)
+                start = starts.get(relay, SegmentStart(segment=there[relay][0]))
+                self._followers[relay] = SpoolFollower(self._folder, relay, start)
 
     def _forget(self, relay: str) -> None:
         """All that it has open."""
@@ -121,14 +121,14 @@ class InFlight:
         for key in [key for key in self._tunnels if key[0] == relay]:
             self._coming.pop(self._tunnels.pop(key).current, None)
 
-    def _starts(self) -> dict[str, Start]:
+    def _starts(self) -> dict[str, SegmentStart]:
         try:
             return checkpoint.load(self._folder).starts(self._folder)
         except msgspec.MsgspecError:
             return {}
 
     def _take(self, relay: str, frame: frames.AnyFrame) -> None:
-        if isinstance(frame, frames.RequestHead):
+        if isinstance(frame, frames.RequestHeadFrame):
             self._begin(relay, frame)
             return
         if isinstance(frame, frames.Dropped) and not frame.call:
@@ -148,27 +148,27 @@ class InFlight:
             case frames.CallEnd():
                 self._end(self._numbers.pop((relay, frame.call)), framed=frame.reason is None)
 
-    def _begin(self, relay: str, frame: frames.RequestHead) -> None:
+    def _begin(self, relay: str, frame: frames.RequestHeadFrame) -> None:
         dialect = dialect_of(frame.provider, frame.path.decode("latin-1"))
         if dialect and frame.websocket:
-            both = Messages(masked=True), Messages(masked=False)
-            self._tunnels[relay, frame.call] = Tunnel(frame.id, frame.ns, dialect, *both)
+            both = WebSocketMessages(masked=True), WebSocketMessages(masked=False)
+            self._tunnels[relay, frame.call] = OpenTunnel(frame.id, frame.ns, dialect, *both)
         elif dialect:
             self._numbers[relay, frame.call] = frame.id
             self._coming[frame.id] = Coming(dialect, dialect.reader())
 
-    def _tunnelled(self, relay: str, frame: frames.AnyFrame, tunnel: Tunnel) -> None:
+    def _tunnelled(self, relay: str, frame: frames.AnyFrame, tunnel: OpenTunnel) -> None:
         match frame:
             case frames.ResponseHead():
                 extensions = _value(head_lines(frame.head)[1:], b"sec-websocket-extensions")
-                tunnel.client = Messages(extensions=extensions, masked=True)
-                tunnel.server = Messages(extensions=extensions, masked=False)
+                tunnel.client = WebSocketMessages(extensions=extensions, masked=True)
+                tunnel.server = WebSocketMessages(extensions=extensions, masked=False)
             case frames.TunnelData(from_client=True):
-                for _ in _told(tunnel.client, frame.data):
+                for _ in _messages_in(tunnel.client, frame.data):
                     call = tunnel.next(frame.ns)
                     self._coming[call] = Coming(tunnel.dialect, tunnel.dialect.reader(messages=True))
             case frames.TunnelData():
-                for data in _told(tunnel.server, frame.data):
+                for data in _messages_in(tunnel.server, frame.data):
                     if coming := self._coming.get(tunnel.current):
                         coming.take(data)
                     if tunnel.current and ends_answer(data):
@@ -194,13 +194,15 @@ class InFlight:
             self._coming.pop(self._ended.pop(0), None)
 
 
-def _told(messages: Messages, data: bytes) -> Iterator[bytes]:
+def _messages_in(messages: WebSocketMessages, data: bytes) -> Iterator[bytes]:
     """The messages that say something; one that could not be inflated is empty, and counts all the same."""
-    for it in messages.feed(data):
-        if it.kind not in (Kind.PING, Kind.PONG, Kind.CLOSE):
-            yield b"" if it.kind is Kind.DEFLATED else it.data
+    for message in messages.feed(data):
+        if message.kind not in (MessageKind.PING, MessageKind.PONG, MessageKind.CLOSE):
+            yield b"" if message.kind is MessageKind.DEFLATED else message.data
 
 
 def _value(lines: Iterable[bytes], name: bytes) -> str:
     fields = (field_of(line) for line in lines)
-    return ", ".join(it.value.decode("latin-1") for it in fields if it and it.name.lower() == name)
+    return ", ".join(
+        field.value.decode("latin-1") for field in fields if field and field.name.lower() == name
+    )

@@ -16,7 +16,7 @@ from pathlib import Path
 from agent_logger.proxy.call_lines import Show, receive
 from agent_logger.proxy.recorder.pipe import message
 from agent_logger.proxy.restarts import Restarts
-from agent_logger.proxy.spool.frames import REMEMBERED, Credential
+from agent_logger.proxy.spool.frames import REMEMBERED, CredentialFrame
 
 WATCH_SECONDS = 0.05
 SHOW_SECONDS = 2.0  # for the last calls to be shown; a terminal may stand still
@@ -51,8 +51,8 @@ class Recorder:
         self._argv += [] if patterns else ["--credentials-only"]
         self._argv += ["--seal-after", str(seal_after_seconds)] if seal_after_seconds is not None else []
         self._argv += ["--lines"] if show else []
-        self._credentials: dict[str, deque[Credential]] = {}  # the last ones of each relay
-        self._unsent: list[Credential] = []
+        self._credentials: dict[str, deque[CredentialFrame]] = {}  # the last ones of each relay
+        self._unsent: list[CredentialFrame] = []
         self._more, self._stopping = threading.Condition(), False
         self._child: subprocess.Popen[bytes] | None = None
         self._showing: threading.Thread | None = None
@@ -65,7 +65,7 @@ class Recorder:
         child = self._child
         return child.pid if child and child.poll() is None else None
 
-    def send(self, credential: Credential) -> None:
+    def send(self, credential: CredentialFrame) -> None:
         """Never waits for the recorder."""
         with self._more:
             last = self._credentials.setdefault(credential.relay, deque(maxlen=2 * REMEMBERED))

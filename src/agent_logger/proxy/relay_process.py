@@ -26,7 +26,7 @@ log = logging.getLogger("agent_logger.proxy")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class RelayOptions:
     port: int
     port_is_chosen: bool  # by somebody: then no other will do
     log_dir: Path
@@ -40,7 +40,7 @@ class Options:
     ca_file: str = ""
 
 
-async def listen(options: Options, tap: Tap) -> Relay:
+async def listen(options: RelayOptions, tap: Tap) -> Relay:
     ports = [options.port]
     if not options.port_is_chosen and options.port:
         ports = list(range(options.port, min(options.port + PORTS_TO_TRY, 65536)))
@@ -55,7 +55,7 @@ async def listen(options: Options, tap: Tap) -> Relay:
     raise StoreError(f"cannot listen on 127.0.0.1:{options.port}: {problem.strerror}; choose another --port")
 
 
-def _relay(options: Options, port: int, tap: Tap) -> Relay:
+def _relay(options: RelayOptions, port: int, tap: Tap) -> Relay:
     return Relay(
         port,
         options.allow,
@@ -67,7 +67,7 @@ def _relay(options: Options, port: int, tap: Tap) -> Relay:
     )
 
 
-def spare_the_collector() -> None:
+def tune_gc() -> None:
     """Calls make many short-lived objects and hardly a cycle: looking for some often is wasted."""
     gc.collect()
     gc.freeze()
@@ -92,24 +92,24 @@ class Stopping:
     """
 
     def __init__(self, *, is_worker: bool = False) -> None:
-        self._asked, self._now = asyncio.Event(), asyncio.Event()
+        self._stop_event, self._now = asyncio.Event(), asyncio.Event()
         self._is_worker = is_worker
         loop = asyncio.get_running_loop()
-        for wanted in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(wanted, self._ask)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._ask)
         if is_worker:
             loop.add_signal_handler(signal.SIGUSR1, self._now.set)
 
     def _ask(self) -> None:
-        (self._now if self._asked.is_set() and not self._is_worker else self._asked).set()
+        (self._now if self._stop_event.is_set() and not self._is_worker else self._stop_event).set()
 
-    async def asked(self) -> None:
-        await self._asked.wait()
+    async def requested(self) -> None:
+        await self._stop_event.wait()
 
     async def within(self, seconds: float) -> bool:
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._asked.wait(), seconds)
-        return self._asked.is_set()
+            await asyncio.wait_for(self._stop_event.wait(), seconds)
+        return self._stop_event.is_set()
 
     async def unless_now(self, work: Coroutine[None, None, None]) -> bool:
         """Until it is done, or somebody cannot wait: then `False`."""

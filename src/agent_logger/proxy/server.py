@@ -18,10 +18,10 @@ from agent_logger.proxy.recorder_process import Recorder
 from agent_logger.proxy.relay.limits import raise_descriptors
 from agent_logger.proxy.relay.relay import Relay
 from agent_logger.proxy.relay.route import PROVIDERS
-from agent_logger.proxy.relay_process import DRAIN_SECONDS, STATUS_SECONDS, Options, Stopping
+from agent_logger.proxy.relay_process import DRAIN_SECONDS, STATUS_SECONDS, RelayOptions, Stopping
 from agent_logger.proxy.spool import spool
 from agent_logger.proxy.spool.spool import Spool
-from agent_logger.proxy.state import Announcement, State
+from agent_logger.proxy.state import Announcement, ProxyState
 from agent_logger.proxy.workers import RelayStatus, Workers
 
 
@@ -36,7 +36,7 @@ class RelaysStatus(msgspec.Struct, frozen=True, kw_only=True):
     refused: int = 0  # requests, since the proxy began
 
 
-def run(options: Options, ready: Callable[[int], None], show: Show | None = None) -> None:
+def run(options: RelayOptions, ready: Callable[[int], None], show: Show | None = None) -> None:
     """Record until SIGTERM or SIGINT. `ready` is told the port, `show` each call that was recorded.
 
     Raises `StoreError`: the folder cannot be recorded to, or the port is taken.
@@ -56,7 +56,7 @@ def run(options: Options, ready: Callable[[int], None], show: Show | None = None
         folder = spool.spool_folder(options.log_dir)
         own = Spool(folder, tell=recorder.send, begun_anew=lambda: _stay(owner))
         try:
-            relay_process.spare_the_collector()
+            relay_process.tune_gc()
             uvloop.run(_serve(options, owner, own, recorder, ready))
         finally:
             relay_process.close(own)
@@ -71,7 +71,7 @@ def _stay(owner: spool.Owner) -> None:
 
 
 async def _serve(
-    options: Options,
+    options: RelayOptions,
     owner: spool.Owner,
     own: Spool,
     recorder: Recorder,
@@ -85,7 +85,7 @@ async def _serve(
     try:
         ready(relay.port)
         with _telling(lambda: _tell(options, owner, relay, own, workers)):
-            await stopping.asked()
+            await stopping.requested()
         workers.terminate()
         if not await stopping.unless_now(relay.stop(DRAIN_SECONDS)):
             workers.hurry()
@@ -94,8 +94,8 @@ async def _serve(
         workers.close()
 
 
-def _state(options: Options, port: int) -> State:
-    return State(
+def _state(options: RelayOptions, port: int) -> ProxyState:
+    return ProxyState(
         pid=os.getpid(),
         started=CLOCK.now(),
         port=port,
@@ -128,7 +128,7 @@ def _telling(tell: Callable[[], None]) -> Iterator[None]:
         ended.set()
 
 
-def _tell(options: Options, owner: spool.Owner, relay: Relay, own: Spool, workers: Workers) -> None:
+def _tell(options: RelayOptions, owner: spool.Owner, relay: Relay, own: Spool, workers: Workers) -> None:
     relays = [RelayStatus.of(relay, own), *workers.statuses()]
     status = RelaysStatus(
         pid=os.getpid(),
@@ -136,7 +136,7 @@ def _tell(options: Options, owner: spool.Owner, relay: Relay, own: Spool, worker
         workers=options.workers,
         replaced=workers.replaced,
         relays=relays,
-        refused=sum(it.refused for it in relays) + workers.refused_before,
+        refused=sum(relay.refused for relay in relays) + workers.refused_before,
     )
     owner.stay()
     path = spool.spool_folder(options.log_dir) / "relay.json"

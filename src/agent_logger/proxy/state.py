@@ -22,7 +22,7 @@ _SUFFIX = ".json"
 _LOOK_SECONDS = 0.1
 
 
-class State(msgspec.Struct, frozen=True, kw_only=True):
+class ProxyState(msgspec.Struct, frozen=True, kw_only=True):
     """Of a proxy."""
 
     pid: int
@@ -41,19 +41,19 @@ class PageState(msgspec.Struct, frozen=True, kw_only=True):
     version: str
 
 
-S = TypeVar("S", State, PageState)
-_PREFIXES: dict[type[State] | type[PageState], str] = {State: "proxy-", PageState: "page-"}
+S = TypeVar("S", ProxyState, PageState)
+_PREFIXES: dict[type[ProxyState] | type[PageState], str] = {ProxyState: "proxy-", PageState: "page-"}
 
 
 def state_path(home: Path, pid: int) -> Path:
     """Of a proxy."""
-    return _path(home, State, pid)
+    return _path(home, ProxyState, pid)
 
 
 class Announcement:
     """The file of this process. Close it to take it away."""
 
-    def __init__(self, home: Path, state: State | PageState) -> None:
+    def __init__(self, home: Path, state: ProxyState | PageState) -> None:
         platform.make_folder(home)
         path = _path(home, type(state), state.pid)
         hidden = path.with_name(f".{path.name}")  # until it is locked: whoever looked before would remove it
@@ -69,22 +69,22 @@ class Announcement:
         self._held.close()
 
 
-def running(home: Path) -> list[State]:
+def running(home: Path) -> list[ProxyState]:
     """The proxies that run now."""
-    return _running(home, State)
+    return _running(home, ProxyState)
 
 
 def running_pages(home: Path) -> list[PageState]:
     return _running(home, PageState)
 
 
-def _path(home: Path, kind: type[State] | type[PageState], pid: int) -> Path:
+def _path(home: Path, kind: type[ProxyState] | type[PageState], pid: int) -> Path:
     return home / f"{_PREFIXES[kind]}{pid}{_SUFFIX}"
 
 
 def _running(home: Path, kind: type[S]) -> list[S]:
-    found = (_read(path, kind) for path in sorted(home.glob(f"{_PREFIXES[kind]}*{_SUFFIX}")))
-    return [state for state in found if state]
+    states = (_read(path, kind) for path in sorted(home.glob(f"{_PREFIXES[kind]}*{_SUFFIX}")))
+    return [state for state in states if state]
 
 
 def _read(path: Path, kind: type[S]) -> S | None:
@@ -113,7 +113,7 @@ def _remove(path: Path) -> None:
 
 
 @contextmanager
-def using(home: Path, state: State) -> Iterator[bool]:
+def using(home: Path, state: ProxyState) -> Iterator[bool]:
     """Whether the proxy stays until this is left. `False`: it is about to end."""
     users = _users(home, state.pid)
     try:

@@ -12,7 +12,7 @@ import msgspec
 from agent_logger.proxy.recorder.child import RecorderStatus
 from agent_logger.proxy.server import RelaysStatus
 from agent_logger.proxy.spool.spool import spool_folder
-from agent_logger.proxy.state import State, running
+from agent_logger.proxy.state import ProxyState, running
 
 SILENT_SECONDS = 10.0  # it speaks every second
 FULL_BYTES = 16 << 10
@@ -50,7 +50,7 @@ def proxy_reports(home: Path) -> list[ProxyReport]:
     return [_report(state) for state in running(home)]
 
 
-def _report(state: State) -> ProxyReport:
+def _report(state: ProxyState) -> ProxyReport:
     folder = spool_folder(Path(state.log_dir))
     recorder = _alive(_read(folder / "recorder.json", RecorderStatus))
     relays = _read(folder / "relay.json", RelaysStatus)
@@ -58,11 +58,11 @@ def _report(state: State) -> ProxyReport:
         relays = None
     spools = [relay.spool for relay in relays.relays] if relays else []
     free = _free_bytes(Path(state.log_dir))
-    problems = [_problem(recorder) if recorder else None, *(it.problem for it in spools)]
+    problems = [_problem(recorder) if recorder else None, *(spool.problem for spool in spools)]
     problem = next(filter(None, problems), None)
     if free < FULL_BYTES:
         problem = problem or "the disk is full"  # nobody could say so: it would have to be written down
-    dropped = sum(it.dropped_frames for it in spools)
+    dropped = sum(spool.dropped_frames for spool in spools)
     return ProxyReport(
         pid=state.pid,
         port=state.port,
@@ -76,7 +76,7 @@ def _report(state: State) -> ProxyReport:
         workers=relays.workers if relays else None,
         workers_listening=len(relays.relays) if relays else None,
         workers_replaced=relays.replaced if relays else None,
-        clients=sum(it.open_clients for it in relays.relays) if relays else None,
+        clients=sum(relay.open_clients for relay in relays.relays) if relays else None,
         written=recorder.written if recorder else None,
         lost=max(recorder.lost, dropped) if recorder else None,
         lag_ms=recorder.lag_ms if recorder else None,

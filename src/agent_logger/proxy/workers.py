@@ -25,10 +25,10 @@ from agent_logger.proxy import relay_process
 from agent_logger.proxy.recorder import pipe
 from agent_logger.proxy.relay.limits import raise_descriptors
 from agent_logger.proxy.relay.relay import Relay
-from agent_logger.proxy.relay_process import DRAIN_SECONDS, STATUS_SECONDS, Options, Stopping
+from agent_logger.proxy.relay_process import DRAIN_SECONDS, STATUS_SECONDS, RelayOptions, Stopping
 from agent_logger.proxy.restarts import Restarts
 from agent_logger.proxy.spool import spool
-from agent_logger.proxy.spool.frames import Credential
+from agent_logger.proxy.spool.frames import CredentialFrame
 from agent_logger.proxy.spool.spool import Spool, SpoolStatus
 
 log = logging.getLogger("agent_logger.proxy")
@@ -52,10 +52,10 @@ class RelayStatus(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class _Told(msgspec.Struct, frozen=True, kw_only=True):
+class _WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
     """What a worker says: one of these."""
 
-    credential: Credential | None = None
+    credential: CredentialFrame | None = None
     status: RelayStatus | None = None
     begun_anew: bool = False  # the log folder, which had been removed
 
@@ -68,9 +68,9 @@ class Workers:
 
     def __init__(
         self,
-        options: Options,
+        options: RelayOptions,
         port: int,
-        tell: Callable[[Credential], object],
+        tell: Callable[[CredentialFrame], object],
         begun_anew: Callable[[], object],
     ) -> None:
         job = msgspec.msgpack.encode(_Job.of(options, port))
@@ -109,7 +109,7 @@ class _Worker:
     """One place among them, and the thread that keeps a process there."""
 
     def __init__(
-        self, job: bytes, tell: Callable[[Credential], object], begun_anew: Callable[[], object]
+        self, job: bytes, tell: Callable[[CredentialFrame], object], begun_anew: Callable[[], object]
     ) -> None:
         self.starts = self.refused_before = 0
         self.status: RelayStatus | None = None  # while it listens
@@ -125,9 +125,9 @@ class _Worker:
             self._stopping.set()
         self.send(signal.SIGTERM)
 
-    def send(self, wanted: signal.Signals) -> None:
+    def send(self, number: signal.Signals) -> None:
         if self._process:
-            self._process.send_signal(wanted)
+            self._process.send_signal(number)
 
     def _run(self) -> None:
         restarts = Restarts()
@@ -162,22 +162,22 @@ class _Worker:
         assert process.stdin and process.stdout
         process.stdin.write(self._job)
         process.stdin.close()
-        while told := _read(process.stdout):
-            self.status = told.status or self.status
-            if told.credential:
-                self._tell(told.credential)
-            if told.begun_anew:
+        while message := _read(process.stdout):
+            self.status = message.status or self.status
+            if message.credential:
+                self._tell(message.credential)
+            if message.begun_anew:
                 self._begun_anew()
 
 
-def _read(stream: IO[bytes]) -> _Told | None:
+def _read(stream: IO[bytes]) -> _WorkerReport | None:
     """None at the end, which may be amid a message: its writer was killed."""
     head = stream.read(pipe.LENGTH.size)
     if len(head) < pipe.LENGTH.size:
         return None
     length = pipe.LENGTH.unpack(head)[0]
     message = stream.read(length)
-    return msgspec.msgpack.decode(message, type=_Told) if len(message) == length else None
+    return msgspec.msgpack.decode(message, type=_WorkerReport) if len(message) == length else None
 
 
 class _Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -192,7 +192,7 @@ class _Job(msgspec.Struct, frozen=True, kw_only=True):
     ca_file: str
 
     @classmethod
-    def of(cls, options: Options, port: int) -> "_Job":
+    def of(cls, options: RelayOptions, port: int) -> "_Job":
         return cls(
             port=port,
             log_dir=str(options.log_dir),
@@ -203,8 +203,8 @@ class _Job(msgspec.Struct, frozen=True, kw_only=True):
             ca_file=options.ca_file,
         )
 
-    def options(self) -> Options:
-        return Options(
+    def options(self) -> RelayOptions:
+        return RelayOptions(
             port=self.port,
             port_is_chosen=True,
             log_dir=Path(self.log_dir),
@@ -223,17 +223,17 @@ class _Job(msgspec.Struct, frozen=True, kw_only=True):
 _telling = threading.Lock()  # the spool has a thread of its own
 
 
-def _tell_parent(told: _Told) -> None:
+def _tell_parent(report: _WorkerReport) -> None:
     with _telling, contextlib.suppress(BrokenPipeError):  # the parent is gone, and so is its recorder
-        os.write(1, pipe.message(told))
+        os.write(1, pipe.message(report))
 
 
-async def _work(options: Options, own: Spool) -> None:
+async def _work(options: RelayOptions, own: Spool) -> None:
     relay = await relay_process.listen(options, own)
     stopping = Stopping(is_worker=True)
     parent = os.getppid()
     while os.getppid() == parent:
-        _tell_parent(_Told(status=RelayStatus.of(relay, own)))
+        _tell_parent(_WorkerReport(status=RelayStatus.of(relay, own)))
         if await stopping.within(STATUS_SECONDS):
             break
     await stopping.unless_now(relay.stop(DRAIN_SECONDS))
@@ -245,10 +245,10 @@ def main() -> None:
     options = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=_Job).options()
     own = Spool(
         spool.spool_folder(options.log_dir),
-        tell=lambda it: _tell_parent(_Told(credential=it)),
-        begun_anew=lambda: _tell_parent(_Told(begun_anew=True)),
+        tell=lambda credential: _tell_parent(_WorkerReport(credential=credential)),
+        begun_anew=lambda: _tell_parent(_WorkerReport(begun_anew=True)),
     )
-    relay_process.spare_the_collector()
+    relay_process.tune_gc()
     try:
         uvloop.run(_work(options, own))
     finally:

@@ -46,11 +46,15 @@ def noted_context(cwd: str | os.PathLike[str] | None) -> Json:
         return UNSET
 
 
-def _noted(found: Context) -> Noted:
+def _noted(context: Context) -> Noted:
     return Noted(
-        cwd=found.cwd,
-        git_root=found.git_root,
-        instructions=found.instructions,
-        settings=[NotedFile(it.path, it.hmac) for it in found.settings_files if it.is_there and it.applies],
-        variables=found.variables,
+        cwd=context.cwd,
+        git_root=context.git_root,
+        instructions=context.instructions,
+        settings=[
+            NotedFile(file.path, file.hmac)
+            for file in context.settings_files
+            if file.is_there and file.applies
+        ],
+        variables=context.variables,
     )

@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from agent_logger.messages import counters
 from agent_logger.messages.entries import entries, is_thinking_progress, text_of
-from agent_logger.messages.sdk import STREAM_EVENT, Init, SdkMessage, StreamEvent
+from agent_logger.messages.sdk import STREAM_EVENT, Init, SdkMessage, SdkStreamEvent
 from agent_logger.model.records import (
     EndReason,
     Exchange,
@@ -79,7 +79,7 @@ class UserInput:
     def of(cls, content: Content) -> "UserInput":
         if isinstance(content, str):
             return cls(content)
-        return cls(text_of([msgspec.json.decode(it) for it in content]), raw_json(content))
+        return cls(text_of([msgspec.json.decode(raw) for raw in content]), raw_json(content))
 
 
 @dataclass(slots=True)
@@ -96,7 +96,7 @@ class _Open:
     bytes: int = 0
     result: tuple[ExchangeStats, Json] | None = None  # with its origin; waits for the exit
     redactions: list[Redaction] = field(default_factory=list)
-    ends: dict[str, StreamEvent] = field(
+    ends: dict[str, SdkStreamEvent] = field(
         default_factory=dict
     )  # by message: the event that tells its final usage
     streaming: dict[str | None, str] = field(default_factory=dict)  # thread to message
@@ -124,21 +124,24 @@ class _Open:
 
     def finish_tally(self) -> None:
         """With what streams told of the ends of responses."""
-        for message_id, (known, is_main) in list(self.tally.usage.items()):
+        for message_id, (usage, is_main) in list(self.tally.usage.items()):
             end = self.ends.get(message_id)
             if end and end.usage and isinstance(output := end.usage.get("output_tokens"), int):
-                self.tally.take(message_id, replace(known, output_tokens=output), is_main=is_main)
+                self.tally.take(message_id, replace(usage, output_tokens=output), is_main=is_main)
 
-    def said(self) -> dict[str, Any]:
+    def input_fields(self) -> dict[str, Any]:
         """The fields that `LiveStart` and `Exchange` share."""
-        texts, blocks = [it.text for it in self.inputs], [it.content for it in self.inputs if it.content]
+        texts, blocks = (
+            [user_input.text for user_input in self.inputs],
+            [user_input.content for user_input in self.inputs if user_input.content],
+        )
         single = blocks[0] if len(self.inputs) == 1 and blocks else UNSET
         return {
             "id": self.id,
             "exchange": self.number,
             "ts_start": self.started,
             "user_input": "\n".join(texts) if texts else None,
-            "user_content": raw_json([_content(it) for it in self.inputs])
+            "user_content": raw_json([_content(user_input) for user_input in self.inputs])
             if blocks and not single
             else single,
             "user_inputs": texts if len(texts) > 1 else None,
@@ -215,7 +218,7 @@ class Exchanges:
 
     @property
     def in_flight(self) -> list[_Open]:
-        return [it for it in (self._open, self._next) if it]
+        return [exchange for exchange in (self._open, self._next) if exchange]
 
     @property
     def is_waiting(self) -> bool:
@@ -226,7 +229,7 @@ class Exchanges:
     def cost_usd(self) -> float | None:
         """Of the log so far, with the exchange that waits for its exit."""
         waiting = self._open.result[0].cost_usd if self._open and self._open.result else None
-        costs = [it for it in (self.totals.cost_usd, waiting) if it is not None]
+        costs = [cost for cost in (self.totals.cost_usd, waiting) if cost is not None]
         return round(sum(costs), counters.COST_DIGITS) if costs else None
 
     @property
@@ -236,7 +239,7 @@ class Exchanges:
 
     def withdraw(self) -> list[UserInput]:
         """Inputs that nothing answered yet: they belong to the session that does."""
-        inputs = [it for exchange in self.in_flight for it in exchange.inputs]
+        inputs = [user_input for exchange in self.in_flight for user_input in exchange.inputs]
         self._open = self._next = None
         return inputs
 
@@ -251,7 +254,7 @@ class Exchanges:
         else:
             exchange = self._next = self._next or self._begun(ts, after=self._open.number)
         exchange.inputs.append(given)
-        exchange.redactions += (replace(it, place="user_input") for it in redactions)
+        exchange.redactions += (replace(redaction, place="user_input") for redaction in redactions)
         yield self._live(exchange)
 
     def message(
@@ -275,7 +278,7 @@ class Exchanges:
     def _knows(self, prompt: Content) -> bool:
         """Whether this is an input that was logged, sent back by the client."""
         text = UserInput.of(prompt).text
-        return any(text in [it.text for it in exchange.inputs] for exchange in self.in_flight)
+        return any(text in [user_input.text for user_input in exchange.inputs] for exchange in self.in_flight)
 
     def _initialised(self, message: SdkMessage, init: Init, ts: str) -> Iterator[Written]:
         self._init = self._init or (init, Raw(message.raw))
@@ -287,7 +290,7 @@ class Exchanges:
         self, exchange: _Open, message: SdkMessage, ts: str, redactions: tuple[Redaction, ...]
     ) -> Iterator[Written]:
         place = f"messages[{exchange.tally.count}]"
-        exchange.redactions += (replace(it, place=place) for it in redactions)
+        exchange.redactions += (replace(redaction, place=place) for redaction in redactions)
         exchange.answered |= message.inner is not None
         self._model = self._model or (message.inner.model if message.inner else None)
         if message.init:
@@ -346,7 +349,7 @@ class Exchanges:
         return _Open(self._new_id(), number + 1, ts, work=counters.Work(self._began.is_new))
 
     def _live(self, exchange: _Open) -> LiveStart:
-        return LiveStart(session_id=self.session_id, **exchange.said())
+        return LiveStart(session_id=self.session_id, **exchange.input_fields())
 
     def _ended(
         self,
@@ -361,14 +364,14 @@ class Exchanges:
         record = Exchange(
             session_id=self.session_id,
             ts_end=ts,
-            messages=[_with_end(it, exchange.ends) for it in exchange.messages],
+            messages=[_with_end(message, exchange.ends) for message in exchange.messages],
             stats=stats,
             origin=origin,
             complete=stats is not None,
             end_reason=end_reason,
             exit=exited,
             redactions=exchange.redactions or None,
-            **exchange.said(),
+            **exchange.input_fields(),
         )
         self.totals.add(record, exchange.tally)
         self._open, self._next = self._next, None
@@ -414,7 +417,7 @@ def _note_usage(exchange: _Open, message: SdkMessage) -> None:
         exchange.ends[exchange.streaming[thread]] = event
 
 
-def _with_end(entry: Message, ends: dict[str, StreamEvent]) -> Message:
+def _with_end(entry: Message, ends: dict[str, SdkStreamEvent]) -> Message:
     """The usage of an answer's beginning, and over it what its end said."""
     end = ends.get(entry.message_id or "")
     if not end or not end.usage:
@@ -425,7 +428,7 @@ def _with_end(entry: Message, ends: dict[str, StreamEvent]) -> Message:
     return replace(entry, usage=usage, stop_reason=stop_reason or entry.stop_reason)
 
 
-def _finisher(ends: dict[str, StreamEvent]) -> Callable[[Message], Message | None]:
+def _finisher(ends: dict[str, SdkStreamEvent]) -> Callable[[Message], Message | None]:
     def finished(entry: Message) -> Message | None:
         is_progress = entry.type == STREAM_EVENT or is_thinking_progress(entry)
         return None if is_progress else _with_end(entry, ends)
@@ -439,5 +442,5 @@ _VARYING = {"uuid"}
 def _same(one: bytes, other: Raw) -> bool:
     if one == bytes(other):
         return True
-    first, second = (msgspec.json.decode(it) for it in (one, other))
+    first, second = (msgspec.json.decode(raw) for raw in (one, other))
     return all(first.get(key) == second.get(key) for key in (first.keys() | second.keys()) - _VARYING)

@@ -19,7 +19,7 @@ from agent_logger.errors import AgentLoggerError, StoreError
 from agent_logger.home.install import know, redactor
 from agent_logger.messages import sdk, sdk_objects
 from agent_logger.model.records import EndReason
-from agent_logger.platform import tell_of_forks
+from agent_logger.platform import on_fork
 from agent_logger.protocols.json_text import encode, in_utf8
 from agent_logger.recording.exchanges import UserInput
 from agent_logger.recording.session_writer import SessionWriter
@@ -50,7 +50,7 @@ class SessionLogger:
         self._lock = threading.RLock()
         self._waiting: deque[Callable[[], None]] = deque()
         self._busy = False
-        tell_of_forks(self)
+        on_fork(self)
 
     def after_fork(self) -> None:
         """Another thread may have been at work: that is done by the parent."""
@@ -151,8 +151,8 @@ class SessionLogger:
     def _log(self, message: object) -> None:
         self._begin()
         redacted = redactor().redact(_json(message), "message")
-        found = sdk.read(redacted.data)
-        self._writer.message(found, redacted.redactions)
+        read_message = sdk.read(redacted.data)
+        self._writer.message(read_message, redacted.redactions)
 
     def _log_user_input(self, given: str | Sequence[Any]) -> None:
         self._begin()
@@ -160,8 +160,8 @@ class SessionLogger:
         prompt = encode({"type": "user", "message": {"role": "user", "content": content}})
         redacted = redactor().redact(prompt, "user_input")
         message = sdk.read(redacted.data)
-        said = message.content if message.inner else redacted.data.decode("utf-8", "replace")
-        self._writer.input(UserInput.of(said), redacted.redactions)
+        typed = message.content if message.inner else redacted.data.decode("utf-8", "replace")
+        self._writer.input(UserInput.of(typed), redacted.redactions)
 
     def _begin(self) -> None:
         if self not in _open:
@@ -170,17 +170,19 @@ class SessionLogger:
 
     def _finish(self, reason: str | None, end_reason: EndReason) -> None:
         _open.discard(self)
-        told = redactor().redact_text(reason, "reason").data if reason else reason  # an error may quote a key
-        self._writer.finish(told, end_reason)
+        redacted_reason = (
+            redactor().redact_text(reason, "reason").data if reason else reason
+        )  # an error may quote a key
+        self._writer.finish(redacted_reason, end_reason)
 
     def end_with_process(self) -> None:
         self._do(lambda: self._finish("exit", "exit"))
 
 
 def _json(message: object) -> bytes:
-    found = sdk_objects.json_of(message)
-    if found is not None:
-        return found
+    encoded = sdk_objects.json_of(message)
+    if encoded is not None:
+        return encoded
     return in_utf8(message) if isinstance(message, bytes) else str(message).encode("utf-8", "replace")
 
 

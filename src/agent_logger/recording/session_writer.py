@@ -31,7 +31,7 @@ from agent_logger.model.records import (
     Redaction,
     SessionStart,
 )
-from agent_logger.platform import tell_of_forks
+from agent_logger.platform import on_fork
 from agent_logger.recording.context import noted_context
 from agent_logger.recording.exchanges import Began, Exchanges, LargeExchange, UserInput, Written
 from agent_logger.recording.totals import Totals
@@ -62,7 +62,7 @@ class SessionWriter:
         self._goes_on = goes_on  # with a session, which `resumed_from` may not name
         self._lost = 0  # in logs that are closed
         self._log: _Log | None = None
-        tell_of_forks(self)
+        on_fork(self)
 
     def after_fork(self) -> None:
         """What is in flight is the parent's to write. The child's next message begins an exchange of its own."""
@@ -172,12 +172,12 @@ class SessionWriter:
 
     def _identify(self, log: "_Log", session_id: str) -> None:
         """The client's id is known: the log gets its name, or goes on with the one that is there."""
-        found = exchange_log_of(self.folder, session_id)
-        name = found.name if found else free_name(self.folder, f"{log.stem}_{safe_name(session_id[:8])}")
+        part = exchange_log_of(self.folder, session_id)
+        name = part.name if part else free_name(self.folder, f"{log.stem}_{safe_name(session_id[:8])}")
         exchanges, resumed_from = log.exchanges, self._resumed_from
-        if log.journal.rename(name) and found:
+        if log.journal.rename(name) and part:
             log.is_resumed = True
-            totals, has_start = _past(found)
+            totals, has_start = _past(part)
             exchanges.resume(totals, has_start=has_start, resumed_from=resumed_from)
         elif resumed_from and resumed_from != session_id and not exchanges.continues:
             parent = exchange_log_of(self.folder, resumed_from)
@@ -230,14 +230,14 @@ def _path(journal: Journal) -> Path:
     return PartFile(journal.folder, journal.name).path
 
 
-def _cost_up_to(folder: Path, session_id: str | None, seen: set[str | None]) -> float | None:
+def _cost_up_to(folder: Path, session_id: str | None, visited: set[str | None]) -> float | None:
     """What this session cost, with those that it goes on from, by their logs."""
     cost = 0.0
     while session_id is not None:
-        log = exchange_log_of(folder, session_id) if session_id not in seen else None
+        log = exchange_log_of(folder, session_id) if session_id not in visited else None
         if log is None:
             return None
-        seen.add(session_id)
+        visited.add(session_id)
         totals, _, session_id = _read(log)
         if totals.cost_usd is None or totals.unknown_costs:
             return None
@@ -254,11 +254,15 @@ def _past(log: PartFile) -> tuple[Totals, bool]:
 def _read(log: PartFile) -> tuple[Totals, bool, str | None]:
     """With the session that this one goes on from."""
     try:
-        exchanges = [it for it in read_exchanges(log.folder, log.name) if it.complete or it.end_reason]
+        exchanges = [
+            exchange
+            for exchange in read_exchanges(log.folder, log.name)
+            if exchange.complete or exchange.end_reason
+        ]
         items = read_log(log.folder, log.name)
-        start = next((item.found for item in items if isinstance(item.found, SessionStart)), None)
+        start = next((item.value for item in items if isinstance(item.value, SessionStart)), None)
     except (OSError, AgentLoggerError):
         return Totals(), bool(parts_of(log.folder, log.name)), None
     is_new = start is not None and starts_new(start.argv or [], start.agent) and start.witness == "run"
-    totals = Totals.of(sorted(exchanges, key=lambda it: it.exchange), is_new=is_new)
+    totals = Totals.of(sorted(exchanges, key=lambda exchange: exchange.exchange), is_new=is_new)
     return totals, start is not None, start.continues if start else None

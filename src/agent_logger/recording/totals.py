@@ -49,14 +49,14 @@ class Tally:
 
     def take(self, response: str, usage: ReportedUsage, *, is_main: bool) -> None:
         """The lines of a response say the same, but for the one it ended with, which has most output."""
-        known = self.usage.get(response)
-        if known is None or (known[0].output_tokens or 0) <= (usage.output_tokens or 0):
+        earlier = self.usage.get(response)
+        if earlier is None or (earlier[0].output_tokens or 0) <= (usage.output_tokens or 0):
             self.usage[response] = (usage, is_main)
 
     def billed(self, *, agents_alone: bool = False) -> Tokens | None:
         """All responses that were told, or those of sub-agents."""
-        told = [it for it, is_main in self.usage.values() if not (agents_alone and is_main)]
-        return counters.sum_of(map(counters.tokens_in, told))
+        usages = [usage for usage, is_main in self.usage.values() if not (agents_alone and is_main)]
+        return counters.sum_of(map(counters.tokens_in, usages))
 
 
 @dataclass(slots=True)
@@ -103,8 +103,8 @@ class Totals:
     def _add_billed(self, stats: ExchangeStats | None, tally: Tally) -> None:
         """What the result counts; without one, or where it counts the main thread alone, what was told."""
         counted = counters.billed(stats) if stats else None
-        told = tally.billed(agents_alone=counted is not None)
-        beside = None if stats and stats.model_usage else told
+        tokens = tally.billed(agents_alone=counted is not None)
+        beside = None if stats and stats.model_usage else tokens
         self.billed_tokens = counters.sum_of(filter(None, (self.billed_tokens, counted, beside)))
 
     def _add_stats(self, stats: ExchangeStats) -> None:

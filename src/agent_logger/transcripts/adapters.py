@@ -68,10 +68,10 @@ def answer_of(path: str, body: bytes) -> ModelAnswer:
     dialect = dialect_of("", path)
     answer = dialect.read(body) if dialect else None
     if dialect is None or answer is None or answer.error or answer.message is None:
-        told = answer.error.message if answer and answer.error else "not an answer of a model"
-        raise SourceError(f"{path}: {told}")
-    blocks = [_block(it) for it in answer_blocks(dialect, answer.message)]
-    calls = any(it["type"] == "tool_use" for it in blocks)
+        reason = answer.error.message if answer and answer.error else "not an answer of a model"
+        raise SourceError(f"{path}: {reason}")
+    blocks = [_block(block) for block in answer_blocks(dialect, answer.message)]
+    calls = any(block["type"] == "tool_use" for block in blocks)
     stopped = answer.stop_reason or "stop"
     return ModelAnswer(
         blocks=blocks,
@@ -168,9 +168,14 @@ class TranscriptWriter:
 
     def result(self, *, is_error: bool = False) -> list[Json]:
         """What `--output-format json` prints: all messages, and how it ended. An unknown cost is `null`."""
-        usage = sum((it.usage for it in self._answers if it.usage), Usage())
-        cost = Cost.total(_cost(it) for it in self._answers)
-        texts = [it["text"] for answer in self._answers[-1:] for it in answer.blocks if it["type"] == "text"]
+        usage = sum((answer.usage for answer in self._answers if answer.usage), Usage())
+        cost = Cost.total(_cost(answer) for answer in self._answers)
+        texts = [
+            block["text"]
+            for answer in self._answers[-1:]
+            for block in answer.blocks
+            if block["type"] == "text"
+        ]
         start = {
             "type": "system",
             "subtype": "init",
@@ -194,8 +199,8 @@ class TranscriptWriter:
         return [start, *self._printed, end]
 
     def _print(self, kind: str, message: Json, name: str) -> None:
-        told = {"parent_tool_use_id": None, "session_id": self.session_id, "uuid": name}
-        self._printed.append({"type": kind, "message": message, **told})
+        common = {"parent_tool_use_id": None, "session_id": self.session_id, "uuid": name}
+        self._printed.append({"type": kind, "message": message, **common})
 
     # ------------------------------------------------------------ hooks
 
@@ -205,7 +210,7 @@ class TranscriptWriter:
 
     def run_hook(self, command: str, event: str, **more: Any) -> int:
         """As the client does it, in a shell with its input as JSON. Its exit status; 124 if it takes too long."""
-        told = {
+        given = {
             "session_id": self.session_id,
             "transcript_path": str(self.path),
             "cwd": self.cwd,
@@ -217,7 +222,7 @@ class TranscriptWriter:
         try:
             return subprocess.run(
                 ["/bin/sh", "-c", command],
-                input=encode(told),
+                input=encode(given),
                 stdout=subprocess.DEVNULL,
                 env=environment,
                 cwd=self.cwd,
@@ -301,8 +306,8 @@ def _opened(path: Path) -> Appender:
 def _last_of(path: Path) -> str | None:
     for line in reversed(path.read_bytes().split(b"\n")):
         try:
-            found: Mapping[str, Any] = json.loads(line)
-            return str(found["uuid"])
+            fields: Mapping[str, Any] = json.loads(line)
+            return str(fields["uuid"])
         except (ValueError, LookupError, TypeError):
             continue
     return None

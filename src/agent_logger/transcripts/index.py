@@ -25,7 +25,7 @@ log = logging.getLogger("agent_logger.store")
 Describe = Callable[[PartFile], StoredSession | None]  # none: there is nothing in it
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class IndexEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     session_id: str
     full_path: str
     file_mtime: int  # milliseconds
@@ -58,30 +58,36 @@ class _Index(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _index = msgspec.json.Decoder(_Index)
-_entries = msgspec.json.Decoder(list[Entry])
+_entries = msgspec.json.Decoder(list[IndexEntry])
 
 
 def sessions_in(folder: Path, describe: Describe) -> list[StoredSession]:
     """As they are now. Reads the transcripts that have changed, and then writes the index."""
-    known, is_newer = _read(folder)
+    before, is_newer = _read(folder)
     logs = logs_in(folder).items()
-    found = [it for log, parts in logs if (it := _entry(log, parts, known.get(log.path.name), describe))]
-    if {it.full_path: it for it in found} != {it.full_path: it for it in known.values()} and not is_newer:
-        _write(folder, found)
-    return [it.session() for it in found]
+    entries = [
+        entry for log, parts in logs if (entry := _entry(log, parts, before.get(log.path.name), describe))
+    ]
+    if {entry.full_path: entry for entry in entries} != {
+        entry.full_path: entry for entry in before.values()
+    } and not is_newer:
+        _write(folder, entries)
+    return [entry.session() for entry in entries]
 
 
-def _entry(log: PartFile, parts: list[PartFile], known: Entry | None, describe: Describe) -> Entry | None:
+def _entry(
+    log: PartFile, parts: list[PartFile], before: IndexEntry | None, describe: Describe
+) -> IndexEntry | None:
     try:
         stamp = Stamp.of(parts)  # before it is read: what comes meanwhile is seen next time
-        if known and (known.stamp, known.full_path) == (stamp.text, str(log.path)):
-            return known
+        if before and (before.stamp, before.full_path) == (stamp.text, str(log.path)):
+            return before
         session = describe(log)
     except (OSError, SourceError):  # sealed or removed just now, or no log at all
         return None
     if session is None:
         return None
-    return Entry(
+    return IndexEntry(
         session_id=session.id,
         full_path=str(log.path),
         file_mtime=stamp.modified_ms,
@@ -96,7 +102,7 @@ def _entry(log: PartFile, parts: list[PartFile], known: Entry | None, describe: 
     )
 
 
-def _read(folder: Path) -> tuple[dict[str, Entry], bool]:
+def _read(folder: Path) -> tuple[dict[str, IndexEntry], bool]:
     """The entries by the name of their file, and whether a newer program wrote them."""
     try:
         index = _index.decode((folder / FILE).read_bytes())
@@ -104,13 +110,13 @@ def _read(folder: Path) -> tuple[dict[str, Entry], bool]:
             return {}, True
         if index.version != VERSION or index.digest != _digest(bytes(index.entries)):
             return {}, False
-        return {Path(it.full_path).name: it for it in _entries.decode(index.entries)}, False
+        return {Path(entry.full_path).name: entry for entry in _entries.decode(index.entries)}, False
     except (OSError, msgspec.MsgspecError, RecursionError):
         return {}, False
 
 
-def _write(folder: Path, entries: Iterable[Entry]) -> None:
-    data = msgspec.json.encode(sorted(entries, key=lambda it: it.full_path))
+def _write(folder: Path, entries: Iterable[IndexEntry]) -> None:
+    data = msgspec.json.encode(sorted(entries, key=lambda entry: entry.full_path))
     index = _Index(version=VERSION, entries=msgspec.Raw(data), digest=_digest(data))
     try:
         platform.replace_file(folder / FILE, msgspec.json.encode(index))

@@ -19,7 +19,7 @@ def remember(root: Path, line: Message, clock: Clock) -> None:
     prompt = prompt_in(line)
     if prompt is None:
         return
-    said = {
+    record = {
         "display": prompt,
         "pastedContents": {},
         "timestamp": int(clock.wall() * 1000),
@@ -27,6 +27,6 @@ def remember(root: Path, line: Message, clock: Clock) -> None:
         "sessionId": line["sessionId"],
     }
     try:
-        append_shared(root / FILE, encode(said))
+        append_shared(root / FILE, encode(record))
     except OSError as error:
         log.warning("%s: %s", root / FILE, error)

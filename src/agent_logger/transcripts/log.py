@@ -43,10 +43,10 @@ class TranscriptLog:
     def offer(self, messages: Sequence[Message]) -> bool:
         """As `append`, for a caller that offers again what is not taken: all of them, or none if they are not many."""
         self.begin()
-        found = [record_of(it) for it in messages]
-        if sum(len(records.encode(it)) for it in found) <= SPILL_BYTES:
-            return self.journal.offer(*found)
-        return all(self.journal.offer(it) for it in found)
+        lines = [record_of(message) for message in messages]
+        if sum(len(records.encode(record)) for record in lines) <= SPILL_BYTES:
+            return self.journal.offer(*lines)
+        return all(self.journal.offer(record) for record in lines)
 
     def begin(self) -> None:
         """As the first message does."""
@@ -61,18 +61,18 @@ class TranscriptLog:
 def latest_in(log: PartFile) -> list[Message]:
     """The last messages of a transcript, as many as tell where it stands; of a short one, all. Raises `OSError`."""
     paths = [part.existing_path() for part in parts_of(log.folder, log.name)]
-    newest = max(paths, key=lambda it: it.stat().st_mtime_ns, default=None)
+    newest = max(paths, key=lambda path: path.stat().st_mtime_ns, default=None)
     if newest is None or newest.suffix == ".zst":
         return read_messages(log)
     size = newest.stat().st_size
     lines = read_at(newest, max(0, size - TAIL_BYTES), TAIL_BYTES).split(b"\n")[1:-1]  # whole ones
-    latest = [it for line in lines if (it := message_of(Unknown(line)))]
-    return latest if any("uuid" in it for it in latest) else read_messages(log)
+    latest = [message for line in lines if (message := message_of(Unknown(line)))]
+    return latest if any("uuid" in message for message in latest) else read_messages(log)
 
 
 def is_there(log: PartFile) -> bool:
     """Whether there is such a log: a link, or what is no file, is none."""
-    return any(it.is_file() and not it.is_symlink() for it in (log.path, log.sealed_path))
+    return any(path.is_file() and not path.is_symlink() for path in (log.path, log.sealed_path))
 
 
 def logs_in(folder: Path) -> dict[PartFile, list[PartFile]]:
@@ -96,14 +96,14 @@ class Stamp:
         """Raises `OSError`."""
         paths = [part.existing_path() for part in parts]
         files = [(path.name, path.stat()) for path in paths]
-        text = " ".join(f"{name}:{it.st_size}:{it.st_ctime_ns}:{it.st_ino}" for name, it in files)
-        return cls(text, max(it.st_mtime_ns for _, it in files) // 1_000_000)
+        text = " ".join(f"{name}:{stat.st_size}:{stat.st_ctime_ns}:{stat.st_ino}" for name, stat in files)
+        return cls(text, max(stat.st_mtime_ns for _, stat in files) // 1_000_000)
 
 
 def folders_in(projects: Path) -> Iterator[Path]:
     """Those of the projects. Links are none."""
     try:
-        found = sorted(projects.iterdir())
+        paths = sorted(projects.iterdir())
     except (FileNotFoundError, NotADirectoryError):
         return
-    yield from (it for it in found if it.is_dir() and not it.is_symlink() and it.name[0] != ".")
+    yield from (path for path in paths if path.is_dir() and not path.is_symlink() and path.name[0] != ".")

@@ -23,6 +23,6 @@ def write(folder: Path, text: str) -> None:
 
 def _path(folder: Path) -> Path:
     path = folder / "memory" / "MEMORY.md"
-    if any(it.is_symlink() for it in (path, path.parent, folder)):
+    if any(location.is_symlink() for location in (path, path.parent, folder)):
         raise StoreError(f"{path}: a link; it would lead elsewhere")
     return path

@@ -14,12 +14,12 @@ from agent_logger.agents.claude_code.transcript.exchanges import prompt_of
 from agent_logger.agents.claude_code.transcript.lines import reader_of
 from agent_logger.agents.claude_code.transcript.records import UserRecord
 from agent_logger.agents.claude_code.transcript.turns import blocks_of, text_of_message
-from agent_logger.agents.source_files import File, Source
+from agent_logger.agents.source_files import File, SourceFiles
 from agent_logger.logs.transcript.lines import Message
 from agent_logger.messages.sdk_objects import json_of
 from agent_logger.model.session import Session
 from agent_logger.protocols.json_text import decode, encode
-from agent_logger.protocols.jsonl import Entry
+from agent_logger.protocols.jsonl import JsonEntry
 from agent_logger.providers.answer import with_whole_characters
 
 FILES_NAMED = 5  # in a summary
@@ -43,7 +43,7 @@ class StoredSession:
 
 
 @dataclass(slots=True)
-class Context:
+class TranscriptContext:
     """Where a session stands: what a message says of it holds for those after it, too."""
 
     session: str
@@ -65,8 +65,8 @@ class Context:
 
 
 def _text(line: Message, name: str, otherwise: str) -> str:
-    told = line.get(name)
-    return told if isinstance(told, str) and told else otherwise
+    value = line.get(name)
+    return value if isinstance(value, str) and value else otherwise
 
 
 def message_of(given: object) -> Message:
@@ -78,7 +78,9 @@ def message_of(given: object) -> Message:
     return message
 
 
-def completed(message: Message, context: Context, *, uuid: str, now: str, git_branch: str | None) -> Message:
+def completed(
+    message: Message, context: TranscriptContext, *, uuid: str, now: str, git_branch: str | None
+) -> Message:
     """The line of a message: what it says itself stands. `ValueError`: it says that it is another session's."""
     for name in ("sessionId", "session_id"):
         if message.get(name) not in (None, context.session):
@@ -95,12 +97,12 @@ def completed(message: Message, context: Context, *, uuid: str, now: str, git_br
         "permissionMode": context.permission_mode,
         "userType": context.user_type,
     }
-    said = {
-        name: it
-        for name, it in message.items()
-        if it is not None or name not in beside or name == "parentUuid"
+    fields = {
+        name: value
+        for name, value in message.items()
+        if value is not None or name not in beside or name == "parentUuid"
     }
-    return _with_the_models({**beside, **said})
+    return _with_the_models({**beside, **fields})
 
 
 def _with_the_models(line: Message) -> Message:
@@ -108,17 +110,20 @@ def _with_the_models(line: Message) -> Message:
     inner = line.get("message")
     if line["type"] != "assistant" or not isinstance(inner, dict):
         return line
-    told = {name: line[name] for name in _OF_THE_MODEL if line.get(name) is not None}
+    model_fields = {name: line[name] for name in _OF_THE_MODEL if line.get(name) is not None}
     return {
         **line,
-        "message": {**told, **{name: it for name, it in inner.items() if it is not None or name not in told}},
+        "message": {
+            **model_fields,
+            **{name: value for name, value in inner.items() if value is not None or name not in model_fields},
+        },
     }
 
 
 def model_of(message: Message) -> str | None:
     inner = message.get("message")
-    told = message.get("model") or (inner.get("model") if isinstance(inner, dict) else None)
-    return told if isinstance(told, str) else None
+    model = message.get("model") or (inner.get("model") if isinstance(inner, dict) else None)
+    return model if isinstance(model, str) else None
 
 
 def prompt_in(line: Message) -> str | None:
@@ -134,23 +139,27 @@ def prompt_in(line: Message) -> str | None:
 
 def session_of(name: str, messages: Iterable[Message], session_id: str) -> Session:
     """`name` is that of its file."""
-    entries = [Entry(number, 0, None, encode(it)) for number, it in enumerate(messages, 1)]
-    return replace(claude_code.session_of(Source(File(name, entries))), id=session_id)
+    entries = [JsonEntry(number, 0, None, encode(message)) for number, message in enumerate(messages, 1)]
+    return replace(claude_code.session_of(SourceFiles(File(name, entries))), id=session_id)
 
 
 def described(
     session: Session, messages: Sequence[Message], *, created: str | None = None, project: str | None = None
 ) -> StoredSession:
-    times = [it["timestamp"] for it in messages if isinstance(it.get("timestamp"), str)]
-    inputs = (it.user_input for it in session.exchanges if it.user_input and it.user_input.strip())
-    branches = [it["gitBranch"] for it in messages if isinstance(it.get("gitBranch"), str)]
+    times = [message["timestamp"] for message in messages if isinstance(message.get("timestamp"), str)]
+    inputs = (
+        exchange.user_input
+        for exchange in session.exchanges
+        if exchange.user_input and exchange.user_input.strip()
+    )
+    branches = [message["gitBranch"] for message in messages if isinstance(message.get("gitBranch"), str)]
     return StoredSession(
         id=session.id,
         project_path=project or session.project,
         git_branch=branches[-1] if branches else None,
         first_prompt=shortened(next(inputs, None)),
         summary=title_of(messages),
-        message_count=sum(not is_own_summary(it) for it in messages),
+        message_count=sum(not is_own_summary(message) for message in messages),
         created=created or min(times, default=""),
         modified=max(times, default=created or ""),
     )
@@ -160,9 +169,9 @@ def title_of(messages: Iterable[Message]) -> str | None:
     titles: dict[str, str] = {}
     for message in messages:
         kind = message.get("type")
-        told = message.get(_TITLES[kind]) if kind in _TITLES else None
-        if isinstance(kind, str) and isinstance(told, str) and told:
-            titles[kind] = told
+        title = message.get(_TITLES[kind]) if kind in _TITLES else None
+        if isinstance(kind, str) and isinstance(title, str) and title:
+            titles[kind] = title
     return next((titles[kind] for kind in _TITLES if kind in titles), None)
 
 
@@ -174,7 +183,7 @@ def shortened(text: str | None) -> str | None:
 # ---------------------------------------------------------------- summaries
 
 
-def summary_line(text: str, by: str, context: Context, now: str) -> Message:
+def summary_line(text: str, by: str, context: TranscriptContext, now: str) -> Message:
     return {
         "type": "summary",
         "summary": text,
@@ -192,7 +201,11 @@ def is_own_summary(message: Message) -> bool:
 
 def default_summary(session: Session) -> str | None:
     """The first prompt, and the files that tools were given."""
-    inputs = (it.user_input for it in session.exchanges if it.user_input and it.user_input.strip())
+    inputs = (
+        exchange.user_input
+        for exchange in session.exchanges
+        if exchange.user_input and exchange.user_input.strip()
+    )
     prompt, files = shortened(next(inputs, None)), session.files
     more = f" and {len(files) - FILES_NAMED} more" if len(files) > FILES_NAMED else ""
     touched = f"files: {', '.join(files[:FILES_NAMED])}{more}" if files else None
@@ -201,10 +214,10 @@ def default_summary(session: Session) -> str | None:
 
 def text_of(session: Session) -> str:
     """The conversation to read, for whoever sums it up: what was said, and which tools were used."""
-    said: list[str] = []
+    texts: list[str] = []
     for exchange in session.exchanges:
-        said += [f"User: {exchange.user_input}"] if exchange.user_input else []
+        texts += [f"User: {exchange.user_input}"] if exchange.user_input else []
         for turn in exchange.turns:
-            said += [f"Agent: {block.text}" for block in turn.blocks if block.kind == "text"]
-            said += [f"Tool: {block.name}" for block in turn.blocks if block.kind == "tool_use"]
-    return "\n\n".join(said)
+            texts += [f"Agent: {block.text}" for block in turn.blocks if block.kind == "text"]
+            texts += [f"Tool: {block.name}" for block in turn.blocks if block.kind == "tool_use"]
+    return "\n\n".join(texts)

@@ -21,7 +21,7 @@ from agent_logger.logs.reader import read_header, read_lines
 from agent_logger.logs.remove import removal_of_log, removal_of_session
 from agent_logger.logs.transcript.lines import Message
 from agent_logger.model.records import SessionHeader
-from agent_logger.platform import tell_of_forks
+from agent_logger.platform import on_fork
 from agent_logger.transcripts.log import Stamp, TranscriptLog, logs_in
 from agent_logger.transcripts.store import Transcripts
 
@@ -40,7 +40,7 @@ class AgentLoggerSessionStore:
         self._open: dict[PartFile, TranscriptLog] = {}  # the one used last is the last
         self._summaries: dict[PartFile, tuple[str, Any]] = {}  # with the stamp of what they were made from
         self._lock = threading.RLock()
-        tell_of_forks(self)
+        on_fork(self)
 
     def after_fork(self) -> None:
         self._lock = threading.RLock()
@@ -51,7 +51,7 @@ class AgentLoggerSessionStore:
             return
         with self._lock:
             log = self._opened(key)
-            if not log.offer([dict(it) for it in entries]):
+            if not log.offer([dict(entry) for entry in entries]):
                 raise StoreError(f"{log.log.path}: {log.journal.failing or 'busy'}")
 
     async def load(self, key: Key) -> list[Any] | None:
@@ -74,15 +74,17 @@ class AgentLoggerSessionStore:
         with self._lock:
             log = self._log(key)
             below = log.folder / log.name
-            for known in [it for it in self._open if it == log or below in (it.folder, *it.folder.parents)]:
-                self._open.pop(known).journal.close()
+            for part in [
+                part for part in self._open if part == log or below in (part.folder, *part.folder.parents)
+            ]:
+                self._open.pop(part).journal.close()
             if not self._is_linked(log):
                 (removal_of_log if key.get("subpath") else removal_of_session)(log).carry_out()
 
     async def list_subkeys(self, key: Key) -> list[str]:
         log = self._log({**key, "subpath": None})
-        headers = (read_header(it) for it in self._below(log))
-        return sorted(it.subpath for it in headers if it and it.subpath)
+        headers = (read_header(part) for part in self._below(log))
+        return sorted(header.subpath for header in headers if header and header.subpath)
 
     # ------------------------------------------------------------ logs
 
@@ -102,13 +104,13 @@ class AgentLoggerSessionStore:
         if not subpath:
             return PartFile(folder, name)
         *above, last = parts = subpath.split("/")
-        if all(it == session_name(it) for it in parts):
+        if all(part == session_name(part) for part in parts):
             return PartFile(folder.joinpath(name, *above), last)
         return PartFile(folder / name / ELSEWHERE, session_name(f"/{subpath}"))
 
     def _is_linked(self, log: PartFile) -> bool:
         above = (log.path, log.sealed_path, log.folder, *log.folder.parents)
-        return any(it.is_symlink() for it in above if self._projects in it.parents)
+        return any(path.is_symlink() for path in above if self._projects in path.parents)
 
     def _below(self, log: PartFile) -> Iterator[PartFile]:
         folder = log.folder / log.name
@@ -119,8 +121,8 @@ class AgentLoggerSessionStore:
 
     def _summary(self, project_key: str, log: PartFile, stamp: Stamp) -> Any:
         """The stamp was taken before the log is read, so the summary is never older than it says."""
-        known, summary = self._summaries.get(log, ("", None))
-        if known != stamp.text:
+        stamp_before, summary = self._summaries.get(log, ("", None))
+        if stamp_before != stamp.text:
             key = {"project_key": project_key, "session_id": _session_of(log)}
             summary = _fold()(None, key, list(_unique(read_lines(log))))
             self._summaries[log] = stamp.text, summary
@@ -156,11 +158,11 @@ def _session_of(log: PartFile) -> str:
 
 
 def _unique(entries: list[Message]) -> Iterator[Message]:
-    seen: set[str] = set()
+    uuids: set[str] = set()
     for entry in entries:
         uuid = entry.get("uuid")
         if isinstance(uuid, str):
-            if uuid in seen:
+            if uuid in uuids:
                 continue
-            seen.add(uuid)
+            uuids.add(uuid)
         yield entry

@@ -14,11 +14,11 @@ from agent_logger import __version__, config
 from agent_logger.clock import CLOCK
 from agent_logger.errors import AgentLoggerError
 from agent_logger.files.git import branch_of
-from agent_logger.home.facts import know_folder
+from agent_logger.home.facts import register_log_folder
 from agent_logger.logs.transcript.lines import Message
 from agent_logger.protocols.json_text import decode, encode
 from agent_logger.transcripts import messages as transcript
-from agent_logger.transcripts.messages import Context, StoredSession
+from agent_logger.transcripts.messages import StoredSession, TranscriptContext
 from agent_logger.transcripts.store import Messages, Sessions, Transcripts, real
 
 __all__ = ["FileStorage", "InMemoryStorage", "Message", "SessionStorage", "StoredSession"]
@@ -69,7 +69,7 @@ class FileStorage(Transcripts):
             folder, Path(cwd or Path.cwd()), agent=agent, version=version, summary_command=command
         )
         if folder != home:
-            know_folder(home, folder / "projects")  # so that commands find it
+            register_log_folder(home, folder / "projects")  # so that commands find it
 
     def __enter__(self) -> Self:
         return self
@@ -85,39 +85,41 @@ class InMemoryStorage:
 
     def __init__(self, cwd: PathLike | None = None) -> None:
         self.cwd = real(Path(cwd or Path.cwd()))
-        self._sessions: dict[str, _Kept] = {}
+        self._sessions: dict[str, _StoredLines] = {}
 
     def append(self, session_id: str, message: object) -> bool:
         given, now = transcript.message_of(message), CLOCK.now()
-        kept = self._sessions.get(session_id) or _Kept(Context(session_id, self.cwd, __version__), now)
+        stored = self._sessions.get(session_id) or _StoredLines(
+            TranscriptContext(session_id, self.cwd, __version__), now
+        )
         cwd = given.get("cwd")
-        branch = branch_of(Path(cwd if isinstance(cwd, str) else kept.context.cwd))
-        line = transcript.completed(given, kept.context, uuid=CLOCK.uuid7(), now=now, git_branch=branch)
-        kept.context.see(line)
-        kept.lines.append(encode(line))
-        self._sessions[session_id] = kept
+        branch = branch_of(Path(cwd if isinstance(cwd, str) else stored.context.cwd))
+        line = transcript.completed(given, stored.context, uuid=CLOCK.uuid7(), now=now, git_branch=branch)
+        stored.context.see(line)
+        stored.lines.append(encode(line))
+        self._sessions[session_id] = stored
         return True
 
     def load(self, session_id: str) -> Messages | None:
-        kept = self._sessions.get(session_id)
-        return [decode(it) for it in kept.lines] if kept else None
+        stored = self._sessions.get(session_id)
+        return [decode(line) for line in stored.lines] if stored else None
 
     def list(self, project: PathLike | None = None) -> Sessions:
         if project is not None and real(Path(project)) != self.cwd:
             return []
-        found = [self._described(session_id, kept) for session_id, kept in self._sessions.items()]
-        return sorted(found, key=lambda it: (it.modified, it.id), reverse=True)
+        sessions = [self._described(session_id, session) for session_id, session in self._sessions.items()]
+        return sorted(sessions, key=lambda session: (session.modified, session.id), reverse=True)
 
     def delete(self, session_id: str) -> None:
         self._sessions.pop(session_id, None)
 
-    def _described(self, session_id: str, kept: "_Kept") -> StoredSession:
-        messages = [decode(it) for it in kept.lines]
+    def _described(self, session_id: str, stored: "_StoredLines") -> StoredSession:
+        messages = [decode(line) for line in stored.lines]
         session = transcript.session_of(session_id, messages, session_id)
-        return transcript.described(session, messages, created=kept.created, project=self.cwd)
+        return transcript.described(session, messages, created=stored.created, project=self.cwd)
 
 
-class _Kept:
-    def __init__(self, context: Context, created: str) -> None:
+class _StoredLines:
+    def __init__(self, context: TranscriptContext, created: str) -> None:
         self.context, self.created = context, created
         self.lines: list[bytes] = []

@@ -28,12 +28,12 @@ from agent_logger.logs.remove import removal_of_session
 from agent_logger.logs.transcript import side_files
 from agent_logger.logs.transcript.lines import Message
 from agent_logger.model.records import Gap, SessionHeader
-from agent_logger.platform import tell_of_forks
+from agent_logger.platform import on_fork
 from agent_logger.transcripts import input_history, memory, summary
 from agent_logger.transcripts import messages as transcript
 from agent_logger.transcripts.index import sessions_in
 from agent_logger.transcripts.log import TranscriptLog, folders_in, is_there, latest_in
-from agent_logger.transcripts.messages import Context, StoredSession
+from agent_logger.transcripts.messages import StoredSession, TranscriptContext
 
 Messages = list[Message]  # here, for `list` is a method below
 Sessions = list[StoredSession]
@@ -63,12 +63,12 @@ class Transcripts:
         self._lost = 0  # in sessions that are closed
         self._missed: dict[str, tuple[str, float, int]] = {}  # of sessions not found: since when, how many
         self._lock = threading.RLock()
-        tell_of_forks(self)
+        on_fork(self)
 
     @property
     def lost(self) -> int:
         """Messages that could not be written."""
-        return self._lost + sum(it.log.journal.lost for it in list(self._open.values()))
+        return self._lost + sum(session.log.journal.lost for session in list(self._open.values()))
 
     def after_fork(self) -> None:
         self._lock = threading.RLock()
@@ -100,33 +100,33 @@ class Transcripts:
 
     def load(self, session_id: str) -> Messages | None:
         """All its messages, whole; none if there is no such session."""
-        found = self._find(session_id)
-        if found is None:
+        part = self._find(session_id)
+        if part is None:
             return None
-        return [it for it in read_messages(found) if not transcript.is_own_summary(it)]
+        return [message for message in read_messages(part) if not transcript.is_own_summary(message)]
 
     def list(self, project: str | os.PathLike[str] | None = None) -> Sessions:
         """The sessions of a project, or of all, the one last written to first."""
-        wanted = real(Path(project)) if project is not None else None
+        real_project = real(Path(project)) if project is not None else None
         folders = folders_in(self.root / "projects")
         with self._lock:
-            found = [
+            sessions = [
                 session
                 for folder in folders
-                if wanted is None or folder.name == folder_name(wanted)
+                if real_project is None or folder.name == folder_name(real_project)
                 for session in sessions_in(folder, _described)
-                if wanted is None or not _is_of_another(session, wanted)
+                if real_project is None or not _is_of_another(session, real_project)
             ]
-        return sorted(found, key=lambda it: (it.modified, it.id), reverse=True)
+        return sorted(sessions, key=lambda session: (session.modified, session.id), reverse=True)
 
     def delete(self, session_id: str) -> None:
         """Remove a session and all of ours that lies beside it. Raises `OSError`; that there is none is no error."""
         with self._lock:
             if session := self._open.pop(session_id, None):
                 self._leave(session)
-            if found := self._find(session_id):
-                removal_of_session(found).carry_out()
-                sessions_in(found.folder, _described)
+            if part := self._find(session_id):
+                removal_of_session(part).carry_out()
+                sessions_in(part.folder, _described)
 
     # ------------------------------------------------------------ the end of a session
 
@@ -148,8 +148,10 @@ class Transcripts:
         except (OSError, SourceError) as error:
             _log.warning("%s: not summed up: %s", session.log.log.path, error)
             return
-        before = next((it for it in messages[::-1] if transcript.is_own_summary(it)), {})
-        text, by = self._summary([it for it in messages if not transcript.is_own_summary(it)], session)
+        before = next((message for message in messages[::-1] if transcript.is_own_summary(message)), {})
+        text, by = self._summary(
+            [message for message in messages if not transcript.is_own_summary(message)], session
+        )
         if text and text != before.get("summary"):
             session.log.append(transcript.summary_line(text, by, session.context, self._clock.now()))
 
@@ -160,8 +162,8 @@ class Transcripts:
         conversation = transcript.session_of(session.log.log.name, messages, session.context.session)
         if self._summary_command:
             text = transcript.text_of(conversation)
-            if said := summary.by_command(self._summary_command, text):
-                return said, "command"
+            if text_by_command := summary.by_command(self._summary_command, text):
+                return text_by_command, "command"
         return transcript.default_summary(conversation), "agent-logger"
 
     def _leave(self, session: "_Session") -> None:
@@ -191,7 +193,7 @@ class Transcripts:
         log = self._find(session_id) or PartFile(self.folder, session_name(session_id))
         if log.folder.is_symlink():
             raise StoreError(f"{log.folder}: a link; it would lead elsewhere")
-        context = Context(session_id, self.cwd, self._version or __version__)
+        context = TranscriptContext(session_id, self.cwd, self._version or __version__)
         self._see_past(log, context)
         opened = TranscriptLog(
             log, self._header(session_id, message), clock=self._clock, part_bytes=self._part_bytes
@@ -219,7 +221,7 @@ class Transcripts:
             )
             session.log.journal.append(gap)
 
-    def _see_past(self, log: PartFile, context: Context) -> None:
+    def _see_past(self, log: PartFile, context: TranscriptContext) -> None:
         """Where the session stands. A log that cannot be read now may well be written to: that comes first."""
         try:
             header = read_header(log)
@@ -265,7 +267,7 @@ class Transcripts:
 class _Session:
     """One that is being appended to."""
 
-    def __init__(self, opened: TranscriptLog, context: Context) -> None:
+    def __init__(self, opened: TranscriptLog, context: TranscriptContext) -> None:
         self.log, self.context = opened, context
         self.folder = opened.log.folder / opened.log.name  # of what lies beside it
         self.changed = False
@@ -280,8 +282,8 @@ def _described(log: PartFile) -> StoredSession | None:
     header, messages = read_transcript(log)
     if header is None and not messages:
         return None
-    told = (it.get("sessionId") for it in messages)
-    session_id = header.id if header else next((it for it in told if isinstance(it, str)), log.name)
+    ids = (message.get("sessionId") for message in messages)
+    session_id = header.id if header else next((name for name in ids if isinstance(name, str)), log.name)
     return transcript.described(
         transcript.session_of(log.name, messages, session_id),
         messages,

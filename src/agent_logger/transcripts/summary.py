@@ -18,11 +18,11 @@ def by_command(command: str, text: str) -> str | None:
     """None if it fails, takes too long, or says nothing. What it is given is redacted, for it may send it anywhere."""
     redacted = Redactor(os.urandom(32)).redact_text(text, "summary").data
     try:
-        said = _run(shlex.split(command), redacted)
+        printed = _run(shlex.split(command), redacted)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         log.warning("summary_command: %s", error)
         return None
-    return " ".join(said.split())[:MOST_CHARACTERS] or None
+    return " ".join(printed.split())[:MOST_CHARACTERS] or None
 
 
 def _run(command: list[str], text: str) -> str:
@@ -34,10 +34,10 @@ def _run(command: list[str], text: str) -> str:
         start_new_session=True,  # so that its children end with it
     ) as process:
         try:
-            said, _ = process.communicate(text.encode("utf-8", "replace"), timeout=SECONDS)
+            printed, _ = process.communicate(text.encode("utf-8", "replace"), timeout=SECONDS)
         except BaseException:
             os.killpg(process.pid, signal.SIGKILL)
             raise
     if process.returncode:
         raise ValueError(f"it ended with {process.returncode}")
-    return said.decode("utf-8", "replace")
+    return printed.decode("utf-8", "replace")

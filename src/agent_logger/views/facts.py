@@ -41,8 +41,8 @@ def _facts(session: Session, metrics: Metrics) -> Iterator[tuple[str, str]]:
     yield "tokens", tokens(metrics.usage, metrics.cost)
     yield "cost", money(metrics.cost)
     yield "left out", UNLISTED_TEXT if session_has_unlisted_calls(session) else ""
-    beyond = [it for it in session.not_itemised if it.exchange is None]
-    yield "beside", "; ".join(not_itemised_text(it) for it in beyond)
+    beyond = [remainder for remainder in session.not_itemised if remainder.exchange is None]
+    yield "beside", "; ".join(not_itemised_text(remainder) for remainder in beyond)
     yield "compacted", "; ".join(_compactions(session))
     yield "took along", context_of(session)
     yield "forked from", hidden(session.parent or "")
@@ -53,10 +53,10 @@ def _facts(session: Session, metrics: Metrics) -> Iterator[tuple[str, str]]:
 
 def inherited_text(session: Session, shorten: Callable[[str], str] = str) -> str:
     """`2 turns before the fork, $0.0015, counted in 1f4ec513`; nothing for what is no fork."""
-    if (it := session.inherited) is None:
+    if (inherited := session.inherited) is None:
         return ""
-    others = ", ".join(hidden(shorten(name)) for name in it.counted_in)
-    return f"{counted(it.turns, 'turn')} before the fork, {money(it.cost)}, counted in {others}"
+    others = ", ".join(hidden(shorten(name)) for name in inherited.counted_in)
+    return f"{counted(inherited.turns, 'turn')} before the fork, {money(inherited.cost)}, counted in {others}"
 
 
 def _before_the_fork(session: Session) -> str:
@@ -64,14 +64,14 @@ def _before_the_fork(session: Session) -> str:
 
 
 def _compactions(session: Session) -> Iterator[str]:
-    for it in session.compactions:
-        where = "" if it.thread == MAIN else f" in {hidden(it.thread)}"
-        yield f"{moment(it.at)} {compacted(it).removeprefix('compacted').strip(' ,')}{where}".strip()
+    for compaction in session.compactions:
+        where = "" if compaction.thread == MAIN else f" in {hidden(compaction.thread)}"
+        yield f"{moment(compaction.at)} {compacted(compaction).removeprefix('compacted').strip(' ,')}{where}".strip()
 
 
 def context_of(session: Session) -> str:
     """The files of instructions and settings that applied when it began."""
-    return ", ".join(hidden(it.path) for it in session.context_files)
+    return ", ".join(hidden(file.path) for file in session.context_files)
 
 
 def durations(metrics: Metrics) -> str:

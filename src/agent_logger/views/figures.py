@@ -58,11 +58,11 @@ def tokens(usage: Usage, cost: Cost | None = None) -> str:
     return f"{short(usage.input_tokens)} in, {short(usage.output_tokens)} out, {short(cached)} cached tokens"
 
 
-def not_itemised_text(it: NotItemised) -> str:
+def not_itemised_text(remainder: NotItemised) -> str:
     """`not itemised: claude-opus-5-5, 4 in, 93 out, 1,210 cached tokens, $0.0013`"""
-    said = tokens(it.usage) if it.usage else "an unknown number of tokens"
-    cost = "cost unknown" if it.cost is None or it.cost.usd is None else money(it.cost)
-    return f"not itemised: {', '.join(filter(None, (hidden(it.model or ''), said, cost)))}"
+    amount = tokens(remainder.usage) if remainder.usage else "an unknown number of tokens"
+    cost = "cost unknown" if remainder.cost is None or remainder.cost.usd is None else money(remainder.cost)
+    return f"not itemised: {', '.join(filter(None, (hidden(remainder.model or ''), amount, cost)))}"
 
 
 def turn_seconds(turn: Turn) -> float | None:
@@ -77,12 +77,14 @@ def turn_figures(turn: Turn) -> str:
     return " · ".join(filter(None, (hidden(turn.model or ""), took, money(cost) if cost else "")))
 
 
-def compacted(it: Compaction) -> str:
+def compacted(compaction: Compaction) -> str:
     """`compacted (auto), 155.0k to 12.4k tokens`"""
-    sizes = [None if size is None else short(size) for size in (it.tokens_before, it.tokens_after)]
-    told = " to ".join(filter(None, sizes))
-    by = f" ({hidden(it.trigger)})" if it.trigger else ""
-    return f"compacted{by}" + (f", {told} tokens" if told else "")
+    sizes = [
+        None if size is None else short(size) for size in (compaction.tokens_before, compaction.tokens_after)
+    ]
+    sizes_text = " to ".join(filter(None, sizes))
+    by = f" ({hidden(compaction.trigger)})" if compaction.trigger else ""
+    return f"compacted{by}" + (f", {sizes_text} tokens" if sizes_text else "")
 
 
 def call_seconds(call: ToolCall) -> float | None:

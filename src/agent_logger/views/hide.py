@@ -21,11 +21,11 @@ def hidden_value(value: Any, depth: int = 0) -> Any:
         return "..."
     if isinstance(value, Mapping):
         return {
-            hidden(key) if isinstance(key, str) else key: hidden_value(it, depth + 1)
-            for key, it in value.items()
+            hidden(key) if isinstance(key, str) else key: hidden_value(item, depth + 1)
+            for key, item in value.items()
         }
     if isinstance(value, list | tuple):
-        return [hidden_value(it, depth + 1) for it in value]
+        return [hidden_value(item, depth + 1) for item in value]
     return value
 
 
@@ -44,7 +44,7 @@ def hidden_headers(headers: Headers) -> Headers:
     return {
         name: hidden_header(name, value)
         if isinstance(value, str)
-        else [hidden_header(name, it) for it in value]
+        else [hidden_header(name, text) for text in value]
         for name, value in headers.items()
     }
 
@@ -66,11 +66,11 @@ def hidden_line(line: bytes) -> bytes:
         carriers = _Carriers()
     pairs = [*_pairs(carriers.headers), *_pairs(carriers.trailers)]
     for name, values in pairs:
-        shown = [hidden_header(name, it) for it in values]
-        if shown != values:  # however short it is
-            for form, hidden_form in ((values[0], shown[0]), (values, shown)):
+        hidden = [hidden_header(name, text) for text in values]
+        if hidden != values:  # however short it is
+            for form, hidden_form in ((values[0], hidden[0]), (values, hidden)):
                 line = line.replace(_member(name, form), _member(name, hidden_form))
-    headers = [(_encoded(name), _encoded(it)) for name, values in pairs for it in values]
+    headers = [(_encoded(name), _encoded(text)) for name, values in pairs for text in values]
     return hidden_bytes(line, credentials_of(headers, _encoded(carriers.path)))
 
 

@@ -56,15 +56,15 @@ _SAME = frozenset(ListedSession.__struct_fields__) & frozenset(SessionSummary.__
 _COUNTS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 
 
-def listed(it: SessionSummary) -> dict[str, Any]:
+def listed(summary: SessionSummary) -> dict[str, Any]:
     """The values of a `ListedSession`, or of a type that has more."""
     return {
-        **{name: getattr(it, name) for name in _SAME},
-        **{name: getattr(it.usage, name) for name in _COUNTS},
-        "wall_seconds": it.wall_seconds,
-        "witnesses": sorted(it.witnesses),
-        "cost_usd": it.cost.usd,
-        "unpriced": it.cost.unpriced,
+        **{name: getattr(summary, name) for name in _SAME},
+        **{name: getattr(summary.usage, name) for name in _COUNTS},
+        "wall_seconds": summary.wall_seconds,
+        "witnesses": sorted(summary.witnesses),
+        "cost_usd": summary.cost.usd,
+        "unpriced": summary.cost.unpriced,
     }
 
 
@@ -82,16 +82,16 @@ class UsageRow(msgspec.Struct, frozen=True, kw_only=True):
     unknown_usage: int  # responses that told no usage; they are in no sum of tokens
 
     @classmethod
-    def of(cls, key: str | None, it: "Total") -> "UsageRow":
+    def of(cls, key: str | None, total: "Total") -> "UsageRow":
         return cls(
             key=key,
-            **{name: getattr(it.usage, name) for name in _COUNTS},
-            cost_usd=it.cost.usd,
-            unpriced=it.unpriced,
-            responses=it.responses,
-            reported_cost_usd=it.reported_cost_usd,
-            partial=it.partial,
-            unknown_usage=it.unknown_usage,
+            **{name: getattr(total.usage, name) for name in _COUNTS},
+            cost_usd=total.cost.usd,
+            unpriced=total.unpriced,
+            responses=total.responses,
+            reported_cost_usd=total.reported_cost_usd,
+            partial=total.partial,
+            unknown_usage=total.unknown_usage,
         )
 
 

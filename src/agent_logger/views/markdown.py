@@ -38,11 +38,11 @@ from agent_logger.views.pieces import (
     Checklist,
     Code,
     Diff,
-    Files,
+    FileList,
     Json,
     Link,
     Matches,
-    Output,
+    OutputPiece,
     Picture,
     Prose,
     Terminal,
@@ -75,8 +75,8 @@ def _session(session: Session) -> Iterator[str]:
 
 def _chapter(session: Session, chapter: Chapter) -> Iterator[str]:
     exchange, total = chapter.exchange, exchange_total(session, chapter.exchange)
-    told = [moment(exchange.started), money(total.cost), tokens(total.usage, total.cost), chapter.origin]
-    yield f"## {exchange.number}. {_plain(' · '.join(filter(None, told)))}"
+    parts = [moment(exchange.started), money(total.cost), tokens(total.usage, total.cost), chapter.origin]
+    yield f"## {exchange.number}. {_plain(' · '.join(filter(None, parts)))}"
     if chapter.user_input is not None:
         yield ""
         yield from _quoted(_markdown(Prose(chapter.user_input)))
@@ -91,15 +91,15 @@ def _chapter(session: Session, chapter: Chapter) -> Iterator[str]:
         yield from ("", f"({_plain(remark)})")
 
 
-def _turn(it: NumberedTurn) -> Iterator[str]:
-    for event in it.before():
+def _turn(turn: NumberedTurn) -> Iterator[str]:
+    for event in turn.before():
         yield from ("", f"*{_plain(event)}*")
     yield ""
-    yield f"### {it.number} · {_plain(turn_figures(it.turn))}"
-    for part in it.parts():
+    yield f"### {turn.number} · {_plain(turn_figures(turn.turn))}"
+    for part in turn.parts():
         yield ""
         yield from _part(part)
-    for remark in it.remarks():
+    for remark in turn.remarks():
         yield from ("", f"({_plain(remark)})")
 
 
@@ -113,24 +113,26 @@ def _part(part: Part) -> Iterator[str]:
             yield from _markdown(part.piece)
 
 
-def _used(it: Used) -> Iterator[str]:
-    seconds = call_seconds(it.call)
-    states = ["failed"] * it.shown.is_error + ["no answer"] * (not it.shown.is_answered)
-    told = ", ".join([*states, *([seconds_text(seconds)] if seconds is not None else [])])
-    summary = _span(it.shown.summary) if it.shown.summary else ""
-    yield " ".join(filter(None, (f"**{_plain(it.shown.tool)}**", summary, f"({told})" if told else "")))
-    for piece in it.shown.pieces:
+def _used(use: Used) -> Iterator[str]:
+    seconds = call_seconds(use.call)
+    states = ["failed"] * use.view.is_error + ["no answer"] * (not use.view.is_answered)
+    state_text = ", ".join([*states, *([seconds_text(seconds)] if seconds is not None else [])])
+    summary = _span(use.view.summary) if use.view.summary else ""
+    yield " ".join(
+        filter(None, (f"**{_plain(use.view.tool)}**", summary, f"({state_text})" if state_text else ""))
+    )
+    for piece in use.view.pieces:
         yield ""
         yield from _markdown(piece)
-    for agent in it.agents:
+    for agent in use.agents:
         yield from _agent(agent)
 
 
-def _agent(it: AgentAtWork) -> Iterator[str]:
+def _agent(agent: AgentAtWork) -> Iterator[str]:
     """Indented, as it is a conversation inside another."""
     yield ""
-    turns = (line for turn in it.turns for line in _turn(turn))
-    yield from _quoted([f"**{_plain(it.name)}**", *turns])
+    turns = (line for turn in agent.turns for line in _turn(turn))
+    yield from _quoted([f"**{_plain(agent.name)}**", *turns])
 
 
 def _quoted(lines: Iterable[str]) -> Iterator[str]:
@@ -158,7 +160,7 @@ def _(piece: Code) -> Iterator[str]:
 
 
 @_markdown.register
-def _(piece: Output) -> Iterator[str]:
+def _(piece: OutputPiece) -> Iterator[str]:
     yield from _block(_uncoloured(piece.text))
 
 
@@ -182,18 +184,18 @@ def _(piece: Diff) -> Iterator[str]:
 
 @_markdown.register
 def _(piece: Matches) -> Iterator[str]:
-    yield from _block("\n".join(f"{it.path}:{it.line}:{it.text}" for it in piece.found))
+    yield from _block("\n".join(f"{match.path}:{match.line}:{match.text}" for match in piece.matches))
 
 
 @_markdown.register
-def _(piece: Files) -> Iterator[str]:
+def _(piece: FileList) -> Iterator[str]:
     yield from _block("\n".join(piece.paths))
 
 
 @_markdown.register
 def _(piece: Checklist) -> Iterator[str]:
     marks = {"open": "[ ]", "doing": "[ ] (doing)", "done": "[x]"}
-    yield from (f"- {marks[it.progress]} {_plain(it.text)}" for it in piece.items)
+    yield from (f"- {marks[item.progress]} {_plain(item.text)}" for item in piece.items)
 
 
 @_markdown.register
@@ -215,8 +217,8 @@ def _(piece: Picture) -> Iterator[str]:
 
 
 def _block(text: str, language: str = "") -> Iterator[str]:
-    shown, more = _cut(printable(text.replace("\r\n", "\n"), lines=True))
-    yield from _fenced(shown.removesuffix("\n"), language)
+    visible, more = _cut(printable(text.replace("\r\n", "\n"), lines=True))
+    yield from _fenced(visible.removesuffix("\n"), language)
     yield from more
 
 

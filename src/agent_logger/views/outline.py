@@ -29,8 +29,8 @@ from agent_logger.views.endings import exchange_ending
 from agent_logger.views.figures import compacted, not_itemised_text, tokens, utc
 from agent_logger.views.hide import hidden_value
 from agent_logger.views.pictures import pictures_in
-from agent_logger.views.pieces import Json, Output, Piece, Prose, Shown
-from agent_logger.views.tools.tools import shown
+from agent_logger.views.pieces import Json, OutputPiece, Piece, Prose, ToolView
+from agent_logger.views.tools.tools import tool_view
 
 LONGEST_REMARK = 200  # characters
 CUT = "cut: not complete"
@@ -43,7 +43,7 @@ class Thought:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class TextPart:
     """What the model wrote, or a picture, or a block that is of no known kind."""
 
     piece: Piece
@@ -54,11 +54,11 @@ class Used:
     """A tool call, and the agents that it started."""
 
     call: ToolCall
-    shown: Shown
+    view: ToolView
     agents: tuple["AgentAtWork", ...] = ()
 
 
-Part = Thought | Said | Used
+Part = Thought | TextPart | Used
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class NumberedTurn:
             if block.kind == "tool_use":
                 yield self._used(next(calls))
             elif block.kind != "tool_result" and not self._is_asked_of_an_agent(block):
-                yield from _said(block)
+                yield from _parts_of(block)
         yield from map(self._used, calls)
 
     def before(self) -> Iterator[str]:
@@ -88,29 +88,39 @@ class NumberedTurn:
             yield f"failed: {shorten(hidden(self.turn.error), LONGEST_REMARK)}"
         elif not self.turn.complete:
             yield CUT
-        for it in self.turn.differences:
-            if self._is_told_early(it):
+        for difference in self.turn.differences:
+            if self._is_told_early(difference):
                 continue
-            said = (
-                tokens(it.value) if isinstance(it.value, Usage) else shorten(hidden(it.value), LONGEST_REMARK)
+            remark = (
+                tokens(difference.value)
+                if isinstance(difference.value, Usage)
+                else shorten(hidden(difference.value), LONGEST_REMARK)
             )
-            yield f"the {it.witness} witness has another {it.field}: {said}"
+            yield f"the {difference.witness} witness has another {difference.field}: {remark}"
 
-    def _is_told_early(self, it: Difference) -> bool:
+    def _is_told_early(self, difference: Difference) -> bool:
         """What an SDK or a run knew of the output before it was there: so it is with every turn, and means nothing."""
-        if it.witness not in TOLD_EARLY or not isinstance(it.value, Usage) or self.turn.usage is None:
+        if (
+            difference.witness not in TOLD_EARLY
+            or not isinstance(difference.value, Usage)
+            or self.turn.usage is None
+        ):
             return False
-        return replace(it.value, output_tokens=self.turn.usage.output_tokens) == self.turn.usage
+        return replace(difference.value, output_tokens=self.turn.usage.output_tokens) == self.turn.usage
 
     def _is_asked_of_an_agent(self, block: Block) -> bool:
         """What an SDK repeats of the call that started a sub-agent, which stands there already."""
         if block.kind != "other" or not block.text:
             return False
-        inputs = (it.input for it in self.turn.blocks if it.kind == "tool_use" and isinstance(it.input, dict))
-        return any(it.get("prompt") == block.text for it in inputs)
+        inputs = (
+            other.input
+            for other in self.turn.blocks
+            if other.kind == "tool_use" and isinstance(other.input, dict)
+        )
+        return any(given.get("prompt") == block.text for given in inputs)
 
     def _used(self, call: ToolCall) -> Used:
-        return Used(call, shown(call), self.agents.get(call.id or "", ()))
+        return Used(call, tool_view(call), self.agents.get(call.id or "", ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +135,8 @@ class AgentAtWork:
     def name(self) -> str:
         if self.thread == SIDE:
             return "beside the conversation"
-        told = (self.agent.kind, self.agent.description) if self.agent else ()
-        return hidden(": ".join(filter(None, told))) or "sub-agent"
+        names = (self.agent.kind, self.agent.description) if self.agent else ()
+        return hidden(": ".join(filter(None, names))) or "sub-agent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,14 +156,14 @@ class Chapter:
         return hidden(self.exchange.origin or "")
 
     @property
-    def printed(self) -> Output | None:
+    def printed(self) -> OutputPiece | None:
         """By a run of which nothing else is known."""
-        return Output(hidden(self.exchange.printed)) if self.exchange.printed else None
+        return OutputPiece(hidden(self.exchange.printed)) if self.exchange.printed else None
 
     @property
     def _is_said_below(self) -> bool:
         """Its last turn was cut, and says so itself."""
-        return self.exchange.end_reason == "cut" and any(CUT in it.remarks() for it in self.turns[-1:])
+        return self.exchange.end_reason == "cut" and any(CUT in turn.remarks() for turn in self.turns[-1:])
 
     @property
     def remarks(self) -> list[str]:
@@ -161,33 +171,35 @@ class Chapter:
         ending = None if self._is_said_below else exchange_ending(self.exchange)
         cut = [hidden(ending.text)] if ending else []
         left = ["taken back: the conversation went on from before it"] if self.exchange.left else []
-        return cut + left + [not_itemised_text(it) for it in self.not_itemised]
+        return cut + left + [not_itemised_text(remainder) for remainder in self.not_itemised]
 
 
 def chapters(session: Session) -> Iterator[Chapter]:
-    known = {agent.thread: agent for agent in session.agents}
+    agents = {agent.thread: agent for agent in session.agents}
     compactions, first = compactions_of(session), 0
     for exchange in session.exchanges:
-        beyond = tuple(it for it in session.not_itemised if it.exchange == exchange.number)
-        yield _Layout(known, exchange, first, compactions).chapter(beyond)
+        beyond = tuple(
+            remainder for remainder in session.not_itemised if remainder.exchange == exchange.number
+        )
+        yield _Layout(agents, exchange, first, compactions).chapter(beyond)
         first += len(exchange.turns)
 
 
 def compactions_of(session: Session) -> dict[int, list[Compaction]]:
     """By the number of the first turn behind them. One that no turn of its thread follows is in none."""
-    found: dict[int, list[Compaction]] = {}
+    by_turn: dict[int, list[Compaction]] = {}
     turns = session.turns if session.compactions else []
-    for it in session.compactions:
-        behind = (number for number, turn in enumerate(turns) if _is_behind(turn, it))
+    for compaction in session.compactions:
+        behind = (number for number, turn in enumerate(turns) if _is_behind(turn, compaction))
         if (number := next(behind, None)) is not None:
-            found.setdefault(number, []).append(it)
-    return found
+            by_turn.setdefault(number, []).append(compaction)
+    return by_turn
 
 
-def _is_behind(turn: Turn, it: Compaction) -> bool:
-    if turn.thread != it.thread or turn.started is None or it.at is None:
+def _is_behind(turn: Turn, compaction: Compaction) -> bool:
+    if turn.thread != compaction.thread or turn.started is None or compaction.at is None:
         return False
-    return utc(turn.started) >= utc(it.at)
+    return utc(turn.started) >= utc(compaction.at)
 
 
 def side_turns(session: Session) -> list[NumberedTurn]:
@@ -199,12 +211,12 @@ def side_turns(session: Session) -> list[NumberedTurn]:
 class _Layout:
     def __init__(
         self,
-        known: Mapping[str, SubAgent],
+        agents: Mapping[str, SubAgent],
         exchange: Exchange,
         first: int,
         compactions: Mapping[int, Sequence[Compaction]],
     ) -> None:
-        self._known, self._exchange, self._compactions = known, exchange, compactions
+        self._sub_agents, self._exchange, self._compactions = agents, exchange, compactions
         self._threads: dict[str, list[tuple[int, Turn]]] = {}
         for number, turn in enumerate(exchange.turns, first):
             self._threads.setdefault(turn.thread, []).append((number, turn))
@@ -213,7 +225,7 @@ class _Layout:
             self._started.setdefault(self._call_of(thread), []).append(thread)
 
     def _call_of(self, thread: str) -> str:
-        agent = self._known.get(thread)
+        agent = self._sub_agents.get(thread)
         # Where nothing tells of the agent, some clients name its thread by the call.
         return (agent and agent.tool_use_id) or thread.removeprefix("agent:")
 
@@ -234,26 +246,29 @@ class _Layout:
         if len(self._started) <= 1 or depth >= DEEPEST:  # no thread but the main one, as most often
             return {}
         calls = (block.id for block in turn.blocks if block.kind == "tool_use" and block.id)
-        found = {call: [it for it in self._started.get(call, ()) if it in self._threads] for call in calls}
+        started = {
+            call: [thread for thread in self._started.get(call, ()) if thread in self._threads]
+            for call in calls
+        }
         return {
             call: tuple(self._at_work(thread, depth + 1) for thread in threads)
-            for call, threads in found.items()
+            for call, threads in started.items()
             if threads
         }
 
     def _at_work(self, thread: str, depth: int) -> AgentAtWork:
         turns = self._threads.pop(thread, [])
-        return AgentAtWork(thread, self._known.get(thread), self._numbered(turns, depth))
+        return AgentAtWork(thread, self._sub_agents.get(thread), self._numbered(turns, depth))
 
 
-def _said(block: Block) -> Iterator[Part]:
+def _parts_of(block: Block) -> Iterator[Part]:
     if block.kind == "thinking":
         yield Thought(hidden(block.text))
     elif block.kind == "text":
-        yield Said(Prose(hidden(block.text)))
+        yield TextPart(Prose(hidden(block.text)))
     elif pictures := pictures_in(block.raw):
-        yield from map(Said, pictures)
+        yield from map(TextPart, pictures)
     elif block.text or block.raw is None:
-        yield Said(Prose(hidden(block.text)))
+        yield TextPart(Prose(hidden(block.text)))
     else:
-        yield Said(Json(hidden_value(block.raw)))
+        yield TextPart(Json(hidden_value(block.raw)))

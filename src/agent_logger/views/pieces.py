@@ -58,7 +58,7 @@ class Terminal:
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class OutputPiece:
     """What a tool answered, where nothing more is known of it; may hold colours of a terminal."""
 
     text: str
@@ -66,7 +66,7 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class MatchLine:
     path: str
     line: int
     text: str
@@ -74,23 +74,23 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    found: tuple[Match, ...]
+    matches: tuple[MatchLine, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
+class FileList:
     paths: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class ChecklistItem:
     text: str
     progress: Progress
 
 
 @dataclass(frozen=True, slots=True)
 class Checklist:
-    items: tuple[Item, ...]
+    items: tuple[ChecklistItem, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +111,11 @@ class Picture:
     data: str
 
 
-Piece = Prose | Code | Diff | Terminal | Output | Matches | Files | Checklist | Link | Json | Picture
+Piece = Prose | Code | Diff | Terminal | OutputPiece | Matches | FileList | Checklist | Link | Json | Picture
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ToolView:
     """A tool call, to be read: one line, and the pieces behind it."""
 
     tool: str  # its name

@@ -15,8 +15,8 @@ from starlette.types import ASGIApp, Scope
 from agent_logger.errors import AgentLoggerError
 from agent_logger.web.api import endpoints
 from agent_logger.web.api.openapi import openapi
-from agent_logger.web.auth import Guard
-from agent_logger.web.catalog_pool import Archive, StillReadingError
+from agent_logger.web.auth import PageGuard
+from agent_logger.web.catalog_pool import CatalogPool, StillReadingError
 from agent_logger.web.pages import cost, health, live, session, tree, wire
 from agent_logger.web.pages.demo import demo
 from agent_logger.web.pages.home import home
@@ -37,7 +37,7 @@ NEXT_STEPS = {
 FOR_EVER = "public, max-age=31536000, immutable"
 
 
-class Files(StaticFiles):
+class StaticFileServer(StaticFiles):
     """Addresses name the version, so a browser need not ask twice."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
@@ -71,7 +71,7 @@ async def pieces_css(_request: Request) -> Response:
     return FileResponse(PIECES_CSS, headers={"Cache-Control": FOR_EVER})
 
 
-def page(archive: Archive, passes: Passes, port: int) -> ASGIApp:
+def page(archive: CatalogPool, passes: Passes, port: int) -> ASGIApp:
     async def way_in(request: Request) -> Response:
         cookie = passes.redeem(request.query_params.get("token", ""))
         if cookie is None:
@@ -98,7 +98,7 @@ def page(archive: Archive, passes: Passes, port: int) -> ASGIApp:
         *endpoints.routes(),
         Route(f"{endpoints.V1}/openapi.json", openapi),
         Route(f"{STATIC}/pieces.css", pieces_css),
-        Mount(STATIC, Files(directory=HERE / "static")),
+        Mount(STATIC, StaticFileServer(directory=HERE / "static")),
     ]
     app = Starlette(routes=routes, exception_handlers=ERRORS)
     app.state.site = Site(archive)
@@ -107,7 +107,7 @@ def page(archive: Archive, passes: Passes, port: int) -> ASGIApp:
         request.scope["app"] = app
         return failure(request, status, reason)
 
-    return Guard(app, port=port, passes=passes, refuse=refusal)
+    return PageGuard(app, port=port, passes=passes, refuse=refusal)
 
 
 # ---------------------------------------------------------------- what went wrong, and what to do next
@@ -125,8 +125,8 @@ def failure(request: Request, status: int, reason: str) -> Response:
 
 async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    told = error.detail if error.detail != HTTPStatus(error.status_code).phrase else ""
-    reason = told or {404: "There is no such page."}.get(error.status_code, "")
+    detail = error.detail if error.detail != HTTPStatus(error.status_code).phrase else ""
+    reason = detail or {404: "There is no such page."}.get(error.status_code, "")
     return failure(request, error.status_code, reason)
 
 

@@ -33,7 +33,7 @@ HEADERS = {
 Refusal = Callable[[Request, int, str], Awaitable[Response]]
 
 
-class Guard:
+class PageGuard:
     def __init__(self, app: ASGIApp, *, port: int, passes: Passes, refuse: Refusal) -> None:
         self._app, self._passes, self._refuse = app, passes, refuse
         self._hosts = {f"{name}:{port}" for name in NAMES} | (set(NAMES) if port == 80 else set())
@@ -66,11 +66,11 @@ class Guard:
         return None
 
     def _is_let_in(self, headers: Headers) -> bool:
-        return any(self._passes.admits(it) for it in _cookies(headers, self._passes.cookie_name))
+        return any(self._passes.admits(cookie) for cookie in _cookies(headers, self._passes.cookie_name))
 
 
 def _cookies(headers: Headers, name: str) -> list[str]:
-    found = []
+    values = []
     for line in headers.getlist("cookie"):
         for pair in line.split(";"):
             try:
@@ -78,8 +78,8 @@ def _cookies(headers: Headers, name: str) -> list[str]:
             except CookieError:  # of another program on this machine
                 continue
             if cookie:
-                found.append(cookie.value)
-    return found
+                values.append(cookie.value)
+    return values
 
 
 def _with_headers(send: Send) -> Send:

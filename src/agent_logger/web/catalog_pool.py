@@ -18,7 +18,7 @@ from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.summary import SessionSummary
 from agent_logger.files.parts import part_of
 from agent_logger.web.pages.session_view import Book
-from agent_logger.web.refresher import Keeper
+from agent_logger.web.refresher import Refresher
 
 THREADS = 4
 SESSIONS_KEPT = 4
@@ -38,7 +38,7 @@ class StillReadingError(Exception):
         self.done, self.total = done, total
 
 
-class Archive:
+class CatalogPool:
     def __init__(self, home: Path, seal_after_seconds: float | None = None) -> None:
         self.home = home
         self._threads = ThreadPoolExecutor(THREADS, "agent-logger-page")
@@ -46,18 +46,18 @@ class Archive:
         self._alone = ThreadPoolExecutor(1, "agent-logger-page-alone")
         self._own = threading.local()
         self._opened: list[Catalog] = []
-        self._kept: OrderedDict[str, tuple[State, Book]] = OrderedDict()
+        self._books: OrderedDict[str, tuple[State, Book]] = OrderedDict()
         self._answers: dict[Hashable, tuple[int, Any]] = {}
         self._reading: dict[str, threading.Lock] = {}
         self._lock = threading.Lock()
-        self.keeper = Keeper(home, seal_after_seconds)
+        self.keeper = Refresher(home, seal_after_seconds)
 
     async def version(self) -> int:
         """For a page that listens, before anything is asked: what changes while it is made is told by its events."""
         await self._wait()
         return self.keeper.version
 
-    async def ask(self, question: Callable[[Catalog], T]) -> T:
+    async def query(self, question: Callable[[Catalog], T]) -> T:
         """Raises `StillReadingError` while the catalog is made for the first time."""
         self.keeper.wake()
         await self._wait()
@@ -66,25 +66,25 @@ class Archive:
             return await loop.run_in_executor(self._alone, lambda: question(self._catalog(FRESH_SECONDS)))
         return await loop.run_in_executor(self._threads, lambda: question(self._catalog()))
 
-    async def once(self, key: Hashable, question: Callable[[Catalog], T]) -> T:
+    async def cached(self, key: Hashable, question: Callable[[Catalog], T]) -> T:
         """The same, and the answer is kept until anything in the catalog is another."""
         version = self.keeper.version
-        kept = self._answers.get(key)
-        if kept is None or kept[0] != version:
-            kept = (version, await self.ask(question))
+        cached = self._answers.get(key)
+        if cached is None or cached[0] != version:
+            cached = (version, await self.query(question))
             if len(self._answers) >= ANSWERS_KEPT:
                 self._answers.clear()
-            self._answers[key] = kept
+            self._answers[key] = cached
         self.keeper.wake()
-        answer: T = kept[1]
+        answer: T = cached[1]
         return answer
 
-    async def do(self, work: Callable[[], T]) -> T:
+    async def run(self, work: Callable[[], T]) -> T:
         """What reads files without the catalog."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     async def book(self, session_id: str) -> Book | None:
-        return await self.ask(lambda catalog: self.read(catalog, session_id))
+        return await self.query(lambda catalog: self.read(catalog, session_id))
 
     def read(self, catalog: Catalog, session_id: str) -> Book | None:
         summary = catalog.summary(session_id)
@@ -111,31 +111,31 @@ class Archive:
 
     def _catalog(self, fresh_seconds: float = float("inf")) -> Catalog:
         """Of this thread. The keeper keeps it up, unless it is told to do so itself."""
-        known: Catalog | None = getattr(self._own, "catalog", None)
-        if known and known.problem and not self.keeper.problem:  # it can be kept on the disk again
-            known.close()
-            self._opened.remove(known)
-            known = None
-        if known is None:
+        existing: Catalog | None = getattr(self._own, "catalog", None)
+        if existing and existing.problem and not self.keeper.problem:  # it can be kept on the disk again
+            existing.close()
+            self._opened.remove(existing)
+            existing = None
+        if existing is None:
             self._own.catalog = Catalog(self.home, fresh_seconds=fresh_seconds)
             self._opened.append(self._own.catalog)
-        found: Catalog = self._own.catalog
-        return found
+        catalog: Catalog = self._own.catalog
+        return catalog
 
     def _kept_or_read(self, catalog: Catalog, summary: SessionSummary) -> Book | None:
         state = state_of(summary.paths)
-        kept = self._kept.get(summary.id)
-        if kept and kept[0] == state and kept[1].summary.live == summary.live:
-            return kept[1]
+        stored = self._books.get(summary.id)
+        if stored and stored[0] == state and stored[1].summary.live == summary.live:
+            return stored[1]
         session = catalog.session(summary.id)
         if session is None:
             return None
         book = Book(summary, session, digest(state))
         with self._lock:
-            self._kept[summary.id] = (state, book)
-            self._kept.move_to_end(summary.id)
-            while len(self._kept) > SESSIONS_KEPT:
-                self._kept.popitem(last=False)
+            self._books[summary.id] = (state, book)
+            self._books.move_to_end(summary.id)
+            while len(self._books) > SESSIONS_KEPT:
+                self._books.popitem(last=False)
         return book
 
 
@@ -145,14 +145,14 @@ def digest(state: State) -> str:
 
 def state_of(paths: Iterable[Path]) -> State:
     """What changes when a session goes on. A file that is gone is nothing."""
-    found = []
+    rows = []
     for file in (file for path in paths for file in _files(path)):
         try:
             status = file.stat()
         except OSError:
             continue
-        found.append((str(file), status.st_mtime_ns, status.st_size))
-    return tuple(found)
+        rows.append((str(file), status.st_mtime_ns, status.st_size))
+    return tuple(rows)
 
 
 def _files(path: Path) -> Iterator[Path]:

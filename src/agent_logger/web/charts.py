@@ -22,7 +22,7 @@ MARGIN = 22  # for the names of weekdays
 class Point:
     label: str  # what it is
     value: float
-    told: str  # the value, as a person reads it
+    text: str  # the value, as a person reads it
     href: str | None = None
     kind: str = ""  # a class
 
@@ -47,11 +47,11 @@ def _bar(number: int, point: Point, highest: float) -> Markup:
 
 def _linked(point: Point, shape: Markup) -> Markup:
     """The table has these links too; a keyboard should not have to pass hundreds of them twice."""
-    told = Markup("<title>{}: {}</title>").format(point.label, point.told)
+    markup = Markup("<title>{}: {}</title>").format(point.label, point.text)
     if not point.href:
-        return Markup("<g>{}{}</g>").format(told, shape)
+        return Markup("<g>{}{}</g>").format(markup, shape)
     return Markup('<a href="{}" tabindex="-1" aria-label="{}: {}">{}{}</a>').format(
-        point.href, point.label, point.told, told, shape
+        point.href, point.label, point.text, markup, shape
     )
 
 
@@ -66,9 +66,9 @@ def part(value: float, whole: float, kind: str = "") -> Markup:
 
 def stack(parts: Iterable[tuple[str, float]]) -> Markup:
     """One bar, of several parts with a class each."""
-    told = [(kind, value) for kind, value in parts if value > 0]
-    whole, at, shapes = sum(value for _, value in told) or 1, 0.0, Markup()
-    for kind, value in told:
+    parts_drawn = [(kind, value) for kind, value in parts if value > 0]
+    whole, at, shapes = sum(value for _, value in parts_drawn) or 1, 0.0, Markup()
+    for kind, value in parts_drawn:
         length = 100 * value / whole
         shapes += Markup('<rect class="bar {}" x="{:.2f}" width="{:.2f}" height="6"/>').format(
             kind, at, length
@@ -108,7 +108,7 @@ def _square(x: int, y: int, point: Point | None, day: date, steps: Sequence[floa
     shape = Markup('<rect class="level-{}" x="{}" y="{}" width="{}" height="{}" rx="2"/>').format(
         level, x, y, SQUARE, SQUARE
     )
-    return _linked(point or Point(label=day.isoformat(), value=0, told="nothing"), shape)
+    return _linked(point or Point(label=day.isoformat(), value=0, text="nothing"), shape)
 
 
 # ---------------------------------------------------------------- a line over turns
@@ -119,7 +119,7 @@ class Fall:
     """Where a line fell, and that is worth a mark."""
 
     at: int
-    told: str
+    text: str
     href: str
     kind: str = ""  # a class
 
@@ -134,7 +134,7 @@ def area(values: Sequence[float], falls: Sequence[Fall], label: str) -> Markup:
         Markup(
             '<a href="{}" aria-label="{}"><title>{}</title>'
             '<line class="fall {kind}" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="100"/></a>'
-        ).format(fall.href, fall.told, fall.told, kind=fall.kind, x=1000 * fall.at / last)
+        ).format(fall.href, fall.text, fall.text, kind=fall.kind, x=1000 * fall.at / last)
         for fall in falls
     )
     return Markup(
@@ -153,7 +153,7 @@ class Tick:
     kind: str  # a class
     size: float
     href: str
-    told: str
+    text: str
 
 
 def mini_map(ticks: Sequence[Tick]) -> Markup:
@@ -166,8 +166,8 @@ def mini_map(ticks: Sequence[Tick]) -> Markup:
             '<rect class="tick {kind}" y="{y}" width="{width:.1f}" height="3"/></a>'
         ).format(
             tick.href,
-            tick.told,
-            tick.told,
+            tick.text,
+            tick.text,
             y=4 * number,
             kind=tick.kind,
             width=6 + 34 * (tick.size / largest) ** 0.5,

@@ -16,7 +16,7 @@ Order = Literal["active", "started", "cost", "tokens", "turns"]  # those that ne
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class PageQuery:
     """The query of a page: texts, and nothing that does not make sense."""
 
     agent: str = ""
@@ -33,7 +33,7 @@ class Wanted:
     limit: int = PAGE
 
     @classmethod
-    def of(cls, query: Mapping[str, str]) -> "Wanted":
+    def of(cls, query: Mapping[str, str]) -> "PageQuery":
         texts = {name: query.get(name, "").strip()[:200] for name in TEXTS}
         texts["since"], texts["until"] = _day(texts["since"]), _day(texts["until"])
         texts["min_cost"] = texts["min_cost"] if _number(texts["min_cost"]) is not None else ""
@@ -41,13 +41,15 @@ class Wanted:
         texts["live"] = "1" if texts["live"] not in ("", "0") else ""
         return cls(
             **texts,
-            order=next((it for it in get_args(Order) if it == query.get("order")), "active"),
+            order=next((choice for choice in get_args(Order) if choice == query.get("order")), "active"),
             offset=_whole(query.get("offset"), 0, 10**9) or 0,
             limit=_whole(query.get("limit"), 1, MOST) or PAGE,
         )
 
     def filter(self) -> Filter:
-        witness: Witness | None = next((it for it in get_args(Witness) if it == self.witness), None)
+        witness: Witness | None = next(
+            (choice for choice in get_args(Witness) if choice == self.witness), None
+        )
         return Filter(
             agent=self.agent or None,
             project=self.project or None,
@@ -63,11 +65,15 @@ class Wanted:
     def query(self, **changes: str | int) -> str:
         """`?agent=codex&since=2026-11-15`, with what is not said left out; nothing for all sessions."""
         changed = replace(self, **({"offset": 0} | changes))  # type: ignore[arg-type] # names of fields
-        said = {it.name: value for it in fields(Wanted) if (value := getattr(changed, it.name)) != it.default}
-        return f"?{urlencode(said)}" if said else ""
+        given = {
+            field.name: value
+            for field in fields(PageQuery)
+            if (value := getattr(changed, field.name)) != field.default
+        }
+        return f"?{urlencode(given)}" if given else ""
 
     @property
-    def said(self) -> dict[str, str]:
+    def conditions(self) -> dict[str, str]:
         """What narrows it, by name."""
         return {name: value for name in TEXTS if (value := getattr(self, name))}
 

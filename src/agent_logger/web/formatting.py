@@ -18,7 +18,7 @@ DATED = re.compile(r"-20\d{6}$")
 UNKNOWN, NONE = "unknown", "–"
 
 
-def shown(value: Any) -> Any:
+def visible(value: Any) -> Any:
     """For every value that a template writes and that is not markup: keys are hidden, and what cannot be seen is."""
     if isinstance(value, str) and not isinstance(value, Markup):
         return plain(value)

@@ -26,7 +26,7 @@ class _Spool:
 
     in_flight: InFlight
     polled: float = 0.0
-    asked: float = 0.0
+    polled_at: float = 0.0
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class _Watched:
 
     calls: OpenCalls
     spools: list[Path]
-    asked: float = field(default=0.0)
+    polled_at: float = field(default=0.0)
 
 
 _WORD = re.compile(r"[!-~]+\Z")
@@ -66,14 +66,14 @@ class WordByWord:
             now = time.monotonic()
             self._forget(now)
             watched = self._watched(summary.paths)
-            watched.asked = now
-            return list(self._said(watched, now))
+            watched.polled_at = now
+            return list(self._open_turns(watched, now))
 
-    def _said(self, watched: _Watched, now: float) -> Iterator[Turn]:
-        spools = [it for folder in watched.spools if (it := self._polled(folder, now))]
+    def _open_turns(self, watched: _Watched, now: float) -> Iterator[Turn]:
+        spools = [reader for folder in watched.spools if (reader := self._polled(folder, now))]
         for call in watched.calls.poll():
-            for found in filter(None, (spool.answer(call.call) for spool in spools)):
-                dialect, answer = found
+            for read_answer in filter(None, (spool.answer(call.call) for spool in spools)):
+                dialect, answer = read_answer
                 blocks = answer_blocks(dialect, answer.message) if answer.message is not None else []
                 yield Turn(
                     message_id=answer.message_id,
@@ -86,13 +86,13 @@ class WordByWord:
     def _watched(self, paths: tuple[Path, ...]) -> _Watched:
         if paths not in self._sessions:
             folders = dict.fromkeys(spool_folder(path.parent.parent) for path in paths)
-            there = [it for it in folders if it.is_dir()]
+            there = [folder for folder in folders if folder.is_dir()]
             self._sessions[paths] = _Watched(OpenCalls(paths), there)
         return self._sessions[paths]
 
     def _polled(self, folder: Path, now: float) -> InFlight | None:
         spool = self._spools.setdefault(folder, _Spool(InFlight(folder)))
-        spool.asked = now
+        spool.polled_at = now
         if now - spool.polled >= POLL_SECONDS:
             spool.polled = now
             try:
@@ -104,8 +104,8 @@ class WordByWord:
 
     def _forget(self, now: float) -> None:
         for folder, spool in list(self._spools.items()):
-            if now - spool.asked > FORGET_SECONDS:
+            if now - spool.polled_at > FORGET_SECONDS:
                 self._spools.pop(folder).in_flight.close()
         for paths, watched in list(self._sessions.items()):
-            if now - watched.asked > FORGET_SECONDS:
+            if now - watched.polled_at > FORGET_SECONDS:
                 del self._sessions[paths]

@@ -26,7 +26,7 @@ BREATH_SECONDS = 0.002  # after each file that is read, for those who look meanw
 log = logging.getLogger("agent_logger.web")
 
 
-class Keeper:
+class Refresher:
     def __init__(self, home: Path, seal_after_seconds: float | None = None) -> None:
         self.version = 0
         self.done, self.total = 0, 0  # bytes, while the catalog is made
@@ -45,7 +45,7 @@ class Keeper:
         self._last_wake = time.monotonic()
         self._wake.set()
 
-    async def seen(self) -> None:
+    async def note_view(self) -> None:
         """Until whatever is there now was looked at; not for ever."""
         looks = self._looks
         for _ in range(100):

@@ -18,7 +18,7 @@ from agent_logger.errors import StoreError
 from agent_logger.home.layout import install_key
 from agent_logger.proxy.state import Announcement, PageState, running, running_pages
 from agent_logger.web.app import page
-from agent_logger.web.catalog_pool import Archive
+from agent_logger.web.catalog_pool import CatalogPool
 from agent_logger.web.tokens import Passes
 
 log = logging.getLogger("agent_logger.web")
@@ -29,14 +29,14 @@ LAST_ANSWERS_SECONDS = 1  # streams of events would never end
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class PageOptions:
     port: int
     port_is_chosen: bool  # by somebody: then no other will do
     home: Path
     seal_after_seconds: float | None  # none: never
 
 
-def run(options: Options, ready: Callable[[str], None]) -> None:
+def run(options: PageOptions, ready: Callable[[str], None]) -> None:
     """Until SIGTERM or SIGINT. `ready` is told a link that works once. Raises `StoreError`: the port is taken."""
     if running(options.home):
         platform.give_way(BESIDE_A_PROXY)
@@ -45,7 +45,7 @@ def run(options: Options, ready: Callable[[str], None]) -> None:
     port = listener.getsockname()[1]
     state = PageState(pid=os.getpid(), started=CLOCK.now(), port=port, version=__version__)
     passes = _passes(key, state)
-    archive = Archive(options.home, options.seal_after_seconds)
+    archive = CatalogPool(options.home, options.seal_after_seconds)
     try:
         with _announced(options.home, state):
             _serve(page(archive, passes, port), listener, lambda: ready(passes.link()))
@@ -56,7 +56,7 @@ def run(options: Options, ready: Callable[[str], None]) -> None:
 
 def link_to_running(home: Path) -> str | None:
     """To a page of this user that runs already."""
-    pages = sorted(running_pages(home), key=lambda it: it.started)
+    pages = sorted(running_pages(home), key=lambda page: page.started)
     return _passes(install_key(home), pages[-1]).link() if pages else None
 
 
@@ -107,18 +107,18 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        for wanted in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(wanted, self.handle_exit)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self.handle_exit)
         yield
 
 
 def _listen(port: int, *, is_chosen: bool) -> socket.socket:
     ports = [port] if is_chosen or not port else range(port, min(port + PORTS_TO_TRY, 65536))
     problem = None
-    for wanted in ports:
+    for candidate_port in ports:
         try:
-            return socket.create_server(("127.0.0.1", wanted))
+            return socket.create_server(("127.0.0.1", candidate_port))
         except OSError as error:
             problem = error
-    told = problem.strerror if problem else "no such port"
-    raise StoreError(f"cannot listen on 127.0.0.1:{port}: {told}; choose another --page-port")
+    reason = problem.strerror if problem else "no such port"
+    raise StoreError(f"cannot listen on 127.0.0.1:{port}: {reason}; choose another --page-port")

@@ -19,7 +19,7 @@ from agent_logger.proxy.status import ProxyReport, proxy_reports
 from agent_logger.views.endings import exchange_ending, turn_ending
 from agent_logger.views.figures import not_itemised_text
 from agent_logger.web import charts, formatting
-from agent_logger.web.catalog_pool import Archive
+from agent_logger.web.catalog_pool import CatalogPool
 from agent_logger.web.in_flight import WordByWord
 from agent_logger.web.verification_runs import Checkups
 
@@ -29,8 +29,8 @@ PIECES_CSS = Path(str(files("agent_logger.views.html") / "style.css"))
 
 def _digest() -> str:
     """Of all that is served as it is: the address changes with it, so that a browser may keep it for ever."""
-    served = [*sorted((HERE / "static").iterdir()), PIECES_CSS]
-    return hashlib.sha256(b"".join(path.read_bytes() for path in served)).hexdigest()[:12]
+    paths = [*sorted((HERE / "static").iterdir()), PIECES_CSS]
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()[:12]
 
 
 STATIC = f"/static/{_digest()}"
@@ -41,7 +41,7 @@ THEME_COOKIE = "agent_logger_theme"
 
 
 class Site:
-    def __init__(self, archive: Archive) -> None:
+    def __init__(self, archive: CatalogPool) -> None:
         self.archive = archive
         self.checkups = Checkups(archive.home)
         self.words = WordByWord()
@@ -71,8 +71,8 @@ class Site:
 
 
 def site_of(request: Request) -> Site:
-    found: Site = request.app.state.site
-    return found
+    site: Site = request.app.state.site
+    return site
 
 
 def session_url(session_id: str, rest: str = "") -> str:
@@ -80,12 +80,12 @@ def session_url(session_id: str, rest: str = "") -> str:
 
 
 def _theme(request: Request) -> str:
-    asked = request.cookies.get(THEME_COOKIE, "")
-    return asked if asked in THEMES else "auto"
+    theme = request.cookies.get(THEME_COOKIE, "")
+    return theme if theme in THEMES else "auto"
 
 
 def _worst(reports: Sequence[ProxyReport]) -> ProxyReport | None:
-    return min(reports, key=lambda it: it.recording, default=None)
+    return min(reports, key=lambda report: report.recording, default=None)
 
 
 def _environment() -> Environment:
@@ -96,7 +96,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,
-        finalize=formatting.shown,
+        finalize=formatting.visible,
     )
     environment.filters["not_itemised"] = not_itemised_text
     environment.filters |= {

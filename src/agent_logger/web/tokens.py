@@ -40,15 +40,15 @@ class Passes:
         return self._is_ours("cookie", cookie)
 
     def _signed(self, purpose: str, seconds: int) -> str:
-        told = f"{int(self._clock()) + seconds}.{secrets.token_urlsafe(16)}"
-        return f"{told}.{self._signature(purpose, told)}"
+        payload = f"{int(self._clock()) + seconds}.{secrets.token_urlsafe(16)}"
+        return f"{payload}.{self._signature(purpose, payload)}"
 
     def _is_ours(self, purpose: str, token: str) -> bool:
-        told, _, signature = token.rpartition(".")
-        if not hmac.compare_digest(signature.encode(), self._signature(purpose, told).encode()):
+        payload, _, signature = token.rpartition(".")
+        if not hmac.compare_digest(signature.encode(), self._signature(purpose, payload).encode()):
             return False
-        return int(told.partition(".")[0]) > self._clock()
+        return int(payload.partition(".")[0]) > self._clock()
 
-    def _signature(self, purpose: str, told: str) -> str:
-        message = f"agent-logger page\n{purpose}\n{self._of[purpose]}\n{told}"
+    def _signature(self, purpose: str, payload: str) -> str:
+        message = f"agent-logger page\n{purpose}\n{self._of[purpose]}\n{payload}"
         return hmac.digest(self._key, message.encode(), "sha256").hex()

@@ -18,7 +18,7 @@ from agent_logger.files.line_files import entries
 from agent_logger.logs.verify import BadPlace, log_files, verify_file
 from agent_logger.model import records
 from agent_logger.model.records import Gap, Kind, Request, Response
-from agent_logger.protocols.jsonl import Entry
+from agent_logger.protocols.jsonl import JsonEntry
 
 
 class DamagedPlace(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,13 +45,13 @@ def checkup(home: Path) -> Checkup:
             if isinstance(record, Gap):
                 lost += record.lost
             elif isinstance(record, Request | Response):
-                rules.update(it.rule for it in record.redactions or ())
+                rules.update(redaction.rule for redaction in record.redactions or ())
     return Checkup(
         files=len(files),
-        bytes=sum(it.bytes for it in reports),
-        records=sum(it.records for it in reports),
-        torn=sum(it.torn_bytes > 0 for it in reports),
-        damage=[DamagedPlace(path=it.path, place=bad) for it in reports for bad in it.damage],
+        bytes=sum(report.bytes for report in reports),
+        records=sum(report.records for report in reports),
+        torn=sum(report.torn_bytes > 0 for report in reports),
+        damage=[DamagedPlace(path=report.path, place=bad) for report in reports for bad in report.damage],
         lost=lost,
         redactions=dict(rules.most_common()),
     )
@@ -70,7 +70,7 @@ def _records(path: Path) -> Iterator[object]:
     kind: Kind | None = None
     try:
         for item in entries(path):
-            if isinstance(item, Entry):
+            if isinstance(item, JsonEntry):
                 kind = kind or records.kind_of(item.raw)
                 if kind is None:
                     return  # not ours

@@ -39,12 +39,12 @@ class Checkups:
             stderr=asyncio.subprocess.PIPE,
         )
         try:
-            told, error = await process.communicate()
+            output, error = await process.communicate()
         finally:
             if process.returncode is None:
                 process.kill()
         try:
-            self.last = msgspec.json.decode(told, type=Checkup)
+            self.last = msgspec.json.decode(output, type=Checkup)
             self.problem = None
         except msgspec.MsgspecError:
             self.problem = (error.decode("utf-8", "replace").strip().splitlines() or ["it told nothing"])[-1]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_logger.agents.claude_code.opener import claude_source
-from agent_logger.agents.source_files import File, Source
+from agent_logger.agents.source_files import File, SourceFiles
 from agent_logger.model.session import Usage
 from agent_logger.protocols import jsonl
 from agent_logger.protocols.lines import LineSplitter
@@ -33,7 +33,7 @@ class Fixture:
         """The main files of its sessions."""
         return sorted(self.folder.joinpath(home).glob("**/projects/*/*.jsonl"))
 
-    def sources(self) -> list[Source]:
+    def sources(self) -> list[SourceFiles]:
         return [claude_source(path) for path in self.paths()]
 
     def answers(self, *kinds: str) -> list[Capture]:
@@ -161,6 +161,6 @@ def source_of(
     texts: dict[str, str] | None = None,
     *,
     cut: bool = True,
-) -> Source:
+) -> SourceFiles:
     others = [file_of(it, name, cut=cut) for name, it in agents]
-    return Source(file_of(lines, cut=cut), others, (texts or {}).get)
+    return SourceFiles(file_of(lines, cut=cut), others, (texts or {}).get)

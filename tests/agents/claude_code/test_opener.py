@@ -10,7 +10,7 @@ from agent_logger.agents.claude_code import opener
 from agent_logger.agents.claude_code.opener import claude_source
 from agent_logger.agents.claude_code.transcript.responses import responses_of
 from agent_logger.agents.claude_code.transcript.session import session_of
-from agent_logger.agents.source_files import Source
+from agent_logger.agents.source_files import SourceFiles
 from agent_logger.errors import SourceError
 from tests.agents.claude_code.claude_files import SESSION, assistant, data_of, result, use, user
 
@@ -32,7 +32,7 @@ def put(path: Path, data: bytes) -> Path:
     return path
 
 
-def names(source: Source) -> list[str]:
+def names(source: SourceFiles) -> list[str]:
     return [file.name for file in source.others]
 
 

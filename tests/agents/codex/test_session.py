@@ -12,9 +12,9 @@ from agent_logger.agents.codex.lines import Info
 from agent_logger.agents.codex.meta import meta_of
 from agent_logger.agents.codex.usage import Meter
 from agent_logger.agents.registry import format_of, recognised
-from agent_logger.agents.source_files import Source
+from agent_logger.agents.source_files import SourceFiles
 from agent_logger.model.session import Session, Usage
-from agent_logger.protocols.jsonl import Entry
+from agent_logger.protocols.jsonl import JsonEntry
 from tests.agents.foreign import DATA, broken, entries, lines, manifest, scenarios, shown, source, total
 
 SCENARIOS = scenarios("codex")
@@ -22,12 +22,12 @@ ROLLOUTS = [path for folder in SCENARIOS for path in sorted(folder.glob("home/**
 REAL_LINES = [line for path in ROLLOUTS for line in path.read_bytes().split(b"\n") if line]
 
 
-def sources(folder: Path) -> dict[str, Source]:
+def sources(folder: Path) -> dict[str, SourceFiles]:
     """By the session's id, each with the rollouts of its sub-agents."""
     metas = {}
     for path in sorted(folder.glob("home/**/rollout-*.jsonl")):
         first = next(iter(entries(path.read_bytes())))
-        assert isinstance(first, Entry)
+        assert isinstance(first, JsonEntry)
         meta = meta_of(first.value)
         assert meta
         metas[path] = meta

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from agent_logger.agents.gemini_cli import session as gemini_cli
-from agent_logger.agents.source_files import File, Source
+from agent_logger.agents.source_files import File, SourceFiles
 from agent_logger.model.session import Session, Usage
 from tests.agents.foreign import broken, entries, lines, manifest, scenarios, shown, source, total
 
@@ -17,8 +17,8 @@ REAL = CHAT.read_bytes()
 REAL_LINES = REAL.splitlines()
 
 
-def with_text(main: bytes, name: str = "chats/session-1.jsonl", **texts: str) -> Source:
-    return Source(File(name, entries(main)), (), texts.get)
+def with_text(main: bytes, name: str = "chats/session-1.jsonl", **texts: str) -> SourceFiles:
+    return SourceFiles(File(name, entries(main)), (), texts.get)
 
 
 def read(*values: Any) -> Session:

@@ -13,7 +13,7 @@ import pytest
 
 from agent_logger.agents.opencode import database as opencode
 from agent_logger.errors import SourceError
-from agent_logger.protocols.jsonl import Damage, Entry
+from agent_logger.protocols.jsonl import Damage, JsonEntry
 
 DUMP = Path(__file__).parents[2] / "data/opencode/1.18.33/agents_fork/opencode.sql"
 MAIN, CHILD, FORK = (
@@ -77,7 +77,7 @@ def read_all(path: Path) -> list[str]:
     for name in ids:
         source = opencode.source_of(path, name)
         for file in (source.main, *source.others):
-            assert all(isinstance(it, Entry) for it in file.entries)
+            assert all(isinstance(it, JsonEntry) for it in file.entries)
     return ids
 
 
@@ -88,7 +88,7 @@ def test_sessions_that_another_one_started_are_not_listed(database: Path) -> Non
 def test_a_source_has_the_sessions_that_it_started(database: Path) -> None:
     source = opencode.source_of(database, MAIN)
     assert (source.main.name, [file.name for file in source.others]) == (MAIN, [CHILD])
-    tables = [entry.value["table"] for entry in source.main.entries if isinstance(entry, Entry)]
+    tables = [entry.value["table"] for entry in source.main.entries if isinstance(entry, JsonEntry)]
     assert [tables.count(table) for table in opencode.TABLES] == [1, 10, 22]
     assert len(list(source.main.entries)) == len(tables)  # again
 
@@ -96,7 +96,7 @@ def test_a_source_has_the_sessions_that_it_started(database: Path) -> None:
 @pytest.mark.parametrize(("name", "parent"), [(MAIN, None), (CHILD, None), (FORK, MAIN)])
 def test_a_fork_is_told_by_the_times_of_its_copies(database: Path, name: str, parent: str | None) -> None:
     first = next(iter(opencode.source_of(database, name).main.entries))
-    assert isinstance(first, Entry)
+    assert isinstance(first, JsonEntry)
     assert first.value["forked_from"] == parent
 
 
@@ -195,7 +195,7 @@ def test_a_later_fork_is_not_the_parent_of_an_earlier_one(database: Path) -> Non
     parents = {}
     for name in (FORK, "ses_later"):
         first = next(iter(opencode.source_of(database, name).main.entries))
-        assert isinstance(first, Entry)
+        assert isinstance(first, JsonEntry)
         parents[name] = first.value["forked_from"]
     assert parents == {FORK: MAIN, "ses_later": FORK}
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from agent_logger.agents.opencode import session as opencode
 from agent_logger.agents.opencode.database import session_ids, source_of
-from agent_logger.agents.source_files import Entries, File, Source
+from agent_logger.agents.source_files import Entries, File, SourceFiles
 from agent_logger.model.session import Session, Usage
-from agent_logger.protocols.jsonl import Entry
+from agent_logger.protocols.jsonl import JsonEntry
 from tests.agents.foreign import DATA, ODD, manifest, shown, total
 
 FOLDER = DATA / "opencode/1.18.33/agents_fork"
@@ -125,7 +125,7 @@ def test_the_fast_path_tells_the_same_usage(database: Path, name: str) -> None:
 def entries(rows: list[Any]) -> Entries:
     for number, row in enumerate(rows, 1):
         data = row.get("data") if isinstance(row, dict) else None
-        yield Entry(number, 0, row, data if isinstance(data, bytes) else b"")
+        yield JsonEntry(number, 0, row, data if isinstance(data, bytes) else b"")
 
 
 def row(table: str, name: str, data: Any = None, at: int = 2_000, **more: Any) -> dict[str, Any]:
@@ -145,8 +145,8 @@ def read(*rows: list[dict[str, Any]]) -> Session:
     return opencode.session_of(rows_source([it for several in rows for it in several]))
 
 
-def rows_source(rows: list[Any]) -> Source:
-    return Source(File("ses", entries(rows)))
+def rows_source(rows: list[Any]) -> SourceFiles:
+    return SourceFiles(File("ses", entries(rows)))
 
 
 SESSION = [row("session", "ses", title="T", directory="/p")]

@@ -11,7 +11,7 @@ import pytest
 from agent_logger import Catalog
 from agent_logger.archive.run import archive_all
 from agent_logger.catalog.refresh.refresh import count_change, refresh
-from agent_logger.home.facts import bury, know_folder
+from agent_logger.home.facts import bury, register_log_folder
 from tests.catalog.catalogs import ID, all_of, assistant, claude_file, made_anew, user
 from tests.journal.wire_logs import calls, start
 from tests.journal.wire_logs import write as write_log
@@ -26,7 +26,7 @@ def catalog(home: Path) -> Iterator[Catalog]:
         lines = [user(1, "begin", name), assistant(number * 100, "the zebra runs", name)]
         claude_file(home, name, lines, project=f"-p{number}")
     write_log(home / "logs" / "anthropic", LOG, [start(LOG), *calls(1)])
-    know_folder(home / ".agent-logger", home / "logs")
+    register_log_folder(home / ".agent-logger", home / "logs")
     with Catalog.open(home / ".agent-logger") as opened:
         yield opened
 
@@ -72,7 +72,7 @@ def test_a_session_that_is_renamed_is_another(home: Path, catalog: Catalog) -> N
     path = claude_file(home, TWO, [], project="-p1")
     path.rename(path.with_stem(ID.format(9)))
     catalog.refresh()
-    assert catalog.called(ID.format(9)) and not catalog.called(TWO)
+    assert catalog.resolve(ID.format(9)) and not catalog.resolve(TWO)
 
 
 def test_a_tombstone_that_another_left_is_seen(catalog: Catalog) -> None:

@@ -11,7 +11,7 @@ from agent_logger.agents.gemini_cli.session import session_of
 from agent_logger.agents.openers import sources_of
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.discovery.unidentified import is_told_by, name_among
-from agent_logger.home.facts import know_folder
+from agent_logger.home.facts import register_log_folder
 from agent_logger.logs.wire_log.session import session_of as wire_session
 from agent_logger.model.records import WireStart
 from agent_logger.model.session import Block, Session, Turn, Usage
@@ -101,7 +101,7 @@ def left_behind(folder: Path, home: Path) -> None:
 def test_the_log_and_the_chat_are_one_session_and_count_once(home: Path, chat: Session) -> None:
     left_behind(FOLDER, home)
     ours = home / ".agent-logger"
-    know_folder(ours, home / "logs")
+    register_log_folder(ours, home / "logs")
     write(home / "logs" / "gemini", TALK.name.replace("/", "-"), timed(TALK))
     wire = wire_session(timed(TALK))
     with Catalog.open(ours) as catalog:
@@ -141,7 +141,7 @@ RUNS = {
 def test_a_log_of_claude_code_is_known_by_the_ids_of_its_responses(home: Path) -> None:
     left_behind(DATA / CHAIN.name, home)
     ours = home / ".agent-logger"
-    know_folder(ours, home / "logs")
+    register_log_folder(ours, home / "logs")
     for call in RUNS.values():
         start, *called = timed(CHAIN.of(call))
         assert isinstance(start, WireStart)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.joining.calls import CallDetail, WireCall, call_detail, calls_of
 from agent_logger.files.parts import PartFile
-from agent_logger.home.facts import know_folder
+from agent_logger.home.facts import register_log_folder
 from agent_logger.journal.seal import seal
 from agent_logger.logs.wire_log.requests import Change, asked_of, changes
 from agent_logger.logs.wire_log.session import session_of
@@ -48,8 +48,8 @@ def test_of_each_call_the_records_are_given_as_they_were_stored(tmp_path: Path, 
         assert told.call == call
         assert (told.request, told.response) == (records[2 * number + 1], records[2 * number + 2])
         if captured.dialect and captured.asked:
-            assert told.asked
-            assert told.asked.model == (captured.asked.get("model") or told.asked.model)
+            assert told.request_view
+            assert told.request_view.model == (captured.asked.get("model") or told.request_view.model)
 
 
 def test_a_later_call_tells_what_is_new_in_it(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_the_catalog_finds_calls_by_the_clients_id_and_by_their_own_beginning(tm
     start_record, *rest = CHAIN.records()
     named = [replace(it, call=f"019a-{it.seq}") if isinstance(it, Request) else it for it in rest]
     write(folder / "anthropic", "20261115-080000-abcd", [start_record, *named])
-    know_folder(tmp_path, folder)
+    register_log_folder(tmp_path, folder)
     with Catalog.open(tmp_path) as catalog:
         assert CHAIN.client_id
         assert [it.call for it in catalog.calls(CHAIN.client_id)] == ["019a-1", "019a-2", "019a-3"]
@@ -207,4 +207,4 @@ def test_a_body_that_is_no_question_changes_nothing(tmp_path: Path, body: str) -
     found = calls_of([write(tmp_path, "log", records)])
     told = detail(found, 1)
     assert told.request.body == body
-    assert told.changes is None or told.changes.kept == 0
+    assert told.changes is None or told.changes.unchanged == 0

@@ -9,7 +9,7 @@ import pytest
 
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.clock import Clock
-from agent_logger.home.facts import know_folder
+from agent_logger.home.facts import register_log_folder
 from agent_logger.messages import sdk
 from agent_logger.model.session import Session, Usage
 from agent_logger.recording.exchanges import Began
@@ -55,7 +55,7 @@ def log_exchange(
     for message in messages:
         writer.message(sdk.read(json.dumps(message).encode()))
     writer.finish()
-    know_folder(home / ".agent-logger", folder)
+    register_log_folder(home / ".agent-logger", folder)
 
 
 def recorded(home: Path) -> tuple[Usage, Usage]:

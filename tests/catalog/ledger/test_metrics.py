@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agent_logger.catalog.ledger.metrics import Metrics, ToolUse, metrics_of
+from agent_logger.catalog.ledger.metrics import Metrics, ToolUsage, metrics_of
 from agent_logger.model.session import (
     TOOL_KINDS,
     Block,
@@ -57,8 +57,8 @@ def test_tools_are_counted_by_their_own_names() -> None:
         result("toolu_00000000000000000001", 9, is_error=True),
     ]
     assert measured(turn(*blocks, *results)).tools == [
-        ToolUse(name="Bash", kind="shell", calls=3, errors=1, seconds=9.5),
-        ToolUse(name="Read", kind="read", calls=1, errors=0, seconds=None),
+        ToolUsage(name="Bash", kind="shell", calls=3, errors=1, seconds=9.5),
+        ToolUsage(name="Read", kind="read", calls=1, errors=0, seconds=None),
     ]
 
 
@@ -67,7 +67,7 @@ def test_a_call_told_twice_is_one_and_its_result_may_stand_in_another_turn() -> 
     first, again = turn(use("Bash", {}, call, 0)), turn(use("Bash", {}, call, 0), number=2)
     late = turn(result(call, 4, is_error=True), number=3)
     assert measured(first, again, late).tools == [
-        ToolUse(name="Bash", kind="shell", calls=1, errors=1, seconds=4.0)
+        ToolUsage(name="Bash", kind="shell", calls=1, errors=1, seconds=4.0)
     ]
 
 
@@ -83,7 +83,7 @@ def test_a_clock_that_was_set_back_makes_no_negative_time() -> None:
 
 def test_a_result_without_its_use_is_a_call_of_an_unknown_tool() -> None:
     assert measured(turn(result("toolu_01AbCdEfGhIjKlMnOpQr"))).tools == [
-        ToolUse(name=None, kind="other", calls=1, errors=0, seconds=None)
+        ToolUsage(name=None, kind="other", calls=1, errors=0, seconds=None)
     ]
 
 

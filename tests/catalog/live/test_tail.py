@@ -9,7 +9,7 @@ import pytest
 from agent_logger import SessionLogger
 from agent_logger.catalog.live.moments import Moment
 from agent_logger.catalog.live.tail import Tail
-from agent_logger.home.facts import know_folder
+from agent_logger.home.facts import register_log_folder
 from agent_logger.journal.journal import Journal
 from agent_logger.model.records import Request, Response
 from tests.agents.claude_code.claude_files import data_of, user
@@ -72,7 +72,7 @@ def _copied(home: Path, source: Path, files: list[Path], monkeypatch: pytest.Mon
 
 def test_calls_are_told_as_they_are_recorded(home: Path, tail: Tail) -> None:
     folder = home / "logs"
-    know_folder(home / ".agent-logger", folder)
+    register_log_folder(home / ".agent-logger", folder)
     spoken = talk("claude-cli/2.1.325/tools_stream")
     journal = Journal(folder / "anthropic", "20261115-080000-abcd", "wire")
     found: list[Moment] = []
@@ -104,7 +104,7 @@ def test_messages_of_an_sdk_are_told_while_the_exchange_is_in_flight(home: Path,
 
 
 def test_the_agents_own_file_is_followed_where_there_is_one(home: Path, tail: Tail) -> None:
-    know_folder(home / ".agent-logger", home / "logs")
+    register_log_folder(home / ".agent-logger", home / "logs")
     assert CHAIN.client_id
     write(home / "logs" / "anthropic", "20261115-080000-abcd", CHAIN.records())
     by_wire = told(tail.poll())
@@ -121,7 +121,7 @@ def test_the_agents_own_file_is_followed_where_there_is_one(home: Path, tail: Ta
 
 
 def test_only_what_is_live_is_told_unless_it_is_asked_for(home: Path) -> None:
-    know_folder(home / ".agent-logger", home / "logs")
+    register_log_folder(home / ".agent-logger", home / "logs")
     path = write(home / "logs" / "anthropic", "20261115-080000-abcd", CHAIN.records())
     os.utime(path, (1_000.0, 1_000.0))
     assert Tail(home / ".agent-logger").poll() == []
@@ -130,7 +130,7 @@ def test_only_what_is_live_is_told_unless_it_is_asked_for(home: Path) -> None:
 
 
 def test_of_a_long_log_the_end_is_told(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    know_folder(home / ".agent-logger", home / "logs")
+    register_log_folder(home / ".agent-logger", home / "logs")
     records = CHAIN.records()
     write(home / "logs" / "anthropic", "20261115-080000-abcd", records)
     last = sum(len(it.body or "") for it in records[-2:] if isinstance(it, Request | Response))

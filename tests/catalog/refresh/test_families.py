@@ -4,10 +4,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from agent_logger.catalog.database import in_memory
-from agent_logger.catalog.discovery.reader import Told
-from agent_logger.catalog.discovery.source import Found
+from agent_logger.catalog.discovery.reader import ResponseBatch
+from agent_logger.catalog.discovery.source import Source
 from agent_logger.catalog.ledger.rows import BIT
-from agent_logger.catalog.refresh.families import Read, post
+from agent_logger.catalog.refresh.families import SourceReading, post
 from agent_logger.catalog.refresh.ingest import take_in
 from agent_logger.catalog.schema import STEPS
 from agent_logger.model.responses import ModelResponse
@@ -16,11 +16,11 @@ from agent_logger.model.session import Usage
 SESSIONS = 600
 
 
-def found(name: str, folder: str = "/p") -> Found:
-    return Found(f"{folder}/{name}", "claude-code", f"{folder}/{name}", name, 1.0, 1, name, ())
+def found(name: str, folder: str = "/p") -> Source:
+    return Source(f"{folder}/{name}", "claude-code", f"{folder}/{name}", name, 1.0, 1, name, ())
 
 
-def reading(number: int, message_id: str) -> Read:
+def reading(number: int, message_id: str) -> SourceReading:
     name = f"{number:08x}-1111-4111-8111-111111111111"
     billed = ModelResponse(
         family="anthropic",
@@ -33,7 +33,7 @@ def reading(number: int, message_id: str) -> Read:
         project="/p",
         thread="main",
     )
-    return Read(found(name), Told(name, None, BIT["transcript"], [billed]))
+    return SourceReading(found(name), ResponseBatch(name, None, BIT["transcript"], [billed]))
 
 
 def thousands_of_steps(*, is_family: bool) -> int:

@@ -17,10 +17,10 @@ from agent_logger.catalog import background
 from agent_logger.catalog.database import opened
 from agent_logger.catalog.schema import TEXT_STEPS
 from agent_logger.catalog.search import index
-from agent_logger.catalog.search.index import Indexed, Place
+from agent_logger.catalog.search.index import Indexed, TextPosition
 from agent_logger.catalog.search.query import EXAMPLES, read
 from agent_logger.catalog.search.snippets import in_files
-from agent_logger.home.facts import know_folder
+from agent_logger.home.facts import register_log_folder
 from tests.catalog.catalogs import ID, assistant, claude_file, made_anew, tool, user
 from tests.catalog.hostile import TYPED
 from tests.journal.wire_logs import calls, start
@@ -190,7 +190,7 @@ def test_whatever_is_typed_is_words(catalog: Catalog) -> None:
             assert all(word.split(" ")[0] in text for word in words if word.isascii()), typed
         for wanted in (Filter(title=typed), Filter(project=typed), Filter(model=typed), Filter(agent=typed)):
             assert len(catalog.sessions(wanted)) <= 2
-        assert catalog.called(typed) == [] or typed == "0"
+        assert catalog.resolve(typed) == [] or typed == "0"
     assert len(catalog.sessions()) == 2
 
 
@@ -259,7 +259,7 @@ def test_the_newer_of_equals_comes_first(home: Path, catalog: Catalog) -> None:
 
 def test_what_only_the_wire_saw_is_found_too(home: Path, catalog: Catalog) -> None:
     write_log(home / "logs" / "anthropic", "log", [start("log"), *calls(1, 2)])
-    know_folder(catalog.home, home / "logs")
+    register_log_folder(catalog.home, home / "logs")
     (hit,) = [it for it in catalog.search("banana") if it.kind == "input"]
     assert hit.session == "log"
     assert "BANANA" in hit.snippet
@@ -329,7 +329,7 @@ def test_lines_are_found_by_their_time_in_whatever_order_they_stand(tmp_path: Pa
         path.write_text("".join(json.dumps(it, separators=(",", ":")) + "\n" for it in ordered))
         for number in (0, 5, 299, 599):
             at = 1000 * round(datetime(2026, 11, 15, tzinfo=UTC).timestamp() + number)
-            hit = Indexed((Place("s", 1, 0),), kind=1, at=at, until=0, error=False, hash=0, rank=0.0)
+            hit = Indexed((TextPosition("s", 1, 0),), kind=1, at=at, until=0, error=False, hash=0, rank=0.0)
             found = in_files(hit, [path], [re.compile(f"word{number}")])
             assert found and found.text.startswith(f"word{number} ")
 

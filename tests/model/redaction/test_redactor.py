@@ -25,7 +25,7 @@ from agent_logger.model.records import Redaction
 from agent_logger.model.redaction.credential_names import is_credential_name
 from agent_logger.model.redaction.redactor import (
     FAMILIES,
-    Known,
+    KnownPrefix,
     Redactor,
     credential_lines,
     credentials_of,
@@ -850,7 +850,7 @@ def test_what_is_known_saves_time_and_changes_nothing(before: str, gone: str, ne
         (len(before), len(after)),
         (common(earlier, text), common(earlier[::-1], text[::-1])),
     ]:
-        known = Known(len(earlier), redactions, head=head, tail=tail)
+        known = KnownPrefix(len(earlier), redactions, head=head, tail=tail)
         assert redactor.redact(text, "x", known) == redactor.redact(text, "x")
 
 
@@ -858,7 +858,7 @@ def test_a_known_part_is_not_scanned_again() -> None:
     old = "old " * 20
     text = f"{old}{ANTHROPIC.text} {old}new {GITHUB.text} new {old}{JWT.text} {old}".encode()
     head, tail = text.index(b"new"), len(text) - text.rindex(b"new")
-    redacted = REDACTOR.redact(text, "x", Known(len(text), (), head=head, tail=tail))
+    redacted = REDACTOR.redact(text, "x", KnownPrefix(len(text), (), head=head, tail=tail))
     assert originals(text, redacted.redactions) == [GITHUB.text]
 
 
@@ -879,15 +879,15 @@ def test_a_secret_that_reaches_into_a_known_part_is_found(secret: str) -> None:
     whole = REDACTOR.redact(text, "x")
     assert len(whole.redactions) == 1
     for cut in range(start + 1, end):
-        assert REDACTOR.redact(text, "x", Known(cut, (), head=cut)) == whole
-        assert REDACTOR.redact(text, "x", Known(len(text) - cut, (), tail=len(text) - cut)) == whole
+        assert REDACTOR.redact(text, "x", KnownPrefix(cut, (), head=cut)) == whole
+        assert REDACTOR.redact(text, "x", KnownPrefix(len(text) - cut, (), tail=len(text) - cut)) == whole
 
 
 @at_leisure
 @given(start=TEXTS, twice=TEXTS, end=TEXTS)
 def test_known_head_and_tail_may_overlap(start: str, twice: str, end: str) -> None:
     earlier, text = (start + twice + twice + end).encode(), (start + twice + end).encode()
-    known = Known(
+    known = KnownPrefix(
         len(earlier),
         REDACTOR.redact(earlier, "x").redactions,
         head=len(start + twice),
@@ -898,14 +898,16 @@ def test_known_head_and_tail_may_overlap(start: str, twice: str, end: str) -> No
 
 def test_a_credential_newer_than_the_earlier_scan_is_found_in_known_parts() -> None:
     text = f"a {PLAIN} b".encode()
-    redacted = Redactor(INSTALL_KEY, [PLAIN.encode()]).redact(text, "x", Known(len(text), (), head=len(text)))
+    redacted = Redactor(INSTALL_KEY, [PLAIN.encode()]).redact(
+        text, "x", KnownPrefix(len(text), (), head=len(text))
+    )
     assert redacted.data == b"a [redacted] b"
 
 
 def test_a_credential_that_is_no_longer_in_use_stays_out_of_known_parts() -> None:
     earlier = f"a {PLAIN}".encode()
     redactions = Redactor(INSTALL_KEY, [PLAIN.encode()]).redact(earlier, "x").redactions
-    redacted = REDACTOR.redact(earlier + b" b", "x", Known(len(earlier), redactions, head=len(earlier)))
+    redacted = REDACTOR.redact(earlier + b" b", "x", KnownPrefix(len(earlier), redactions, head=len(earlier)))
     assert redacted.data == b"a [redacted] b"
 
 
@@ -1056,7 +1058,7 @@ def test_what_was_too_many_is_looked_at_again_when_the_text_grows() -> None:
     key = "sk" + "_live_" + "A1b2C3d4E5f6G7h8"
     earlier = json.dumps({"a": f"{key} " * 3000}).encode()
     text = earlier[:-2] + f"{key} and more".encode() + b'"}'
-    known = Known(len(earlier), REDACTOR.redact(earlier, "x").redactions, head=len(earlier) - 2, tail=2)
+    known = KnownPrefix(len(earlier), REDACTOR.redact(earlier, "x").redactions, head=len(earlier) - 2, tail=2)
     redacted = REDACTOR.redact(text, "x", known)
     assert redacted == REDACTOR.redact(text, "x")
     assert key.encode() not in redacted.data
@@ -1095,7 +1097,9 @@ def test_ten_kilobytes_of_news_in_480_take_less_than_a_millisecond() -> None:
     earlier, text = body(history), body(history + agent_request(10_000, seed=2))
     head = common(earlier, text)
     redactor = Redactor(INSTALL_KEY, [SESSION.encode(), ANTHROPIC.text.encode()])
-    known = Known(len(earlier), redactor.redact(earlier, "x").redactions, head=head, tail=len(earlier) - head)
+    known = KnownPrefix(
+        len(earlier), redactor.redact(earlier, "x").redactions, head=head, tail=len(earlier) - head
+    )
     assert len(text) > 470_000
     assert seconds(lambda: redactor.redact(text, "x", known), 20) < 0.001
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_logger.model.session import Block
-from agent_logger.providers.blocks.registry import answer_blocks, by_of, message_blocks, told
+from agent_logger.providers.blocks.registry import answer_blocks, by_of, message_blocks, message_content
 from agent_logger.providers.registry import ANTHROPIC, CHAT, GEMINI, OLLAMA, RESPONSES, Dialect
 from tests.agents.foreign import ODD
 
@@ -172,4 +172,4 @@ def test_one_odd_value_costs_no_more_than_itself(
     for read in (answer_blocks, message_blocks):
         assert all(isinstance(it, Block) for it in read(dialect, odd))
     raw = msgspec.Raw(msgspec.json.encode({key: it for key, it in odd.items() if it != "\ud800"}))
-    assert told(dialect, raw).by == by_of(dialect, raw)
+    assert message_content(dialect, raw).by == by_of(dialect, raw)

@@ -10,21 +10,21 @@ import pytest
 
 from agent_logger.home.layout import install_key
 from agent_logger.proxy.recorder import pipe as pipe_module
-from agent_logger.proxy.recorder.child import Child
+from agent_logger.proxy.recorder.child import RecorderChild
 from agent_logger.proxy.recorder.pipe import Pipe, message
 from agent_logger.proxy.recorder_process import Recorder
 from agent_logger.proxy.relay.masks import Credentials, Masker
 from agent_logger.proxy.spool.frames import (
     REMEMBERED,
     CallEnd,
-    Credential,
+    CredentialFrame,
     Mask,
     RequestEnd,
-    RequestHead,
+    RequestHeadFrame,
     ResponseData,
     ResponseHead,
 )
-from agent_logger.proxy.spool.segments import Follower, Start
+from agent_logger.proxy.spool.segments import SegmentStart, SpoolFollower
 from agent_logger.proxy.spool.spool import Spool, spool_folder
 from tests.proxy.process import wait_until
 from tests.proxy.spooling import KEY, PATH, Relay, every_byte_under, logged, now, request_head, response_bytes
@@ -46,7 +46,7 @@ class Talk:
         relay.number += 1
         relay.ids[relay.number] = call = f"01a1df00-0000-7000-8000-{relay.number:012x}"
         head, masks = masker.head(request_head(PATH, b"x-api-key: " + KEY))
-        frame = RequestHead(
+        frame = RequestHeadFrame(
             relay.number, now(), call, 1, "anthropic", "api.anthropic.com", PATH, head, masks
         )  # fmt: skip
         relay.put(frame)
@@ -114,12 +114,12 @@ def test_a_credential_that_comes_too_late_for_its_head_is_not_put_back(
 ) -> None:
     """The redaction of that call does not know it."""
     monkeypatch.setattr(pipe_module, "CREDENTIAL_SECONDS", 0.05)
-    tells: list[Credential] = []
+    tells: list[CredentialFrame] = []
     spool = Spool(spool_folder(tmp_path / "logs"), tell=tells.append)
     talk = Talk(spool)
     number, masker = talk.begin()
     ours, theirs = os.pipe()
-    child = Child(tmp_path / "logs", tmp_path / "home", pipe=ours)
+    child = RecorderChild(tmp_path / "logs", tmp_path / "home", pipe=ours)
     running = threading.Thread(target=child.run)
     running.start()
     try:
@@ -145,12 +145,12 @@ def test_a_credential_that_comes_too_late_for_its_head_is_not_put_back(
 def test_a_token_is_taken_out_of_a_quote_though_the_frames_of_its_own_call_come_late(tmp_path: Path) -> None:
     """The relay that saw it is slow to write them; another relay has the call that quotes it."""
     token = b"t0ken" + b"7Kq" * 12
-    tells: list[Credential] = []
+    tells: list[CredentialFrame] = []
     folder = spool_folder(tmp_path / "logs")
     slow, quick = (Spool(folder, tell=tells.append) for _ in range(2))
     Masker(Credentials(slow.credential)).head(request_head(PATH, b"Authorization: Bearer " + token))
     ours, theirs = os.pipe()
-    running = threading.Thread(target=Child(tmp_path / "logs", tmp_path / "home", pipe=ours).run)
+    running = threading.Thread(target=RecorderChild(tmp_path / "logs", tmp_path / "home", pipe=ours).run)
     running.start()
     try:
         talk = Talk(quick)
@@ -173,13 +173,13 @@ def test_a_token_is_taken_out_of_a_quote_though_the_frames_of_its_own_call_come_
 
 def told(pipe: int, *indexes: int) -> None:
     for index in indexes:
-        os.write(pipe, message(Credential("ab", index, b"%d" % index)))
+        os.write(pipe, message(CredentialFrame("ab", index, b"%d" % index)))
 
 
 @pytest.mark.alone
 def test_the_recorder_forgets_what_is_far_behind_the_frames_it_reads(tmp_path: Path) -> None:
     ours, theirs = os.pipe()
-    pipe, follower = Pipe(ours), Follower(tmp_path, "ab", Start())
+    pipe, follower = Pipe(ours), SpoolFollower(tmp_path, "ab", SegmentStart())
     for index in range(CALLS):
         told(theirs, index)
         if index % 500 == 0:
@@ -199,7 +199,7 @@ def test_the_recorder_forgets_what_is_far_behind_the_frames_it_reads(tmp_path: P
 
 
 def test_a_credential_that_stays_in_use_is_told_again(tmp_path: Path) -> None:
-    tells: list[Credential] = []
+    tells: list[CredentialFrame] = []
     spool = Spool(tmp_path, tell=tells.append)
     for number in range(CALLS):
         index = spool.credential(KEY)
@@ -212,7 +212,7 @@ def test_a_credential_that_stays_in_use_is_told_again(tmp_path: Path) -> None:
 
 def test_lines_with_many_cookies_do_not_make_others_unknown(tmp_path: Path) -> None:
     """A line that is remembered has indexes of its own; they must not become too old."""
-    tells: list[Credential] = []
+    tells: list[CredentialFrame] = []
     spool = Spool(tmp_path, tell=tells.append)
     credentials = Credentials(spool.credential)
     line = b"x-api-key: " + KEY

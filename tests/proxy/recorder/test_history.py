@@ -8,7 +8,7 @@ from agent_logger.journal.journal import Journal
 from agent_logger.journal.seal import seal
 from agent_logger.model.records import decode
 from agent_logger.proxy.recorder.history import wire_logs
-from agent_logger.proxy.tracking.memory import Known
+from agent_logger.proxy.tracking.memory import Memory
 from agent_logger.proxy.tracking.table import Table
 from tests.proxy.tracking.conversation import Recorder
 
@@ -29,7 +29,7 @@ def test_sessions_are_found_in_parts_plain_and_sealed(tmp_path: Path) -> None:
     assert seal(PartFile(tmp_path / "anthropic", first.session))
     names = [other.session, fork.session, first.session]
     assert [log.name for log in wire_logs(tmp_path)] == names
-    recorder.start(Known(Table(tmp_path / "sessions.db"), lambda: wire_logs(tmp_path)))
+    recorder.start(Memory(Table(tmp_path / "sessions.db"), lambda: wire_logs(tmp_path)))
     assert recorder.talk("a", "A", "c", "C", session="s").session == first.session
     assert recorder.talk("a", "A2", "c", "C", session="s").session == fork.session
     assert recorder.talk("b", "B", "c", "C").session == other.session

@@ -23,12 +23,12 @@ from agent_logger.home.layout import install_key
 from agent_logger.model.records import Gap
 from agent_logger.proxy.call_lines import CallLine
 from agent_logger.proxy.recorder import child as child_module
-from agent_logger.proxy.recorder.child import Child
-from agent_logger.proxy.recorder.recorded_call import Pair
+from agent_logger.proxy.recorder.child import RecorderChild
+from agent_logger.proxy.recorder.recorded_call import RecordedCall
 from agent_logger.proxy.recorder_process import Recorder
 from agent_logger.proxy.spool.frames import (
     CallEnd,
-    Credential,
+    CredentialFrame,
     Dropped,
     Refusal,
     RequestData,
@@ -64,7 +64,7 @@ ASKED = b'{"model":"m","messages":[{"role":"user","content":"hi"}]}'
 class World:
     def __init__(self, folder: Path) -> None:
         self.log_dir, self.home = folder / "logs", folder / "agent-logger"
-        self.credentials: list[Credential] = []
+        self.credentials: list[CredentialFrame] = []
         self.spool = Spool(spool_folder(self.log_dir), tell=self.credentials.append, memory_bytes=1 << 28)
         self.relay = Relay(self.spool)
 
@@ -776,7 +776,7 @@ def test_what_comes_after_the_folder_was_moved_away_is_in_the_new_one_once(world
     before = world.relay.call()
     ours, theirs = pipe_with(world.credentials, keep_open=True)
     ended: list[int] = []
-    child = Child(world.log_dir, world.home, pipe=ours)
+    child = RecorderChild(world.log_dir, world.home, pipe=ours)
     running = threading.Thread(target=lambda: ended.append(child.run()))
     running.start()
     try:
@@ -835,7 +835,7 @@ def test_what_is_due_is_sealed_and_an_open_log_is_not(world: World, monkeypatch:
     relay = Relay(spool)
     calls = [relay.call(body=[ASKED], status=b"HTTP/1.1 529 Overloaded")]  # so that the next is a retry
     ours, theirs = pipe_with(world.credentials, keep_open=True)
-    child = Child(world.log_dir, world.home, pipe=ours, seal_after_seconds=0.5)
+    child = RecorderChild(world.log_dir, world.home, pipe=ours, seal_after_seconds=0.5)
     running = threading.Thread(target=child.run)
     running.start()
     try:
@@ -858,14 +858,14 @@ def test_what_is_due_is_sealed_and_an_open_log_is_not(world: World, monkeypatch:
 
 def failing(monkeypatch: pytest.MonkeyPatch, method: str, bad: str) -> None:
     """As if we had a bug that one call meets."""
-    works = getattr(Pair, method)
+    works = getattr(RecordedCall, method)
 
-    def fails(self: Pair, *arguments: object, **named: object) -> object:
+    def fails(self: RecordedCall, *arguments: object, **named: object) -> object:
         if self.id == bad:
             raise ZeroDivisionError("a bug")
         return works(self, *arguments, **named)
 
-    monkeypatch.setattr(Pair, method, fails)
+    monkeypatch.setattr(RecordedCall, method, fails)
 
 
 @pytest.mark.parametrize("end", ["ended", "relay died"])
@@ -908,7 +908,7 @@ def test_a_websocket_that_we_fail_at_leaves_no_message_without_an_answer(
     relay.put(ResponseHead(number, now(), b"HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\n\r\n"))
     relay.put(TunnelData(number, now(), websocket_frame(b"one", mask=b"abcd"), from_client=True))
     relay.put(TunnelData(number, now(), websocket_frame(b"answer"), from_client=False))
-    monkeypatch.setattr(Pair, "response_data", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(RecordedCall, "response_data", lambda *_, **__: 1 / 0)
     found = world.record()
     assert len(found.requests) == len(found.responses) == 2
     assert {response.reason for (response,) in found.responses.values()} == {"dropped"}

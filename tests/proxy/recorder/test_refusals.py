@@ -157,7 +157,7 @@ def test_counts_are_in_the_log_once_though_the_recorder_died(tmp_path: Path) -> 
     log_dir, home = tmp_path / "logs", tmp_path / "agent-logger"
     spool = Spool(spool_folder(log_dir))
     relay = Relay(spool)
-    relay.put(frames.Refusals(1, now(), now(), ((403, 12), (421, 3))))
+    relay.put(frames.RefusalsFrame(1, now(), now(), ((403, 12), (421, 3))))
     relay.call(body=[b"{}"], secrets=())
     assert spool.close()
     saved = {path: path.read_bytes() for path in spool_folder(log_dir).iterdir()}
@@ -201,7 +201,7 @@ def test_each_refusal_is_told_or_counted_whatever_room_there_is(
     tap.has_room = True
     reports.sweep(now=True)
     single = [it for it in tap.told if isinstance(it, frames.Refusal)]
-    sums = [it for it in tap.told if isinstance(it, frames.Refusals)]
+    sums = [it for it in tap.told if isinstance(it, frames.RefusalsFrame)]
     assert len(single) <= refusals.PER_MINUTE // 4
     told = [it.status for it in single] + [
         code for it in sums for code, count in it.counts for _ in range(count)

@@ -65,7 +65,7 @@ def test_claude_code_runs(sandbox: Sandbox) -> None:
         ran = run_claude(sandbox, url, "-p", "Say it.", "--output-format", "json")
         assert json.loads(ran.stdout)["result"] == "Done as asked.", ran.stderr
         assert {end.reason for end in relay.tap.of(frames.CallEnd)} <= {None, "client_gone"}
-        assert any(b"/v1/messages" in it.path for it in relay.tap.of(frames.RequestHead))
+        assert any(b"/v1/messages" in it.path for it in relay.tap.of(frames.RequestHeadFrame))
         assert kept_nothing_of(relay, ANTHROPIC_KEY)
         assert api.calls
         assert not relay.tap.of(frames.Refusal)

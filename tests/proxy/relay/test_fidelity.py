@@ -246,7 +246,7 @@ def test_every_byte_arrives_as_it_was_sent(
 
 def told(stage: Stage, request: Message, answer: Message) -> None:
     tap = stage.relay.tap
-    [begun] = tap.of(frames.RequestHead)
+    [begun] = tap.of(frames.RequestHeadFrame)
     [asked] = tap.of(frames.RequestEnd)
     [ended] = tap.of(frames.CallEnd)
     assert tap.filled(begun.head, begun.masked) == request.head

@@ -50,7 +50,7 @@ def test_clients_that_leave_five_hundred_times_leave_nothing_behind() -> None:
         if number % 2:
             client.until(b"hello")
         else:
-            relay.tap.wait(frames.RequestHead, number + 1)
+            relay.tap.wait(frames.RequestHeadFrame, number + 1)
         left = pulse.now()
         client.reset() if number % 3 == 0 else client.close()
         return left

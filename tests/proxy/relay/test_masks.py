@@ -37,7 +37,7 @@ def test_a_credential_is_masked_wherever_it_comes_again(line: bytes) -> None:
     answer = response(b'{"you":"' + KEY + b'","twice":"' + KEY + b'"}', headers=b"X-Echo: <" + KEY + b">\r\n")
     tap, head = ask(line + b"\r\nX-Other: " + KEY + b"\r\n", b'{"mine":"' + KEY + b'"}', answer)
     assert KEY not in written(tap)
-    [begun], [replied] = tap.of(frames.RequestHead), tap.of(frames.ResponseHead)
+    [begun], [replied] = tap.of(frames.RequestHeadFrame), tap.of(frames.ResponseHead)
     assert tap.filled(begun.head, begun.masked) == head
     assert tap.filled(replied.head, replied.masked) + tap.response_body() == answer
     assert tap.request_body() == b'{"mine":"' + KEY + b'"}'
@@ -47,7 +47,7 @@ def test_a_credential_is_masked_wherever_it_comes_again(line: bytes) -> None:
 def test_a_credential_in_the_query_is_masked_in_head_and_path(name: str) -> None:
     path = f"/v1/x?a=b&{name}={KEY.decode()}&c=d"
     tap, head = ask(b"", b"", response(KEY), path)
-    [begun] = tap.of(frames.RequestHead)
+    [begun] = tap.of(frames.RequestHeadFrame)
     assert KEY not in written(tap)
     assert tap.filled(begun.head, begun.masked) == head
     assert begun.path == path.encode().replace(KEY, bytes(len(KEY)))
@@ -57,7 +57,7 @@ def test_short_values_go_in_their_own_place_and_stay_in_bodies() -> None:
     tap, head = ask(
         b"Cookie: a=1; theme=dark\r\nx-api-key: dummy\r\n", b'{"a":1,"dark":"dummy"}', response(b"dark 1")
     )
-    [begun] = tap.of(frames.RequestHead)
+    [begun] = tap.of(frames.RequestHeadFrame)
     assert b"dark" not in begun.head
     assert b"dummy" not in begun.head
     assert b"POST /anthropic/127.0.0.1:" in begun.head
@@ -80,7 +80,7 @@ def test_a_cookie_that_is_set_is_masked_from_then_on() -> None:
 
 def test_equal_lines_are_both_masked() -> None:
     tap, head = ask(b"x-api-key: " + KEY + b"\r\nx-api-key: " + KEY + b"\r\n", b"", response())
-    [begun] = tap.of(frames.RequestHead)
+    [begun] = tap.of(frames.RequestHeadFrame)
     assert len(begun.masked) == 2
     assert tap.filled(begun.head, begun.masked) == head
 
@@ -102,7 +102,7 @@ def test_the_bodies_of_token_endpoints_are_not_framed(path: str) -> None:
     )
     assert b"12345678" not in written(tap)
     kinds = [type(frame) for frame in tap.frames]
-    assert kinds == [frames.RequestHead, frames.RequestEnd, frames.ResponseHead, frames.CallEnd]
+    assert kinds == [frames.RequestHeadFrame, frames.RequestEnd, frames.ResponseHead, frames.CallEnd]
 
 
 @pytest.mark.parametrize(

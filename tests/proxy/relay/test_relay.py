@@ -19,14 +19,14 @@ def test_a_call_goes_through_and_is_told_in_order() -> None:
             assert client.message() == response(b"fine")
         kinds = [type(frame) for frame in relay.tap.frames]
     assert kinds == [
-        frames.RequestHead,
+        frames.RequestHeadFrame,
         frames.RequestData,
         frames.RequestEnd,
         frames.ResponseHead,
         frames.ResponseData,
         frames.CallEnd,
     ]
-    [begun] = relay.tap.of(frames.RequestHead)
+    [begun] = relay.tap.of(frames.RequestHeadFrame)
     assert (begun.provider, begun.upstream, begun.path) == (
         "anthropic",
         f"127.0.0.1:{upstream.port}",

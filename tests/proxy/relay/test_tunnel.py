@@ -43,7 +43,7 @@ def test_a_real_client_and_a_real_server_talk(compression: str | None) -> None:
                     websocket.send(message)
                     assert websocket.recv(timeout=60) == message
             assert relay.tap.reason() is None
-            [begun] = relay.tap.of(frames.RequestHead)
+            [begun] = relay.tap.of(frames.RequestHeadFrame)
             assert begun.websocket
             assert tunnelled(relay, from_client=True)
         server.shutdown()

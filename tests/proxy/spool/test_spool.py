@@ -24,11 +24,19 @@ from agent_logger.proxy.spool.frames import (
     RequestData,
     RequestEnd,
     ResponseData,
-    Segment,
+    SpoolSegment,
     pack,
     unpack,
 )
-from agent_logger.proxy.spool.segments import Follower, Read, Spools, Start, carry, is_gone, segments_of
+from agent_logger.proxy.spool.segments import (
+    SegmentStart,
+    SpoolFollower,
+    SpoolRead,
+    Spools,
+    carry,
+    is_gone,
+    segments_of,
+)
 from agent_logger.proxy.spool.spool import Spool, own, segment_path, spool_folder
 from tests.pulse import Pulse
 
@@ -41,9 +49,9 @@ FRAMES: list[AnyFrame] = [
 ]
 
 
-def everything(folder: Path) -> list[Read]:
+def everything(folder: Path) -> list[SpoolRead]:
     """What a recorder that comes late reads."""
-    found: list[Read] = []
+    found: list[SpoolRead] = []
     spools = Spools(folder, {})
     while batch := list(spools.batch(time.monotonic_ns() + 1_000_000_000)):
         found += batch
@@ -115,7 +123,7 @@ def test_segments_are_of_bounded_size_private_and_numbered_on(tmp_path: Path) ->
     assert len(paths) >= 300 * 2000 // (1 << 16)
     assert {oct(path.stat().st_mode & 0o777) for path in paths} == {"0o600"}
     firsts = [next(unpack(path.read_bytes()))[0][0] for path in paths]
-    assert all(isinstance(first, Segment) and first.relay == spool.relay for first in firsts)
+    assert all(isinstance(first, SpoolSegment) and first.relay == spool.relay for first in firsts)
     reads = everything(tmp_path)
     assert [read.number for read in reads] == list(range(1, 301))
     assert [read.frames[0].call for read in reads] == list(range(300))
@@ -153,7 +161,7 @@ def test_a_torn_segment_of_a_dead_relay_ends_there(tmp_path: Path, cut: int) -> 
 
 def test_a_torn_end_is_read_on_while_the_relay_lives(tmp_path: Path) -> None:
     spool = Spool(tmp_path)
-    follower = Follower(tmp_path, spool.relay, Start())
+    follower = SpoolFollower(tmp_path, spool.relay, SegmentStart())
     path = segment_path(tmp_path, spool.relay, 1)
     data = b"".join(pack(FRAMES[1]))
     with path.open("ab") as file:
@@ -173,7 +181,7 @@ def test_frames_of_several_relays_come_in_the_order_they_happened(tmp_path: Path
     rng = random.Random(seed)
     relays = [Spool(tmp_path, segment_bytes=1 << 16) for _ in range(4)]
     spools = Spools(tmp_path, {})
-    got: list[Read] = []
+    got: list[SpoolRead] = []
     put = 0
     for _ in range(60):
         for _ in range(rng.randint(0, 12)):
@@ -215,8 +223,8 @@ def test_only_open_calls_count_before_the_position(tmp_path: Path) -> None:
     carry(carried, [segment_path(tmp_path, spool.relay, n) for n in numbers[:2]], frozenset({2}))
     reads = everything(tmp_path)
     passed = [read for read in reads if read.segment <= 2]
-    start = Start(segment=3, number=81, calls=frozenset({2}), carried=carried)
-    follower = Follower(tmp_path, spool.relay, start)
+    start = SegmentStart(segment=3, number=81, calls=frozenset({2}), carried=carried)
+    follower = SpoolFollower(tmp_path, spool.relay, start)
     follower.gone = True
     follower.fill()
     again = list(follower.take(1 << 64))

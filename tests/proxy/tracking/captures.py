@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_logger.proxy.tracking.identity import CLAUDE_SESSION, GATEWAYS
-from agent_logger.proxy.tracking.tracker import Answered, Asked, Decision, Tracker
+from agent_logger.proxy.tracking.tracker import Decision, TrackedAnswer, TrackedRequest, Tracker
 
 DATA = Path(__file__).parents[2] / "data"
 SESSION_HEADERS = {CLAUDE_SESSION, "session-id", "session_id", "thread-id", "x-session-id", *GATEWAYS}
@@ -25,14 +25,14 @@ class Capture:
     def place(self) -> tuple[str, int]:
         return self.run, self.line["seq"]
 
-    def asked(self, *, named: bool = True) -> Asked:
+    def asked(self, *, named: bool = True) -> TrackedRequest:
         headers = {name.lower(): value for name, value in self.line["headers"]}
         body = self.line["body"]
         if not named:
             headers = {name: value for name, value in headers.items() if name not in SESSION_HEADERS}
             if isinstance(body, dict):
                 body = {k: v for k, v in body.items() if k not in ("metadata", "prompt_cache_key")}
-        return Asked(
+        return TrackedRequest(
             provider="anthropic" if "messages" in self.line["path"] else "openai",
             upstream="api.example.com",
             method=self.line["method"],
@@ -42,10 +42,10 @@ class Capture:
             ts=self.line["ts"],
         )
 
-    def answered(self) -> Answered:
+    def answered(self) -> TrackedAnswer:
         response = self.line["response"]
         message = rejoin(response["body"]) if response["status"] == 200 else None
-        return Answered(
+        return TrackedAnswer(
             ts=self.line["ts"],
             status=response["status"],
             complete=response["complete"],
@@ -143,7 +143,7 @@ class Names:
     numbers: dict[str, int] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
 
-    def begin(self, asked: Asked, root: str | None, number: int) -> str:
+    def begin(self, asked: TrackedRequest, root: str | None, number: int) -> str:
         name = f"{root}_b{number}" if root else f"20261115-101500-{len(self.names):04x}"
         assert name not in self.names
         self.names.add(name)

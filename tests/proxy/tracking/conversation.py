@@ -10,8 +10,8 @@ import msgspec
 
 from agent_logger.clock import timestamp
 from agent_logger.model.records import Record, Request, Response, Timing, encode
-from agent_logger.proxy.tracking.memory import Known, Log
-from agent_logger.proxy.tracking.tracker import Answered, Asked, Decision, Tracker
+from agent_logger.proxy.tracking.memory import Log, Memory
+from agent_logger.proxy.tracking.tracker import Decision, TrackedAnswer, TrackedRequest, Tracker
 from tests.proxy.tracking.captures import KEY, Names
 
 TOOLS = [{"name": "Bash"}]
@@ -43,7 +43,7 @@ class Recorder:
     def __post_init__(self) -> None:
         self.start()
 
-    def start(self, known: Known | None = None) -> None:
+    def start(self, known: Memory | None = None) -> None:
         self.tracker = Tracker(KEY, self.names.begin, self.names.number, known)
 
     def ask(
@@ -62,7 +62,7 @@ class Recorder:
     def request(
         self, path: str, body: dict[str, Any], headers: dict[str, str], *, message: bool = False
     ) -> Decision:
-        asked = Asked(
+        asked = TrackedRequest(
             provider="anthropic",
             upstream="api.anthropic.com",
             method="GET" if message else "POST",
@@ -104,7 +104,7 @@ class Recorder:
         stop_reason: str | None = None,
     ) -> str | None:
         ts = self._ts()
-        answered = Answered(
+        answered = TrackedAnswer(
             ts=ts,
             status=status,
             complete=complete,

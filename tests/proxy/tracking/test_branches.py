@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_logger.proxy.tracking.memory import Known
+from agent_logger.proxy.tracking.memory import Memory
 from agent_logger.proxy.tracking.table import Table
 from tests.proxy.tracking.conversation import Recorder, history
 
@@ -16,7 +16,7 @@ BRANCHES, TURNS = 1000, 120
 @pytest.mark.parametrize("session", ["s", None], ids=["named", "unnamed"])
 def test_a_thousand_branches_of_a_long_session_are_found_at_once(tmp_path: Path, session: str | None) -> None:
     recorder = Recorder()
-    recorder.start(known := Known(Table(tmp_path / "sessions.db"), recorder.all_logs))
+    recorder.start(known := Memory(Table(tmp_path / "sessions.db"), recorder.all_logs))
     chosen = random.Random(4)
     texts = ["q0"]
     for turn in range(TURNS):
@@ -63,6 +63,6 @@ def test_a_thousand_branches_of_a_long_session_are_found_at_once(tmp_path: Path,
     assert sorted(took)[int(len(took) * 0.99)] < 0.020
     known.commit(1e6, at_once=True)
     known.close()
-    recorder.start(Known(Table(tmp_path / "sessions.db"), recorder.all_logs))
+    recorder.start(Memory(Table(tmp_path / "sessions.db"), recorder.all_logs))
     for name in chosen.sample(sorted(tips), 50):
         assert recorder.ask(history(*tips[name], "after a restart"), session).session == name

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agent_logger.proxy.tracking.tracker import Answered, Asked, Decision
+from agent_logger.proxy.tracking.tracker import Decision, TrackedAnswer, TrackedRequest
 from tests.proxy.tracking.captures import new_tracker
 
 USER = {"role": "user", "content": "hello"}
@@ -25,9 +25,9 @@ def asked(
     *,
     message: bool = False,
     ts: str = "2026-11-15T10:15:00.000Z",
-) -> Asked:
+) -> TrackedRequest:
     data = body if isinstance(body, bytes) else json.dumps(body).encode() if body is not None else b""
-    return Asked(
+    return TrackedRequest(
         provider="any",
         upstream="api.example.com",
         method=method,
@@ -232,10 +232,10 @@ def test_a_sub_agent_without_a_name_is_known_by_what_it_was_told() -> None:
         return tracker.request(asked(body={"messages": messages, **TOOLS}, headers=headers))
 
     main = ask(USER)
-    tracker.answered(main, Answered(ts=ts, status=200, complete=True, message=answer))
+    tracker.answered(main, TrackedAnswer(ts=ts, status=200, complete=True, message=answer))
     first = ask(told)
     assert (first.kind, first.thread, first.session) == ("subagent", "agent:toolu_1", main.session)
-    tracker.answered(first, Answered(ts=ts, status=200, complete=True, message={"content": "Done."}))
+    tracker.answered(first, TrackedAnswer(ts=ts, status=200, complete=True, message={"content": "Done."}))
     again = ask(told, {"role": "assistant", "content": "Done."}, USER)
     assert (again.thread, again.link) == ("agent:toolu_1", "continuation")
     results = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "x"}]}

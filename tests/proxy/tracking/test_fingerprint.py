@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_logger.proxy.tracking.body import Api, read
-from agent_logger.proxy.tracking.fingerprint import Fingerprints, shown, state_of
+from agent_logger.proxy.tracking.fingerprint import Fingerprints, hex_text, state_of
 
 KEY = bytes(range(32))
 
@@ -216,8 +216,8 @@ def test_it_is_an_hmac_of_canonical_json_chained_under_the_key() -> None:
     first = chained(start, b'{"content":[{"text":"h\xc3\xa9","type":"text"}],"role":"user"}')
     second = chained(first, b'{"content":[{"text":"x","type":"text"}],"role":"assistant"}')
     assert state("messages", user("h\u00e9"), said("x")) == second
-    assert shown(second) == "v1:" + second.hex()
-    assert state_of(shown(second)) == second
+    assert hex_text(second) == "v1:" + second.hex()
+    assert state_of(hex_text(second)) == second
     assert [state_of(it) for it in (None, "v2:00", "v1:zz", "00")] == [None] * 4
 
 

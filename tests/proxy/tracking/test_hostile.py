@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_logger.proxy.tracking.identity import NAMES
-from agent_logger.proxy.tracking.tracker import Answered
+from agent_logger.proxy.tracking.tracker import TrackedAnswer
 from tests.proxy.tracking.captures import new_tracker
 from tests.proxy.tracking.test_classify import asked
 
@@ -60,7 +60,7 @@ def test_no_call_raises(calls: list[tuple[str, Any, str, Any]], headers: dict[st
         )
         message = answer if isinstance(answer, dict) else None
         tracker.answered(
-            decision, Answered(ts="2026-11-15T10:15:00.000Z", status=200, complete=True, message=message)
+            decision, TrackedAnswer(ts="2026-11-15T10:15:00.000Z", status=200, complete=True, message=message)
         )
 
 

@@ -14,20 +14,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_logger.model.records import Fork, Record, Request, Response, WireStart, decode
-from agent_logger.proxy.tracking.memory import Known
+from agent_logger.proxy.tracking.memory import Memory
 from agent_logger.proxy.tracking.table import VERSION, Table
 from tests.proxy.tracking.conversation import Recorder, history
 
 seconds: Iterator[int] = count(1)
 
 
-def commit(known: Known) -> None:
+def commit(known: Memory) -> None:
     known.commit(float(next(seconds) * 10), at_once=True)
 
 
-def open_known(recorder: Recorder, path: Path, **more: Any) -> Known:
+def open_known(recorder: Recorder, path: Path, **more: Any) -> Memory:
     """A table, as whoever starts finds it."""
-    known = Known(Table(path), recorder.all_logs, **more)
+    known = Memory(Table(path), recorder.all_logs, **more)
     commit(known)
     return known
 
@@ -372,9 +372,9 @@ class Run:
 
     def open(self) -> None:
         if self.most_rows is None:
-            self.known = Known()
+            self.known = Memory()
         else:
-            self.known = Known(Table(self.path), self.recorder.all_logs, self.most_rows)
+            self.known = Memory(Table(self.path), self.recorder.all_logs, self.most_rows)
             while not self.known._is_whole:
                 commit(self.known)
         self.recorder.start(self.known)

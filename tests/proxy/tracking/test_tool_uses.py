@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agent_logger.proxy.tracking.memory import Known
+from agent_logger.proxy.tracking.memory import Memory
 from agent_logger.proxy.tracking.table import Table
 from agent_logger.proxy.tracking.tool_uses import MOST_USES
 from tests.proxy.tracking.conversation import Messages, Recorder, history, said, user
@@ -83,13 +83,13 @@ def test_what_was_said_is_not_enough() -> None:
 @pytest.mark.parametrize("lost", [False, True], ids=["restarted", "table lost"])
 def test_they_are_known_after_a_restart(tmp_path: Path, lost: bool) -> None:
     recorder, path = Recorder(), tmp_path / "sessions.db"
-    recorder.start(known := Known(Table(path), recorder.all_logs))
+    recorder.start(known := Memory(Table(path), recorder.all_logs))
     log, messages = talk(recorder, "one")
     known.commit(10.0, at_once=True)
     known.close()
     if lost:
         path.unlink()
-    recorder.start(known := Known(Table(path), recorder.all_logs))
+    recorder.start(known := Memory(Table(path), recorder.all_logs))
     for second in range(20, 25):  # logs are read piece by piece
         known.commit(float(second), at_once=True)
     fork = recorder.ask(changed(messages, 6, "Otherwise?"), "two")
@@ -99,7 +99,7 @@ def test_they_are_known_after_a_restart(tmp_path: Path, lost: bool) -> None:
 
 def test_the_table_has_the_last_ones_only(tmp_path: Path) -> None:
     recorder, table = Recorder(), Table(tmp_path / "sessions.db")
-    recorder.start(known := Known(table, recorder.all_logs))
+    recorder.start(known := Memory(table, recorder.all_logs))
     for turn in range(3):
         ids = [f"toolu_{turn}{number:020}" for number in range(MOST_USES // 2)]
         uses = [{"type": "tool_use", "id": it, "name": "Bash"} for it in ids]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agent_logger.model.records import Fork, Identity, Record, Rewrite, WireStart, decode
-from agent_logger.proxy.tracking.tracker import Asked, Decision
+from agent_logger.proxy.tracking.tracker import Decision, TrackedRequest
 from tests.proxy.tracking.captures import new_tracker
 from tests.proxy.tracking.conversation import Recorder, history, said, user
 from tests.proxy.tracking.test_classify import asked
@@ -353,7 +353,7 @@ def test_a_call_whose_tools_are_an_item_of_its_history_is_the_conversation(recor
 
 def test_records_say_what_was_decided(recorder: Recorder) -> None:
     def before(decision: Any) -> list[Any]:
-        asked = Asked(
+        asked = TrackedRequest(
             provider="anthropic",
             upstream="u",
             method="POST",

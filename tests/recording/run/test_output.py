@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_logger.agents import command_lines
-from agent_logger.messages.outcome import Failure, Outcome
+from agent_logger.messages.outcome import Failure, RunOutcome
 from agent_logger.messages.sdk import SdkMessage
 from agent_logger.model.records import Exit
 from agent_logger.recording.exchanges import Began, Exchanges
 from agent_logger.recording.run.events import Event, Events
-from agent_logger.recording.run.output import LINE_BYTES, MOST_WARNINGS, ErrorOutput, Output
+from agent_logger.recording.run.output import LINE_BYTES, MOST_WARNINGS, ErrorOutput, RunOutput
 
 DATA = Path(__file__).parents[2] / "data"
 RESULT = {"type": "result", "subtype": "success", "is_error": False, "result": "Done.", "session_id": "s1"}
@@ -38,7 +38,7 @@ FORMS = [
 
 
 def read(data: bytes, size: int = 1 << 20, agent: str | None = None) -> tuple[list[SdkMessage], list[str]]:
-    output = Output(agent)
+    output = RunOutput(agent)
     found = [it for at in range(0, len(data), size) for it in output.feed(data[at : at + size])]
     return [*found, *output.end()], output.warnings
 
@@ -57,7 +57,7 @@ def test_every_form_gives_the_same_messages(data: bytes, warnings: int, size: in
     st.lists(st.one_of(st.binary(max_size=60), st.sampled_from([b"\n", b"{", b"[", b'{"type":"x"}', b"[1]"])))
 )
 def test_nothing_is_lost_and_nothing_raises(pieces: list[bytes]) -> None:
-    output, kept = Output(), []
+    output, kept = RunOutput(), []
     for piece in pieces:
         kept += output.feed(piece)
     kept += output.end()
@@ -68,7 +68,7 @@ def test_nothing_is_lost_and_nothing_raises(pieces: list[bytes]) -> None:
 
 
 def test_a_line_without_end_is_taken_in_pieces() -> None:
-    output = Output()
+    output = RunOutput()
     chunk = b"x" * (1 << 20)
     kept = [it for _ in range(20) for it in output.feed(chunk)]
     assert max(len(it.raw) for it in kept) <= LINE_BYTES + len(chunk)
@@ -156,8 +156,8 @@ AGENT_RUNS = [
 ]  # fmt: skip
 
 
-def outcome(data: bytes, agent: str | None = None) -> Outcome:
-    exchanges, found = Exchanges(lambda: "id", began=Began("run")), Outcome()
+def outcome(data: bytes, agent: str | None = None) -> RunOutcome:
+    exchanges, found = Exchanges(lambda: "id", began=Began("run")), RunOutcome()
     for message in read(data, agent=agent)[0]:
         list(exchanges.message(message, "2026-11-15T00:00:00.000Z"))
         found.add(message, exchanges.last_stats)
@@ -267,7 +267,7 @@ def test_a_result_that_says_error_in_any_field_is_a_failure(
     ],
 )
 def test_a_run_without_a_result_failed(exited: Exit, said: str, failure: Failure) -> None:
-    assert Outcome().failure(exited, said) is failure
+    assert RunOutcome().failure(exited, said) is failure
 
 
 OLD = {"type": "result", "subtype": "success", "cost_usd": 0.05, "duration_ms": 5000, "duration_api_ms": 4500}

@@ -67,7 +67,7 @@ def exchanges(result: RunResult) -> list[Exchange]:
 
 def records(result: RunResult, kind: type[Any]) -> list[Any]:
     log = Path(result.metadata.log or "")
-    return [it.found for it in read_log(log.parent, log.stem) if isinstance(it.found, kind)]
+    return [it.value for it in read_log(log.parent, log.stem) if isinstance(it.value, kind)]
 
 
 def test_a_run_tells_and_records_what_happened(claude: Any, tmp_path: Path) -> None:

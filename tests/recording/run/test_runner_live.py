@@ -110,7 +110,7 @@ def test_every_form_of_a_system_prompt_reaches_the_model(form: str, claude: Any,
         result = claude(api.url, **{form: value})
     assert result.success and b"Speak like a pirate." in api.calls[-1].body
     log = Path(result.metadata.log or "")
-    [start] = [it.found for it in read_log(log.parent, log.stem) if isinstance(it.found, SessionStart)]
+    [start] = [it.value for it in read_log(log.parent, log.stem) if isinstance(it.value, SessionStart)]
     assert [it.form for it in start.system_prompt or []] == [form]
 
 
@@ -300,7 +300,7 @@ def test_the_witnesses_agree(scenario: str, sandbox: Sandbox, tmp_path: Path) ->
     assert tools(sdk) == tools(file) == tools(seen) and len(tools(sdk)) == 4
     assert file.usage == seen.usage
     [end] = [
-        it.found for it in read_log(logger.path.parent, logger.path.stem) if isinstance(it.found, SessionEnd)
+        it.value for it in read_log(logger.path.parent, logger.path.stem) if isinstance(it.value, SessionEnd)
     ]
     billed, usage = end.billed_tokens, seen.usage
     assert billed and (billed.input, billed.output, billed.cache_creation, billed.cache_read) == (

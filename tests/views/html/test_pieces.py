@@ -13,16 +13,16 @@ from agent_logger.views.html.markdown import prose_html
 from agent_logger.views.html.pieces import LONGEST, html_of
 from agent_logger.views.pieces import (
     Checklist,
+    ChecklistItem,
     Code,
     Diff,
     DiffLine,
-    Files,
-    Item,
+    FileList,
     Json,
     Link,
-    Match,
     Matches,
-    Output,
+    MatchLine,
+    OutputPiece,
     Picture,
     Piece,
     Prose,
@@ -52,11 +52,12 @@ def pieces(texts: st.SearchStrategy[str]) -> st.SearchStrategy[Piece]:
         ),
         st.builds(Diff, st.none() | texts, st.lists(st.builds(DiffLine, signs, texts)).map(tuple), texts),
         st.builds(Terminal, texts, st.none() | texts, st.none() | st.integers()),
-        st.builds(Output, texts, st.booleans()),
-        st.builds(Matches, st.lists(st.builds(Match, texts, st.integers(), texts)).map(tuple)),
-        st.builds(Files, st.lists(texts).map(tuple)),
+        st.builds(OutputPiece, texts, st.booleans()),
+        st.builds(Matches, st.lists(st.builds(MatchLine, texts, st.integers(), texts)).map(tuple)),
+        st.builds(FileList, st.lists(texts).map(tuple)),
         st.builds(
-            Checklist, st.lists(st.builds(Item, texts, st.sampled_from(["open", "doing", "done"]))).map(tuple)
+            Checklist,
+            st.lists(st.builds(ChecklistItem, texts, st.sampled_from(["open", "doing", "done"]))).map(tuple),
         ),
         st.builds(Link, texts),
         st.builds(Json, values),
@@ -81,11 +82,16 @@ def test_no_hostile_text_becomes_a_tag_or_an_attribute(text: str) -> None:
         Link(text),
     ]
     pieces += [
-        Output(text, is_error=True),
+        OutputPiece(text, is_error=True),
         Diff(text, (DiffLine("+", text),), text),
-        Matches((Match(text, 1, text),)),
+        Matches((MatchLine(text, 1, text),)),
     ]
-    pieces += [Files((text,)), Checklist((Item(text, "done"),)), Json({text: text}), Picture(text, text)]
+    pieces += [
+        FileList((text,)),
+        Checklist((ChecklistItem(text, "done"),)),
+        Json({text: text}),
+        Picture(text, text),
+    ]
     for piece in pieces:
         assert all("javascript" not in link for link in Checked(html_of(piece)).links)
 
@@ -150,7 +156,7 @@ def test_an_escape_that_is_no_colour_is_dropped_or_shown_never_passed_on() -> No
 
 
 def test_a_long_output_is_folded_and_says_how_long_it_is() -> None:
-    html = html_of(Output("\n".join(f"line {number}" for number in range(100))))
+    html = html_of(OutputPiece("\n".join(f"line {number}" for number in range(100))))
     assert '<details class="more"><summary>88 more lines</summary>' in html
     assert html.index("line 11") < html.index("<details") < html.index("line 12")
 
@@ -161,7 +167,7 @@ def test_the_numbers_of_a_file_go_on_where_it_is_folded() -> None:
     assert 'aria-hidden="true">112\n113' in html
 
 
-@pytest.mark.parametrize("make", [Prose, Code, Output, lambda text: Terminal("", text)])
+@pytest.mark.parametrize("make", [Prose, Code, OutputPiece, lambda text: Terminal("", text)])
 def test_what_is_too_long_for_a_page_is_cut_and_says_so(make: Any) -> None:
     html = html_of(make("word\n" * (LONGEST // 5 + 20)))
     assert "(100 characters more are in the log)" in html or "(100 more characters are in the log)" in html

@@ -9,22 +9,22 @@ from hypothesis import strategies as st
 from agent_logger.model.session import TOOL_KINDS, ToolCall, tool_kind
 from agent_logger.views.pieces import (
     Checklist,
+    ChecklistItem,
     Code,
     Diff,
     DiffLine,
-    Files,
-    Item,
+    FileList,
     Json,
     Link,
-    Match,
     Matches,
-    Output,
+    MatchLine,
+    OutputPiece,
     Picture,
     Piece,
     Prose,
     Terminal,
 )
-from agent_logger.views.tools.tools import RENDERERS, shown
+from agent_logger.views.tools.tools import RENDERERS, tool_view
 
 PATCH = """*** Begin Patch
 *** Add File: new.txt
@@ -75,7 +75,7 @@ CALLS: list[Any] = [
         {"file_path": "/a.py", "offset": 7, "limit": 2},
         "7\tx\n8\t\n<reminder>",
         "/a.py from line 7, 2 lines",
-        (Code("x\n", "py", 7), Output("<reminder>")),
+        (Code("x\n", "py", 7), OutputPiece("<reminder>")),
     ),
     ("Read", {"file_path": "/logo"}, "", "/logo", ()),
     (
@@ -123,18 +123,18 @@ CALLS: list[Any] = [
         {"pattern": "def", "path": "src", "output_mode": "content"},
         "a.py:1:def f():\nb.py:22:def g():",
         "def in src",
-        (Matches((Match("a.py", 1, "def f():"), Match("b.py", 22, "def g():"))),),
+        (Matches((MatchLine("a.py", 1, "def f():"), MatchLine("b.py", 22, "def g():"))),),
     ),
-    ("Grep", {"pattern": "def"}, "Found 2 files\na.py\nb.py", "def", (Files(("a.py", "b.py")),)),
-    ("Grep", {"pattern": "def"}, "No matches found", "def", (Output("No matches found"),)),
+    ("Grep", {"pattern": "def"}, "Found 2 files\na.py\nb.py", "def", (FileList(("a.py", "b.py")),)),
+    ("Grep", {"pattern": "def"}, "No matches found", "def", (OutputPiece("No matches found"),)),
     (
         "Glob",
         {"pattern": "**/*.ts", "path": "/p"},
         "/p/a.ts\n/p/b.ts\n(Results are truncated)",
         "**/*.ts in /p",
-        (Files(("/p/a.ts", "/p/b.ts")), Output("(Results are truncated)")),
+        (FileList(("/p/a.ts", "/p/b.ts")), OutputPiece("(Results are truncated)")),
     ),
-    ("LS", {"path": "/p"}, "- a\n- b", "/p", (Output("- a\n- b"),)),
+    ("LS", {"path": "/p"}, "- a\n- b", "/p", (OutputPiece("- a\n- b"),)),
     (
         "WebFetch",
         {"url": "https://example.com", "prompt": "what is it?"},
@@ -161,9 +161,9 @@ CALLS: list[Any] = [
         },
         "ok",
         "1 of 3 done: b",
-        (Checklist((Item("a", "done"), Item("b", "doing"), Item("c", "open"))),),
+        (Checklist((ChecklistItem("a", "done"), ChecklistItem("b", "doing"), ChecklistItem("c", "open"))),),
     ),
-    ("ExitPlanMode", {"plan": "# Do it"}, "approved", "a plan", (Prose("# Do it"), Output("approved"))),
+    ("ExitPlanMode", {"plan": "# Do it"}, "approved", "a plan", (Prose("# Do it"), OutputPiece("approved"))),
     (
         "AskUserQuestion",
         {
@@ -173,7 +173,7 @@ CALLS: list[Any] = [
         },
         "Yes",
         "Tea?",
-        (Prose("Tea?\n\n- Yes: hot\n- No"), Output("Yes")),
+        (Prose("Tea?\n\n- Yes: hot\n- No"), OutputPiece("Yes")),
     ),
     # Codex
     (
@@ -200,7 +200,7 @@ CALLS: list[Any] = [
         {"plan": [{"step": "patch", "status": "completed"}]},
         "",
         "1 of 1 done",
-        (Checklist((Item("patch", "done"),)),),
+        (Checklist((ChecklistItem("patch", "done"),)),),
     ),
     (
         "spawn_agent",
@@ -226,7 +226,7 @@ CALLS: list[Any] = [
     ),
     ("read_file", {"absolute_path": "/a.rs"}, "fn main() {}", "/a.rs", (Code("fn main() {}", "rs"),)),
     ("read_many_files", {"paths": ["a.c", "b.c"]}, "--- a.c", "a.c, b.c", (Code("--- a.c", "c"),)),
-    ("list_directory", {"dir_path": "/p"}, "empty", "/p", (Output("empty"),)),
+    ("list_directory", {"dir_path": "/p"}, "empty", "/p", (OutputPiece("empty"),)),
     # opencode
     ("edit", {"filePath": "a.py", "oldString": "x\n1", "newString": "x\n2"}, "", "a.py (+1 -1)", (REPLACED,)),
     # Anthropic's own editor
@@ -259,10 +259,16 @@ CALLS: list[Any] = [
         "select 1",
         (Json({"sql": "select 1"}), Json([{"a": 1}])),
     ),
-    ("Strange", ["a"], "{not json", "", (Json(["a"]), Output("{not json"))),
-    ("Bash", '{"command": "cut of', "x", '{"command": "cut of', (Json('{"command": "cut of'), Output("x"))),
-    ("Edit", {"file": 7}, "x", "", (Json({"file": 7}), Output("x"))),
-    (None, None, "left over", "", (Output("left over"),)),
+    ("Strange", ["a"], "{not json", "", (Json(["a"]), OutputPiece("{not json"))),
+    (
+        "Bash",
+        '{"command": "cut of',
+        "x",
+        '{"command": "cut of',
+        (Json('{"command": "cut of'), OutputPiece("x")),
+    ),
+    ("Edit", {"file": 7}, "x", "", (Json({"file": 7}), OutputPiece("x"))),
+    (None, None, "left over", "", (OutputPiece("left over"),)),
 ]
 
 
@@ -274,23 +280,23 @@ CALLS: list[Any] = [
 def test_a_call_is_shown_as_its_tool_is_read(
     name: str | None, given: Any, result: str | None, summary: str, pieces: tuple[Piece, ...]
 ) -> None:
-    seen = shown(called(name, given, result))
+    seen = tool_view(called(name, given, result))
     assert (seen.summary, seen.pieces) == (summary, pieces)
     assert seen.is_answered == (result is not None)
 
 
 @pytest.mark.parametrize(("name", "given"), [(it[0], it[1]) for it in CALLS if it[2] and it[0]])
 def test_what_went_wrong_is_always_told(name: str, given: Any) -> None:
-    seen = shown(called(name, given, "it broke: no space", is_error=True))
+    seen = tool_view(called(name, given, "it broke: no space", is_error=True))
     assert seen.is_error
-    told = [piece for piece in seen.pieces if isinstance(piece, Output | Terminal)]
+    told = [piece for piece in seen.pieces if isinstance(piece, OutputPiece | Terminal)]
     assert any("it broke" in str(piece) for piece in told)
 
 
 def test_a_failed_command_of_claude_code_has_its_exit_code() -> None:
-    failed = shown(called("Bash", {"command": "false"}, "Exit code 1\nno", is_error=True))
+    failed = tool_view(called("Bash", {"command": "false"}, "Exit code 1\nno", is_error=True))
     assert failed.pieces == (Terminal("false", "no", 1),)
-    prints_it = shown(called("Bash", {"command": "cat log"}, "Exit code 1\nno"))
+    prints_it = tool_view(called("Bash", {"command": "cat log"}, "Exit code 1\nno"))
     assert prints_it.pieces == (Terminal("cat log", "Exit code 1\nno"),)
 
 
@@ -308,13 +314,13 @@ PICTURES = [
 
 @pytest.mark.parametrize("raw", PICTURES)
 def test_pictures_that_a_tool_gave_are_pieces(raw: Any) -> None:
-    seen = shown(called("Read", {"file_path": "a.png"}, "", raw=raw))
+    seen = tool_view(called("Read", {"file_path": "a.png"}, "", raw=raw))
     assert seen.pieces == (Picture("image/png", "aGk="),)
 
 
 def test_a_picture_from_elsewhere_is_none() -> None:
     remote = [{"type": "image", "source": {"type": "url", "url": "https://evil.example/x.png"}}]
-    assert shown(called("Read", {"file_path": "a.png"}, "", raw=remote)).pieces == ()
+    assert tool_view(called("Read", {"file_path": "a.png"}, "", raw=remote)).pieces == ()
 
 
 @pytest.mark.parametrize("kind", ["read", "write", "edit", "shell", "search", "fetch", "agent"])
@@ -330,11 +336,11 @@ def test_the_table_knows_the_tools_that_are_counted(kind: str) -> None:
 
 def test_a_large_edit_is_shown_at_once() -> None:
     lines = "same\n" * 20_000
-    (small,) = shown(
+    (small,) = tool_view(
         called("Edit", {"path": "a", "old_string": lines, "new_string": f"{lines}new\n"}, "ok")
     ).pieces
     assert small == Diff("a", (*[DiffLine(" ", "same")] * 3, DiffLine("+", "new")))
-    (large,) = shown(
+    (large,) = tool_view(
         called("Edit", {"path": "a", "old_string": f"a\n{lines}b", "new_string": f"c\n{lines}\nd"}, "ok")
     ).pieces
     assert isinstance(large, Diff)
@@ -358,7 +364,9 @@ def test_no_key_is_in_what_is_shown(name: str | None, given: Any) -> None:
         )
 
     for is_error in (False, True):
-        assert "Qz7Qz7" not in repr(shown(called(name, with_key(given), f"1\t{KEY}\n", is_error=is_error)))
+        assert "Qz7Qz7" not in repr(
+            tool_view(called(name, with_key(given), f"1\t{KEY}\n", is_error=is_error))
+        )
 
 
 json_values = st.recursive(
@@ -383,6 +391,6 @@ json_values = st.recursive(
 def test_no_input_and_no_result_makes_a_call_unshowable(
     name: str, given: Any, result: str | None, is_error: bool, raw: Any
 ) -> None:
-    seen = shown(called(name, given, result, is_error=is_error, raw=raw))
+    seen = tool_view(called(name, given, result, is_error=is_error, raw=raw))
     assert "\n" not in seen.summary
     assert seen.is_error == is_error

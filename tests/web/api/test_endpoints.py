@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_logger.web.api.tables import FORMULA, harmless
-from agent_logger.web.filters import Wanted
+from agent_logger.web.filters import PageQuery
 from tests.clients import ROOT
 from tests.web import homes
 from tests.web.page_process import Page, showing
@@ -227,9 +227,9 @@ def test_no_cell_is_a_formula(text: str) -> None:
     )
 )
 def test_a_query_that_makes_no_sense_asks_for_everything(query: dict[str, str]) -> None:
-    wanted = Wanted.of(query)
+    wanted = PageQuery.of(query)
     assert wanted.filter() is not None
-    assert Wanted.of(dict(_pairs(wanted.query(offset=wanted.offset)))) == wanted
+    assert PageQuery.of(dict(_pairs(wanted.query(offset=wanted.offset)))) == wanted
 
 
 def _pairs(query: str) -> list[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from agent_logger.home.facts import know_folder
+from agent_logger.home.facts import register_log_folder
 from agent_logger.web.pages.health import look
 
 
@@ -11,7 +11,7 @@ def test_a_folder_within_another_is_counted_once(tmp_path: Path) -> None:
     for inner in (home / "projects", folder / "logs" / "anthropic"):
         inner.mkdir(parents=True)
     for known in (folder, folder / "logs"):
-        know_folder(home, known)
+        register_log_folder(home, known)
     found = look(home)
     assert [it.path for it in found.folders] == [str(folder)]
     assert found.home and found.home.path == str(home)

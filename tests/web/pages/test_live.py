@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from agent_logger.demo.client import Client
+from agent_logger.demo.client import DemoClient
 from agent_logger.proxy.attached import attached
 from tests.fakeapi.server import FakeAPI
 from tests.web.browser import Watched, chromium, let_in
@@ -42,7 +42,7 @@ SCENARIO = {
 class Agent:
     """Asks in one session, and remembers what was said."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: DemoClient) -> None:
         self.session, self._client, self._history = str(uuid.uuid4()), client, list[dict[str, object]]()
 
     def ask(self, text: str) -> threading.Thread:
@@ -90,7 +90,7 @@ def seen(home: Path) -> Iterator[Watched]:
 def agent(url: str, api: FakeAPI, seen: Watched) -> Iterator[Agent]:
     """That has said something already, and is on the live page."""
     api.pace = 1.0
-    with closing(Client(url)) as client:
+    with closing(DemoClient(url)) as client:
         agent = Agent(client)
         agent.ask("Are you there?").join()
         seen.go("/live")

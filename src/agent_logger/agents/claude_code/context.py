@@ -32,7 +32,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     rest: dict[str, Any] = {}
 
     @classmethod
-    def of(cls, told: dict[str, Any]) -> "Settings":
+    def of(cls, values: dict[str, Any]) -> "Settings":
         """What has not the form it should have stays in `rest`."""
         fields = {
             "hooks": ("hooks", dict),
@@ -40,11 +40,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             "permissionMode": ("permission_mode", str),
             "cleanupPeriodDays": ("cleanup_period_days", int),
         }
-        known = {key: told[key] for key, (_, kind) in fields.items() if type(told.get(key)) is kind}
-        rest = {key: value for key, value in told.items() if key not in known}
-        permissions = told.get("permissions")
+        typed = {key: values[key] for key, (_, kind) in fields.items() if type(values.get(key)) is kind}
+        rest = {key: value for key, value in values.items() if key not in typed}
+        permissions = values.get("permissions")
         mode = permissions.get("defaultMode") if isinstance(permissions, dict) else None
-        given = {fields[key][0]: value for key, value in known.items()}
+        given = {fields[key][0]: value for key, value in typed.items()}
         return cls(**({"permission_mode": mode} if isinstance(mode, str) else {}) | given, rest=rest)
 
     def over(self, weaker: "Settings") -> "Settings":
@@ -99,8 +99,8 @@ def read_context(cwd: Path, hmac_of: Callable[[bytes], str]) -> Context:
     root = git_root(folder)
     files = list(_settings_files(folder, root, hmac_of))
     settings = Settings()
-    for it in files:
-        settings = it.settings.over(settings) if it.settings and it.applies else settings
+    for file in files:
+        settings = file.settings.over(settings) if file.settings and file.applies else settings
     return Context(
         cwd=str(folder),
         git_root=str(root) if root else None,
@@ -113,14 +113,14 @@ def read_context(cwd: Path, hmac_of: Callable[[bytes], str]) -> Context:
 
 def git_root(folder: Path) -> Path | None:
     """The folder of the repository or worktree that it is in."""
-    return next((it for it in (folder, *folder.parents) if os.path.lexists(it / ".git")), None)
+    return next((path for path in (folder, *folder.parents) if os.path.lexists(path / ".git")), None)
 
 
 def cleanup_days(root: Path) -> int:
     """After how many days Claude Code deletes sessions of that configuration folder. A project may say otherwise."""
     data = _read(root / "settings.json")
-    told = _settings(data)[0] if data is not None else None
-    days = told.cleanup_period_days if told else None
+    settings = _settings(data)[0] if data is not None else None
+    days = settings.cleanup_period_days if settings else None
     return DEFAULT_CLEANUP_DAYS if days is None else days
 
 
@@ -132,14 +132,14 @@ def _instructions(
 ) -> Iterator[InstructionFile]:
     inside: Scope = "folder"
     places: list[tuple[Scope, Path]] = []
-    for it in (folder, *folder.parents):
-        places += [(inside, it / name) for name in NAMES]
-        inside = "above" if it == root or inside == "above" else "parent"
-    places += [("user", it / "CLAUDE.md") for it in claude_roots()]
-    seen = set()
+    for above in (folder, *folder.parents):
+        places += [(inside, above / name) for name in NAMES]
+        inside = "above" if above == root or inside == "above" else "parent"
+    places += [("user", claude_root / "CLAUDE.md") for claude_root in claude_roots()]
+    visited = set()
     for scope, path in places:
-        data = _read(path) if path not in seen else None
-        seen.add(path)
+        data = _read(path) if path not in visited else None
+        visited.add(path)
         if data is not None:
             yield InstructionFile(path=str(path), scope=scope, bytes=len(data), hmac=hmac_of(data))
 
@@ -149,10 +149,12 @@ def _settings_files(
 ) -> Iterator[SettingsFile]:
     user = Path.home() / ".claude" / "settings.json"
     given = (
-        [it / "settings.json" for it in claude_roots()] if "CLAUDE_CONFIG_DIR" in claude_variables() else []
+        [claude_root / "settings.json" for claude_root in claude_roots()]
+        if "CLAUDE_CONFIG_DIR" in claude_variables()
+        else []
     )
     yield _settings_file(user, hmac_of, applies=not given or user in given)
-    yield from (_settings_file(it, hmac_of) for it in given if it != user)
+    yield from (_settings_file(path, hmac_of) for path in given if path != user)
     yield _settings_file(folder / ".claude" / "settings.json", hmac_of)
     if root and root != folder:
         yield _settings_file(root / ".claude" / "settings.local.json", hmac_of)
@@ -171,10 +173,10 @@ def _settings_file(path: Path, hmac_of: Callable[[bytes], str], *, applies: bool
 
 def _settings(data: bytes) -> tuple[Settings | None, str | None]:
     try:
-        told = msgspec.json.decode(data or b"{}")
+        settings = msgspec.json.decode(data or b"{}")
     except (ValueError, RecursionError) as error:
         return None, str(error)
-    return (Settings.of(told), None) if isinstance(told, dict) else (None, "no JSON object")
+    return (Settings.of(settings), None) if isinstance(settings, dict) else (None, "no JSON object")
 
 
 def _read(path: Path) -> bytes | None:

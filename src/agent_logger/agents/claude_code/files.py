@@ -35,17 +35,19 @@ def session_files(root: Path) -> Iterator[SessionFile]:
     for folder in _folders(root):
         for entry in _entries(folder):
             name, end = os.path.splitext(entry.name)
-            if end == ".jsonl" and is_id(name) and (found := _found(entry, name)):
-                yield found
+            if end == ".jsonl" and is_id(name) and (file := _session_file(entry, name)):
+                yield file
 
 
 def find(roots: Iterable[Path], session: str, repo_root: Path | None = None) -> list[SessionFile]:
     """Every file of that session, those of the repository first, then the newest. `ValueError`: not an id."""
     if not is_id(session):
         raise ValueError(f"{session!r} is not a session id")
-    hits = {found.path: found for root in roots for found in _named(root, session)}
+    hits = {file.path: file for root in roots for file in _named(root, session)}
     own = project_folders(repo_root) if repo_root else ()
-    return sorted(hits.values(), key=lambda it: (it.path.parent.name not in own, -it.modified, str(it.path)))
+    return sorted(
+        hits.values(), key=lambda file: (file.path.parent.name not in own, -file.modified, str(file.path))
+    )
 
 
 def project_folders(cwd: Path) -> tuple[str, ...]:
@@ -85,8 +87,8 @@ def _base36(number: int) -> str:
 def _named(root: Path, session: str) -> Iterator[SessionFile]:
     for folder in _folders(root):
         for entry in _entries(folder, f"{session}.jsonl"):
-            if found := _found(entry, session):
-                yield found
+            if file := _session_file(entry, session):
+                yield file
 
 
 def _folders(root: Path) -> Iterator[Path]:
@@ -105,7 +107,7 @@ def _entries(folder: Path, only: str | None = None) -> list[os.DirEntry[str]]:
         return []
 
 
-def _found(entry: os.DirEntry[str], name: str) -> SessionFile | None:
+def _session_file(entry: os.DirEntry[str], name: str) -> SessionFile | None:
     try:
         if not entry.is_file(follow_symlinks=False):
             return None

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from agent_logger.agents.claude_code.transcript.lines import session_of_line
 from agent_logger.agents.claude_code.transcript.subagents import agent_of
 from agent_logger.agents.framing import modified, source_file
-from agent_logger.agents.source_files import File, Source
+from agent_logger.agents.source_files import File, SourceFiles
 from agent_logger.errors import SourceError
 from agent_logger.files import foreign
 
@@ -21,7 +21,7 @@ SETTLED_SECONDS = 2.0
 FIRST_BYTES = 1 << 16  # of a file, to see whose it is
 
 
-def claude_source(path: Path, agents: Iterable[str] | None = None) -> Source:
+def claude_source(path: Path, agents: Iterable[str] | None = None) -> SourceFiles:
     """A Claude Code session by its main file, with its sub-agents in every layout there was:
     `<session>/subagents/`, and in older ones `subagents/` of the project or beside the session. `agents`: the names of
     their files from the session's folder on, if somebody has found them already.
@@ -37,7 +37,7 @@ def claude_source(path: Path, agents: Iterable[str] | None = None) -> Source:
     folder, stem = path.parent, path.name.removesuffix(".jsonl")
     if agents is None:
         agents = [*_own_agents(folder, stem), *_others_agents(folder, stem)]
-    return Source(
+    return SourceFiles(
         main=source_file(folder, path.name) if is_there else File(path.name, (), chunks=tuple),
         others=[source_file(folder, name) for name in dict.fromkeys(agents)],
         text=partial(_side_text, folder, stem),
@@ -67,22 +67,22 @@ def _agents_in(folder: Path) -> Sequence[str]:
             return ()
         if time.time() - status.st_mtime < SETTLED_SECONDS:
             return _listed(folder)
-        return _known(folder, status.st_ino, status.st_mtime_ns)
+        return _cached_listing(folder, status.st_ino, status.st_mtime_ns)
     except OSError:
         return ()
 
 
 @lru_cache(maxsize=1000)  # each session of a project asks for all that is in its folder
-def _known(folder: Path, *_stamp: int) -> Sequence[str]:
+def _cached_listing(folder: Path, *_stamp: int) -> Sequence[str]:
     return _listed(folder)
 
 
 def _listed(folder: Path) -> Sequence[str]:
-    with os.scandir(folder) as found:
+    with os.scandir(folder) as entries:
         names = {
-            it.name.removesuffix(foreign.SEALED)
-            for it in found
-            if it.name[:6] == "agent-" and it.is_file(follow_symlinks=False)
+            entry.name.removesuffix(foreign.SEALED)
+            for entry in entries
+            if entry.name[:6] == "agent-" and entry.is_file(follow_symlinks=False)
         }
     return sorted(filter(agent_of, names))[:MOST_AGENTS]
 
@@ -101,6 +101,6 @@ def _side_text(folder: Path, stem: str, name: str) -> str | None:
     if parts[0] not in (stem, "subagents") and not (len(parts) == 1 and parts[0].startswith("agent-")):
         return None
     above = (folder.joinpath(*parts[:count]) for count in range(1, len(parts)))
-    if any(it.is_symlink() for it in above):
+    if any(path.is_symlink() for path in above):
         return None
     return foreign.text(folder.joinpath(*parts), MOST_SIDE_BYTES)

@@ -52,7 +52,7 @@ def noted_sessions(roots: Iterable[Path]) -> NotedSessions:
     notes = [note for folder in folders for path in _notes(folder) if (note := _read(path)).session_id]
     running = frozenset(note.session_id for note in notes if _lives(note))
     killed = frozenset(note.session_id for note in notes) - running
-    changes = [it for it in map(_changed, folders) if it is not None]
+    changes = [time for time in map(_changed, folders) if time is not None]
     return NotedSessions(running, killed, max(changes, default=None))
 
 
@@ -71,7 +71,7 @@ def _changed(folder: Path) -> float | None:
 def _notes(folder: Path) -> list[Path]:
     try:
         with os.scandir(folder) as entries:
-            return [Path(it.path) for it in entries if _NOTE.fullmatch(it.name)]
+            return [Path(entry.path) for entry in entries if _NOTE.fullmatch(entry.name)]
     except OSError:  # not there, or not ours to read
         return []
 

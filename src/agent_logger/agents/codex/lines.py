@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from agent_logger.agents.codex.meta import Meta, meta_of
+from agent_logger.agents.codex.meta import CodexMeta, meta_of
 from agent_logger.agents.objects import salvaged, shallow, time_of
 from agent_logger.agents.source_files import File, raw_lines_of
 from agent_logger.providers.answer import Json, fields_of
@@ -21,7 +21,7 @@ class Info(msgspec.Struct, gc=False):
     last_token_usage: Json | None = None
 
 
-class Event(msgspec.Struct, gc=False):
+class CodexEvent(msgspec.Struct, gc=False):
     """`event_msg`, of the types that matter"""
 
     type: str = ""
@@ -33,14 +33,14 @@ class Event(msgspec.Struct, gc=False):
 EVENTS = frozenset({"token_count", "task_started", "task_complete", "turn_complete", "turn_aborted"})
 
 
-class Record(msgspec.Struct, gc=False):
+class CodexRecord(msgspec.Struct, gc=False):
     """`token_usage_record`"""
 
     usage: Json | None = None
     response_id: str | None = None
 
 
-class Context(msgspec.Struct, gc=False):
+class CodexContext(msgspec.Struct, gc=False):
     """`turn_context`"""
 
     model: str | None = None
@@ -54,14 +54,14 @@ class Compacted(msgspec.Struct, gc=False):
     message: str | None = None
 
 
-class Item(msgspec.Struct, gc=False):
+class CodexItem(msgspec.Struct, gc=False):
     """`response_item`, in the form of the responses API"""
 
     fields: Json
 
 
 P = TypeVar("P")
-AnyLine = Event | Record | Context | Compacted | Item | Meta
+AnyLine = CodexEvent | CodexRecord | CodexContext | Compacted | CodexItem | CodexMeta
 
 
 # ---------------------------------------------------------------- lines as they are written
@@ -73,9 +73,9 @@ class _Line(msgspec.Struct, Generic[P], gc=False):
 
 
 _DECODERS: Mapping[bytes | None, Callable[[bytes], _Line[Any]]] = {
-    b"event_msg": msgspec.json.Decoder(_Line[Event]).decode,
-    b"token_usage_record": msgspec.json.Decoder(_Line[Record]).decode,
-    b"turn_context": msgspec.json.Decoder(_Line[Context]).decode,
+    b"event_msg": msgspec.json.Decoder(_Line[CodexEvent]).decode,
+    b"token_usage_record": msgspec.json.Decoder(_Line[CodexRecord]).decode,
+    b"turn_context": msgspec.json.Decoder(_Line[CodexContext]).decode,
     b"compacted": msgspec.json.Decoder(_Line[Compacted]).decode,
 }
 _item = msgspec.json.Decoder(_Line[Json]).decode
@@ -85,7 +85,7 @@ _BEGINNING = re.compile(
     rb'\{"timestamp":"[^"\\]*",(?:"ordinal":\d+,)?"type":"(\w+)","payload":\{(?:"type":"(\w+)")?'
 )
 _RECORD = b'{"timestamp":'
-_EVENTS = frozenset(it.encode() for it in EVENTS)
+_EVENTS = frozenset(name.encode() for name in EVENTS)
 
 
 def _always() -> bool:
@@ -98,8 +98,8 @@ def lines_of(file: File, items: Callable[[], bool] = _always) -> Iterator[tuple[
     What cannot be read is left out.
     """
     for line in raw_lines_of(file):
-        found = _BEGINNING.match(line)
-        kind, inner = found.groups() if found else (None, None)
+        match = _BEGINNING.match(line)
+        kind, inner = match.groups() if match else (None, None)
         if _is_passed_over(kind, inner, items) and line.find(_RECORD, 1) < 0:  # else another is glued to it
             continue
         try:
@@ -120,12 +120,12 @@ def _whole(kind: bytes | None, line: bytes) -> tuple[datetime | None, AnyLine]:
         item = _item(line)
         if shallow(item.payload, line) is None:
             raise ValueError("nested too deeply")
-        return time_of(item.timestamp), Item(item.payload)
+        return time_of(item.timestamp), CodexItem(item.payload)
     decode = _DECODERS.get(kind)
     if decode is None:
         raise ValueError("nothing that is read at once")
-    found = decode(line)
-    return time_of(found.timestamp), found.payload
+    decoded = decode(line)
+    return time_of(decoded.timestamp), decoded.payload
 
 
 # ---------------------------------------------------------------- lines that are not as they should be
@@ -134,24 +134,24 @@ def _whole(kind: bytes | None, line: bytes) -> tuple[datetime | None, AnyLine]:
 def _oddly(line: bytes) -> Iterator[tuple[datetime | None, AnyLine]]:
     """All of it that fits."""
     for value in salvaged(line):
-        found = _odd_line(value, fields_of(value.get("payload")))
-        if found is not None:
-            yield time_of(value.get("timestamp")), found
+        record = _odd_line(value, fields_of(value.get("payload")))
+        if record is not None:
+            yield time_of(value.get("timestamp")), record
 
 
 def _odd_line(line: Json, payload: Json) -> AnyLine | None:
     if "payload" not in line:  # before 0.32 nothing was put around an item, nor a time beside it
-        return Item(line) if type(line.get("type")) is str else meta_of(line)
+        return CodexItem(line) if type(line.get("type")) is str else meta_of(line)
     match line.get("type"):
         case "response_item":
-            return Item(payload)
+            return CodexItem(payload)
         case "event_msg":
-            event = fitting(Event, payload)
+            event = fitting(CodexEvent, payload)
             return event if event.type in EVENTS else None
         case "token_usage_record":
-            return fitting(Record, payload)
+            return fitting(CodexRecord, payload)
         case "turn_context":
-            return fitting(Context, payload)
+            return fitting(CodexContext, payload)
         case "compacted":
             return fitting(Compacted, payload)
         case "session_meta":

@@ -20,7 +20,7 @@ class _Source(msgspec.Struct):
     subagent: _SubAgent | str | None = None  # a word for those that are no thread
 
 
-class Meta(msgspec.Struct):
+class CodexMeta(msgspec.Struct):
     id: str = ""
     cwd: str | None = None
     started: str | None = msgspec.field(name="timestamp", default=None)
@@ -36,12 +36,12 @@ class Meta(msgspec.Struct):
         return (spawn.parent_thread_id if spawn else None) or self.parent_thread_id
 
 
-def meta_of(line: Any) -> Meta | None:
+def meta_of(line: Any) -> CodexMeta | None:
     """None if it is not such a line."""
     fields = fields_of(line)
     if fields.get("type", "session_meta") != "session_meta":
         return None
-    meta = fitting(Meta, fields if is_bare(fields) else fields.get("payload"))
+    meta = fitting(CodexMeta, fields if is_bare(fields) else fields.get("payload"))
     return meta if meta.id else None
 
 

@@ -35,53 +35,53 @@ class _Line(msgspec.Struct, frozen=True):
     error: _Failure | None = None
 
 
-class Lines:
+class CodexOutput:
     def __init__(self) -> None:
         self._started: set[str] = set()
         self._text: str | None = None
 
     def read(self, line: bytes) -> list[SdkMessage]:
         try:
-            found = msgspec.json.decode(line, type=_Line)
+            decoded = msgspec.json.decode(line, type=_Line)
         except (msgspec.MsgspecError, RecursionError):
             return []
-        known = SdkMessage(line, found.type)
-        match found.type:
+        message = SdkMessage(line, decoded.type)
+        match decoded.type:
             case "thread.started":
-                head = SdkMessage(line, "system", "init", found.thread_id, init=Init())
+                head = SdkMessage(line, "system", "init", decoded.thread_id, init=Init())
                 return [head]
             case "turn.completed" | "turn.failed":
-                return [SdkMessage(line, "result", found.type, result=self._result(found))]
-            case "item.started" | "item.completed" if found.item:
-                return self._item(known, found.item, ended=found.type == "item.completed")
-        return [known]
+                return [SdkMessage(line, "result", decoded.type, result=self._result(decoded))]
+            case "item.started" | "item.completed" if decoded.item:
+                return self._item(message, decoded.item, ended=decoded.type == "item.completed")
+        return [message]
 
-    def _item(self, known: SdkMessage, item: dict[str, Any], *, ended: bool) -> list[SdkMessage]:
+    def _item(self, message: SdkMessage, item: dict[str, Any], *, ended: bool) -> list[SdkMessage]:
         match item.get("type"):
             case "agent_message" if ended:
                 self._text = _text(item)
-                return [translated(known, "assistant", text_block(self._text))]
+                return [translated(message, "assistant", text_block(self._text))]
             case "reasoning" if ended:
-                return [translated(known, "assistant", thought(_text(item)))]
+                return [translated(message, "assistant", thought(_text(item)))]
             case "command_execution" | "file_change" | "mcp_tool_call" | "web_search" as kind:
-                return self._tool(known, str(kind), item, ended=ended)
-        return [known]
+                return self._tool(message, str(kind), item, ended=ended)
+        return [message]
 
-    def _tool(self, known: SdkMessage, kind: str, item: dict[str, Any], *, ended: bool) -> list[SdkMessage]:
+    def _tool(self, message: SdkMessage, kind: str, item: dict[str, Any], *, ended: bool) -> list[SdkMessage]:
         use_id, name = str(item.get("id")), str(item.get("tool") or kind)
-        found = []
+        blocks = []
         if use_id not in self._started:
             self._started.add(use_id)
-            found.append(translated(known, "assistant", tool_use(use_id, name, _input(item))))
+            blocks.append(translated(message, "assistant", tool_use(use_id, name, _input(item))))
         if ended:
             failed = item.get("status") == "failed" or item.get("exit_code") not in (None, 0)
             block = tool_result(use_id, name, _output(item), is_error=failed)
-            found.append(translated(known, "user", block, again=bool(found)))
-        return found
+            blocks.append(translated(message, "user", block, again=bool(blocks)))
+        return blocks
 
-    def _result(self, found: _Line) -> Result:
-        failed = found.type == "turn.failed"
-        usage = usage_of(found.usage)
+    def _result(self, line: _Line) -> Result:
+        failed = line.type == "turn.failed"
+        usage = usage_of(line.usage)
         counters = (
             {
                 "inputTokens": usage.input_tokens,
@@ -95,7 +95,7 @@ class Lines:
         return Result(
             is_error=failed,
             result=None if failed else self._text,
-            errors=[found.error.message] if found.error else None,
+            errors=[line.error.message] if line.error else None,
             model_usage={MODEL: counters} if counters else None,
         )
 

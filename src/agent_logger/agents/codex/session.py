@@ -15,12 +15,20 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from agent_logger.agents.codex.lines import AnyLine, Compacted, Context, Event, Item, Record, lines_of
-from agent_logger.agents.codex.meta import Meta
+from agent_logger.agents.codex.lines import (
+    AnyLine,
+    CodexContext,
+    CodexEvent,
+    CodexItem,
+    CodexRecord,
+    Compacted,
+    lines_of,
+)
+from agent_logger.agents.codex.meta import CodexMeta
 from agent_logger.agents.codex.usage import Meter
 from agent_logger.agents.conversation import Conversation, OpenTurn
 from agent_logger.agents.objects import time_of
-from agent_logger.agents.source_files import File, Source
+from agent_logger.agents.source_files import File, SourceFiles
 from agent_logger.messages.human_input import typed
 from agent_logger.model.responses import ModelResponse
 from agent_logger.model.session import MAIN, Block, Compaction, Session, Usage
@@ -33,7 +41,7 @@ _UUID7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{
 _ID_IN_NAME = re.compile(r"rollout-[0-9T-]+?-([0-9a-f-]{36})\.jsonl")
 
 
-def session_of(source: Source) -> Session:
+def session_of(source: SourceFiles) -> Session:
     """Whatever is in the files, nothing is raised."""
     main = _Rollout(source.main, MAIN)
     main.read_all()
@@ -42,31 +50,31 @@ def session_of(source: Source) -> Session:
         other.read_all()
         main.conversation.place(other.conversation.turns())
         main.conversation.compactions += other.conversation.compactions
-    told, meta = main.conversation, main.meta
+    conversation, meta = main.conversation, main.meta
     return Session(
         id=meta.id,
         agent=AGENT,
-        title=told.title(),
+        title=conversation.title(),
         project=meta.cwd,
-        started=told.started,
-        ended=told.ended,
-        exchanges=told.told(),
+        started=conversation.started,
+        ended=conversation.ended,
+        exchanges=conversation.as_exchanges(),
         parent=_parent(meta),
-        compactions=told.compactions,
+        compactions=conversation.compactions,
     )
 
 
-def parent_of(source: Source) -> str | None:
+def parent_of(source: SourceFiles) -> str | None:
     """As the first line says."""
-    meta = next((line for _, line in lines_of(source.main) if isinstance(line, Meta)), None)
+    meta = next((line for _, line in lines_of(source.main) if isinstance(line, CodexMeta)), None)
     return _parent(meta) if meta else None
 
 
-def _parent(meta: Meta) -> str | None:
+def _parent(meta: CodexMeta) -> str | None:
     return meta.forked_from or meta.spawned_by
 
 
-def responses_of(source: Source) -> Iterator[ModelResponse]:
+def responses_of(source: SourceFiles) -> Iterator[ModelResponse]:
     """The same usage as the session's, without its texts."""
     session: str | None = None
     for file in (source.main, *source.others):
@@ -93,12 +101,12 @@ class _Rollout:
 
     def __init__(self, file: File, thread: str | None) -> None:
         self.conversation = Conversation()
-        self.meta = Meta(id=_id_of_name(file.name))
+        self.meta = CodexMeta(id=_id_of_name(file.name))
         self.model: str | None = None
         self.tier: str | None = None
         self._file = file
         self._thread = thread
-        self._known = False  # the first line was read
+        self._has_head = False  # the first line was read
         self._copied = False  # what comes is a copy of the parent's
         self._dated = False  # ids of turns say whose they are
         self._last_time: datetime | None = None
@@ -116,7 +124,7 @@ class _Rollout:
     def read_all(self) -> None:
         for at, line in lines_of(self._file):
             self._follow(line, at)
-            if type(line) is Item:
+            if type(line) is CodexItem:
                 if not self._copied:
                     self._item(line.fields, at)
                 continue
@@ -137,21 +145,21 @@ class _Rollout:
     def _follow(self, line: AnyLine, at: datetime | None) -> None:
         if self._looks_for_a_pause():
             self._watch(at)
-        if type(line) is Item:
+        if type(line) is CodexItem:
             return
         match line:
-            case Meta():
+            case CodexMeta():
                 self._take_meta(line)
-            case Context():
+            case CodexContext():
                 self.model = line.model or self.model
                 self.tier = line.service_tier or self.tier
                 self._take_turn_id(line.turn_id)
-            case Event(type="task_started"):
+            case CodexEvent(type="task_started"):
                 self._take_turn_id(line.turn_id)
 
-    def _take_meta(self, meta: Meta) -> None:
-        if not self._known:
-            self._known, self.meta = True, meta
+    def _take_meta(self, meta: CodexMeta) -> None:
+        if not self._has_head:
+            self._has_head, self.meta = True, meta
             self._copied = meta.forked_from is not None
             self.conversation.see(time_of(meta.started))
         elif meta.id != self.meta.id:
@@ -159,7 +167,7 @@ class _Rollout:
 
     def _take_turn_id(self, turn: str | None) -> None:
         """Ids of turns are made of the time: one that began before its session is the parent's."""
-        started = time_of(self.meta.started) if self._known else None
+        started = time_of(self.meta.started) if self._has_head else None
         if turn and started and _UUID7.fullmatch(turn):
             began = int(turn[:8] + turn[9:13], 16)  # milliseconds
             self._copied, self._dated = began < int(started.timestamp() * 1000), True
@@ -178,9 +186,9 @@ class _Rollout:
     def _used(self, line: AnyLine) -> tuple[Usage | None, str | None] | None:
         """Of a response, with its id. Copies are counted through, for the counter goes on behind them."""
         match line:
-            case Record():
+            case CodexRecord():
                 used, response_id = self._meter.record(line.usage), line.response_id
-            case Event(type="token_count"):
+            case CodexEvent(type="token_count"):
                 used, response_id = self._meter.counted(line.info), None
             case _:
                 return None
@@ -216,10 +224,10 @@ class _Rollout:
 
     def _happened(self, line: AnyLine, at: datetime | None) -> None:
         match line:
-            case Event(type="task_complete" | "turn_complete"):
+            case CodexEvent(type="task_complete" | "turn_complete"):
                 self._settle_early()
                 self.conversation.end("failed" if line.error else "result", at)
-            case Event(type="turn_aborted"):
+            case CodexEvent(type="turn_aborted"):
                 if self._turn and not self._turn.is_counted:
                     self._turn.complete = False
                 self.conversation.end("cut", at)
@@ -267,8 +275,8 @@ def _is_by_model(kind: str, role: object) -> bool:
 
 def _id_of_name(name: str) -> str:
     """For a file whose first line is lost."""
-    found = _ID_IN_NAME.search(name)
-    return found[1] if found else name
+    match = _ID_IN_NAME.search(name)
+    return match[1] if match else name
 
 
 def _typed(item: Json) -> str | None:

@@ -38,9 +38,9 @@ class _Model(msgspec.Struct, frozen=True):
     tokens: _Tokens | None = None  # in place of the others, in `json`
 
     def counted(self) -> dict[str, Any]:
-        if it := self.tokens:
-            uncached = it.prompt - it.cached if it.input is None else it.input
-            return _counts(uncached, it.candidates + it.thoughts, it.cached)
+        if tokens := self.tokens:
+            uncached = tokens.prompt - tokens.cached if tokens.input is None else tokens.input
+            return _counts(uncached, tokens.candidates + tokens.thoughts, tokens.cached)
         return _counts(self.input, self.output_tokens, self.cached)
 
 
@@ -58,7 +58,7 @@ class _Stats(msgspec.Struct, frozen=True):
     def counted(self) -> dict[str, dict[str, Any]]:
         if self.input_tokens and not self.models:
             return {MODEL: _counts(self.input_tokens - self.cached, self.output_tokens, self.cached)}
-        return {name: it.counted() for name, it in self.models.items()}
+        return {name: counts.counted() for name, counts in self.models.items()}
 
 
 class _Line(msgspec.Struct, frozen=True):
@@ -77,51 +77,51 @@ class _Line(msgspec.Struct, frozen=True):
     stats: _Stats | None = None
 
 
-class Lines:
+class GeminiOutput:
     def __init__(self) -> None:
         self._text = ""
 
     def read(self, line: bytes) -> list[SdkMessage]:
         try:
-            found = msgspec.json.decode(line, type=_Line)
+            head = msgspec.json.decode(line, type=_Line)
         except (msgspec.MsgspecError, RecursionError):
             return []
-        if found.type is None:
-            return [self._result(line, found)] if found.stats or found.error else []
-        known = SdkMessage(line, found.type, session_id=found.session_id)
-        match found.type, found.role:
+        if head.type is None:
+            return [self._result(line, head)] if head.stats or head.error else []
+        message = SdkMessage(line, head.type, session_id=head.session_id)
+        match head.type, head.role:
             case "init", _:
-                return [SdkMessage(line, "system", "init", found.session_id, init=Init(model=found.model))]
+                return [SdkMessage(line, "system", "init", head.session_id, init=Init(model=head.model))]
             case "message", "user":
-                return [SdkMessage(line, "user", inner=Inner(content=found.content))]
+                return [SdkMessage(line, "user", inner=Inner(content=head.content))]
             case "message", _:
-                self._text += found.content
-                return [translated(known, "assistant", text_block(found.content))]
+                self._text += head.content
+                return [translated(message, "assistant", text_block(head.content))]
             case "tool_use", _:
                 self._text = ""
-                block = tool_use(found.tool_id, found.tool_name, found.parameters)
-                return [translated(known, "assistant", block)]
+                block = tool_use(head.tool_id, head.tool_name, head.parameters)
+                return [translated(message, "assistant", block)]
             case "tool_result", _:
-                output = found.error.message if found.error and not found.output else found.output
-                block = tool_result(found.tool_id, None, output, is_error=found.status != "success")
-                return [translated(known, "user", block)]
+                output = head.error.message if head.error and not head.output else head.output
+                block = tool_result(head.tool_id, None, output, is_error=head.status != "success")
+                return [translated(message, "user", block)]
             case "result", _:
-                return [self._result(line, found)]
-        return [known]
+                return [self._result(line, head)]
+        return [message]
 
-    def _result(self, line: bytes, found: _Line) -> SdkMessage:
-        stats = found.stats or _Stats()
+    def _result(self, line: bytes, decoded: _Line) -> SdkMessage:
+        stats = decoded.stats or _Stats()
         models = stats.counted()
-        failed = found.error is not None or found.status not in (None, "success")
+        failed = decoded.error is not None or decoded.status not in (None, "success")
         result = Result(
             is_error=failed,
-            result=found.response or self._text or None,
-            errors=[found.error.message] if found.error else None,
+            result=decoded.response or self._text or None,
+            errors=[decoded.error.message] if decoded.error else None,
             duration_ms=stats.duration_ms,
             usage=_sum(models),
             model_usage=models or None,
         )
-        return SdkMessage(line, "result", found.status, found.session_id, result=result)
+        return SdkMessage(line, "result", decoded.status, decoded.session_id, result=result)
 
 
 def _sum(models: dict[str, dict[str, Any]]) -> ReportedUsage | None:
@@ -129,6 +129,6 @@ def _sum(models: dict[str, dict[str, Any]]) -> ReportedUsage | None:
     if not models:
         return None
     uncached, output, cached = (
-        sum(column) for column in zip(*(it.values() for it in models.values()), strict=True)
+        sum(column) for column in zip(*(counts.values() for counts in models.values()), strict=True)
     )
     return ReportedUsage(input_tokens=uncached, output_tokens=output, cache_read_input_tokens=cached)

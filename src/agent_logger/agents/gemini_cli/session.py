@@ -17,7 +17,7 @@ import msgspec
 
 from agent_logger.agents.conversation import Conversation, OpenTurn
 from agent_logger.agents.objects import objects_of, time_of
-from agent_logger.agents.source_files import File, Source
+from agent_logger.agents.source_files import File, SourceFiles
 from agent_logger.messages.human_input import typed
 from agent_logger.model.responses import ModelResponse
 from agent_logger.model.session import MAIN, Block, Session, Usage
@@ -54,7 +54,7 @@ class _Call(msgspec.Struct):
     args: Any = None
     status: str | None = None
     result: list[Json] | None = None
-    shown: Any = msgspec.field(name="resultDisplay", default=None)
+    display: Any = msgspec.field(name="resultDisplay", default=None)
     timestamp: str | None = None
 
 
@@ -73,26 +73,26 @@ class _Message(msgspec.Struct):
         return time_of(self.timestamp)
 
 
-def session_of(source: Source) -> Session:
+def session_of(source: SourceFiles) -> Session:
     """Whatever is in the files, nothing is raised."""
     chat = _Chat(source.main, source)
-    told = chat.conversation(MAIN)
+    conversation = chat.conversation(MAIN)
     for file in source.others:
         other = _Chat(file, source)
-        told.place(other.conversation(other.thread).turns())
-    told.see(chat.started)
+        conversation.place(other.conversation(other.thread).turns())
+    conversation.see(chat.started)
     return Session(
         id=chat.id,
         agent=AGENT,
-        title=chat.about.summary or told.title(),
+        title=chat.about.summary or conversation.title(),
         project=_project(source, chat),
-        started=told.started,
-        ended=told.ended,
-        exchanges=told.told(),
+        started=conversation.started,
+        ended=conversation.ended,
+        exchanges=conversation.as_exchanges(),
     )
 
 
-def responses_of(source: Source) -> Iterator[ModelResponse]:
+def responses_of(source: SourceFiles) -> Iterator[ModelResponse]:
     main = _Chat(source.main, source)
     project = _project(source, main)
     for chat in (main, *(_Chat(file, source) for file in source.others)):
@@ -115,13 +115,13 @@ def responses_of(source: Source) -> Iterator[ModelResponse]:
 class _Chat:
     """One file, all its changes made."""
 
-    def __init__(self, file: File, source: Source) -> None:
+    def __init__(self, file: File, source: SourceFiles) -> None:
         self._fields: Json = {}
         self._states: dict[str, Json] = {}  # the latest of each message, in the order of their first
         for line in _document(file, source) if file.name.endswith(".json") else objects_of(file, _TICK):
             self._take(line)
         self.about = fitting(_About, self._fields)
-        self.messages = [fitting(_Message, it) for it in self._states.values()]
+        self.messages = [fitting(_Message, state) for state in self._states.values()]
         self.id = self.about.id or file.name.rsplit("/", 1)[-1].rsplit(".", 1)[0]
 
     @property
@@ -146,9 +146,9 @@ class _Chat:
                 self._copy(copy)
 
     def _message(self, message: Json) -> None:
-        known = self._states.get(message["id"], {})
-        first = known.get("timestamp")
-        self._states[message["id"]] = {**known, **message, "timestamp": first or message.get("timestamp")}
+        state = self._states.get(message["id"], {})
+        first = state.get("timestamp")
+        self._states[message["id"]] = {**state, **message, "timestamp": first or message.get("timestamp")}
 
     def _copy(self, message: Json) -> None:
         self._states[message["id"]] = {**message, **self._states.get(message["id"], {})}
@@ -156,49 +156,49 @@ class _Chat:
     # ------------------------------------------------------------ what happened
 
     def conversation(self, thread: str) -> Conversation:
-        told = Conversation()
+        conversed = Conversation()
         for message in self.messages:
             match message.type:
                 case "user":
-                    _ask(told, message)
+                    _ask(conversed, message)
                 case "gemini":
-                    _answer(told, message, thread)
-        return told
+                    _answer(conversed, message, thread)
+        return conversed
 
 
-def _ask(told: Conversation, message: _Message) -> None:
+def _ask(conversation: Conversation, message: _Message) -> None:
     content, at = message.content, message.at
-    if type(content) is list and all(_is_answered(told, part) for part in content):
+    if type(content) is list and all(_is_answered(conversation, part) for part in content):
         return  # as nearly all results are: they stand with their calls too
     blocks = list(_content(content))
     for block in blocks:
         if block.kind == "tool_result":
-            told.result(block, at)
+            conversation.result(block, at)
     texts = [block.text for block in blocks if block.kind == "text"]
     if text := typed(texts) or ("[image]" if any(block.kind == "image" for block in blocks) else None):
-        told.ask(text, at)
+        conversation.ask(text, at)
 
 
-def _is_answered(told: Conversation, part: Any) -> bool:
+def _is_answered(conversation: Conversation, part: Any) -> bool:
     called = fields_of(fields_of(part).get("functionResponse")).get("id")
-    return type(called) is str and told.has_result(called)
+    return type(called) is str and conversation.has_result(called)
 
 
-def _answer(told: Conversation, message: _Message, thread: str) -> None:
+def _answer(conversation: Conversation, message: _Message, thread: str) -> None:
     at, calls = message.at, message.calls or ()
     turn = OpenTurn(thread=thread, message_id=message.id, model=message.model)
     if message.tokens is not None:
         turn.count(_usage(message.tokens), message.id)
     turn.see(at)
-    told.add(turn)
-    told.see(at)
+    conversation.add(turn)
+    conversation.see(at)
     for block in [*_thoughts(message.thoughts or ()), *_content(message.content)]:
         if not (calls and block.kind == "tool_use"):  # a copy has them among its parts
-            told.put(turn, block, at)
+            conversation.put(turn, block, at)
     for call in calls:
-        told.put(turn, Block(kind="tool_use", id=call.id, name=call.name, input=call.args), at)
+        conversation.put(turn, Block(kind="tool_use", id=call.id, name=call.name, input=call.args), at)
         if result := _result(call):
-            told.result(result, time_of(call.timestamp) or at)
+            conversation.result(result, time_of(call.timestamp) or at)
 
 
 def _thoughts(thoughts: Iterable[_Thought]) -> Iterator[Block]:
@@ -222,14 +222,14 @@ def _content(content: Any) -> Iterator[Block]:
 
 def _result(call: _Call) -> Block | None:
     """What a tool gave; none if it was never run, or still runs."""
-    found = (part_block(part) for part in call.result or ())
-    block = next((it for it in found if it.kind == "tool_result"), None)
+    blocks = (part_block(part) for part in call.result or ())
+    block = next((answer for answer in blocks if answer.kind == "tool_result"), None)
     failed = call.status in ("error", "cancelled")
     if block is None and not failed:
         return None
     return Block(
         kind="tool_result",
-        text=block.text if block else text_of(call.shown) or "",
+        text=block.text if block else text_of(call.display) or "",
         id=call.id,
         name=call.name,
         is_error=failed or bool(block and block.is_error),
@@ -241,23 +241,23 @@ def _usage(tokens: Json | None) -> Usage | None:
     """`input` holds what came from the cache; thoughts are billed as output."""
     counts = TokenCounts(tokens)
     cached = counts("cached")
-    asked, answered = counts("input") + counts("tool"), counts("output") + counts("thoughts")
-    return counts.usage(asked - cached, answered, cached)
+    input_tokens, answered = counts("input") + counts("tool"), counts("output") + counts("thoughts")
+    return counts.usage(input_tokens - cached, answered, cached)
 
 
-def _project(source: Source, chat: _Chat) -> str | None:
-    if told := (source.text(PROJECT_FILE) or "").strip():
-        return told
+def _project(source: SourceFiles, chat: _Chat) -> str | None:
+    if folder := (source.text(PROJECT_FILE) or "").strip():
+        return folder
     if chat.about.directories:
         return chat.about.directories[0]
     for message in chat.messages[:FIRST_MESSAGES]:
         for block in _content(message.content):
-            if block.kind == "text" and (found := _WORKSPACE.search(block.text)):
-                return found[1]
+            if block.kind == "text" and (match := _WORKSPACE.search(block.text)):
+                return match[1]
     return None
 
 
-def _document(file: File, source: Source) -> Iterable[Json]:
+def _document(file: File, source: SourceFiles) -> Iterable[Json]:
     """A chat of an older version: its fields, then its messages, as lines would tell them."""
     try:
         chat = parsed(source.text(file.name) or "")
@@ -265,7 +265,7 @@ def _document(file: File, source: Source) -> Iterable[Json]:
         return
     fields = fields_of(chat)
     yield {key: value for key, value in fields.items() if key not in ("messages", "id", "$set")}
-    yield from (it for it in _list(fields.get("messages")) if type(it) is dict)
+    yield from (message for message in _list(fields.get("messages")) if type(message) is dict)
 
 
 def _list(value: Any) -> list[Any]:

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from agent_logger.agents.source_files import File, Source
+from agent_logger.agents.source_files import File, SourceFiles
 from agent_logger.errors import SourceError
-from agent_logger.protocols.jsonl import Damage, Entry
+from agent_logger.protocols.jsonl import Damage, JsonEntry
 
 WAIT_SECONDS = 1.0  # for a lock
 MOST_SESSIONS = 10_000  # that one session may have started
@@ -42,8 +42,8 @@ def session_ids(path: Path) -> list[str]:
 
 
 def _roots(rows: list[Row]) -> list[str]:
-    known = {row["id"] for row in rows}
-    return [row["id"] for row in rows if row["id"] and row["parent_id"] not in known]
+    ids = {row["id"] for row in rows}
+    return [row["id"] for row in rows if row["id"] and row["parent_id"] not in ids]
 
 
 def session_stamps(path: Path) -> list[tuple[str, float, int, str]]:
@@ -55,40 +55,44 @@ def session_stamps(path: Path) -> list[tuple[str, float, int, str]]:
     """
     with _opened(path) as database:
         rows = list(_rows(database, "SELECT id, parent_id, time_updated AS updated FROM session"))
-        told: dict[str, list[Row]] = {}
+        rows_by_session: dict[str, list[Row]] = {}
         for table in ("message", "part"):
             for row in _rows(database, count.format(table)):
-                told.setdefault(row["id"], []).append(row)
-        return [_stamp(name, [name, *_started_by(database, name)], rows, told) for name in _roots(rows)]
+                rows_by_session.setdefault(row["id"], []).append(row)
+        return [
+            _stamp(name, [name, *_started_by(database, name)], rows, rows_by_session) for name in _roots(rows)
+        ]
 
 
 def _stamp(
-    name: str, tree: list[str], rows: list[Row], told: dict[str, list[Row]]
+    name: str, tree: list[str], rows: list[Row], rows_by_session: dict[str, list[Row]]
 ) -> tuple[str, float, int, str]:
-    own = [row for row in rows if row["id"] in tree] + [row for it in tree for row in told.get(it, ())]
+    own = [row for row in rows if row["id"] in tree] + [
+        row for session_id in tree for row in rows_by_session.get(session_id, ())
+    ]
     times = [row["updated"] for row in own if isinstance(row["updated"], int)]
     stamp = ";".join(f"{row['id']}:{row['updated']}:{row.get('count')}:{row.get('size')}" for row in own)
     return name, max(times, default=0) / 1000, sum(row.get("size") or 0 for row in own), stamp
 
 
-def source_of(path: Path, session: str) -> Source:
+def source_of(path: Path, session: str) -> SourceFiles:
     """A session with those that it started. Rows are read when they are asked for; what fails then is `Damage`."""
     with _opened(path) as database:
         started = _started_by(database, session)
-    files = [File(it, _Entries(path, it)) for it in (session, *started)]
-    return Source(files[0], files[1:])
+    files = [File(session_id, _Entries(path, session_id)) for session_id in (session, *started)]
+    return SourceFiles(files[0], files[1:])
 
 
 def _started_by(database: sqlite3.Connection, session: str) -> list[str]:
-    found = [session]
-    for parent in found:  # grows meanwhile
+    sessions = [session]
+    for parent in sessions:  # grows meanwhile
         children = _rows(
             database, "SELECT id FROM session WHERE parent_id = ? ORDER BY time_created, id", parent
         )
-        found.extend(row["id"] for row in children if row["id"] and row["id"] not in found)
-        if len(found) > MOST_SESSIONS:
+        sessions.extend(row["id"] for row in children if row["id"] and row["id"] not in sessions)
+        if len(sessions) > MOST_SESSIONS:
             break
-    return found[1 : MOST_SESSIONS + 1]
+    return sessions[1 : MOST_SESSIONS + 1]
 
 
 class _Entries:
@@ -97,12 +101,12 @@ class _Entries:
     def __init__(self, path: Path, session: str) -> None:
         self._path, self._session = path, session
 
-    def __iter__(self) -> Iterator[Entry | Damage]:
+    def __iter__(self) -> Iterator[JsonEntry | Damage]:
         try:
             with _opened(self._path) as database:
                 for number, row in enumerate(_session_rows(database, self._session), 1):
                     data = row.get("data")
-                    yield Entry(number, 0, row, data if isinstance(data, bytes) else b"")
+                    yield JsonEntry(number, 0, row, data if isinstance(data, bytes) else b"")
         except (SourceError, OSError) as error:
             yield Damage(1, 0, 0, str(error))
 
@@ -126,7 +130,7 @@ def _parent_of_fork(database: sqlite3.Connection, row: Row) -> str | None:
     if not isinstance(created, int):
         return None
     copied = "SELECT max(time_created) AS time FROM message WHERE session_id = ? AND time_created < ?"
-    last = next((it["time"] for it in _rows(database, copied, session, created)), None)
+    last = next((fork_row["time"] for fork_row in _rows(database, copied, session, created)), None)
     if last is None:
         return None
     same = """
@@ -134,7 +138,7 @@ def _parent_of_fork(database: sqlite3.Connection, row: Row) -> str | None:
         WHERE message.time_created = ? AND session.id <> ? AND session.time_created < ?
         ORDER BY message.time_created < session.time_created, session.time_created DESC LIMIT 1
     """
-    return next((it["id"] for it in _rows(database, same, last, session, created)), None)
+    return next((parent_row["id"] for parent_row in _rows(database, same, last, session, created)), None)
 
 
 def _rows(database: sqlite3.Connection, query: str, *values: Any) -> Iterator[Row]:
@@ -142,8 +146,8 @@ def _rows(database: sqlite3.Connection, query: str, *values: Any) -> Iterator[Ro
     try:
         cursor = database.execute(query, values)
         names = [column[0] for column in cursor.description]
-        for found in cursor:
-            yield {name: _value(name, it) for name, it in zip(names, found, strict=True)}
+        for row in cursor:
+            yield {name: _value(name, value) for name, value in zip(names, row, strict=True)}
     except (sqlite3.Error, OverflowError) as error:
         raise SourceError(f"opencode's database: {error}") from error
 
@@ -199,10 +203,10 @@ def _connected(path: Path, how: str) -> Iterator[sqlite3.Connection]:
 
 def _check(database: sqlite3.Connection, path: Path) -> None:
     try:
-        found = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     except sqlite3.Error as error:
         raise SourceError(f"{path}: {error}") from error
-    if not {table.encode() for table in TABLES} <= found:
+    if not {table.encode() for table in TABLES} <= tables:
         raise SourceError(f"{path}: not a database of opencode's")
 
 

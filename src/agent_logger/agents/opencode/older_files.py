@@ -16,9 +16,9 @@ from typing import Any
 
 from agent_logger.agents.locations import matching
 from agent_logger.agents.objects import object_in
-from agent_logger.agents.source_files import File, Source
+from agent_logger.agents.source_files import File, SourceFiles
 from agent_logger.files import foreign
-from agent_logger.protocols.jsonl import Entry
+from agent_logger.protocols.jsonl import JsonEntry
 from agent_logger.providers.answer import Json, fields_of, text_of
 
 MOST_BYTES = 64 << 20  # of a file; as with lines, what is longer is not read
@@ -41,19 +41,19 @@ def message_files(path: Path) -> list[Path]:
     return list(matching(storage, [*below, "*.json"]))
 
 
-def source_of(path: Path, started: Iterable[Path] | None = None) -> Source:
+def source_of(path: Path, started: Iterable[Path] | None = None) -> SourceFiles:
     """A session, with those that it started; none: they are looked for. Files are read when they are asked for."""
     others = _started_from(path) if started is None else started
-    files = [File(it.stem, _Entries(it)) for it in (path, *others)]
-    return Source(files[0], files[1:])
+    files = [File(file.stem, _Entries(file)) for file in (path, *others)]
+    return SourceFiles(files[0], files[1:])
 
 
 def _started_from(path: Path) -> list[Path]:
-    by = {it: started_by(it) for it in matching(path.parent, ["*.json"])}
-    found = [path]
-    for parent in found:  # grows meanwhile
-        found += [it for it, name in by.items() if name == parent.stem and it not in found]
-    return found[1:]
+    by = {file: started_by(file) for file in matching(path.parent, ["*.json"])}
+    paths = [path]
+    for parent in paths:  # grows meanwhile
+        paths += [file for file, name in by.items() if name == parent.stem and file not in paths]
+    return paths[1:]
 
 
 # ---------------------------------------------------------------- rows
@@ -65,25 +65,26 @@ class _Entries:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[JsonEntry]:
         for number, row in enumerate(_rows(self._path), 1):
-            yield Entry(number, 0, row, row.get("data", b""))
+            yield JsonEntry(number, 0, row, row.get("data", b""))
 
 
 def _rows(path: Path) -> Iterator[Row]:
-    told = _fields(path)
+    fields = _fields(path)
     messages = sorted(
-        map(_message_row, message_files(path)), key=lambda it: (it["time_created"] or 0, it["id"])
+        map(_message_row, message_files(path)),
+        key=lambda message_file: (message_file["time_created"] or 0, message_file["id"]),
     )
-    created = _created(told)
+    created = _created(fields)
     yield {
         "table": "session",
         "id": path.stem,
-        "parent_id": text_of(told.get("parentID")),
-        "title": text_of(told.get("title")),
-        "directory": text_of(told.get("directory")),
+        "parent_id": text_of(fields.get("parentID")),
+        "title": text_of(fields.get("title")),
+        "directory": text_of(fields.get("directory")),
         "time_created": created,
-        "forked_from": _parent_of_fork(path, created, [it["time_created"] for it in messages]),
+        "forked_from": _parent_of_fork(path, created, [row["time_created"] for row in messages]),
     }
     yield from messages
     for message in messages:
@@ -96,8 +97,8 @@ def _message_row(path: Path) -> Row:
     return {"table": "message", "id": path.stem, "time_created": _created(object_in(data)), "data": data}
 
 
-def _created(told: Json) -> int | None:
-    created = fields_of(told.get("time")).get("created")
+def _created(fields: Json) -> int | None:
+    created = fields_of(fields.get("time")).get("created")
     return created if type(created) is int else None
 
 
@@ -108,12 +109,16 @@ def _part_files(path: Path, message: str) -> Iterator[Path]:
 
 def _parent_of_fork(path: Path, created: int | None, times: list[int | None]) -> str | None:
     """A fork is a copy under new ids, and nothing names its parent; but the messages keep their times."""
-    copied = max((it for it in times if it and created and it < created), default=None)
+    copied = max((moment for moment in times if moment and created and moment < created), default=None)
     if copied is None:
         return None
     for other in matching(path.parent, ["*.json"]):
-        near = (it for it in message_files(other) if other != path and _is_made_near(it.stem, copied))
-        if any(_message_row(it)["time_created"] == copied for it in near):
+        near = (
+            message_file
+            for message_file in message_files(other)
+            if other != path and _is_made_near(message_file.stem, copied)
+        )
+        if any(_message_row(file)["time_created"] == copied for file in near):
             return other.stem
     return None
 

@@ -61,41 +61,41 @@ class _Line(msgspec.Struct, frozen=True):
     error: _Error | None = None
 
 
-class Lines:
+class OpencodeOutput:
     def __init__(self) -> None:
         self._text: str | None = None
         self._steps: list[_Part] = []
 
     def read(self, line: bytes) -> list[SdkMessage]:
         try:
-            found = msgspec.json.decode(line, type=_Line)
+            head = msgspec.json.decode(line, type=_Line)
         except (msgspec.MsgspecError, RecursionError):
             return []
-        part, known = found.part, SdkMessage(line, found.type, session_id=found.sessionID)
-        match found.type:
+        part, message = head.part, SdkMessage(line, head.type, session_id=head.sessionID)
+        match head.type:
             case "text":
                 self._text = part.text
-                return [translated(known, "assistant", text_block(part.text))]
+                return [translated(message, "assistant", text_block(part.text))]
             case "reasoning":
-                return [translated(known, "assistant", thought(part.text))]
+                return [translated(message, "assistant", thought(part.text))]
             case "tool_use":
-                return self._tool(known, part)
+                return self._tool(message, part)
             case "step_finish":
                 self._steps.append(part)
-                return [known] if part.reason == "tool-calls" else [self._result(known, None)]
+                return [message] if part.reason == "tool-calls" else [self._result(message, None)]
             case "error":
-                return [self._result(known, found.error or _Error())]
-        return [known]
+                return [self._result(message, head.error or _Error())]
+        return [message]
 
-    def _tool(self, known: SdkMessage, part: _Part) -> list[SdkMessage]:
+    def _tool(self, message: SdkMessage, part: _Part) -> list[SdkMessage]:
         """Told when it has ended."""
         use = tool_use(part.callID, part.tool, part.state.input)
         output = part.state.error if part.state.output is None else part.state.output
         result = tool_result(part.callID, part.tool, output, is_error=part.state.status == "error")
-        return [translated(known, "assistant", use), translated(known, "user", result, again=True)]
+        return [translated(message, "assistant", use), translated(message, "user", result, again=True)]
 
-    def _result(self, known: SdkMessage, error: _Error | None) -> SdkMessage:
-        tokens, cost = [it.tokens for it in self._steps], sum(it.cost for it in self._steps)
+    def _result(self, message: SdkMessage, error: _Error | None) -> SdkMessage:
+        tokens, cost = [step.tokens for step in self._steps], sum(step.cost for step in self._steps)
         result = Result(
             is_error=error is not None,
             result=None if error else self._text,
@@ -104,12 +104,12 @@ class Lines:
             total_cost_usd=cost or None,  # 0 is what it says where it knows no price
             num_turns=len(tokens) or None,
             usage=ReportedUsage(
-                input_tokens=sum(it.input for it in tokens),
-                output_tokens=sum(it.output + it.reasoning for it in tokens),
-                cache_creation_input_tokens=sum(it.cache.write for it in tokens),
-                cache_read_input_tokens=sum(it.cache.read for it in tokens),
+                input_tokens=sum(usage.input for usage in tokens),
+                output_tokens=sum(usage.output + usage.reasoning for usage in tokens),
+                cache_creation_input_tokens=sum(usage.cache.write for usage in tokens),
+                cache_read_input_tokens=sum(usage.cache.read for usage in tokens),
             )
             if tokens
             else None,
         )
-        return SdkMessage(known.raw, "result", known.type, known.session_id, result=result)
+        return SdkMessage(message.raw, "result", message.type, message.session_id, result=result)

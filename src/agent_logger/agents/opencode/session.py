@@ -14,11 +14,11 @@ import msgspec
 
 from agent_logger.agents.conversation import Conversation, OpenTurn
 from agent_logger.agents.objects import object_in, time_of_ms
-from agent_logger.agents.source_files import File, Source
+from agent_logger.agents.source_files import File, SourceFiles
 from agent_logger.messages.human_input import typed
 from agent_logger.model.responses import ModelResponse
 from agent_logger.model.session import MAIN, Block, Compaction, Session, Usage
-from agent_logger.protocols.jsonl import Entry
+from agent_logger.protocols.jsonl import JsonEntry
 from agent_logger.providers.answer import Json
 from agent_logger.providers.lenient import fitting
 from agent_logger.providers.token_counts import TokenCounts
@@ -58,7 +58,7 @@ class _Error(msgspec.Struct):
     name: str | None = None
 
 
-class _Told(msgspec.Struct):
+class _MessageData(msgspec.Struct):
     """What the JSON of a message says."""
 
     role: str | None = None
@@ -110,12 +110,12 @@ class _Piece:
 class _Message:
     id: str
     at: datetime | None
-    told: _Told
+    data: _MessageData
     pieces: list[_Piece] = field(default_factory=list)
 
     @property
     def completed(self) -> datetime | None:
-        return time_of_ms(self.told.time.completed) if self.told.time else None
+        return time_of_ms(self.data.time.completed) if self.data.time else None
 
 
 @dataclass(slots=True)
@@ -136,8 +136,8 @@ class _Step:
         """Of a step without an end, what the message tells, if that is anything."""
         if self.finish is not None:
             return _usage(self.finish.tokens)
-        told = _usage(self.message.told.tokens) if self.number == 1 else None
-        return told if told and (told.context_tokens or told.output_tokens) else None
+        reported = _usage(self.message.data.tokens) if self.number == 1 else None
+        return reported if reported and (reported.context_tokens or reported.output_tokens) else None
 
     @property
     def unread_usage(self) -> bool:
@@ -151,34 +151,38 @@ class _Step:
         return cost if type(cost) is float and cost > 0 else None
 
 
-def session_of(source: Source) -> Session:
+def session_of(source: SourceFiles) -> Session:
     """Whatever is in the rows, nothing is raised."""
     main = _Rows(source.main)
-    told = main.conversation(MAIN)
+    conversation = main.conversation(MAIN)
     for file in source.others:
         other = _Rows(file)
         inner = other.conversation(other.thread)
-        told.place(inner.turns())
-        told.compactions += inner.compactions
-    told.see(main.session.at)
+        conversation.place(inner.turns())
+        conversation.compactions += inner.compactions
+    conversation.see(main.session.at)
     return Session(
         id=main.id,
         agent=AGENT,
-        title=main.session.title or told.title(),
+        title=main.session.title or conversation.title(),
         project=main.project,
-        started=told.started,
-        ended=told.ended,
-        exchanges=told.told(),
+        started=conversation.started,
+        ended=conversation.ended,
+        exchanges=conversation.as_exchanges(),
         parent=_parent(main.session),
-        compactions=told.compactions,
+        compactions=conversation.compactions,
     )
 
 
-def parent_of(source: Source) -> str | None:
+def parent_of(source: SourceFiles) -> str | None:
     """As its row says, which is the first."""
-    values = (it.value for it in source.main.entries if isinstance(it, Entry) and type(it.value) is dict)
-    rows = (fitting(_Row, it) for it in values)
-    session = next((it for it in rows if it.table == "session"), None)
+    values = (
+        entry.value
+        for entry in source.main.entries
+        if isinstance(entry, JsonEntry) and type(entry.value) is dict
+    )
+    rows = (fitting(_Row, value) for value in values)
+    session = next((row for row in rows if row.table == "session"), None)
     return _parent(session) if session else None
 
 
@@ -186,7 +190,7 @@ def _parent(session: _Row) -> str | None:
     return session.forked_from or session.parent_id
 
 
-def responses_of(source: Source) -> Iterator[ModelResponse]:
+def responses_of(source: SourceFiles) -> Iterator[ModelResponse]:
     main: _Rows | None = None
     for file in (source.main, *source.others):
         rows = _Rows(file)
@@ -194,10 +198,10 @@ def responses_of(source: Source) -> Iterator[ModelResponse]:
         for step in rows.steps():
             if step.usage is None and not step.unread_usage:
                 continue
-            provider = step.message.told.provider or ""
+            provider = step.message.data.provider or ""
             yield ModelResponse(
                 family=FAMILIES.get(provider, provider),
-                model=step.message.told.model,
+                model=step.message.data.model,
                 usage=step.usage,
                 at=step.message.at,
                 session=main.id,
@@ -217,7 +221,7 @@ class _Rows:
         self.messages: dict[str, _Message] = {}
         self._name = file.name
         for entry in file.entries:
-            if isinstance(entry, Entry) and type(entry.value) is dict:
+            if isinstance(entry, JsonEntry) and type(entry.value) is dict:
                 self._take(fitting(_Row, entry.value), entry.value.get("data"))
 
     @property
@@ -231,15 +235,15 @@ class _Rows:
     @property
     def project(self) -> str | None:
         """Before 0.6 only the messages of the assistant told it."""
-        told = (it.told.path.cwd for it in self.messages.values() if it.told.path)
-        return self.session.directory or next(filter(None, told), None)
+        folders = (message.data.path.cwd for message in self.messages.values() if message.data.path)
+        return self.session.directory or next(filter(None, folders), None)
 
     def _take(self, row: _Row, data: Any) -> None:
         match row.table:
             case "session":
                 self.session = row
             case "message" if row.id and not self._is_copy(row.at):
-                self.messages[row.id] = _Message(row.id, row.at, fitting(_Told, _json(data)))
+                self.messages[row.id] = _Message(row.id, row.at, fitting(_MessageData, _json(data)))
             case "part" if message := self.messages.get(row.message_id or ""):
                 raw = _json(data)
                 part = fitting(_Part, raw)
@@ -251,21 +255,21 @@ class _Rows:
 
     def steps(self) -> Iterator[_Step]:
         for message in self.messages.values():
-            if message.told.role == "assistant":
+            if message.data.role == "assistant":
                 yield from _steps(message)
 
     def conversation(self, thread: str) -> Conversation:
-        told = Conversation()
+        conversed = Conversation()
         for message in self.messages.values():
-            if message.told.role == "assistant":
+            if message.data.role == "assistant":
                 for step in _steps(message):
-                    _answer(told, step, thread)
-                _end(told, message)
+                    _answer(conversed, step, thread)
+                _end(conversed, message)
             else:
-                told.compactions += _compactions(message, thread)
+                conversed.compactions += _compactions(message, thread)
                 if text := _typed(message):
-                    told.ask(text, message.at)
-        return told
+                    conversed.ask(text, message.at)
+        return conversed
 
 
 def _time_of_part(message: _Message, row: _Row, part: _Part) -> datetime | None:
@@ -297,30 +301,30 @@ def _steps(message: _Message) -> Iterator[_Step]:
         yield step
 
 
-def _answer(told: Conversation, step: _Step, thread: str) -> None:
+def _answer(conversation: Conversation, step: _Step, thread: str) -> None:
     turn = OpenTurn(
         thread=thread,
         message_id=step.id,
-        model=step.message.told.model,
+        model=step.message.data.model,
         stop_reason=step.finish.reason if step.finish else None,
         usage=step.usage,
         unread_usage=step.unread_usage,
         complete=step.finish is not None,
     )
     turn.see(step.message.at)
-    told.add(turn)
-    told.see(step.message.at)
+    conversation.add(turn)
+    conversation.see(step.message.at)
     for piece in step.pieces:
         for block in _blocks(piece):
-            told.put(turn, block, block.at or piece.at)
+            conversation.put(turn, block, block.at or piece.at)
 
 
-def _end(told: Conversation, message: _Message) -> None:
-    told.see(message.completed)
-    if error := message.told.error:
-        told.current()
+def _end(conversation: Conversation, message: _Message) -> None:
+    conversation.see(message.completed)
+    if error := message.data.error:
+        conversation.current()
         aborted = fitting(_Error, error).name == "MessageAbortedError"
-        told.end("cut" if aborted else "failed", message.completed)
+        conversation.end("cut" if aborted else "failed", message.completed)
 
 
 def _compactions(message: _Message, thread: str) -> Iterator[Compaction]:
@@ -367,11 +371,11 @@ def _tool(part: _Part) -> Iterator[Block]:
 def _usage(tokens: Json | None) -> Usage | None:
     counts = TokenCounts(tokens)
     cache = counts.inner("cache")
-    asked, answered, thought = (counts(name) for name in ("input", "output", "reasoning"))
+    input_tokens, answered, thought = (counts(name) for name in ("input", "output", "reasoning"))
     read, written = cache("read"), cache("write")
-    if thought and counts("total") == asked + answered + read + written:
+    if thought and counts("total") == input_tokens + answered + read + written:
         thought = 0  # is in `output` already
-    return counts.usage(asked, answered + thought, read, written)
+    return counts.usage(input_tokens, answered + thought, read, written)
 
 
 def _json(data: Any) -> Json:

@@ -12,19 +12,19 @@ from agent_logger.messages import sdk
 from agent_logger.messages.sdk import ReportedUsage, SdkMessage
 
 
-class Lines:
+class QwenOutput:
     def read(self, line: bytes) -> list[SdkMessage]:
-        found = sdk.read(line)
-        if found.is_text:
+        message = sdk.read(line)
+        if message.is_text:
             return []
-        inner, result = found.inner, found.result
+        inner, result = message.inner, message.result
         if inner:
             inner = replace(inner, id=None, usage=UNSET)
         if result and result.usage:
             result = replace(result, usage=_without_cached(result.usage))
-        return [dataclasses.replace(found, inner=inner, result=result)]
+        return [dataclasses.replace(message, inner=inner, result=result)]
 
 
 def _without_cached(usage: ReportedUsage) -> ReportedUsage:
-    asked, cached = usage.input_tokens or 0, usage.cache_read_input_tokens or 0
-    return replace(usage, input_tokens=max(0, asked - cached))
+    input_tokens, cached = usage.input_tokens or 0, usage.cache_read_input_tokens or 0
+    return replace(usage, input_tokens=max(0, input_tokens - cached))

@@ -13,7 +13,7 @@ import msgspec
 
 from agent_logger.agents.conversation import Conversation, OpenTurn
 from agent_logger.agents.objects import objects_of, time_of
-from agent_logger.agents.source_files import Source
+from agent_logger.agents.source_files import SourceFiles
 from agent_logger.messages.human_input import typed
 from agent_logger.model.responses import ModelResponse
 from agent_logger.model.session import AGENT as AGENT_THREAD
@@ -59,25 +59,25 @@ class _Line(msgspec.Struct):
     payload: _Payload | None = msgspec.field(name="systemPayload", default=None)
 
 
-def session_of(source: Source) -> Session:
+def session_of(source: SourceFiles) -> Session:
     """Whatever is in the file, nothing is raised."""
     chat = _Chat(source)
-    told = chat.told
+    conversation = chat.conversation
     return Session(
         id=chat.id,
         agent=AGENT,
-        title=told.title(),
+        title=conversation.title(),
         project=chat.project,
-        started=told.started,
-        ended=told.ended,
-        exchanges=told.told(),
-        side_turns=[turn.told() for turn in chat.aside],
+        started=conversation.started,
+        ended=conversation.ended,
+        exchanges=conversation.as_exchanges(),
+        side_turns=[turn.as_turn() for turn in chat.aside],
     )
 
 
-def responses_of(source: Source) -> Iterator[ModelResponse]:
+def responses_of(source: SourceFiles) -> Iterator[ModelResponse]:
     chat = _Chat(source)
-    for turn in (*chat.told.turns(), *chat.aside):
+    for turn in (*chat.conversation.turns(), *chat.aside):
         if turn.is_counted:
             yield ModelResponse(
                 family=FAMILY,
@@ -93,8 +93,8 @@ def responses_of(source: Source) -> Iterator[ModelResponse]:
 
 
 class _Chat:
-    def __init__(self, source: Source) -> None:
-        self.told = Conversation()
+    def __init__(self, source: SourceFiles) -> None:
+        self.conversation = Conversation()
         self.aside: list[OpenTurn] = []
         self.id = source.main.name.rsplit("/", 1)[-1].rsplit(".", 1)[0]
         self.project: str | None = None
@@ -107,7 +107,7 @@ class _Chat:
         self.id = line.session or self.id
         self.project = self.project or line.cwd
         at, parts = time_of(line.timestamp), (line.message.parts if line.message else None) or ()
-        blocks = [part_block(it) for it in parts]
+        blocks = [part_block(part) for part in parts]
         match line.type:
             case "user":
                 self._ask(line, blocks, at)
@@ -115,14 +115,14 @@ class _Chat:
                 self._answer(line, blocks, at)
             case "tool_result":
                 for block in blocks:
-                    self.told.result(block, at)
+                    self.conversation.result(block, at)
             case "system" if line.payload and line.payload.event:
                 self._happened(line.payload.event, at)
 
     def _ask(self, line: _Line, blocks: list[Block], at: datetime | None) -> None:
         text = typed(block.text for block in blocks if block.kind == "text")
         if line.provenance == "real_user" and (text or blocks):
-            self.told.ask(text or "[image]", at)
+            self.conversation.ask(text or "[image]", at)
 
     def _answer(self, line: _Line, blocks: list[Block], at: datetime | None) -> None:
         turn = OpenTurn(model=line.model)
@@ -132,13 +132,13 @@ class _Chat:
             turn.message_id, self._call = self._call.message_id, None
         self._put_aside()
         turn.see(at)
-        self.told.see(at)
-        self.told.add(turn)
+        self.conversation.see(at)
+        self.conversation.add(turn)
         for block in blocks:
-            self.told.put(turn, block, at)
+            self.conversation.put(turn, block, at)
 
-    def _happened(self, told: Json, at: datetime | None) -> None:
-        event = fitting(_Event, told)
+    def _happened(self, fields: Json, at: datetime | None) -> None:
+        event = fitting(_Event, fields)
         if event.name != ANSWERED:
             return
         self._put_aside()
@@ -146,7 +146,7 @@ class _Chat:
             thread=f"{AGENT_THREAD}{event.subagent_id}" if event.subagent_id else MAIN,
             model=event.model,
         )
-        turn.count(_counted(told), event.response_id)
+        turn.count(_counted(fields), event.response_id)
         turn.see(at)
         if event.response_text:
             turn.blocks.append(Block(kind="text", text=event.response_text, at=at))
@@ -156,13 +156,13 @@ class _Chat:
         """A call that no line of the conversation is of."""
         if call := self._call:
             call.thread = SIDE if call.thread == MAIN else call.thread
-            (self.aside if call.thread == SIDE else self.told.current().turns).append(call)
+            (self.aside if call.thread == SIDE else self.conversation.current().turns).append(call)
             self._call = None
 
 
-def _usage(told: Json | None) -> Usage | None:
+def _usage(fields: Json | None) -> Usage | None:
     names = ("prompt_token_count", "candidates_token_count", "thoughts_token_count")
-    return _of_counts(TokenCounts(told), *names)
+    return _of_counts(TokenCounts(fields), *names)
 
 
 def _counted(event: Json) -> Usage | None:
@@ -172,7 +172,7 @@ def _counted(event: Json) -> Usage | None:
 
 def _of_counts(counts: TokenCounts, *names: str) -> Usage | None:
     """The prompt holds what came from the cache; the answer its thoughts, unless the total says otherwise."""
-    asked, answered, thought = (counts(name) for name in names)
+    input_tokens, answered, thought = (counts(name) for name in names)
     cached = counts("cached_content_token_count")
-    apart = thought if counts("total_token_count") == asked + answered + thought else 0
-    return counts.usage(asked - cached, answered + apart, cached)
+    apart = thought if counts("total_token_count") == input_tokens + answered + thought else 0
+    return counts.usage(input_tokens - cached, answered + apart, cached)

@@ -16,13 +16,13 @@ from agent_logger.agents.folders import (
     place_of,
 )
 from agent_logger.agents.locations import AGENT_PLACES
-from agent_logger.agents.threads import Thread, families
+from agent_logger.agents.threads import AgentThread, families
 from agent_logger.catalog.discovery.source import (
     HAVE_HISTORIES,
     NO_MAIN_FILE,
-    Files,
-    Found,
-    Remembered,
+    FileStamps,
+    Source,
+    StampCache,
     entries_in,
     stamped,
     stat_of,
@@ -38,19 +38,19 @@ _CLAUDE, _CODEX, _GEMINI, _OPENCODE = "claude-code", "codex", "gemini-cli", "ope
 _FOUND_OTHERWISE = (_CLAUDE, _CODEX, _GEMINI, _OPENCODE)
 
 
-def agent_sessions(remembered: Remembered) -> Iterator[Found]:
+def agent_sessions(remembered: StampCache) -> Iterator[Source]:
     """What other agents have on this machine."""
     there = set()
-    for it in _files_of_agents(remembered):
-        if not it.main_missing:
-            there.add((it.agent, it.name))
-        yield it
+    for source in _files_of_agents(remembered):
+        if not source.main_missing:
+            there.add((source.agent, source.name))
+        yield source
     typed = list(_histories(remembered))
     there |= remembered.passed_over if typed else set()
-    yield from (it for it in typed if (it.agent, it.name) not in there)
+    yield from (source for source in typed if (source.agent, source.name) not in there)
 
 
-def _files_of_agents(remembered: Remembered) -> Iterator[Found]:
+def _files_of_agents(remembered: StampCache) -> Iterator[Source]:
     for root in claude_roots():
         yield from _claude_sessions(str(root), remembered)
     yield from _codex_sessions(remembered)
@@ -64,7 +64,7 @@ def _files_of_agents(remembered: Remembered) -> Iterator[Found]:
 # ---------------------------------------------------------------- Claude Code
 
 
-def _claude_sessions(root: str, remembered: Remembered) -> Iterator[Found]:
+def _claude_sessions(root: str, remembered: StampCache) -> Iterator[Source]:
     yield from _claude_folder(f"{root}/sessions", entries_in(f"{root}/sessions"), remembered)
     projects = entries_in(f"{root}/projects")
     yield from _claude_folder(f"{root}/projects", projects, remembered)
@@ -73,7 +73,7 @@ def _claude_sessions(root: str, remembered: Remembered) -> Iterator[Found]:
             yield from _claude_folder(project.path, entries_in(project.path), remembered)
 
 
-def _claude_folder(folder: str, entries: list[os.DirEntry[str]], remembered: Remembered) -> Iterator[Found]:
+def _claude_folder(folder: str, entries: list[os.DirEntry[str]], remembered: StampCache) -> Iterator[Source]:
     mains: dict[str, os.DirEntry[str]] = {}
     folders: dict[str, str] = {}
     loose: list[os.DirEntry[str]] = []
@@ -88,26 +88,29 @@ def _claude_folder(folder: str, entries: list[os.DirEntry[str]], remembered: Rem
         elif name in mains or entry.is_dir(follow_symlinks=False):
             folders[name] = entry.path
     if "subagents" in folders:
-        loose += [it for it in entries_in(folders["subagents"]) if _AGENT.fullmatch(it.name)]
+        loose += [item for item in entries_in(folders["subagents"]) if _AGENT.fullmatch(item.name)]
     owned = _owned(loose, remembered) if loose else {}
-    with_agents: dict[str, Found] = {}
+    with_agents: dict[str, Source] = {}
     alone: dict[str, tuple[str, os.stat_result]] = {}
     for name, entry in mains.items():
         if name in folders or name in owned:
-            if found := _with_agents(name, entry, folders.get(name), owned.get(name, ())):
-                with_agents[name] = found
-        elif told := stamped(entry):
-            alone[name] = told
+            if source := _with_agents(name, entry, folders.get(name), owned.get(name, ())):
+                with_agents[name] = source
+        elif stamp_and_stat := stamped(entry):
+            alone[name] = stamp_and_stat
     left = list(_without_main(folder, [*folders, *filter(None, owned)], mains, folders, owned))
-    stamps = [*(it.stamp for it in with_agents.values()), *(stamp for stamp, _ in alone.values())]
-    stamps += [f"{it.name}/{it.stamp}" for it in left]
+    stamps = [
+        *(with_agent.stamp for with_agent in with_agents.values()),
+        *(stamp for stamp, _ in alone.values()),
+    ]
+    stamps += [f"{source.name}/{source.stamp}" for source in left]
     if remembered.is_as_it_was(folder, stamps, _CLAUDE, [*with_agents, *alone]):
         return
     yield from with_agents.values()
     yield from left
-    for name, (stamp, it) in alone.items():
+    for name, (stamp, stat) in alone.items():
         path = f"{folder}/{name}.jsonl"
-        yield Found(path, _CLAUDE, path, name, it.st_mtime, it.st_size, stamp, ())
+        yield Source(path, _CLAUDE, path, name, stat.st_mtime, stat.st_size, stamp, ())
 
 
 def _without_main(
@@ -116,51 +119,51 @@ def _without_main(
     mains: Container[str],
     folders: Mapping[str, str],
     owned: Mapping[str | None, list[os.DirEntry[str]]],
-) -> Iterator[Found]:
+) -> Iterator[Source]:
     """Sessions whose main file was deleted, and the files of their sub-agents were not."""
     for name in dict.fromkeys(names):
         if name in mains or not is_id(name):
             continue
-        files = Files()
+        files = FileStamps()
         below = _agents_below(folders[name]) if name in folders else []
-        others = [it.path for it in (*below, *owned.get(name, ())) if files.add(it, it.name)]
+        others = [entry.path for entry in (*below, *owned.get(name, ())) if files.add(entry, entry.name)]
         if others:
             path, stamp = f"{folder}/{name}.jsonl", NO_MAIN_FILE + files.stamp
-            yield Found(path, _CLAUDE, path, name, files.modified, files.size, stamp, tuple(others))
+            yield Source(path, _CLAUDE, path, name, files.modified, files.size, stamp, tuple(others))
 
 
 def _with_agents(
     name: str, entry: os.DirEntry[str], folder: str | None, owned: Iterable[os.DirEntry[str]]
-) -> Found | None:
-    files = Files()
+) -> Source | None:
+    files = FileStamps()
     if not files.add(entry):
         return None
     agents = (*(_agents_below(folder) if folder else ()), *owned)
     others = [agent.path for agent in agents if files.add(agent, agent.name)]
-    return Found(
+    return Source(
         entry.path, _CLAUDE, entry.path, name, files.modified, files.size, files.stamp, tuple(others)
     )
 
 
 def _agents_below(folder: str) -> list[os.DirEntry[str]]:
     agents = f"{folder}/subagents"
-    found = [it for it in entries_in(agents) if _AGENT.fullmatch(it.name)]
-    return [] if found and os.path.islink(agents) else sorted(found, key=lambda it: it.name)
+    entries = [entry for entry in entries_in(agents) if _AGENT.fullmatch(entry.name)]
+    return [] if entries and os.path.islink(agents) else sorted(entries, key=lambda entry: entry.name)
 
 
-def _owned(loose: list[os.DirEntry[str]], remembered: Remembered) -> dict[str | None, list[os.DirEntry[str]]]:
+def _owned(loose: list[os.DirEntry[str]], remembered: StampCache) -> dict[str | None, list[os.DirEntry[str]]]:
     """Agents that lie with those of other sessions, by the session that their first line names."""
     owned: dict[str | None, list[os.DirEntry[str]]] = {}
-    for entry in sorted(loose, key=lambda it: it.path):
-        if entry.is_file(follow_symlinks=False) and (it := stat_of(entry.path)):
-            owner = remembered.told(entry.path, _beginning(it), partial(_owner, entry.path))
+    for entry in sorted(loose, key=lambda loose_entry: loose_entry.path):
+        if entry.is_file(follow_symlinks=False) and (stat := stat_of(entry.path)):
+            owner = remembered.cached(entry.path, _beginning(stat), partial(_owner, entry.path))
             owned.setdefault(owner, []).append(entry)
     return owned
 
 
-def _beginning(it: os.stat_result) -> str:
+def _beginning(stat: os.stat_result) -> str:
     """What the first line of a file is known by: it may be cut, and another one written."""
-    return f"{it.st_ino}:{min(it.st_size, FIRST_BYTES)}"
+    return f"{stat.st_ino}:{min(stat.st_size, FIRST_BYTES)}"
 
 
 def _owner(path: str) -> str | None:
@@ -174,20 +177,20 @@ def _owner(path: str) -> str | None:
 # ---------------------------------------------------------------- the others
 
 
-def _codex_sessions(remembered: Remembered) -> Iterator[Found]:
+def _codex_sessions(remembered: StampCache) -> Iterator[Source]:
     """Rollouts of sub-agents go with that of the thread that started them, however far down."""
-    stats = {path: it for path in map(str, agent_files(_CODEX)) if (it := stat_of(path))}
-    threads: dict[str, Thread] = {}
-    for path, it in stats.items():
-        if told := remembered.told(path, _beginning(it), partial(_codex_ids, path)):
-            threads[path] = Thread(*told)
+    stats = {path: stat for path in map(str, agent_files(_CODEX)) if (stat := stat_of(path))}
+    threads: dict[str, AgentThread] = {}
+    for path, stat in stats.items():
+        if ids := remembered.cached(path, _beginning(stat), partial(_codex_ids, path)):
+            threads[path] = AgentThread(*ids)
     for path, agents in families(threads).items():
-        files = Files()
+        files = FileStamps()
         for file in (path, *agents):
             files.add_stat(stats[file], os.path.basename(file))
         named = UUID.search(os.path.basename(path))
         name = named[0] if named else threads[path].id
-        yield Found(path, _CODEX, path, name, files.modified, files.size, files.stamp, tuple(agents))
+        yield Source(path, _CODEX, path, name, files.modified, files.size, files.stamp, tuple(agents))
 
 
 def _codex_ids(path: str) -> list[str | None] | None:
@@ -197,25 +200,27 @@ def _codex_ids(path: str) -> list[str | None] | None:
     return [meta.id, meta.spawned_by] if meta else None
 
 
-def _gemini_sessions() -> Iterator[Found]:
+def _gemini_sessions() -> Iterator[Source]:
     """Chats of sub-agents lie in a folder that is called as the session, and a chat's name ends as that begins."""
     folders: dict[str, list[tuple[str, list[os.DirEntry[str]]]]] = {}
     for path in map(str, agent_files(_GEMINI)):
         chats, name = os.path.split(path)
         if chats not in folders:
-            below = [it for it in entries_in(chats) if it.is_dir(follow_symlinks=False)]
-            folders[chats] = [(it.name, sorted(entries_in(it.path), key=lambda it: it.name)) for it in below]
+            below = [item for item in entries_in(chats) if item.is_dir(follow_symlinks=False)]
+            folders[chats] = [
+                (item.name, sorted(entries_in(item.path), key=lambda child: child.name)) for item in below
+            ]
         stat = stat_of(path)
         if stat is None:
             continue
-        files = Files()
+        files = FileStamps()
         files.add_stat(stat, "")
         for folder, entries in folders[chats]:
             if folder[:8] in name:
                 for entry in entries:
                     files.add(entry)
         named = UUID.search(name)
-        yield Found(
+        yield Source(
             path,
             _GEMINI,
             path,
@@ -226,34 +231,34 @@ def _gemini_sessions() -> Iterator[Found]:
         )
 
 
-def _single_files(agent: str) -> Iterator[Found]:
+def _single_files(agent: str) -> Iterator[Source]:
     """Of an agent whose sessions are a file each, called by the id."""
     for path in map(str, agent_files(agent)):
         named = UUID.fullmatch(os.path.basename(path).rpartition(".")[0])
         if named and (stat := stat_of(path)):
-            files = Files()
+            files = FileStamps()
             files.add_stat(stat, "")
-            yield Found(path, agent, path, named[0], files.modified, files.size, files.stamp)
+            yield Source(path, agent, path, named[0], files.modified, files.size, files.stamp)
 
 
-def _opencode_sessions(remembered: Remembered) -> Iterator[Found]:
-    known = set()
-    for it in _opencode_databases(remembered):
-        known.add(it.name)
-        yield it
-    yield from _older_opencode_sessions(remembered, known)
+def _opencode_sessions(remembered: StampCache) -> Iterator[Source]:
+    visited = set()
+    for database in _opencode_databases(remembered):
+        visited.add(database.name)
+        yield database
+    yield from _older_opencode_sessions(remembered, visited)
 
 
-def _opencode_databases(remembered: Remembered) -> Iterator[Found]:
+def _opencode_databases(remembered: StampCache) -> Iterator[Source]:
     """All in one database: while that is as it was, it is not opened; else each session has a stamp inside."""
     for path in agent_files(_OPENCODE):
-        files = Files()
+        files = FileStamps()
         for name in (str(path), f"{path}-wal"):
             if stat := stat_of(name):
                 files.add_stat(stat, "")
-        for told in remembered.told(str(path), files.stamp, partial(_opencode_stamps, path)):
-            name, modified, size, stamp = told
-            yield Found(f"{path}#{name}", _OPENCODE, str(path), name, modified, size, stamp)
+        for entry in remembered.cached(str(path), files.stamp, partial(_opencode_stamps, path)):
+            name, modified, size, stamp = entry
+            yield Source(f"{path}#{name}", _OPENCODE, str(path), name, modified, size, stamp)
 
 
 def _opencode_stamps(path: Path) -> list[tuple[str, float, int, str]]:
@@ -265,19 +270,19 @@ def _opencode_stamps(path: Path) -> list[tuple[str, float, int, str]]:
         return []
 
 
-def _older_opencode_sessions(remembered: Remembered, known: set[str]) -> Iterator[Found]:
+def _older_opencode_sessions(remembered: StampCache, ids: set[str]) -> Iterator[Source]:
     """In files. What is known was copied from there, and has gone on elsewhere since."""
-    threads: dict[str, Thread] = {}
+    threads: dict[str, AgentThread] = {}
     for name, path in _older_opencode_files().items():
         if stat := stat_of(path):
             stamp = f"by:{stat.st_ino}:{stat.st_size}:{stat.st_mtime_ns}"
-            (by,) = remembered.told(path, stamp, partial(_opencode_parent, path))
-            threads[path] = Thread(name, by)
+            (by,) = remembered.cached(path, stamp, partial(_opencode_parent, path))
+            threads[path] = AgentThread(name, by)
     for path, agents in families(threads).items():
         name = threads[path].id
-        if name not in known:
+        if name not in ids:
             files = _opencode_files((path, *agents))
-            yield Found(path, _OPENCODE, path, name, files.modified, files.size, files.stamp, tuple(agents))
+            yield Source(path, _OPENCODE, path, name, files.modified, files.size, files.stamp, tuple(agents))
 
 
 def _older_opencode_files() -> dict[str, str]:
@@ -294,11 +299,11 @@ def _opencode_parent(path: str) -> list[str | None]:
     return [started_by(Path(path))]
 
 
-def _opencode_files(paths: Iterable[str]) -> Files:
+def _opencode_files(paths: Iterable[str]) -> FileStamps:
     """With the messages, which are written once more when they have come to their end; parts are not looked at."""
     from agent_logger.agents.opencode.older_files import message_files
 
-    files = Files()
+    files = FileStamps()
     for path in paths:
         for file in (path, *map(str, message_files(Path(path)))):
             if stat := stat_of(file):
@@ -306,28 +311,28 @@ def _opencode_files(paths: Iterable[str]) -> Files:
     return files
 
 
-def _histories(remembered: Remembered) -> Iterator[Found]:
+def _histories(remembered: StampCache) -> Iterator[Source]:
     """What was ever typed, also in sessions whose file is there."""
     for agent in HAVE_HISTORIES:
         for folder in agent_folders(place_of(agent)):
             path = f"{folder}/{HISTORY_FILE}"
             if stat := stat_of(path):
-                files = Files()
+                files = FileStamps()
                 files.add_stat(stat, "")
-                for told in remembered.told(path, files.stamp, partial(_typed, path)):
-                    name, modified, size = told
-                    yield Found(f"{path}#{name}", agent, path, name, modified, size, f"{modified}:{size}")
+                for entry in remembered.cached(path, files.stamp, partial(_typed, path)):
+                    name, modified, size = entry
+                    yield Source(f"{path}#{name}", agent, path, name, modified, size, f"{modified}:{size}")
 
 
 def _typed(path: str) -> list[tuple[str, float, int]]:
     from agent_logger.agents import deleted_sessions
 
-    found = deleted_sessions.prompts_in(Path(path))
+    by_session = deleted_sessions.prompts_in(Path(path))
     return [
         (
             name,
-            max((it.at.timestamp() for it in told if it.at), default=0.0),
-            sum(len(it.text) for it in told),
+            max((prompt.at.timestamp() for prompt in prompts if prompt.at), default=0.0),
+            sum(len(prompt.text) for prompt in prompts),
         )
-        for name, told in found.items()
+        for name, prompts in by_session.items()
     ]

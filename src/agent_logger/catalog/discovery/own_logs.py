@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from agent_logger.catalog.database import hashed
-from agent_logger.catalog.discovery.source import Files, Found, Remembered, entries_in, stat_of
+from agent_logger.catalog.discovery.source import FileStamps, Source, StampCache, entries_in, stat_of
 from agent_logger.files import foreign
 from agent_logger.files.parts import log_named
 from agent_logger.home.facts import known_folders
@@ -19,8 +19,8 @@ SETTLED_SECONDS = 2.0  # clocks of file systems are coarse: a folder that change
 
 def log_folders(home: Path) -> list[Path]:
     """Where we have ever written logs to, and they are still there."""
-    kept = home / "projects"  # our transcripts, of which nobody needs to be told
-    return [folder for folder in [*known_folders(home), kept] if folder.is_dir()]
+    transcripts = home / "projects"  # our transcripts, of which nobody needs to be told
+    return [folder for folder in [*known_folders(home), transcripts] if folder.is_dir()]
 
 
 def folders_of_logs(home: Path) -> Iterator[Path]:
@@ -28,34 +28,36 @@ def folders_of_logs(home: Path) -> Iterator[Path]:
     for folder in log_folders(home):
         yield folder
         yield from (
-            Path(it.path)
-            for it in entries_in(str(folder))
-            if it.is_dir(follow_symlinks=False) and it.name[0] != "." and not it.name.endswith(".bodies")
+            Path(entry.path)
+            for entry in entries_in(str(folder))
+            if entry.is_dir(follow_symlinks=False)
+            and entry.name[0] != "."
+            and not entry.name.endswith(".bodies")
         )
 
 
-def logs_in(folder: str, remembered: Remembered) -> Iterator[Found]:
-    logs: dict[str, Files] = {}
-    for entry in sorted(entries_in(folder), key=lambda it: it.name):
+def logs_in(folder: str, remembered: StampCache) -> Iterator[Source]:
+    logs: dict[str, FileStamps] = {}
+    for entry in sorted(entries_in(folder), key=lambda item: item.name):
         name = log_named(entry.name)
         if name and name != REFUSED:
-            files = logs.get(name) or Files()
+            files = logs.get(name) or FileStamps()
             is_sealed = entry.name.endswith(foreign.SEALED)
             if files.add(entry, SEALED_MARK if is_sealed else ""):
                 logs[name] = files
                 if not is_sealed:
                     remembered.unsealed_since = min(remembered.unsealed_since, files.modified)
     _mark_branches(logs)
-    if remembered.is_as_it_was(folder, [it.stamp for it in logs.values()], None, logs):
+    if remembered.is_as_it_was(folder, [log.stamp for log in logs.values()], None, logs):
         return
     for name, files in logs.items():
         path = f"{folder}/{name}.jsonl"
-        yield Found(path, None, path, name, files.modified, files.size, files.stamp)
+        yield Source(path, None, path, name, files.modified, files.size, files.stamp)
 
 
-def _mark_branches(logs: Mapping[str, Files]) -> None:
+def _mark_branches(logs: Mapping[str, FileStamps]) -> None:
     """A branch is read with what it goes on from, an older log of the same root: with how many of these there are."""
-    branches = {name: told for name in logs if (told := _branch_of(name))}
+    branches = {name: branch for name in logs if (branch := _branch_of(name))}
     numbers: dict[str, list[int]] = {}
     for root, number in branches.values():
         numbers.setdefault(root, [0] if root in logs else []).append(number)
@@ -78,12 +80,13 @@ def is_only_sealed(stamp: str, before: str) -> bool:
     """Whether a log is what it was, but for parts that were sealed: these keep their time."""
     now, then = stamp.split(";"), before.split(";")
     return len(now) == len(then) and all(
-        it == old or (it[:1] == SEALED_MARK != old[:1] and it.rpartition(":")[2] == old.rpartition(":")[2])
-        for it, old in zip(now, then, strict=True)
+        stamp == old
+        or (stamp[:1] == SEALED_MARK != old[:1] and stamp.rpartition(":")[2] == old.rpartition(":")[2])
+        for stamp, old in zip(now, then, strict=True)
     )
 
 
-def hooked_sessions(home: Path, remembered: Remembered) -> Iterator[Found]:
+def hooked_sessions(home: Path, remembered: StampCache) -> Iterator[Source]:
     """What hooks were told, by day and session. Files come and go, and never change: as long as the folder does not, no
     more is looked at."""
     for folder in day_folders(home):
@@ -92,16 +95,16 @@ def hooked_sessions(home: Path, remembered: Remembered) -> Iterator[Found]:
             continue
         settled = time.time() - stat.st_mtime > SETTLED_SECONDS
         entries = [] if settled else entries_in(folder)
-        look = [f"{stat.st_ino}:{stat.st_mtime_ns}", *(it.name for it in entries)]
+        look = [f"{stat.st_ino}:{stat.st_mtime_ns}", *(entry.name for entry in entries)]
         if not remembered.is_as_it_was(folder, look, None, ()):
             yield from _hooks_in(folder, entries or entries_in(folder))
 
 
-def _hooks_in(folder: str, entries: Iterable[os.DirEntry[str]]) -> Iterator[Found]:
-    told: dict[str, Files] = {}
+def _hooks_in(folder: str, entries: Iterable[os.DirEntry[str]]) -> Iterator[Source]:
+    files_by_name: dict[str, FileStamps] = {}
     for entry in entries:
         if tag := tag_in(entry.name):
-            told.setdefault(tag, Files()).add(entry, entry.name)
-    for tag, files in told.items():
+            files_by_name.setdefault(tag, FileStamps()).add(entry, entry.name)
+    for tag, files in files_by_name.items():
         path = f"{folder}/{tag}"
-        yield Found(f"{path}#hooks", None, path, tag, files.modified, files.size, str(hashed(files.stamp)))
+        yield Source(f"{path}#hooks", None, path, tag, files.modified, files.size, str(hashed(files.stamp)))

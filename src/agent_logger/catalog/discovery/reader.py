@@ -23,9 +23,9 @@ from agent_logger.agents.deleted_sessions import session_in as session_typed_in
 from agent_logger.agents.opencode import database, older_files
 from agent_logger.agents.openers import sources_of
 from agent_logger.agents.registry import format_of
-from agent_logger.agents.source_files import Source
+from agent_logger.agents.source_files import SourceFiles
 from agent_logger.catalog.database import hashed, storable
-from agent_logger.catalog.discovery.source import Found
+from agent_logger.catalog.discovery.source import Source
 from agent_logger.catalog.discovery.unidentified import own_name
 from agent_logger.catalog.ledger.rows import BIT, micros_of, time_of, tokens_of
 from agent_logger.catalog.ledger.session_responses import responses_of_session, totals_of_session
@@ -45,7 +45,7 @@ from agent_logger.model.session import MAIN, SIDE, Session, Usage, Witness
 NO_SESSION = "unattributed:"  # begins the name of what is no session, but in the ledger
 
 
-class Told(NamedTuple):
+class ResponseBatch(NamedTuple):
     """What a witness tells for the ledger."""
 
     session: str
@@ -60,68 +60,73 @@ class Told(NamedTuple):
     is_rest: bool = False  # it was read on: what it tells beside responses is what is new
 
 
-def session_of(found: Found, summaries: Mapping[str, str] | None = None) -> Session:
+def session_of(source: Source, summaries: Mapping[str, str] | None = None) -> Session:
     """`summaries`: that other files have, by the line they end at. Raises `SourceError`, `OSError`."""
-    if found.is_of_hooks:
-        events = hook_events([found])
-        return hook_session.session_of(hooked_session(found), agent_hooked(events), events)
-    if found.agent and found.prompts_only:
-        return session_typed_in(Path(found.path), found.agent, found.name)
-    if found.agent == "claude-code":
-        return claude_session_of(source_of(found), summaries)
-    form = format_of(found.agent) if found.agent else None
-    return form.session_of(source_of(found)) if form else read_session(Path(found.path))
+    if source.is_of_hooks:
+        events = hook_events([source])
+        return hook_session.session_of(hooked_session(source), agent_hooked(events), events)
+    if source.agent and source.prompts_only:
+        return session_typed_in(Path(source.path), source.agent, source.name)
+    if source.agent == "claude-code":
+        return claude_session_of(source_of(source), summaries)
+    form = format_of(source.agent) if source.agent else None
+    return form.session_of(source_of(source)) if form else read_session(Path(source.path))
 
 
-def hooked_session(found: Found) -> str:
+def hooked_session(source: Source) -> str:
     """Whose hooks these are. Raises `SourceError`."""
-    return session_in(Path(found.path).parent, found.name)
+    return session_in(Path(source.path).parent, source.name)
 
 
-def hook_events(found: Sequence[Found]) -> list[HookEvent]:
+def hook_events(sources: Sequence[Source]) -> list[HookEvent]:
     """Of one session, over all days."""
-    return events_in([Path(it.path).parent for it in found], found[0].name)
+    return events_in([Path(source.path).parent for source in sources], sources[0].name)
 
 
-def source_of(found: Found) -> Source:
+def source_of(found_source: Source) -> SourceFiles:
     """The files of an agent's session. Raises `SourceError`, `OSError`."""
-    path, others = Path(found.path), [Path(it) for it in found.others or ()]
-    match found.agent, path.suffix:
+    path, others = Path(found_source.path), [Path(other) for other in found_source.others or ()]
+    match found_source.agent, path.suffix:
         case "claude-code", _:
-            names = None if found.others is None else [os.path.relpath(it, path.parent) for it in others]
+            names = (
+                None
+                if found_source.others is None
+                else [os.path.relpath(other, path.parent) for other in others]
+            )
             return claude_source(path, names)
         case "opencode", ".json":
             return older_files.source_of(path, others)
         case "opencode", _:
-            return database.source_of(path, found.name)
-    source = next(sources_of(found.agent or "", [path, *others]), None)
+            return database.source_of(path, found_source.name)
+    source = next(sources_of(found_source.agent or "", [path, *others]), None)
     if source is None:
         raise SourceError(f"{path}: no session in it")
     return source
 
 
-def told_by(found: Found, before: Told | None = None) -> Told:
+def told_by(source: Source, before: ResponseBatch | None = None) -> ResponseBatch:
     """All that was billed; reading on from what was told before, where that can be done. Raises as `session_of`."""
-    told = _told_by(found, before)
-    responses = _in_their_projects(told.responses)
+    batch = _told_by(source, before)
+    responses = _in_their_projects(batch.responses)
     try:
         data = packed(responses)
     except UnicodeEncodeError:  # halves of characters
-        responses = [_made_whole(it) for it in responses]
+        responses = [_made_whole(response) for response in responses]
         data = packed(responses)
-    name = _nameable(told.session)
-    totals = [_storable_total(it, name) for it in told.totals]
-    return told._replace(session=name, responses=responses, data=data, totals=totals)
+    name = _nameable(batch.session)
+    totals = [_storable_total(total, name) for total in batch.totals]
+    return batch._replace(session=name, responses=responses, data=data, totals=totals)
 
 
 def _in_their_projects(responses: list[ModelResponse]) -> list[ModelResponse]:
-    told = {(it.project, it.session) for it in responses}
-    places = {it: (project_of(it[0]) if it[0] else None, _nameable(it[1])) for it in told}
-    if all(told == place for told, place in places.items()):
+    pairs = {(response.project, response.session) for response in responses}
+    places = {place: (project_of(place[0]) if place[0] else None, _nameable(place[1])) for place in pairs}
+    if all(old == place for old, place in places.items()):
         return responses
-    replaced = ((it, *places[it.project, it.session]) for it in responses)
+    replaced = ((response, *places[response.project, response.session]) for response in responses)
     return [
-        msgspec.structs.replace(it, project=project, session=session) for it, project, session in replaced
+        msgspec.structs.replace(response, project=project, session=session)
+        for response, project, session in replaced
     ]
 
 
@@ -130,90 +135,96 @@ def _nameable(name: str) -> str:
     return name.replace("\0", "\ufffd")
 
 
-def _storable_total(it: ReportedTotal, session: str) -> ReportedTotal:
+def _storable_total(reported_total: ReportedTotal, session: str) -> ReportedTotal:
     models = tuple(
         msgspec.structs.replace(model, model=model.model and storable(model.model))
-        for model in it.total.models
+        for model in reported_total.total.models
     )
-    ids = tuple(map(storable, it.total.message_ids))
+    ids = tuple(map(storable, reported_total.total.message_ids))
     return ReportedTotal(
         session=storable(session),
-        project=project_of(it.project) if it.project else None,
-        agent=it.agent,
-        family=it.family,
-        total=msgspec.structs.replace(it.total, models=models, message_ids=ids),
+        project=project_of(reported_total.project) if reported_total.project else None,
+        agent=reported_total.agent,
+        family=reported_total.family,
+        total=msgspec.structs.replace(reported_total.total, models=models, message_ids=ids),
     )
 
 
 TEXTS = ("message_id", "request_id", "model", "tier", "session", "project", "agent", "thread")
 
 
-def _made_whole(it: ModelResponse) -> ModelResponse:
-    texts = {name: value for name in TEXTS if (value := getattr(it, name))}
-    return msgspec.structs.replace(it, **{name: storable(value) for name, value in texts.items()})
+def _made_whole(response: ModelResponse) -> ModelResponse:
+    texts = {name: value for name in TEXTS if (value := getattr(response, name))}
+    return msgspec.structs.replace(response, **{name: storable(value) for name, value in texts.items()})
 
 
-def _told_by(found: Found, before: Told | None) -> Told:
-    if found.is_of_hooks:
-        return Told(hooked_session(found), None, BIT["hook"], [])
-    if found.is_of_no_session:
-        return _told_by_calls(Path(found.path))
-    if found.agent is None:
-        return _told_by_log(Path(found.path))
-    if found.prompts_only:
-        return Told(found.name, None, 0, [])
-    if found.agent == "claude-code":
-        return _told_by_claude(found, before)
-    form = format_of(found.agent)
+def _told_by(source: Source, before: ResponseBatch | None) -> ResponseBatch:
+    if source.is_of_hooks:
+        return ResponseBatch(hooked_session(source), None, BIT["hook"], [])
+    if source.is_of_no_session:
+        return _told_by_calls(Path(source.path))
+    if source.agent is None:
+        return _told_by_log(Path(source.path))
+    if source.prompts_only:
+        return ResponseBatch(source.name, None, 0, [])
+    if source.agent == "claude-code":
+        return _told_by_claude(source, before)
+    form = format_of(source.agent)
     assert form
-    responses = list(form.responses_of(source_of(found)))
+    responses = list(form.responses_of(source_of(source)))
     # Without an answer too: the name of a file may not have the whole id, and a resumed session a second file.
-    named = responses[0].session if responses else session_of(found).id or found.name
-    return Told(named, form.parent_of(source_of(found)), BIT["transcript"], responses)
+    named = responses[0].session if responses else session_of(source).id or source.name
+    return ResponseBatch(named, form.parent_of(source_of(source)), BIT["transcript"], responses)
 
 
-def _told_by_log(path: Path) -> Told:
+def _told_by_log(path: Path) -> ResponseBatch:
     session = read_session(path, alone=True)
     session = msgspec.structs.replace(session, id=own_name(session, path.stem) or session.id)
     responses = list(responses_of_session(session))
-    seen: set[Witness] = {it.witness for it in responses} | session.witnesses
-    if not seen and (wrote := witness_of(path)):
-        seen = {wrote}
+    witnesses: set[Witness] = {response.witness for response in responses} | session.witnesses
+    if not witnesses and (wrote := witness_of(path)):
+        witnesses = {wrote}
     totals = list(totals_of_session(session))
-    seen |= {it.total.witness for it in totals}
-    return Told(session.id, session.parent, sum(BIT[it] for it in seen), responses, totals=totals)
+    witnesses |= {total.total.witness for total in totals}
+    return ResponseBatch(
+        session.id, session.parent, sum(BIT[witness] for witness in witnesses), responses, totals=totals
+    )
 
 
-def _told_by_calls(path: Path) -> Told:
+def _told_by_calls(path: Path) -> ResponseBatch:
     """What was paid for and belongs to no session. It goes by a name that no session has."""
     name = f"{NO_SESSION}{hashed(str(path))}"
-    told = responses_of_session(read_session(path, alone=True))
-    return Told(name, None, BIT["wire"], [msgspec.structs.replace(it, session=name) for it in told])
+    responses = responses_of_session(read_session(path, alone=True))
+    return ResponseBatch(
+        name, None, BIT["wire"], [msgspec.structs.replace(response, session=name) for response in responses]
+    )
 
 
-def _told_by_claude(found: Found, before: Told | None) -> Told:
-    path = Path(found.path)
-    source = source_of(found)
+def _told_by_claude(found_source: Source, before: ResponseBatch | None) -> ResponseBatch:
+    path = Path(found_source.path)
+    source = source_of(found_source)
     if foreign.existing(path) != path:  # a sealed copy in the archive, which does not grow
-        return _told_by_file(found, read_responses(source))
-    known = _of_main(before.responses, source) if before else None
-    rest = Rest(Path(found.path), before.position if before and known is not None else None)
+        return _told_by_file(found_source, read_responses(source))
+    main_responses = _of_main(before.responses, source) if before else None
+    rest = Rest(Path(found_source.path), before.position if before and main_responses is not None else None)
     if rest.restarted:
-        known = None
+        main_responses = None
     main = dataclasses.replace(source.main, chunks=rest.chunks)
-    read = Source(main, source.others, source.text)
-    goes_on = known is not None and bool(rest.position.offset)
+    read = SourceFiles(main, source.others, source.text)
+    goes_on = main_responses is not None and bool(rest.position.offset)
     beginning = before.beginning if before and goes_on else None
-    totals = [it.total for it in before.totals] if before and known is not None else []
-    told = read_responses(read, known or (), beginning, totals)
-    if goes_on and (told.must_reread or not may_read_on(told.responses)):
-        return _told_by_claude(found, None)
-    return _told_by_file(found, told)._replace(position=rest.position, is_rest=goes_on)
+    totals = (
+        [batch_total.total for batch_total in before.totals] if before and main_responses is not None else []
+    )
+    responses = read_responses(read, main_responses or (), beginning, totals)
+    if goes_on and (responses.must_reread or not may_read_on(responses.responses)):
+        return _told_by_claude(found_source, None)
+    return _told_by_file(found_source, responses)._replace(position=rest.position, is_rest=goes_on)
 
 
-def _told_by_file(found: Found, read: SessionResponses) -> Told:
-    name = _named(found, read.responses)
-    return Told(
+def _told_by_file(source: Source, read: SessionResponses) -> ResponseBatch:
+    name = _named(source, read.responses)
+    return ResponseBatch(
         name,
         read.beginning.forked_from,
         BIT["transcript"],
@@ -225,23 +236,23 @@ def _told_by_file(found: Found, read: SessionResponses) -> Told:
 
 
 def _totals(read: SessionResponses, name: str) -> list[ReportedTotal]:
-    project = next((it.project for it in read.responses), None)
+    project = next((response.project for response in read.responses), None)
     return [
-        ReportedTotal(session=name, project=project, agent=AGENT, family=FAMILY, total=it)
-        for it in read.totals
+        ReportedTotal(session=name, project=project, agent=AGENT, family=FAMILY, total=total)
+        for total in read.totals
     ]
 
 
-def _of_main(responses: list[ModelResponse], source: Source) -> list[ModelResponse] | None:
+def _of_main(responses: list[ModelResponse], source: SourceFiles) -> list[ModelResponse] | None:
     """What was told before by the main file, which alone is read on; none if that cannot be told from what sub-agents
     did, whose files may be cut or gone by now."""
-    agents = {f"agent:{agent_of(it.name)}" for it in source.others} | {SIDE}
-    main = [it for it in responses if it.thread not in agents]
-    return main if may_read_on(responses) and all(it.thread == MAIN for it in main) else None
+    agents = {f"agent:{agent_of(other.name)}" for other in source.others} | {SIDE}
+    main = [response for response in responses if response.thread not in agents]
+    return main if may_read_on(responses) and all(response.thread == MAIN for response in main) else None
 
 
-def _named(found: Found, responses: list[ModelResponse]) -> str:
-    return responses[0].session if responses else found.name
+def _named(source: Source, responses: list[ModelResponse]) -> str:
+    return responses[0].session if responses else source.name
 
 
 # ---------------------------------------------------------------- kept
@@ -277,21 +288,28 @@ _decode = msgspec.msgpack.Decoder(list[_Thread]).decode
 def packed(responses: list[ModelResponse]) -> bytes:
     threads: list[_Thread] = []
     last: tuple[object, ...] | None = None
-    for it in responses:
-        where = (it.family, it.session, it.project, it.agent, it.thread, it.witness)
+    for response in responses:
+        where = (
+            response.family,
+            response.session,
+            response.project,
+            response.agent,
+            response.thread,
+            response.witness,
+        )
         if where != last:
             threads.append(_Thread(*where, []))
             last = where
         threads[-1].responses.append(
             _Response(
-                it.message_id,
-                it.request_id,
-                it.model,
-                tokens_of(it.usage),
-                it.tier,
-                micros_of(it.at),
-                it.final,
-                it.reported_cost_usd,
+                response.message_id,
+                response.request_id,
+                response.model,
+                tokens_of(response.usage),
+                response.tier,
+                micros_of(response.at),
+                response.final,
+                response.reported_cost_usd,
             )
         )
     return _encode(threads)
@@ -301,29 +319,29 @@ def unpacked(data: bytes) -> list[ModelResponse]:
     return [
         ModelResponse(
             family=thread.family,
-            message_id=it.message_id,
-            request_id=it.request_id,
-            model=it.model,
-            usage=it.tokens
+            message_id=response.message_id,
+            request_id=response.request_id,
+            model=response.model,
+            usage=response.tokens
             and Usage(
-                input_tokens=it.tokens[0],
-                output_tokens=it.tokens[1],
-                cache_read_tokens=it.tokens[2],
-                cache_write_tokens=it.tokens[3],
-                cache_write_1h_tokens=it.tokens[4],
+                input_tokens=response.tokens[0],
+                output_tokens=response.tokens[1],
+                cache_read_tokens=response.tokens[2],
+                cache_write_tokens=response.tokens[3],
+                cache_write_1h_tokens=response.tokens[4],
             ),
-            tier=it.tier,
-            at=time_of(it.at),
+            tier=response.tier,
+            at=time_of(response.at),
             session=thread.session,
             project=thread.project,
             agent=thread.agent,
             thread=thread.thread,
-            final=it.final,
-            reported_cost_usd=it.reported_cost_usd,
+            final=response.final,
+            reported_cost_usd=response.reported_cost_usd,
             witness=thread.witness,
         )
         for thread in _decode(data)
-        for it in thread.responses
+        for response in thread.responses
     ]
 
 

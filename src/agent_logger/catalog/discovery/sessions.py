@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from agent_logger.agents.claude_code.files import find
 from agent_logger.agents.folders import claude_roots
 from agent_logger.catalog.discovery.agent_files import agent_sessions
-from agent_logger.catalog.discovery.all_sources import found
+from agent_logger.catalog.discovery.all_sources import find_sources
 from agent_logger.catalog.discovery.reader import hook_events, hooked_session, session_of, told_by
-from agent_logger.catalog.discovery.source import Found, Remembered
+from agent_logger.catalog.discovery.source import Source, StampCache
 from agent_logger.catalog.joining.join import join
 from agent_logger.errors import SourceError
 from agent_logger.hooks.reader import agent_of
@@ -39,31 +39,31 @@ class Place:
     is_of_hooks: bool = False  # the path stands for the files of one day
 
 
-def place_of(it: Found) -> Place:
+def place_of(source: Source) -> Place:
     return Place(
-        it.agent,
-        Path(it.others[0] if it.main_missing and it.others else it.path),
-        it.name,
-        it.modified,
-        it.size,
-        partial(session_of, it),
-        lambda: iter(told_by(it).responses),
-        it.prompts_only,
-        it.is_of_hooks,
+        source.agent,
+        Path(source.others[0] if source.main_missing and source.others else source.path),
+        source.name,
+        source.modified,
+        source.size,
+        partial(session_of, source),
+        lambda: iter(told_by(source).responses),
+        source.prompts_only,
+        source.is_of_hooks,
     )
 
 
 def places(home: Path) -> list[Place]:
     """All of them, the one last written to first."""
-    return _sorted(it for it in found(home, Remembered()) if not it.is_of_no_session)
+    return _sorted(source for source in find_sources(home, StampCache()) if not source.is_of_no_session)
 
 
 def discover() -> list[Place]:
     """The sessions that agents have on this machine, the one last written to first."""
-    return _sorted(agent_sessions(Remembered()))
+    return _sorted(agent_sessions(StampCache()))
 
 
-def _sorted(there: Iterable[Found]) -> list[Place]:
+def _sorted(there: Iterable[Source]) -> list[Place]:
     return sorted(map(place_of, there), key=lambda place: (-place.modified, str(place.path), place.name))
 
 
@@ -72,8 +72,8 @@ def find_session(session_id: str, repo_root: Path | None = None) -> Path | None:
 
     None if there is none. `ValueError`: that is no id.
     """
-    if found := files_of(session_id, repo_root):
-        return found[0]
+    if paths := files_of(session_id, repo_root):
+        return paths[0]
     return None
 
 
@@ -88,36 +88,40 @@ def files_of(session_id: str, repo_root: Path | None = None) -> list[Path]:
     return of_claude + others
 
 
-def joined(witnesses: Sequence[Found], summaries: Mapping[str, str] | None = None) -> Session | None:
+def joined(witnesses: Sequence[Source], summaries: Mapping[str, str] | None = None) -> Session | None:
     """The session that these tell of together. One that cannot be read is left out; none if that is all. `summaries`:
     that files of other sessions have, by the line they end at."""
-    told: list[Session] = []
+    sessions: list[Session] = []
     names = set()
-    for it in witnesses:
-        if not it.is_of_hooks:
+    for witness in witnesses:
+        if not witness.is_of_hooks:
             with suppress(SourceError, OSError):
-                told.append(session_of(it, summaries))
-                names.add(it.name)
-    if hooks := [it for it in witnesses if it.is_of_hooks]:
-        return _hooked(told, names, hooks)
-    return _joined(told, names)
+                sessions.append(session_of(witness, summaries))
+                names.add(witness.name)
+    if hooks := [witness for witness in witnesses if witness.is_of_hooks]:
+        return _hooked(sessions, names, hooks)
+    return _joined(sessions, names)
 
 
-def _joined(told: list[Session], names: set[str]) -> Session | None:
-    if not told:
+def _joined(sessions: list[Session], names: set[str]) -> Session | None:
+    if not sessions:
         return None
-    if any(not it.main_missing and not it.prompts_only for it in told):
-        told = [it for it in told if not it.prompts_only]  # who saw the session knows what was typed, too
-    whole = join(told)
+    if any(not session.main_missing and not session.prompts_only for session in sessions):
+        sessions = [
+            session for session in sessions if not session.prompts_only
+        ]  # who saw the session knows what was typed, too
+    whole = join(sessions)
     # A branch is of the session that it branched off in, and names the log.
     return replace(whole, parent=None) if whole.parent in names else whole
 
 
-def _hooked(told: list[Session], names: set[str], hooks: Sequence[Found]) -> Session | None:
+def _hooked(sessions: list[Session], names: set[str], hooks: Sequence[Source]) -> Session | None:
     """Hooks are told less than any other witness but the history of prompts."""
     events = hook_events(hooks)
-    if whole := _joined([it for it in told if not it.prompts_only], names):
+    if whole := _joined([session for session in sessions if not session.prompts_only], names):
         return with_hooks(whole, events)
     return (
-        hook_session(hooked_session(hooks[0]), agent_of(events), events) if events else _joined(told, names)
+        hook_session(hooked_session(hooks[0]), agent_of(events), events)
+        if events
+        else _joined(sessions, names)
     )

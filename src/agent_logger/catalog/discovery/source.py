@@ -18,7 +18,7 @@ NO_MAIN_FILE = "no main file;"  # begins the stamp of a session of which only th
 UNATTRIBUTED = "unattributed"  # a log of calls that belong to no session; some of them are paid for
 
 
-class Found(NamedTuple):
+class Source(NamedTuple):
     """A session as one witness has it. What it is called: the name of its log, or the client's id."""
 
     key: str  # its path; of one in a database, with # and its id behind it
@@ -50,14 +50,14 @@ class Found(NamedTuple):
         return self.agent is None and self.key != self.path
 
 
-class Remembered:
+class StampCache:
     """What need not be looked at again: what files told, by path and stamp, as JSON; and folders that look as they did
     when all in them was taken in, whose sessions are passed over."""
 
     def __init__(
-        self, known: dict[str, tuple[str, str]] | None = None, looks: dict[str, str] | None = None
+        self, stored: dict[str, tuple[str, str]] | None = None, looks: dict[str, str] | None = None
     ) -> None:
-        self._known = known or {}
+        self._stored = stored or {}
         self._looks = looks or {}
         self.new: dict[str, tuple[str, str]] = {}
         self.looks: dict[str, str] = {}  # of folders, as they are now
@@ -84,14 +84,14 @@ class Remembered:
     def unchanged(self) -> list[str]:
         return [folder for folder, look in self.looks.items() if self._looks.get(folder) == look]
 
-    def told(self, path: str, stamp: str, read: Callable[[], Any]) -> Any:
-        known = self._known.get(path)
-        if known and known[0] == stamp:
-            return msgspec.json.decode(known[1])
-        told = read()
-        if told is not None:  # else it may be said later: a file is there before its first line is
-            self._known[path] = self.new[path] = (stamp, msgspec.json.encode(told).decode())
-        return told
+    def cached(self, path: str, stamp: str, read: Callable[[], Any]) -> Any:
+        stored = self._stored.get(path)
+        if stored and stored[0] == stamp:
+            return msgspec.json.decode(stored[1])
+        value = read()
+        if value is not None:  # else it may be said later: a file is there before its first line is
+            self._stored[path] = self.new[path] = (stamp, msgspec.json.encode(value).decode())
+        return value
 
 
 # ---------------------------------------------------------------- looking
@@ -115,13 +115,13 @@ def stat_of(path: str) -> os.stat_result | None:
 def stamped(entry: os.DirEntry[str]) -> tuple[str, os.stat_result] | None:
     """Of a file alone, as most sessions are: ten thousand of them are to be looked at in no time."""
     try:
-        it = entry.stat(follow_symlinks=False)
+        stat = entry.stat(follow_symlinks=False)
     except OSError:  # it has just been removed
         return None
-    return (f"{it.st_ino}:{it.st_size}:{it.st_mtime_ns};", it) if S_ISREG(it.st_mode) else None
+    return (f"{stat.st_ino}:{stat.st_size}:{stat.st_mtime_ns};", stat) if S_ISREG(stat.st_mode) else None
 
 
-class Files:
+class FileStamps:
     """The files of one session, while they are found."""
 
     def __init__(self) -> None:
@@ -131,14 +131,14 @@ class Files:
         try:
             if not entry.is_file(follow_symlinks=False):
                 return False
-            it = entry.stat(follow_symlinks=False)
+            stat = entry.stat(follow_symlinks=False)
         except OSError:  # it has just been removed
             return False
-        self.add_stat(it, mark)
+        self.add_stat(stat, mark)
         return True
 
-    def add_stat(self, it: os.stat_result, name: str) -> None:
-        self.size += it.st_size
-        if it.st_mtime > self.modified:
-            self.modified = it.st_mtime
-        self.stamp += f"{storable(name)}{it.st_ino}:{it.st_size}:{it.st_mtime_ns};"
+    def add_stat(self, stat: os.stat_result, name: str) -> None:
+        self.size += stat.st_size
+        if stat.st_mtime > self.modified:
+            self.modified = stat.st_mtime
+        self.stamp += f"{storable(name)}{stat.st_ino}:{stat.st_size}:{stat.st_mtime_ns};"

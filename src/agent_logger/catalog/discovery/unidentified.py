@@ -21,7 +21,7 @@ from agent_logger.model.session import SIDE, Session, Usage
 AGENTS = ("gemini-cli", "qwen-code")
 NEAR_SECONDS = 60.0  # a file may be begun before the first call, and ended behind the last
 
-Said = tuple[tuple[str, ...], Usage | None]
+Utterance = tuple[tuple[str, ...], Usage | None]
 
 
 def own_name(session: Session, log: str) -> str | None:
@@ -36,8 +36,11 @@ def own_name(session: Session, log: str) -> str | None:
 
 def name_among(session: Session, others: Iterable[Session]) -> str | None:
     """The id of the one that tells the same; of several, that whose answers came when these did."""
-    told = [it for it in others if is_told_by(session, it)]
-    apart = {it.id: min(_apart(session, same) for same in told if same.id == it.id) for it in told}
+    sessions = [other for other in others if is_told_by(session, other)]
+    apart = {
+        candidate.id: min(_apart(session, same) for same in sessions if same.id == candidate.id)
+        for candidate in sessions
+    }
     return _least((seconds, name) for name, seconds in apart.items())
 
 
@@ -50,7 +53,8 @@ def _least(ranked: Iterable[tuple[float, str]]) -> str | None:
 def _apart(one: Session, two: Session) -> float:
     """In seconds, from the first answer of the one to that of the other."""
     times = [
-        next((it.ended for it in told.turns if it.thread != SIDE and it.ended), None) for told in (one, two)
+        next((turn.ended for turn in session.turns if turn.thread != SIDE and turn.ended), None)
+        for session in (one, two)
     ]
     return abs((utc(times[0]) - utc(times[1])).total_seconds()) if times[0] and times[1] else NEAR_SECONDS
 
@@ -59,30 +63,34 @@ def is_told_by(session: Session, other: Session) -> bool:
     """Whether all that was answered stands in the other, in this order, at the time; or all words do, for before 0.40
     a response without words was put to the one before it."""
     return _meet(session, other) and any(
-        _stand_in(list(told(session)), told(other)) for told in (_said, _worded)
+        _stand_in(list(words_of(session)), words_of(other)) for words_of in (_utterances, _worded)
     )
 
 
-def _stand_in(said: list[Said], told: Iterator[Said]) -> bool:
+def _stand_in(words: list[Utterance], others: Iterator[Utterance]) -> bool:
     """What is last may be missing: it is written down later."""
-    known = [it for it in said if _is_next(it, told)]
-    return bool(known) and known == said[: len(known)] and len(said) - len(known) <= 1
+    fitting_words = [entry for entry in words if _is_next(entry, others)]
+    return (
+        bool(fitting_words)
+        and fitting_words == words[: len(fitting_words)]
+        and len(words) - len(fitting_words) <= 1
+    )
 
 
-def _is_next(wanted: Said, told: Iterator[Said]) -> bool:
+def _is_next(words: Utterance, others: Iterator[Utterance]) -> bool:
     """Takes what comes before it too."""
-    return any(it == wanted for it in told)
+    return any(entry == words for entry in others)
 
 
-def _said(session: Session) -> Iterator[Said]:
+def _utterances(session: Session) -> Iterator[Utterance]:
     for turn in session.turns:
-        said = said_in(turn, hidden=True)
-        if turn.thread != SIDE and turn.complete and any(said):
-            yield said, turn.usage
+        words = said_in(turn, hidden=True)
+        if turn.thread != SIDE and turn.complete and any(words):
+            yield words, turn.usage
 
 
-def _worded(session: Session) -> Iterator[Said]:
-    return ((said[:1], usage) for said, usage in _said(session) if said[0])
+def _worded(session: Session) -> Iterator[Utterance]:
+    return ((words[:1], usage) for words, usage in _utterances(session) if words[0])
 
 
 def _meet(one: Session, two: Session) -> bool:
@@ -115,9 +123,9 @@ def _name_by_ids(session: Session, since: float) -> str | None:
         if turn.message_id and turn.thread != SIDE and turn.complete and is_unique(turn.message_id)
     }
     return _least(
-        (len(found), name)
-        for name, found in _responses_in_files(since)
-        if ids & found and len(ids - found) <= (len(ids) > 1)
+        (len(response_ids), name)
+        for name, response_ids in _responses_in_files(since)
+        if ids & response_ids and len(ids - response_ids) <= (len(ids) > 1)
     )
 
 

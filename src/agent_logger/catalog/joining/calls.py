@@ -5,10 +5,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
+import msgspec
+
 from agent_logger.files.parts import PartFile, part_of
 from agent_logger.logs.exchange_log import time_of
 from agent_logger.logs.reader import kind_of_log, lineage_of, read_log
-from agent_logger.logs.wire_log.requests import Asked, Changes, asked_of, changes
+from agent_logger.logs.wire_log.requests import Changes, RequestView, asked_of, changes
 from agent_logger.model.records import Request, Response, WireStart
 from agent_logger.model.session import MAIN, SIDE, Usage
 from agent_logger.providers.blocks.base import value_of
@@ -45,45 +47,46 @@ class WireCall:
     tokens_per_second: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallDetail:
+class CallDetail(msgspec.Struct, frozen=True, kw_only=True):
     """One call as it was stored: heads, bodies, the pieces of a stream with their times, all redacted."""
 
     call: WireCall
     request: Request
     response: Response | None
-    asked: Asked | None  # none for a call that asked no model
+    request_view: RequestView | None = msgspec.field(name="asked")  # none for a call that asked no model
     changes: Changes | None  # against the call before in its thread; none for the first
 
 
 def calls_of(logs: Iterable[Path]) -> list[WireCall]:
     """Those of wire logs and of what these go on from, each once, in the order of time. Other logs have none."""
-    found: dict[tuple[Path, int], WireCall] = {}
+    by_place: dict[tuple[Path, int], WireCall] = {}
     for part in filter(None, map(part_of, logs)):
         if kind_of_log(part.folder, part.name) == "wire":
             for name, last in lineage_of(part.folder, part.name):
                 log = PartFile(part.folder, name)
-                found |= {(it.log, it.seq): it for it in _calls(log) if last is None or it.seq <= last}
-    return sorted(found.values(), key=_moment)
+                by_place |= {
+                    (call.log, call.seq): call for call in _calls(log) if last is None or call.seq <= last
+                }
+    return sorted(by_place.values(), key=_moment)
 
 
-def call_detail(calls: Sequence[WireCall], wanted: str) -> CallDetail | None:
+def call_detail(calls: Sequence[WireCall], name: str) -> CallDetail | None:
     """The call of this name, or the only one whose name begins so. None if there is none, or it is gone meanwhile."""
-    call = next((it for it in calls if it.call == wanted), None) or _begun(calls, wanted)
+    call = next((call for call in calls if call.call == name), None) or _begun(calls, name)
     if call is None:
         return None
     before = _before(calls, call)
-    records = _records([it for it in (before, call) if it])
-    found = records[call.log, call.seq]
-    if found.request is None:
+    records = _records([one for one in (before, call) if one])
+    records_of_call = records[call.log, call.seq]
+    if records_of_call.request is None:
         return None
-    asked = asked_of(found.request, found.provider)
+    request = asked_of(records_of_call.request, records_of_call.provider)
     return CallDetail(
         call=call,
-        request=found.request,
-        response=found.response,
-        asked=asked,
-        changes=_changes(before, records[before.log, before.seq], asked) if before and asked else None,
+        request=records_of_call.request,
+        response=records_of_call.response,
+        request_view=request,
+        changes=_changes(before, records[before.log, before.seq], request) if before and request else None,
     )
 
 
@@ -91,22 +94,24 @@ def call_detail(calls: Sequence[WireCall], wanted: str) -> CallDetail | None:
 
 
 def _calls(log: PartFile) -> Iterable[WireCall]:
-    provider, found, messages = "", dict[int, WireCall](), set[int]()
+    provider, by_number, messages = "", dict[int, WireCall](), set[int]()
     for item in read_log(log.folder, log.name):
-        match item.found:
+        match item.value:
             case WireStart() as start:
                 provider = start.provider
             case Request() as request:
-                found[request.seq] = _asked(log, request)
+                by_number[request.seq] = _requested_call(log, request)
                 if request.transport == "websocket":
                     messages.add(request.seq)
-            case Response() as response if response.seq in found:
+            case Response() as response if response.seq in by_number:
                 websocket = response.seq in messages
-                found[response.seq] = _answered(found[response.seq], response, provider, websocket=websocket)
-    return found.values()
+                by_number[response.seq] = _answered(
+                    by_number[response.seq], response, provider, websocket=websocket
+                )
+    return by_number.values()
 
 
-def _asked(log: PartFile, request: Request) -> WireCall:
+def _requested_call(log: PartFile, request: Request) -> WireCall:
     return WireCall(
         call=request.call or f"{log.name}:{request.seq}",
         log=log.path,
@@ -162,31 +167,33 @@ class _Records:
 
 def _records(calls: Sequence[WireCall]) -> dict[tuple[Path, int], _Records]:
     """Each log is read once, as far as the last of its calls."""
-    wanted: dict[Path, dict[int, _Records]] = {}
+    records_by_path: dict[Path, dict[int, _Records]] = {}
     for call in calls:
-        wanted.setdefault(call.log, {})[call.seq] = _Records()
-    for path, found in wanted.items():
-        _read(path, found)
-    return {(path, seq): it for path, found in wanted.items() for seq, it in found.items()}
+        records_by_path.setdefault(call.log, {})[call.seq] = _Records()
+    for path, records in records_by_path.items():
+        _read(path, records)
+    return {
+        (path, seq): record for path, records in records_by_path.items() for seq, record in records.items()
+    }
 
 
-def _read(path: Path, found: dict[int, _Records]) -> None:
-    log, last = part_of(path), max(found)
+def _read(path: Path, records: dict[int, _Records]) -> None:
+    log, last = part_of(path), max(records)
     for item in read_log(log.folder, log.name) if log else ():
-        match item.found:
+        match item.value:
             case WireStart() as start:
-                for it in found.values():
-                    it.provider = start.provider
-            case Request() as request if request.seq in found:
-                found[request.seq].request = request
-            case Response() as response if response.seq in found:
-                found[response.seq].response = response
+                for record in records.values():
+                    record.provider = start.provider
+            case Request() as request if request.seq in records:
+                records[request.seq].request = request
+            case Response() as response if response.seq in records:
+                records[response.seq].response = response
                 if response.seq == last:
                     return
 
 
-def _begun(calls: Sequence[WireCall], wanted: str) -> WireCall | None:
-    begun = [it for it in calls if wanted and it.call.startswith(wanted)]
+def _begun(calls: Sequence[WireCall], name: str) -> WireCall | None:
+    begun = [call for call in calls if name and call.call.startswith(name)]
     return begun[0] if len(begun) == 1 else None
 
 
@@ -200,16 +207,18 @@ def _before(calls: Sequence[WireCall], call: WireCall) -> WireCall | None:
     order = {path: at for at, path in enumerate(lasts)}
     lasts[call.log] = call.seq - 1
     earlier = [
-        it
-        for it in calls
-        if it.thread == call.thread and (last := lasts.get(it.log)) is not None and it.seq <= last
+        earlier_call
+        for earlier_call in calls
+        if earlier_call.thread == call.thread
+        and (last := lasts.get(earlier_call.log)) is not None
+        and earlier_call.seq <= last
     ]
-    return max(earlier, key=lambda it: (order[it.log], it.seq), default=None)
+    return max(earlier, key=lambda earlier_call: (order[earlier_call.log], earlier_call.seq), default=None)
 
 
-def _changes(before: WireCall, found: _Records, asked: Asked) -> Changes | None:
-    earlier = asked_of(found.request, found.provider) if found.request else None
+def _changes(before: WireCall, records: _Records, request: RequestView) -> Changes | None:
+    earlier = asked_of(records.request, records.provider) if records.request else None
     try:
-        return changes(earlier, asked, before.call) if earlier else None
+        return changes(earlier, request, before.call) if earlier else None
     except RecursionError:  # nested so deeply that nobody will read it
         return None

@@ -17,20 +17,22 @@ def calls_by_turn(session: Session, calls: Iterable[WireCall]) -> dict[int | Non
     turns = session.turns
     answers = _answers(turns)
     own = {
-        (it.log, it.seq): at
-        for it in calls
-        if it.thread != SIDE and (at := _turn_of(it, answers)) is not None
+        (wire_call.log, wire_call.seq): at
+        for wire_call in calls
+        if wire_call.thread != SIDE and (at := _turn_of(wire_call, answers)) is not None
     }
     of_first = {
-        (it.log, it.retry_of or it.seq): own[it.log, it.seq] for it in calls if (it.log, it.seq) in own
+        (wire_call.log, wire_call.retry_of or wire_call.seq): own[wire_call.log, wire_call.seq]
+        for wire_call in calls
+        if (wire_call.log, wire_call.seq) in own
     }
-    found: dict[int | None, list[WireCall]] = {}
+    by_turn: dict[int | None, list[WireCall]] = {}
     for call in calls:
         at = own.get((call.log, call.seq))
         if at is None:
             at = of_first.get((call.log, call.retry_of or call.seq))
-        found.setdefault(_at_the_time(call, turns) if at is None else at, []).append(call)
-    return found
+        by_turn.setdefault(_at_the_time(call, turns) if at is None else at, []).append(call)
+    return by_turn
 
 
 Answers = Mapping[tuple[str, object], int]
@@ -38,7 +40,7 @@ Answers = Mapping[tuple[str, object], int]
 
 def _answers(turns: Sequence[Turn]) -> Answers:
     """By what is known of them. Where there is no id, the moment: a turn's times are the wire's."""
-    found: dict[tuple[str, object], int] = {}
+    turn_by_key: dict[tuple[str, object], int] = {}
     for at, turn in enumerate(turns):
         if "wire" in turn.witnesses:
             for key in (
@@ -47,8 +49,8 @@ def _answers(turns: Sequence[Turn]) -> Answers:
                 (turn.thread, turn.started),
             ):
                 if key[1] is not None:
-                    found.setdefault(key, at)
-    return found
+                    turn_by_key.setdefault(key, at)
+    return turn_by_key
 
 
 def _turn_of(call: WireCall, answers: Answers) -> int | None:

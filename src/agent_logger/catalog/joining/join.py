@@ -30,24 +30,27 @@ def join(sessions: Sequence[Session]) -> Session:
     return joining.session(ranked)
 
 
-def _without_sums(told: list[Session]) -> list[Session]:
+def _without_sums(sessions: list[Session]) -> list[Session]:
     """Where somebody knows what responses took, the sum of an exchange is no turn's: what it has beyond them is not
     itemised."""
     if not any(
         turn.is_billed and turn.usage and turn.witnesses & {"wire", "transcript"}
-        for it in told
-        for turn in it.turns
+        for session in sessions
+        for turn in session.turns
     ):
-        return told
-    return [_with_responses_alone(it) if any(turn.is_sum for turn in it.turns) else it for it in told]
+        return sessions
+    return [
+        _with_responses_alone(session) if any(turn.is_sum for turn in session.turns) else session
+        for session in sessions
+    ]
 
 
 def _with_responses_alone(session: Session) -> Session:
     def without(turns: Sequence[Turn]) -> list[Turn]:
-        bare = (replace(it, usage=None, cost=None, is_sum=False) if it.is_sum else it for it in turns)
-        return [it for it in bare if it.blocks or it.usage]
+        bare = (replace(turn, usage=None, cost=None, is_sum=False) if turn.is_sum else turn for turn in turns)
+        return [turn for turn in bare if turn.blocks or turn.usage]
 
-    exchanges = [replace(it, turns=without(it.turns)) for it in session.exchanges]
+    exchanges = [replace(exchange, turns=without(exchange.turns)) for exchange in session.exchanges]
     return replace(session, exchanges=exchanges)
 
 
@@ -72,7 +75,9 @@ def _without_pieces(session: Session, responses: Sequence[float]) -> Session:
     Where somebody saw the responses themselves, the pieces would tell all of it a second time."""
     if not any(map(_is_piece, session.turns)):
         return session
-    return replace(session, exchanges=[_with_responses(it, responses) for it in session.exchanges])
+    return replace(
+        session, exchanges=[_with_responses(exchange, responses) for exchange in session.exchanges]
+    )
 
 
 def _with_responses(exchange: Exchange, responses: Sequence[float]) -> Exchange:
@@ -109,19 +114,19 @@ def _rank(session: Session) -> tuple[object, ...]:
 class _Exchange:
     """An exchange in the making."""
 
-    told: list[tuple[int, int, Exchange]]  # source and rank of who tells it
+    versions: list[tuple[int, int, Exchange]]  # source and rank of who tells it
     turns: list[Joined] = field(default_factory=list)
 
     def tells(self, source: int) -> bool:
-        return any(it == source for it, _, _ in self.told)
+        return any(witness == source for witness, _, _ in self.versions)
 
     @property
     def user_input(self) -> str | None:
-        return first(it.user_input for _, _, it in self.told)
+        return first(exchange.user_input for _, _, exchange in self.versions)
 
     @property
     def began(self) -> float | None:
-        return _began(self.told[0][2])
+        return _began(self.versions[0][2])
 
 
 class _Joining:
@@ -149,12 +154,12 @@ class _Joining:
     def _take_exchange(
         self, source: int, rank: int, exchange: Exchange, turns: Sequence[Joined], previous: int
     ) -> int:
-        at = self._known(source, exchange, turns, previous)
+        at = self._existing(source, exchange, turns, previous)
         if at is None:
             at = self._place(source, exchange, previous)
             self._exchanges.insert(at, new := _Exchange([]))
             self._host[id(new.turns)] = new
-        self._exchanges[at].told.append((source, rank, exchange))
+        self._exchanges[at].versions.append((source, rank, exchange))
         for number, joined in enumerate(turns):
             if joined not in self._home:
                 self._put_beside(source, joined, turns, number, self._exchanges[at].turns)
@@ -162,13 +167,15 @@ class _Joining:
 
     # ------------------------------------------------------------ where an exchange belongs
 
-    def _known(self, source: int, exchange: Exchange, turns: Sequence[Joined], previous: int) -> int | None:
+    def _existing(
+        self, source: int, exchange: Exchange, turns: Sequence[Joined], previous: int
+    ) -> int | None:
         """The one that has a turn of it; else one behind the last that has the same input, or none, at the time."""
         hosts = (self._host.get(id(self._home[joined])) for joined in turns if joined in self._home)
         if host := next(filter(None, hosts), None):
             return self._exchanges.index(host)
-        for at, known in enumerate(self._exchanges):
-            if at > previous and not known.tells(source) and _is_same(known, exchange):
+        for at, other in enumerate(self._exchanges):
+            if at > previous and not other.tells(source) and _is_same(other, exchange):
                 return at
         return None
 
@@ -176,8 +183,8 @@ class _Joining:
         """Behind the session's last one, and behind those that it does not tell of and that began before."""
         at, began = previous + 1, _began(exchange)
         while at < len(self._exchanges):
-            known = self._exchanges[at]
-            if known.tells(source) or began is None or (known.began or began) > began:
+            placed = self._exchanges[at]
+            if placed.tells(source) or began is None or (placed.began or began) > began:
                 break
             at += 1
         return at
@@ -189,8 +196,8 @@ class _Joining:
     ) -> None:
         """Behind the one before it in its thread; before the one behind it; else behind the one before it. Those
         that this session does not tell of are passed by time."""
-        before = [it for it in turns[:number] if it in self._home]
-        behind = [it for it in turns[number + 1 :] if it in self._home]
+        before = [turn for turn in turns[:number] if turn in self._home]
+        behind = [turn for turn in turns[number + 1 :] if turn in self._home]
         own_before, own_behind = _of_thread(before, joined), _of_thread(behind, joined)
         if behind and not own_before and (own_behind or not before):
             neighbour = (own_behind or behind)[0]
@@ -215,41 +222,48 @@ class _Joining:
     def session(self, ranked: Sequence[Session]) -> Session:
         threads = _threads(ranked, self._home)
         numbers = {
-            (source, told.number): number
+            (source, version.number): number
             for number, exchange in enumerate(self._exchanges, 1)
-            for source, _, told in exchange.told
+            for source, _, version in exchange.versions
         }
         totals = [
-            replace(it, exchange=numbers.get((source, it.exchange or 0)))
+            replace(total, exchange=numbers.get((source, total.exchange or 0)))
             for source, session in enumerate(ranked)
-            for it in session.totals
+            for total in session.totals
         ]
         turns = {joined: _in_thread(turn_of(joined), threads) for joined in self._home}
-        started = [utc(it.started) for it in ranked if it.started]
-        ended = [utc(it.ended) for it in ranked if it.ended]
+        started = [utc(session.started) for session in ranked if session.started]
+        ended = [utc(session.ended) for session in ranked if session.ended]
         joined = Session(
             id=ranked[0].id,
-            agent=first(it.agent for it in ranked),
-            title=first(it.title for it in ranked),
-            project=first(it.project for it in ranked),
+            agent=first(session.agent for session in ranked),
+            title=first(session.title for session in ranked),
+            project=first(session.project for session in ranked),
             started=min(started, default=None),
             ended=max(ended, default=None),
             exchanges=[
-                exchange_of([it[1:] for it in exchange.told], [turns[it] for it in exchange.turns], number)
+                exchange_of(
+                    [version[1:] for version in exchange.versions],
+                    [turns[turn] for turn in exchange.turns],
+                    number,
+                )
                 for number, exchange in enumerate(self._exchanges, 1)
             ],
-            side_turns=[turns[it] for it in sorted(self._aside, key=lambda it: it.first.at or 0.0)],
-            parent=first(it.parent for it in ranked),
+            side_turns=[
+                turns[joined_turn]
+                for joined_turn in sorted(self._aside, key=lambda joined_turn: joined_turn.first.at or 0.0)
+            ],
+            parent=first(session.parent for session in ranked),
             agents=_agents(ranked, threads),
-            main_missing=any(it.main_missing for it in ranked) and all(map(_lacks_main, ranked)),
-            reported_cost_usd=first(it.reported_cost_usd for it in ranked),
+            main_missing=any(session.main_missing for session in ranked) and all(map(_lacks_main, ranked)),
+            reported_cost_usd=first(session.reported_cost_usd for session in ranked),
             compactions=_compactions(ranked, threads),
-            context_files=next((it.context_files for it in ranked if it.context_files), ()),
+            context_files=next((session.context_files for session in ranked if session.context_files), ()),
             totals=totals,
         )
         if not totals:
             return joined
-        times = {id(turns[it]): _span(it) for it in self._home}
+        times = {id(turns[joined_turn]): _span(joined_turn) for joined_turn in self._home}
         return with_remainders(joined, [times[id(turn)] for turn in joined.turns])
 
 
@@ -270,30 +284,30 @@ def _copies(source: int, session: Session) -> Iterable[Copy]:
 
 
 def _of_thread(turns: Iterable[Joined], joined: Joined) -> list[Joined]:
-    return [it for it in turns if it.first.turn.thread == joined.first.turn.thread]
+    return [turn for turn in turns if turn.first.turn.thread == joined.first.turn.thread]
 
 
-def _is_earlier(known: Joined, joined: Joined, source: int) -> bool:
-    one, two = known.first.at, joined.first.at
-    return not known.tells(source) and one is not None and two is not None and one <= two
+def _is_earlier(earlier: Joined, joined: Joined, source: int) -> bool:
+    one, two = earlier.first.at, joined.first.at
+    return not earlier.tells(source) and one is not None and two is not None and one <= two
 
 
-def _is_later(known: Joined, joined: Joined, source: int) -> bool:
-    one, two = known.first.at, joined.first.at
-    return not known.tells(source) and one is not None and two is not None and one > two
+def _is_later(later: Joined, joined: Joined, source: int) -> bool:
+    one, two = later.first.at, joined.first.at
+    return not later.tells(source) and one is not None and two is not None and one > two
 
 
 def _began(exchange: Exchange) -> float | None:
     times = [exchange.started, *(turn.started for turn in exchange.turns)]
-    return next((utc(it).timestamp() for it in times if it), None)
+    return next((utc(time).timestamp() for time in times if time), None)
 
 
-def _is_same(known: _Exchange, exchange: Exchange) -> bool:
+def _is_same(existing: _Exchange, exchange: Exchange) -> bool:
     """Of two exchanges that share no turn."""
-    one, two = known.user_input, exchange.user_input
+    one, two = existing.user_input, exchange.user_input
     if one is not None and two is not None:
         return "".join(one.split()) == "".join(two.split())
-    return any(_overlap(it, exchange) for _, _, it in known.told)
+    return any(_overlap(version, exchange) for _, _, version in existing.versions)
 
 
 def _overlap(one: Exchange, two: Exchange) -> bool:
@@ -314,9 +328,9 @@ def _threads(ranked: Iterable[Session], responses: Iterable[Joined]) -> Mapping[
             if agent.tool_use_id:
                 names.setdefault(f"{AGENT}{agent.tool_use_id}", agent.thread)
     for joined in responses:
-        told = [it.turn for it in joined.copies if it.turn.thread.startswith(AGENT)]
-        own = [it.thread for it in told if it.witnesses & KNOW_THE_END]
-        for turn in told if own else ():
+        turns = [copy.turn for copy in joined.copies if copy.turn.thread.startswith(AGENT)]
+        own = [version.thread for version in turns if version.witnesses & KNOW_THE_END]
+        for turn in turns if own else ():
             if not turn.witnesses & KNOW_THE_END:
                 names[turn.thread] = own[0]
     return {name: own for name, own in names.items() if name != own}
@@ -328,13 +342,16 @@ def _in_thread(turn: Turn, threads: Mapping[str, str]) -> Turn:
 
 def _compactions(ranked: Iterable[Session], threads: Mapping[str, str]) -> list[Compaction]:
     """As the first tells them who saw any; times alone would not tell two of them from two tellings of one."""
-    told = next((it.compactions for it in ranked if it.compactions), ())
-    return [replace(it, thread=threads.get(it.thread, it.thread)) for it in told]
+    compactions = next((session.compactions for session in ranked if session.compactions), ())
+    return [
+        replace(compaction, thread=threads.get(compaction.thread, compaction.thread))
+        for compaction in compactions
+    ]
 
 
 def _agents(ranked: Iterable[Session], threads: Mapping[str, str]) -> list[SubAgent]:
-    told: dict[str, list[SubAgent]] = {}
+    by_thread: dict[str, list[SubAgent]] = {}
     for agent in (agent for session in ranked for agent in session.agents):
-        thread, parent = (threads.get(it, it) for it in (agent.thread, agent.parent_thread))
-        told.setdefault(thread, []).append(replace(agent, thread=thread, parent_thread=parent))
-    return [agent_of(them) for them in told.values()]
+        thread, parent = (threads.get(name, name) for name in (agent.thread, agent.parent_thread))
+        by_thread.setdefault(thread, []).append(replace(agent, thread=thread, parent_thread=parent))
+    return [agent_of(them) for them in by_thread.values()]

@@ -62,11 +62,11 @@ class Joined:
         self.joined.add(by)
 
     def tells(self, source: int) -> bool:
-        return any(it.source == source for it in self.copies)
+        return any(copy.source == source for copy in self.copies)
 
 
 def rank_of(witnesses: Iterable[Witness]) -> int:
-    return min((RANK.index(it) for it in witnesses), default=len(RANK))
+    return min((RANK.index(witness) for witness in witnesses), default=len(RANK))
 
 
 class Same:
@@ -78,20 +78,20 @@ class Same:
 
     def take(self, copies: Sequence[Copy]) -> list[Joined]:
         """Of each of a session's copies the response it is of: a known one, or a new one."""
-        found: dict[int, Joined] = {}
+        joined_at: dict[int, Joined] = {}
         for at, copy in enumerate(copies):
-            if known := self._known(copy):
-                known[0].take(copy, known[1])
-                found[at] = known[0]
-        for key in (_said_and_billed, _billed, _said):
-            self._pair(copies, found, key)
-        told = [found.get(at) or self._new(copy) for at, copy in enumerate(copies)]
-        for joined in told:
+            if joined_before := self._joined_before(copy):
+                joined_before[0].take(copy, joined_before[1])
+                joined_at[at] = joined_before[0]
+        for key in (_said_and_billed, _billed, _words):
+            self._pair(copies, joined_at, key)
+        joined_turns = [joined_at.get(at) or self._new(copy) for at, copy in enumerate(copies)]
+        for joined in joined_turns:
             for _, name in _names(joined.copies[-1]):
                 self._by_id.setdefault(name, joined)
-        return told
+        return joined_turns
 
-    def _known(self, copy: Copy) -> tuple[Joined, JoinedBy] | None:
+    def _joined_before(self, copy: Copy) -> tuple[Joined, JoinedBy] | None:
         for by, name in _names(copy):
             joined = self._by_id.get(name)
             if (
@@ -109,24 +109,24 @@ class Same:
     # ------------------------------------------------------------ without an id
 
     def _pair(
-        self, copies: Sequence[Copy], found: dict[int, Joined], key: Callable[[Copy], Hashable]
+        self, copies: Sequence[Copy], joined_at: dict[int, Joined], key: Callable[[Copy], Hashable]
     ) -> None:
-        left = [at for at in range(len(copies)) if at not in found] if self._all else []
+        left = [at for at in range(len(copies)) if at not in joined_at] if self._all else []
         keys = {at: name for at in left if (name := key(copies[at])) is not None}
-        known: dict[Hashable, list[Joined]] = {name: [] for name in keys.values()}
+        joined_by_key: dict[Hashable, list[Joined]] = {name: [] for name in keys.values()}
         for joined in self._all if keys else ():
-            for name in {key(it) for it in joined.copies} & known.keys():
-                known[name].append(joined)
+            for name in {key(copy) for copy in joined.copies} & joined_by_key.keys():
+                joined_by_key[name].append(joined)
         for at, name in keys.items():
-            fitting = [it for it in known[name] if _fits(it, copies[at])]
+            fitting = [joined_turn for joined_turn in joined_by_key[name] if _fits(joined_turn, copies[at])]
             if fitting:
-                found[at] = _nearest(fitting, copies[at])
-                found[at].take(copies[at], "order")
+                joined_at[at] = _nearest(fitting, copies[at])
+                joined_at[at].take(copies[at], "order")
 
 
 def _nearest(fitting: Sequence[Joined], copy: Copy) -> Joined:
     """Of equal ones the first, so that the first there is the first here."""
-    return min(fitting, key=lambda it: round(abs((it.first.at or 0.0) - (copy.at or 0.0)), 3))
+    return min(fitting, key=lambda candidate: round(abs((candidate.first.at or 0.0) - (copy.at or 0.0)), 3))
 
 
 def _fits(joined: Joined, copy: Copy) -> bool:
@@ -134,19 +134,19 @@ def _fits(joined: Joined, copy: Copy) -> bool:
     what was said or billed otherwise is another."""
     if joined.tells(copy.source) or _are_two(joined, copy):
         return False
-    if any(it.rank == copy.rank and it.at != copy.at for it in joined.copies):
+    if any(other.rank == copy.rank and other.at != copy.at for other in joined.copies):
         return False
     one, two = joined.first.at, copy.at
     if one is not None and two is not None and abs(one - two) > FAR_SECONDS:
         return False
-    said, known = _said(copy), [it for it in map(_said, joined.copies) if it]
-    return _agree({it.turn.usage for it in joined.copies}, copy.turn.usage) and (
-        not said or not known or any(_may_be(it, said) for it in known)
+    words, others = _words(copy), [words for words in map(_words, joined.copies) if words]
+    return _agree({other.turn.usage for other in joined.copies}, copy.turn.usage) and (
+        not words or not others or any(_may_be(other, words) for other in others)
     )
 
 
-def _agree(known: set[T | None], told: T | None) -> bool:
-    return told is None or told in known or known == {None}
+def _agree(values: set[T | None], value: T | None) -> bool:
+    return value is None or value in values or values == {None}
 
 
 def _may_be(one: tuple[str, ...], two: tuple[str, ...]) -> bool:
@@ -156,7 +156,7 @@ def _may_be(one: tuple[str, ...], two: tuple[str, ...]) -> bool:
 
 def _are_two(joined: Joined, copy: Copy) -> bool:
     """Two ids of a vendor are two responses."""
-    return bool(_vendor_id(copy) and any(_vendor_id(it) for it in joined.copies))
+    return bool(_vendor_id(copy) and any(_vendor_id(other) for other in joined.copies))
 
 
 # ---------------------------------------------------------------- what a turn is known by
@@ -183,8 +183,8 @@ def _vendor_id(copy: Copy) -> str | None:
 
 
 def _said_and_billed(copy: Copy) -> Hashable:
-    said, billed = _said(copy), copy.turn.usage
-    return (said, billed) if said and billed else None
+    words, billed = _words(copy), copy.turn.usage
+    return (words, billed) if words and billed else None
 
 
 def _billed(copy: Copy) -> Hashable:
@@ -194,9 +194,9 @@ def _billed(copy: Copy) -> Hashable:
     return canonical(model) or model, usage
 
 
-def _said(copy: Copy) -> tuple[str, ...] | None:
-    said = said_in(copy.turn, hidden=True)
-    return said if any(said) else None
+def _words(copy: Copy) -> tuple[str, ...] | None:
+    words = said_in(copy.turn, hidden=True)
+    return words if any(words) else None
 
 
 def said_in(turn: Turn, *, hidden: bool = False) -> tuple[str, ...]:

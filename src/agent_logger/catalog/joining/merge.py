@@ -12,7 +12,15 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from agent_logger.catalog.joining.match import JOINED, RANK, Joined, said_in
-from agent_logger.catalog.ledger.rows import NEVER, NOT_REPORTED, Entry, Kind, Place, merged, tokens_of
+from agent_logger.catalog.ledger.rows import (
+    NEVER,
+    NOT_REPORTED,
+    LedgerEntry,
+    LedgerPlace,
+    RowKind,
+    merged,
+    tokens_of,
+)
 from agent_logger.messages.outcome import Failure
 from agent_logger.model.prices import priced
 from agent_logger.model.session import Block, Difference, Exchange, SubAgent, Turn, Usage, Witness
@@ -24,7 +32,7 @@ LIMITS = (Failure.MAX_TURNS, Failure.BUDGET)
 
 
 def first(values: Iterable[T | None]) -> T | None:
-    return next((it for it in values if it is not None), None)
+    return next((value for value in values if value is not None), None)
 
 
 def utc(time: datetime) -> datetime:
@@ -40,7 +48,7 @@ def turn_of(joined: Joined) -> Turn:
         return turns[0]
     billed = _billed(turns)
     timed = [turn for turn in turns if "wire" in turn.witnesses] or turns
-    told = _tells_most(turns)
+    fullest = _tells_most(turns)
     turn = Turn(
         message_id=first(turn.message_id for turn in turns),
         request_id=first(turn.request_id for turn in turns),
@@ -48,7 +56,7 @@ def turn_of(joined: Joined) -> Turn:
         model=billed.kind.model or first(turn.model for turn in turns),
         service_tier=billed.kind.tier or first(turn.service_tier for turn in turns),
         stop_reason=first(turn.stop_reason for turn in turns),
-        blocks=[*told.blocks, *_other_results(told, turns)],
+        blocks=[*fullest.blocks, *_other_results(fullest, turns)],
         usage=first(turn.usage for turn in turns if turn.usage and tokens_of(turn.usage) == billed.tokens),
         unread_usage=billed.tokens is None and any(turn.unread_usage for turn in turns),
         started=first(turn.started for turn in timed) or first(turn.started for turn in turns),
@@ -61,16 +69,16 @@ def turn_of(joined: Joined) -> Turn:
     return priced(replace(turn, differences=_differences(turn, turns)))
 
 
-def _billed(turns: Sequence[Turn]) -> Entry:
+def _billed(turns: Sequence[Turn]) -> LedgerEntry:
     """As the ledger decides it."""
     knowing = [turn for turn in turns if turn.witnesses & KNOW_THE_END]
-    best: Entry | None = None
+    best: LedgerEntry | None = None
     for turn in turns:
         final = turn.complete and (not knowing or turn in knowing)
-        entry = Entry(
+        entry = LedgerEntry(
             turn.message_id,
-            Kind("", turn.model, turn.service_tier),
-            Place("", None, "", turn.thread),
+            RowKind("", turn.model, turn.service_tier),
+            LedgerPlace("", None, "", turn.thread),
             tokens_of(turn.usage),
             NEVER,
             final,
@@ -85,18 +93,24 @@ def _billed(turns: Sequence[Turn]) -> Entry:
 def _tells_most(turns: Sequence[Turn]) -> Turn:
     """Of those that came to their end if there are any; of such as were cut the longest."""
     whole = [turn for turn in turns if turn.complete] or turns
-    return max(whole, key=lambda it: (_pieces(it), 0 if it.complete else len("".join(said_in(it)))))
+    return max(
+        whole,
+        key=lambda candidate: (
+            _pieces(candidate),
+            0 if candidate.complete else len("".join(said_in(candidate))),
+        ),
+    )
 
 
 def _pieces(turn: Turn) -> int:
-    said = [block for block in turn.blocks if block.kind in ("text", "thinking") and block.text.strip()]
-    return len(said) + sum(block.kind in ("tool_use", "image") for block in turn.blocks)
+    pieces = [block for block in turn.blocks if block.kind in ("text", "thinking") and block.text.strip()]
+    return len(pieces) + sum(block.kind in ("tool_use", "image") for block in turn.blocks)
 
 
-def _other_results(told: Turn, turns: Sequence[Turn]) -> Iterator[Block]:
+def _other_results(fullest: Turn, turns: Sequence[Turn]) -> Iterator[Block]:
     """Of tools that the turn called, and whose results only others saw."""
-    used = {block.id for block in told.blocks if block.kind == "tool_use" and block.id}
-    missing = used - {block.id for block in told.blocks if block.kind == "tool_result"}
+    used = {block.id for block in fullest.blocks if block.kind == "tool_use" and block.id}
+    missing = used - {block.id for block in fullest.blocks if block.kind == "tool_result"}
     for block in (block for turn in turns for block in turn.blocks):
         if block.kind == "tool_result" and block.id in missing:
             missing.discard(block.id)
@@ -104,14 +118,14 @@ def _other_results(told: Turn, turns: Sequence[Turn]) -> Iterator[Block]:
 
 
 def _differences(joined: Turn, turns: Sequence[Turn]) -> list[Difference]:
-    found: dict[Difference, None] = {}
+    differences: dict[Difference, None] = {}
     for turn in turns:
         witness = min(turn.witnesses, key=RANK.index, default=None)
-        for it in turn.differences:
-            found[it] = None
+        for difference in turn.differences:
+            differences[difference] = None
         if witness:
-            found |= dict.fromkeys(_said_otherwise(joined, turn, witness))
-    return list(found)
+            differences |= dict.fromkeys(_said_otherwise(joined, turn, witness))
+    return list(differences)
 
 
 def _said_otherwise(joined: Turn, turn: Turn, witness: Witness) -> Iterator[Difference]:
@@ -121,8 +135,8 @@ def _said_otherwise(joined: Turn, turn: Turn, witness: Witness) -> Iterator[Diff
     if turn.model and turn.model != joined.model:
         yield Difference(field="model", witness=witness, value=turn.model)
     if said_in(turn)[0] and _differ(turn, joined):
-        said = "\n".join(block.text for block in turn.blocks if block.kind == "text")
-        yield Difference(field="text", witness=witness, value=said)
+        text = "\n".join(block.text for block in turn.blocks if block.kind == "text")
+        yield Difference(field="text", witness=witness, value=text)
 
 
 def _differ(one: Turn, two: Turn) -> bool:
@@ -146,45 +160,57 @@ def _countable(usage: Usage, joined: Usage) -> Usage:
 # ---------------------------------------------------------------- exchanges
 
 
-def exchange_of(told: Sequence[tuple[int, Exchange]], turns: Sequence[Turn], number: int) -> Exchange:
+def exchange_of(versions: Sequence[tuple[int, Exchange]], turns: Sequence[Turn], number: int) -> Exchange:
     """`told`: with the rank of who tells it."""
-    them = [it for _, it in told]
-    complete, reason = _ending(told)
-    started = [utc(it) for it in (first(it.started for it in them), *(turn.started for turn in turns)) if it]
-    ended = [utc(it) for it in (first(it.ended for it in them), *(turn.ended for turn in turns)) if it]
+    them = [exchange for _, exchange in versions]
+    complete, reason = _ending(versions)
+    started = [
+        utc(time)
+        for time in (first(exchange.started for exchange in them), *(turn.started for turn in turns))
+        if time
+    ]
+    ended = [
+        utc(time)
+        for time in (first(exchange.ended for exchange in them), *(turn.ended for turn in turns))
+        if time
+    ]
     return Exchange(
         number=number,
         started=min(started, default=None),
         ended=max(ended, default=None),
-        user_input=first(it.user_input for it in them),
-        origin=first(it.origin for it in them),
+        user_input=first(exchange.user_input for exchange in them),
+        origin=first(exchange.origin for exchange in them),
         turns=turns,
         complete=complete,
         end_reason=reason,
-        printed=None if turns else first(it.printed for it in them),
-        left=any(it.left for it in them),
+        printed=None if turns else first(exchange.printed for exchange in them),
+        left=any(exchange.left for exchange in them),
     )
 
 
-def _ending(told: Sequence[tuple[int, Exchange]]) -> tuple[bool, str | None]:
+def _ending(versions: Sequence[tuple[int, Exchange]]) -> tuple[bool, str | None]:
     """The first that saw an end. Of a limit that was reached only the client's own result tells."""
-    seen = [(rank, it) for rank, it in told if it.end_reason not in NO_END] or list(told)
-    if limited := next((it for _, it in seen if it.end_reason in LIMITS), None):
+    ranked = [(rank, exchange) for rank, exchange in versions if exchange.end_reason not in NO_END] or list(
+        versions
+    )
+    if limited := next((exchange for _, exchange in ranked if exchange.end_reason in LIMITS), None):
         return limited.complete, limited.end_reason
-    knowing = [it for rank, it in seen if RANK[rank:][:1] not in (("sdk",), ("run",))]
-    best = next(iter(knowing or [it for _, it in seen]))
+    knowing = [exchange for rank, exchange in ranked if RANK[rank:][:1] not in (("sdk",), ("run",))]
+    best = next(iter(knowing or [exchange for _, exchange in ranked]))
     return best.complete, best.end_reason
 
 
 # ---------------------------------------------------------------- sub-agents
 
 
-def agent_of(told: Sequence[SubAgent]) -> SubAgent:
-    parents = [it.parent_thread for it in told if it.tool_use_id] or [it.parent_thread for it in told]
+def agent_of(agents: Sequence[SubAgent]) -> SubAgent:
+    parents = [agent.parent_thread for agent in agents if agent.tool_use_id] or [
+        agent.parent_thread for agent in agents
+    ]
     return SubAgent(
-        thread=told[0].thread,
+        thread=agents[0].thread,
         parent_thread=parents[0],
-        tool_use_id=first(it.tool_use_id for it in told),
-        kind=first(it.kind for it in told),
-        description=first(it.description for it in told),
+        tool_use_id=first(agent.tool_use_id for agent in agents),
+        kind=first(agent.kind for agent in agents),
+        description=first(agent.description for agent in agents),
     )

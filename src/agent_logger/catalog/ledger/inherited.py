@@ -12,7 +12,7 @@ from agent_logger.catalog.ledger.session_responses import responses_of_session
 from agent_logger.catalog.ledger.totals import total_of
 from agent_logger.model.session import Exchange, Inherited, Session, Turn
 
-Said = str | int  # what a response is known by: its id, else its time in microseconds
+ResponseKey = str | int  # what a response is known by: its id, else its time in microseconds
 
 
 def with_inherited(database: sqlite3.Connection, name: str, session: Session) -> Session:
@@ -40,33 +40,33 @@ def _counted_in(
     database: sqlite3.Connection, name: str, family: str, turns: Sequence[Turn]
 ) -> list[str | None]:
     """Return of each turn the other session of the family that it counts in; none: it counts in its own."""
-    said = {it for turn in turns if (it := _said(turn)) is not None}
+    keys = {key for turn in turns if (key := _response_key(turn)) is not None}
     rows = database.execute(
         """
         SELECT message_id, at, session, sessions.place
         FROM ledger JOIN places ON places.id = ledger.place JOIN sessions ON sessions.id = session
         WHERE sessions.family = ? AND coalesce(message_id, at) IN (SELECT value FROM json_each(?))
         """,
-        (family, listed(said)),
+        (family, listed(keys)),
     )
-    counted: dict[Said, list[_Counted]] = {}
+    counted: dict[ResponseKey, list[_Counted]] = {}
     for message_id, at, session, place in rows:
         counted.setdefault(at if message_id is None else message_id, []).append(_Counted(at, session, place))
     return [_other_session(turn, name, counted) for turn in turns]
 
 
-def _other_session(turn: Turn, name: str, counted: Mapping[Said, Sequence[_Counted]]) -> str | None:
+def _other_session(turn: Turn, name: str, counted: Mapping[ResponseKey, Sequence[_Counted]]) -> str | None:
     """A server may give an id again: then the response of the same time is the same, else that of the session which
     comes first in the family."""
-    said = _said(turn)
-    rows = [] if said is None else counted.get(said, [])
+    key = _response_key(turn)
+    rows = [] if key is None else counted.get(key, [])
     rows = [row for row in rows if row.at == _time(turn)] or rows
     if any(row.session == name for row in rows):
         return None
     return min(rows, key=lambda row: row.place).session if rows else None
 
 
-def _said(turn: Turn) -> Said | None:
+def _response_key(turn: Turn) -> ResponseKey | None:
     if not turn.is_billed:
         return None
     if turn.message_id:
@@ -99,19 +99,26 @@ def _marked(session: Session, places: list[str | None]) -> Session:
 
 
 def _exchanges(exchanges: Iterable[Exchange], turns: Sequence[Turn]) -> list[Exchange]:
-    found, first = [], 0
+    pieces, first = [], 0
     for exchange in exchanges:
         last = first + len(exchange.turns)
-        found.append(replace(exchange, turns=turns[first:last]))
+        pieces.append(replace(exchange, turns=turns[first:last]))
         first = last
-    return found
+    return pieces
 
 
 def _inherited(session: Session, turns: Sequence[Turn]) -> Inherited:
     """An exchange without turns of its own, up to the last that has some of another session."""
-    copied = [bool(it.turns) and all(turn.counted_in for turn in it.turns) for it in session.exchanges]
+    copied = [
+        bool(exchange.turns) and all(turn.counted_in for turn in exchange.turns)
+        for exchange in session.exchanges
+    ]
     last = max((at for at, is_copy in enumerate(copied) if is_copy), default=-1)
-    before = [it for it in session.exchanges[: last + 1] if all(turn.counted_in for turn in it.turns)]
+    before = [
+        exchange
+        for exchange in session.exchanges[: last + 1]
+        if all(turn.counted_in for turn in exchange.turns)
+    ]
     # Without the session's totals: they are of its own exchanges, and do not replace the sums of inherited ones.
     billed = total_of(responses_of_session(replace(session, exchanges=(), side_turns=turns, totals=())))
     return Inherited(
@@ -119,5 +126,5 @@ def _inherited(session: Session, turns: Sequence[Turn]) -> Inherited:
         turns=len(turns),
         usage=billed.usage,
         cost=billed.cost,
-        counted_in=list(dict.fromkeys(it.counted_in for it in turns if it.counted_in)),
+        counted_in=list(dict.fromkeys(turn.counted_in for turn in turns if turn.counted_in)),
     )

@@ -33,9 +33,9 @@ from agent_logger.catalog.ledger.rows import (
     NO_PLACES,
     NOT_REPORTED,
     WITNESS_SETS,
-    Entry,
-    Kind,
-    Place,
+    LedgerEntry,
+    LedgerPlace,
+    RowKind,
     Rows,
     merged,
     micros_of,
@@ -111,15 +111,15 @@ class LedgerRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         if self.joined_by == "result":
             return self._why_not_itemised
         if self.joined_by is None:
-            seen = "told once"
+            sighting = "told once"
         else:
-            seen = f"told {self.copies} times, known by {REASONS[self.joined_by]}"
+            sighting = f"told {self.copies} times, known by {REASONS[self.joined_by]}"
         if self.partial and self.tokens is None:
             whole = "not told to its end nor its usage, counts as unknown"
         else:
             whole = "not told to its end, counts as far as that" if self.partial else "counts"
         unpriced = f"; cost unknown: {self.nano_usd}" if isinstance(self.nano_usd, str) else ""
-        return f"{seen} ({', '.join(sorted(self.witnesses))}); {whole}{unpriced}"
+        return f"{sighting} ({', '.join(sorted(self.witnesses))}); {whole}{unpriced}"
 
     @property
     def is_response(self) -> bool:
@@ -128,10 +128,10 @@ class LedgerRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def _why_not_itemised(self) -> str:
-        seen = ", ".join(sorted(self.witnesses))
+        witnesses = ", ".join(sorted(self.witnesses))
         if self.tokens is None and self.is_response:
-            return f"a request whose answer was not recorded ({seen}); counted as unknown"
-        by = f"the client's own total ({seen})"
+            return f"a request whose answer was not recorded ({witnesses}); counted as unknown"
+        by = f"the client's own total ({witnesses})"
         if self.tokens is None:
             return f"not itemised: {by} holds an earlier history, so the amount is unknown"
         what = "has more than all known responses" if not self.is_response else "is all there is"
@@ -154,13 +154,13 @@ class Ledger:
     def __init__(self, places: Mapping[str, int] = NO_PLACES) -> None:
         self._rows = Rows()
         self._family = places
-        self._known: dict[str, int] = {}  # by what a response is known by
+        self._rows_by_key: dict[str, int] = {}  # by what a response is known by
         self._by_time: dict[
             int, int
         ] = {}  # by the hash of all that is said: the texts would take more than the rows
         self._forks: dict[int, set[str]] = {}  # rows known by time that stand in several sessions
         self._again: dict[tuple[int, str], int] = {}  # how often one session has the same once more
-        self._seen: dict[str, int] = {}  # by session: the bits of its witnesses
+        self._witness_bits: dict[str, int] = {}  # by session: the bits of its witnesses
         self._totals: list[ReportedTotal] = []
 
     def add(self, responses: Iterable[ModelResponse]) -> None:
@@ -169,49 +169,51 @@ class Ledger:
                 self._add(response, self._rows.entry(response))
 
     def add_totals(self, totals: Iterable[ReportedTotal]) -> None:
-        for it in totals:
-            self._totals.append(it)
-            self._rows.place((it.session, it.project, it.agent, MAIN))
+        for total in totals:
+            self._totals.append(total)
+            self._rows.place((total.session, total.project, total.agent, MAIN))
 
     def rows(self) -> Iterator[LedgerRow]:
         """In no order."""
-        known = self.places()
-        return (_row(entry, known[entry.place]) for entry in self.entries())
+        places = self.places()
+        return (_row(entry, places[entry.place]) for entry in self.entries())
 
-    def places(self) -> dict[Place, Place]:
+    def places(self) -> dict[LedgerPlace, LedgerPlace]:
         """Of all entries, each with what other witnesses of its session know of it."""
         facts = _Facts(self._rows.places)
         return {place: facts.completed(place) for place in self._rows.places}
 
-    def entries(self, session_of: Callable[[Entry], str] | None = None) -> Iterator[Entry]:
+    def entries(self, session_of: Callable[[LedgerEntry], str] | None = None) -> Iterator[LedgerEntry]:
         """The rows as they are kept. What `order` joins, and what is not itemised, is found now, for it needs all.
         `session_of`: which session a response counts in, where that is known better than by its time."""
         if not self._totals:
             yield from self._responses()
             return
-        told = list(self._responses())
-        yield from told
-        yield from self._not_itemised(told, session_of or (lambda entry: entry.place.session))
+        gathered = list(self._responses())
+        yield from gathered
+        yield from self._not_itemised(gathered, session_of or (lambda entry: entry.place.session))
 
-    def _not_itemised(self, told: Sequence[Entry], session_of: Callable[[Entry], str]) -> Iterator[Entry]:
-        by = {Stretch(it.session, it.total): it for it in self._totals}
-        for row in remainders(by, (_seen(it, session_of(it)) for it in told)):
-            it = by[row.stretch]
-            yield Entry(
+    def _not_itemised(
+        self, entries: Sequence[LedgerEntry], session_of: Callable[[LedgerEntry], str]
+    ) -> Iterator[LedgerEntry]:
+        by = {Stretch(total.session, total.total): total for total in self._totals}
+        for row in remainders(by, (_seen_response(entry, session_of(entry)) for entry in entries)):
+            total = by[row.stretch]
+            yield LedgerEntry(
                 message_id=None,
-                kind=Kind(it.family, row.model, None),
-                place=self._rows.place((it.session, it.project, it.agent, MAIN)),
+                kind=RowKind(total.family, row.model, None),
+                place=self._rows.place((total.session, total.project, total.agent, MAIN)),
                 tokens=tokens_of(row.usage),
-                at=micros_of(it.total.ended or it.total.started),
+                at=micros_of(total.total.ended or total.total.started),
                 final=True,
                 reported=NOT_REPORTED,
-                witnesses=BIT[it.total.witness],
+                witnesses=BIT[total.total.witness],
                 copies=int(row.is_sum),
                 joined=RESULT,
             )
 
-    def _responses(self) -> Iterator[Entry]:
-        several = {session for session, bits in self._seen.items() if bits & (bits - 1)}
+    def _responses(self) -> Iterator[LedgerEntry]:
+        several = {session for session, bits in self._witness_bits.items() if bits & (bits - 1)}
         others = same_by_order(self._in(several)) if several else {}
         taken = {other for rows in others.values() for other in rows}
         for number, entry in enumerate(self._rows.all):
@@ -220,7 +222,7 @@ class Ledger:
                     entry = merged(entry, self._rows.all[other], ORDER, self._family)
                 yield entry
 
-    def _in(self, sessions: set[str]) -> Iterator[tuple[int, Entry, bool]]:
+    def _in(self, sessions: set[str]) -> Iterator[tuple[int, LedgerEntry, bool]]:
         """The rows of sessions, each with whether its id makes it another than any other."""
         for number, entry in enumerate(self._rows.all):
             if entry.place.session in sessions:
@@ -232,27 +234,27 @@ class Ledger:
 
     # ------------------------------------------------------------ adding
 
-    def _add(self, response: ModelResponse, entry: Entry) -> None:
+    def _add(self, response: ModelResponse, entry: LedgerEntry) -> None:
         session = response.session
-        self._seen[session] = self._seen.get(session, 0) | entry.witnesses
-        if known := _known_by(response):
-            self._put(*known, entry)
+        self._witness_bits[session] = self._witness_bits.get(session, 0) | entry.witnesses
+        if key := _known_by(response):
+            self._put(*key, entry)
         elif entry.at == NEVER:
             self._rows.append(entry)  # nothing tells it from others, or makes it another's copy
         else:
             self._put_by_time(entry)
 
-    def _put(self, key: str, joined: int, entry: Entry) -> None:
-        row = self._known.get(key)
+    def _put(self, key: str, joined: int, entry: LedgerEntry) -> None:
+        row = self._rows_by_key.get(key)
         if row is None:
-            self._known[key] = self._rows.append(entry)
+            self._rows_by_key[key] = self._rows.append(entry)
         else:
             self._rows.all[row] = merged(self._rows.all[row], entry, joined, self._family)
 
-    def _put_by_time(self, entry: Entry) -> None:
+    def _put_by_time(self, entry: LedgerEntry) -> None:
         """What is the same in everything but the session is a copy; in the same session it is another call."""
-        said = _said(entry)
-        key = hash(said)
+        facts = _facts(entry)
+        key = hash(facts)
         row = self._by_time.get(key)
         if row is not None and entry.place.session in self._sessions(row):
             again = self._again.get((key, entry.place.session), 0) + 1
@@ -261,9 +263,9 @@ class Ledger:
             row = self._by_time.get(key)
         if row is None:
             self._by_time[key] = self._rows.append(entry)
-        elif _said(known := self._rows.all[row]) == said:
+        elif _facts(other := self._rows.all[row]) == facts:
             self._forks[row] = self._sessions(row) | {entry.place.session}
-            self._rows.all[row] = merged(known, entry, TIME, self._family)
+            self._rows.all[row] = merged(other, entry, TIME, self._family)
         else:
             self._rows.append(entry)  # two hashes met; not in this life
 
@@ -274,17 +276,21 @@ class Ledger:
 def shared_key(response: ModelResponse) -> str | None:
     """Responses with different ones are never the same response, in whatever sessions. None: it is like no other, but
     perhaps in its own session."""
-    if known := _known_by(response):
-        return known[0]
+    if key := _known_by(response):
+        return key[0]
     at = micros_of(response.at)
     return None if at == NEVER else f"@{at}"
 
 
 def are_apart(responses: Sequence[ModelResponse]) -> bool:
     """Whether these are as many rows, each as it was told: as a session's file tells them, by ids that no other has."""
-    ids = {it.message_id for it in responses if it.message_id and is_unique_id(it.family, it.message_id)}
-    witnesses = {it.witness for it in responses}
-    years = {it.at.year for it in responses if it.at} or {LONG_AGO}
+    ids = {
+        response.message_id
+        for response in responses
+        if response.message_id and is_unique_id(response.family, response.message_id)
+    }
+    witnesses = {response.witness for response in responses}
+    years = {response.at.year for response in responses if response.at} or {LONG_AGO}
     return (
         len(ids) == len(responses) and len(witnesses) <= 1 and LONG_AGO <= min(years) <= max(years) < FAR_OFF
     )
@@ -306,7 +312,7 @@ def is_unique_id(family: str, message_id: str) -> bool:
     return family == "gemini" and GEMINI_ID.fullmatch(message_id) is not None
 
 
-def _said(entry: Entry) -> tuple[object, ...]:
+def _facts(entry: LedgerEntry) -> tuple[object, ...]:
     """All but the session."""
     return (
         entry.message_id,
@@ -323,7 +329,7 @@ def _said(entry: Entry) -> tuple[object, ...]:
 class _Facts:
     """What some witnesses of a session know, and others do not."""
 
-    def __init__(self, places: Iterable[Place]) -> None:
+    def __init__(self, places: Iterable[LedgerPlace]) -> None:
         self.projects: dict[str, str] = {}
         self.agents: dict[str, str] = {}
         for session, project, agent, _ in places:
@@ -332,13 +338,13 @@ class _Facts:
             if agent not in NOBODY:
                 self.agents[session] = min(self.agents.get(session, agent), agent)
 
-    def completed(self, place: Place) -> Place:
+    def completed(self, place: LedgerPlace) -> LedgerPlace:
         session, project, agent, thread = place
-        known = self.agents.get(session, agent) if agent in NOBODY else agent
-        return Place(session, project or self.projects.get(session), known, thread)
+        name = self.agents.get(session, agent) if agent in NOBODY else agent
+        return LedgerPlace(session, project or self.projects.get(session), name, thread)
 
 
-def _seen(entry: Entry, session: str) -> SeenResponse:
+def _seen_response(entry: LedgerEntry, session: str) -> SeenResponse:
     first, last = entry.at, max(entry.at, entry.last_at)
     return SeenResponse(
         message_id=entry.message_id,
@@ -353,7 +359,7 @@ def _seen(entry: Entry, session: str) -> SeenResponse:
     )
 
 
-def nano_usd_of(entry: Entry) -> int | str:
+def nano_usd_of(entry: LedgerEntry) -> int | str:
     """What it cost, or why that is not known."""
     _, model, tier = entry.kind
     if entry.tokens is None:
@@ -361,15 +367,15 @@ def nano_usd_of(entry: Entry) -> int | str:
     return nano_usd(entry.tokens, model, time_of(entry.at), tier, is_sum=entry.joined == RESULT)
 
 
-def reported_usd_of(entry: Entry) -> float | None:
+def reported_usd_of(entry: LedgerEntry) -> float | None:
     return None if entry.reported == NOT_REPORTED else entry.reported
 
 
-def joined_by_of(entry: Entry) -> JoinedBy | None:
+def joined_by_of(entry: LedgerEntry) -> JoinedBy | None:
     return JOINED_BY[entry.joined]
 
 
-def _row(entry: Entry, place: Place) -> LedgerRow:
+def _row(entry: LedgerEntry, place: LedgerPlace) -> LedgerRow:
     (family, model, tier), (session, project, agent, thread) = entry.kind, place
     return LedgerRow(
         family=family,

@@ -30,7 +30,7 @@ PATH_LISTS = ("paths", "file_paths")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolUse:
+class ToolUsage:
     """All calls of one tool. `name` is the agent's own; none where only results are known."""
 
     name: str | None
@@ -45,7 +45,7 @@ class Metrics:
     exchanges: int  # this and what is said of turns, tokens and cost: of a fork, what came after it
     turns: int  # of all threads, also those that came to nothing
     models: Sequence[str]  # the main one first
-    tools: Sequence[ToolUse]  # the most used first
+    tools: Sequence[ToolUsage]  # the most used first
     files_read: Sequence[str]
     files_written: Sequence[str]
     files_edited: Sequence[str]
@@ -85,7 +85,7 @@ def metrics_of(session: Session) -> Metrics:
 
 def exchange_total(session: Session, exchange: Exchange) -> Total:
     """What one exchange of it came to."""
-    totals = [it for it in session.totals if it.exchange == exchange.number]
+    totals = [total for total in session.totals if total.exchange == exchange.number]
     return _billed(replace(session, exchanges=[exchange], side_turns=(), totals=totals))
 
 
@@ -99,8 +99,8 @@ def _own_usage(session: Session) -> tuple[Usage, Cost]:
         responses_of_session(replace(session, exchanges=(), side_turns=session.own_turns, totals=()))
     )
     beyond = session.not_itemised
-    usage = sum((it.usage for it in beyond if it.usage), own.usage)
-    return usage, Cost.total([own.cost, *(it.cost for it in beyond if it.cost)])
+    usage = sum((remainder.usage for remainder in beyond if remainder.usage), own.usage)
+    return usage, Cost.total([own.cost, *(remainder.cost for remainder in beyond if remainder.cost)])
 
 
 def _billed(session: Session) -> Total:
@@ -155,25 +155,25 @@ def count_tool_calls(session: Session) -> tuple[int, int]:
 
 def _call_key(block: Block, turn: int, place: int) -> object:
     """The same for a use and its result, and for copies of both."""
-    known = block.id
-    return known if known and len(known) >= SHORT_ID else (turn, known or place)
+    key = block.id
+    return key if key and len(key) >= SHORT_ID else (turn, key or place)
 
 
-def _tools(calls: Iterable[_Call]) -> list[ToolUse]:
+def _tools(calls: Iterable[_Call]) -> list[ToolUsage]:
     by_name: dict[str | None, list[_Call]] = {}
     for call in calls:
         by_name.setdefault(call.name, []).append(call)
     uses = [_use(name, of_name) for name, of_name in by_name.items()]
-    return sorted(uses, key=lambda it: (-it.calls, it.name or ""))
+    return sorted(uses, key=lambda use: (-use.calls, use.name or ""))
 
 
-def _use(name: str | None, calls: Sequence[_Call]) -> ToolUse:
-    seconds = [_seconds(it.started, it.ended) for it in calls if it.started and it.ended]
-    return ToolUse(
+def _use(name: str | None, calls: Sequence[_Call]) -> ToolUsage:
+    seconds = [_seconds(call.started, call.ended) for call in calls if call.started and call.ended]
+    return ToolUsage(
         name=name,
         kind=calls[0].kind,
         calls=len(calls),
-        errors=sum(it.is_error for it in calls),
+        errors=sum(call.is_error for call in calls),
         seconds=sum(seconds) if seconds else None,
     )
 
@@ -221,14 +221,14 @@ def _touched(call: _Call) -> Iterator[tuple[ToolKind, str]]:
 COMMANDS: Mapping[str, ToolKind] = {"view": "read", "create": "write"}
 
 
-def _patch(told: Any) -> str:
+def _patch(patch: Any) -> str:
     """The text of an `apply_patch`: alone, in a field, or in the arguments of a shell."""
     texts: list[str] = []
-    for it in told.values() if isinstance(told, dict) else (told,):
-        if isinstance(it, str):
-            texts.append(it)
-        elif isinstance(it, list):
-            texts += [text for text in it if isinstance(text, str)]
+    for value in patch.values() if isinstance(patch, dict) else (patch,):
+        if isinstance(value, str):
+            texts.append(value)
+        elif isinstance(value, list):
+            texts += [text for text in value if isinstance(text, str)]
     return "\n".join([text for text in texts if "*** Begin Patch" in text])
 
 
@@ -237,7 +237,7 @@ def _patch(told: Any) -> str:
 
 def _wall_seconds(session: Session) -> float | None:
     """From the first moment to the last, as the session tells it, else its turns."""
-    moments = [it for turn in session.turns for it in _moments(turn, (turn,))]
+    moments = [moment for turn in session.turns for moment in _moments(turn, (turn,))]
     started = session.started or min(moments, default=None)
     ended = session.ended or max(moments, default=None)
     return _seconds(started, ended) if started and ended else None
@@ -246,7 +246,7 @@ def _wall_seconds(session: Session) -> float | None:
 def active_seconds(session: Session) -> float | None:
     """How long its agent was at work: from an input to the last step that follows it, of no pause more than 5 minutes.
     The time between exchanges is a person's. What was done at the same time counts once."""
-    spans = [span for it in session.exchanges for span in _spans(_moments(it, it.turns))]
+    spans = [span for exchange in session.exchanges for span in _spans(_moments(exchange, exchange.turns))]
     spans += [span for turn in session.side_turns for span in _spans(_moments(turn, (turn,)))]
     if not spans:
         return None if session.started is None else 0.0
@@ -261,10 +261,10 @@ def active_seconds(session: Session) -> float | None:
 
 def _moments(span: Exchange | Turn, turns: Iterable[Turn]) -> list[datetime]:
     """Every moment that something tells of, in order."""
-    told = [span.started, span.ended]
+    times = [span.started, span.ended]
     for turn in turns:
-        told += (turn.started, turn.ended, *(block.at for block in turn.blocks))
-    return sorted([time if time.tzinfo else time.replace(tzinfo=UTC) for time in told if time])
+        times += (turn.started, turn.ended, *(block.at for block in turn.blocks))
+    return sorted([time if time.tzinfo else time.replace(tzinfo=UTC) for time in times if time])
 
 
 def _spans(moments: Sequence[datetime]) -> Iterator[tuple[datetime, datetime]]:

@@ -23,18 +23,19 @@ class SessionModels(NamedTuple):
 def models_of(answers: Iterable[Answered]) -> SessionModels:
     """Of answers in the order of time. The main model is the one that answered most often in the main thread, of equal
     ones the latest; without a main thread, that of the sub-agents. What told no usage counts where nothing did."""
-    known = [it for it in answers if it.model and it.model != SYNTHETIC]
-    told = [it for it in known if it.has_usage] or known
-    main = [it.model for it in told if it.thread == MAIN and it.model]
-    of_agents = [it.model for it in told if it.thread not in (MAIN, SIDE) and it.model]
+    named = [answer for answer in answers if answer.model and answer.model != SYNTHETIC]
+    counted = [answer for answer in named if answer.has_usage] or named
+    main = [answer.model for answer in counted if answer.thread == MAIN and answer.model]
+    of_agents = [answer.model for answer in counted if answer.thread not in (MAIN, SIDE) and answer.model]
     conversation = [*main, *of_agents]
-    others = [it.model for it in told if it.thread == SIDE and it.model]
+    others = [answer.model for answer in counted if answer.thread == SIDE and answer.model]
     ranked = [*_main_model(main or of_agents or others), *conversation, *others]
     return SessionModels(
-        list(dict.fromkeys(ranked)), list(dict.fromkeys(it for it in others if it not in conversation))
+        list(dict.fromkeys(ranked)),
+        list(dict.fromkeys(other for other in others if other not in conversation)),
     )
 
 
 def _main_model(models: list[str]) -> list[str]:
     counts, last = Counter(models), {model: at for at, model in enumerate(models)}
-    return [max(counts, key=lambda it: (counts[it], last[it]))] if models else []
+    return [max(counts, key=lambda model: (counts[model], last[model]))] if models else []

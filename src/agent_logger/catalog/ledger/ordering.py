@@ -2,21 +2,21 @@
 
 from collections.abc import Iterable, Sequence
 
-from agent_logger.catalog.ledger.rows import Entry
+from agent_logger.catalog.ledger.rows import LedgerEntry
 from agent_logger.model.prices import canonical
 
 
-def same_by_order(rows: Iterable[tuple[int, Entry, bool]]) -> dict[int, list[int]]:
+def same_by_order(rows: Iterable[tuple[int, LedgerEntry, bool]]) -> dict[int, list[int]]:
     """Rows with the same session, model and tokens: of each witness the first is the first of the others, and so on.
 
     Takes number, entry, and whether an id of its own makes the row another than any other that has one. Gives, by a
     row's number, the numbers of those that are the same response.
     """
-    groups: dict[tuple[str, str, tuple[int, ...]], list[tuple[int, Entry, bool]]] = {}
-    for it in rows:
-        _, entry, _ = it
+    groups: dict[tuple[str, str, tuple[int, ...]], list[tuple[int, LedgerEntry, bool]]] = {}
+    for row in rows:
+        _, entry, _ = row
         if entry.tokens is not None and any(entry.tokens):
-            groups.setdefault((entry.place.session, _model(entry), entry.tokens), []).append(it)
+            groups.setdefault((entry.place.session, _model(entry), entry.tokens), []).append(row)
     same: dict[int, list[int]] = {}
     for group in groups.values():
         if len({entry.witnesses for _, entry, _ in group}) > 1:
@@ -24,7 +24,7 @@ def same_by_order(rows: Iterable[tuple[int, Entry, bool]]) -> dict[int, list[int
     return same
 
 
-def _model(entry: Entry) -> str:
+def _model(entry: LedgerEntry) -> str:
     model = entry.kind.model or ""
     return canonical(model) or model
 
@@ -39,11 +39,11 @@ class _Slot:
         self.witnesses = 0
         self.unique = False
 
-    def takes(self, entry: Entry, *, unique: bool) -> bool:
+    def takes(self, entry: LedgerEntry, *, unique: bool) -> bool:
         return not self.witnesses & entry.witnesses and not (self.unique and unique)
 
 
-def _paired(group: Sequence[tuple[int, Entry, bool]]) -> Iterable[tuple[int, list[int]]]:
+def _paired(group: Sequence[tuple[int, LedgerEntry, bool]]) -> Iterable[tuple[int, list[int]]]:
     slots: list[_Slot] = []
     first: dict[tuple[int, bool], int] = {}  # a slot that refuses a kind of row once refuses it for good
     for row, entry, unique in sorted(group, key=_order):
@@ -60,15 +60,15 @@ def _paired(group: Sequence[tuple[int, Entry, bool]]) -> Iterable[tuple[int, lis
     return ((slot.rows[0], slot.rows[1:]) for slot in slots if len(slot.rows) > 1)
 
 
-def _order(it: tuple[int, Entry, bool]) -> tuple[object, ...]:
+def _order(row: tuple[int, LedgerEntry, bool]) -> tuple[object, ...]:
     """Witness by witness, each in the order of time; what is equal in that, by what it says."""
-    _, entry, _ = it
+    _, entry, _ = row
     (family, model, tier), (_, project, agent, thread) = entry.kind, entry.place
-    said = (entry.message_id or "", family, model or "", tier or "", project or "", agent, thread)
+    facts = (entry.message_id or "", family, model or "", tier or "", project or "", agent, thread)
     return (
         entry.witnesses,
         entry.at,
-        *said,
+        *facts,
         entry.final,
         entry.reported,
         entry.copies,

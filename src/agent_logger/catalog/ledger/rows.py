@@ -26,25 +26,25 @@ NOT_REPORTED = -1.0
 NO_PLACES: Mapping[str, int] = {}
 
 
-class Kind(NamedTuple):
+class RowKind(NamedTuple):
     family: str
     model: str | None
     tier: str | None
 
 
-class Place(NamedTuple):
+class LedgerPlace(NamedTuple):
     session: str
     project: str | None
     agent: str
     thread: str
 
 
-class Entry(msgspec.Struct, gc=False):
+class LedgerEntry(msgspec.Struct, gc=False):
     """What is known of a response, from all copies of it."""
 
     message_id: str | None
-    kind: Kind
-    place: Place
+    kind: RowKind
+    place: LedgerPlace
     tokens: Tokens | None
     at: int  # microseconds since 1970
     final: bool
@@ -55,12 +55,14 @@ class Entry(msgspec.Struct, gc=False):
     last_at: int = NEVER  # as the copy with the latest time says
 
 
-def merged(one: Entry, two: Entry, joined: int, places: Mapping[str, int] = NO_PLACES) -> Entry:
+def merged(
+    one: LedgerEntry, two: LedgerEntry, joined: int, places: Mapping[str, int] = NO_PLACES
+) -> LedgerEntry:
     """Two copies of a response: what the more final one counts, where the first one stands. Which is which goes by
     what they say alone, so that it does not matter which came first. `places`: of sessions in their families."""
     best = one if _finality(one) >= _finality(two) else two
     first = one if _earliness(one, places) <= _earliness(two, places) else two
-    return Entry(
+    return LedgerEntry(
         min(filter(None, (one.message_id, two.message_id)), default=None),
         best.kind,
         first.place,
@@ -75,7 +77,7 @@ def merged(one: Entry, two: Entry, joined: int, places: Mapping[str, int] = NO_P
     )
 
 
-def _finality(entry: Entry) -> tuple[bool, bool, int, Tokens, str, str, str]:
+def _finality(entry: LedgerEntry) -> tuple[bool, bool, int, Tokens, str, str, str]:
     """The last copy of a response has most output; of equal ones the one that says more."""
     tokens, kind = entry.tokens or NO_TOKENS, entry.kind
     return (
@@ -89,7 +91,9 @@ def _finality(entry: Entry) -> tuple[bool, bool, int, Tokens, str, str, str]:
     )
 
 
-def _earliness(entry: Entry, places: Mapping[str, int]) -> tuple[bool, int, bool, int, str, str, str, str]:
+def _earliness(
+    entry: LedgerEntry, places: Mapping[str, int]
+) -> tuple[bool, int, bool, int, str, str, str, str]:
     """A side thread may replay what the main one said, with its time. Names are the last resort."""
     session, project, agent, thread = entry.place
     family = places.get(session, 0)
@@ -122,25 +126,25 @@ class Rows:
     theirs with others."""
 
     def __init__(self) -> None:
-        self.all: list[Entry] = []
-        self._kinds: dict[tuple[str | None, ...], Kind] = {}
-        self._places: dict[tuple[str | None, ...], Place] = {}
+        self.all: list[LedgerEntry] = []
+        self._kinds: dict[tuple[str | None, ...], RowKind] = {}
+        self._places: dict[tuple[str | None, ...], LedgerPlace] = {}
 
     @property
-    def places(self) -> Iterable[Place]:
+    def places(self) -> Iterable[LedgerPlace]:
         """Of all that was ever taken in, also where another copy is the first."""
         return self._places.values()
 
-    def place(self, place: tuple[str, str | None, str, str]) -> Place:
-        return self._places.get(place) or self._places.setdefault(place, Place(*place))
+    def place(self, place: tuple[str, str | None, str, str]) -> LedgerPlace:
+        return self._places.get(place) or self._places.setdefault(place, LedgerPlace(*place))
 
-    def entry(self, row: ModelResponse) -> Entry:
+    def entry(self, row: ModelResponse) -> LedgerEntry:
         kind = (row.family, row.model, row.tier)
         place = (row.session, row.project, row.agent, row.thread)
-        return Entry(
+        return LedgerEntry(
             row.message_id,
-            self._kinds.get(kind) or self._kinds.setdefault(kind, Kind(*kind)),
-            self._places.get(place) or self._places.setdefault(place, Place(*place)),
+            self._kinds.get(kind) or self._kinds.setdefault(kind, RowKind(*kind)),
+            self._places.get(place) or self._places.setdefault(place, LedgerPlace(*place)),
             tokens_of(row.usage),
             micros_of(row.at),
             row.final,
@@ -148,7 +152,7 @@ class Rows:
             BIT[row.witness],
         )
 
-    def append(self, entry: Entry) -> int:
+    def append(self, entry: LedgerEntry) -> int:
         """The number of the new row."""
         self.all.append(entry)
         return len(self.all) - 1

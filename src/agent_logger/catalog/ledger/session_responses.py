@@ -63,7 +63,7 @@ def _response(session: Session, turn: Turn) -> ModelResponse:
 
 @lru_cache(maxsize=64)
 def _best(witnesses: frozenset[Witness]) -> Witness:
-    return next((it for it in BEST_FIRST if it in witnesses), "wire")
+    return next((witness for witness in BEST_FIRST if witness in witnesses), "wire")
 
 
 def family_of(session: Session, turn: Turn) -> str:

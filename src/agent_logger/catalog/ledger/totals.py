@@ -125,16 +125,16 @@ def total(rows: Iterable[LedgerRow]) -> Total:
 
 def total_of(responses: Iterable[ModelResponse], totals: Sequence[ReportedTotal] = ()) -> Total:
     """What a ledger of these comes to. Its rows are not made, nor is the ledger where it would change nothing."""
-    told = [it for it in responses if it.model != SYNTHETIC]
+    billed = [response for response in responses if response.model != SYNTHETIC]
     grown = Sum()
-    if not totals and are_apart(told):
-        for it in told:
-            tokens = tokens_of(it.usage)
-            nano = nano_usd(tokens, it.model, it.at, it.tier) if tokens else NO_USAGE
-            grown.count(tokens, nano, it.reported_cost_usd, not it.final)
+    if not totals and are_apart(billed):
+        for response in billed:
+            tokens = tokens_of(response.usage)
+            nano = nano_usd(tokens, response.model, response.at, response.tier) if tokens else NO_USAGE
+            grown.count(tokens, nano, response.reported_cost_usd, not response.final)
         return grown.total()
     ledger = Ledger()
-    ledger.add(told)
+    ledger.add(billed)
     ledger.add_totals(totals)
     for entry in ledger.entries():
         reported, is_response = reported_usd_of(entry), entry.copies > 0
@@ -149,11 +149,11 @@ def totals(rows: Iterable[LedgerRow], by: By, zone: tzinfo | None = None) -> dic
     sums: dict[str | None, Sum] = {}
     for row in rows:
         at = key(row)
-        found = sums.get(at)
-        if found is None:
-            found = sums[at] = Sum()
-        found.add(row)
-    return in_order({at: it.total() for at, it in sums.items()}, by)
+        group = sums.get(at)
+        if group is None:
+            group = sums[at] = Sum()
+        group.add(row)
+    return in_order({at: group.total() for at, group in sums.items()}, by)
 
 
 def in_order(sums: Mapping[str | None, Total], by: By) -> dict[str | None, Total]:
@@ -161,8 +161,8 @@ def in_order(sums: Mapping[str | None, Total], by: By) -> dict[str | None, Total
     by name. What is of none is last, under `None`."""
 
     def place(key: str | None) -> tuple[object, ...]:
-        it = sums[key]
-        size = () if by in FORMS else (-(it.cost.nano_usd or 0), -sum(it.usage.counts[:4]))
+        total = sums[key]
+        size = () if by in FORMS else (-(total.cost.nano_usd or 0), -sum(total.usage.counts[:4]))
         return key is None, *size, key or ""
 
     return {key: sums[key] for key in sorted(sums, key=place)}
@@ -183,15 +183,15 @@ def time_key(by: By, seconds: int, zone: tzinfo | None) -> str:
 
 def _by_time(form: str) -> Callable[[tzinfo | None], Key]:
     def key_in(zone: tzinfo | None) -> Key:
-        known: dict[int, str] = {}  # by quarter of an hour: zones are slow
+        days: dict[int, str] = {}  # by quarter of an hour: zones are slow
 
         def key(row: LedgerRow) -> str | None:
             if row.at is None:
                 return None
             quarter = int(row.at.timestamp()) // QUARTER
-            if quarter not in known:
-                known[quarter] = row.at.astimezone(zone).strftime(form)
-            return known[quarter]
+            if quarter not in days:
+                days[quarter] = row.at.astimezone(zone).strftime(form)
+            return days[quarter]
 
         return key
 

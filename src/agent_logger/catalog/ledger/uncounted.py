@@ -27,18 +27,18 @@ def uncounted(
     """In the order of time, calls that nobody bills last. `rows` are those that count for the session; `elsewhere`
     count for another; `calls` are those of its own wire logs."""
     rows, elsewhere = list(rows), list(elsewhere)
-    counted = {it.message_id for it in (*rows, *elsewhere) if it.message_id}
+    counted = {row.message_id for row in (*rows, *elsewhere) if row.message_id}
     calls = list(calls)
-    found = [
+    omitted = [
         *map(_copy, elsewhere),
         *_synthetic(session),
-        *(it for call in calls if (it := _call(call, counted))),
+        *(row for call in calls if (row := _call(call, counted))),
     ]
-    return [*sorted(found, key=_moment), *_free(calls), *_unlisted(session)]
+    return [*sorted(omitted, key=_moment), *_free(calls), *_unlisted(session)]
 
 
-def _moment(it: Uncounted) -> float:
-    at = it.at
+def _moment(row: Uncounted) -> float:
+    at = row.at
     return float("inf") if at is None else (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
 
 

@@ -56,19 +56,19 @@ def is_live(state: SessionState, now: float, *, runs: bool | None) -> bool:
         return True
     if state.is_over:
         return False
-    own = [it for it in state.sources if it.agent is None and not it.witnesses & BIT["hook"]]
-    if any(_is_open_in_program(it) for it in own):
+    own = [source for source in state.sources if source.agent is None and not source.witnesses & BIT["hook"]]
+    if any(_is_open_in_program(source) for source in own):
         return True
     last = state.last_event
     if last is None:
-        last = max((it.modified for it in state.sources), default=0.0)
+        last = max((source.modified for source in state.sources), default=0.0)
     is_recent = now - last < (AT_WORK_SECONDS if state.in_flight else LIVE_SECONDS)
     if runs is False or not is_recent:
         return False
-    if any(it.modified + LOG_BEHIND_SECONDS >= last and not _is_by_proxy(it) for it in own):
+    if any(source.modified + LOG_BEHIND_SECONDS >= last and not _is_by_proxy(source) for source in own):
         return False
-    others = [it for it in state.sources if it not in own]
-    return bool(others) or any(_is_open(it) for it in own)
+    others = [source for source in state.sources if source not in own]
+    return bool(others) or any(_is_open(source) for source in own)
 
 
 def _is_open_in_program(source: SourceState) -> bool:
@@ -86,14 +86,14 @@ def _is_by_proxy(source: SourceState) -> bool:
 
     if source.witnesses:
         return bool(source.witnesses & BIT["wire"])
-    found = part_of(Path(source.path))
-    return found is not None and kind_of_log(found.folder, found.name) == "wire"
+    part = part_of(Path(source.path))
+    return part is not None and kind_of_log(part.folder, part.name) == "wire"
 
 
 def has_writer(path: str) -> bool:
     """Whether a process has a part of this log open for writing."""
-    found = part_of(Path(path))
-    files = [it.path for it in parts_of(found.folder, found.name)] if found else []
+    log = part_of(Path(path))
+    files = [part.path for part in parts_of(log.folder, log.name)] if log else []
     return any(platform.is_locked(file) for file in files)
 
 

@@ -61,5 +61,5 @@ def _text(block: Block) -> str:
 def _first(given: Any) -> str:
     """What a reader wants of a tool's input: its first text."""
     if isinstance(given, Mapping):
-        return next((it for it in given.values() if isinstance(it, str) and it.strip()), "")
+        return next((value for value in given.values() if isinstance(value, str) and value.strip()), "")
     return given if isinstance(given, str) else ""

@@ -10,12 +10,12 @@ from agent_logger.files.follow import Follower, Position
 from agent_logger.files.parts import PartFile, part_of
 from agent_logger.logs.reader import kind_of_log
 from agent_logger.model.session import MAIN, SIDE
-from agent_logger.protocols.jsonl import Entry
+from agent_logger.protocols.jsonl import JsonEntry
 
 FIRST_BYTES = 4 << 20  # of a log, from its end, that are looked at when it is first seen
 
 
-class OpenCall(NamedTuple):
+class LiveCall(NamedTuple):
     call: str
     thread: str
 
@@ -35,18 +35,18 @@ class OpenCalls:
     """Of one session, by the paths of its files. `poll` it."""
 
     def __init__(self, paths: Iterable[Path]) -> None:
-        parts = [it for path in paths if (it := part_of(path))]
-        self._logs = [it for it in parts if kind_of_log(it.folder, it.name) == "wire"]
+        parts = [part for path in paths if (part := part_of(path))]
+        self._logs = [part for part in parts if kind_of_log(part.folder, part.name) == "wire"]
         self._followers: dict[PartFile, Follower] = {}
-        self._open: dict[str, OpenCall] = {}
+        self._open: dict[str, LiveCall] = {}
 
-    def poll(self) -> list[OpenCall]:
+    def poll(self) -> list[LiveCall]:
         """Those of the conversation, the oldest first; among them such as nobody will answer any more."""
         for log in self._logs:
             for item in self._follower(log.newest()).read():
-                if isinstance(item, Entry):
+                if isinstance(item, JsonEntry):
                     self._take(item.raw)
-        return [it for it in self._open.values() if it.thread != SIDE]
+        return [open_call for open_call in self._open.values() if open_call.thread != SIDE]
 
     def _follower(self, part: PartFile) -> Follower:
         if part not in self._followers:
@@ -59,7 +59,7 @@ class OpenCalls:
         except (msgspec.MsgspecError, RecursionError):
             return
         if head.type == "request" and head.call:
-            self._open[head.call] = OpenCall(head.call, head.thread or MAIN)
+            self._open[head.call] = LiveCall(head.call, head.thread or MAIN)
         elif head.type == "response" and head.call:
             self._open.pop(head.call, None)
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import msgspec
 
 from agent_logger.agents.registry import format_of
-from agent_logger.agents.source_files import File, Source
-from agent_logger.catalog.discovery.all_sources import found
+from agent_logger.agents.source_files import File, SourceFiles
+from agent_logger.catalog.discovery.all_sources import find_sources
 from agent_logger.catalog.discovery.reader import session_of
-from agent_logger.catalog.discovery.source import Found, Remembered
+from agent_logger.catalog.discovery.source import Source, StampCache
 from agent_logger.catalog.live.liveness import LIVE_SECONDS
 from agent_logger.catalog.live.moments import Moment, moments_of
 from agent_logger.errors import SourceError
@@ -30,14 +30,14 @@ from agent_logger.logs.reader import kind_of_log
 from agent_logger.logs.wire_log.session import Reading
 from agent_logger.model.records import AnyRecord, Exchange, Kind, SessionStart
 from agent_logger.model.session import Session
-from agent_logger.protocols.jsonl import Damage, Entry
+from agent_logger.protocols.jsonl import Damage, JsonEntry
 
 LOOK_SECONDS = 2.0  # between two looks for files that are new, or grow again
 FIRST_BYTES = 4 << 20  # of a file, from its end, that are read when it is first seen
 
 NOT_IN_LINES = ("gemini-cli", "opencode", "qwen-code")  # only all of it tells what is new
 
-Entries = list[Entry | Damage]
+Entries = list[JsonEntry | Damage]
 
 
 class Tail:
@@ -46,8 +46,8 @@ class Tail:
     def __init__(
         self, home: Path, session: str | None = None, clock: Callable[[], float] = time.time
     ) -> None:
-        self._home, self._wanted, self._clock = home, session, clock
-        self._remembered = Remembered()
+        self._home, self._session, self._clock = home, session, clock
+        self._remembered = StampCache()
         self._ids: dict[str, str] = {}  # that stand only inside the files
         self._watched: dict[str, _Watched] = {}  # by session
         self._looked = 0.0
@@ -62,114 +62,116 @@ class Tail:
         now = self._clock()
         if now - self._looked >= LOOK_SECONDS or now < self._looked:
             self._look(now)
-        moments = [moment for it in self._watched.values() for moment in it.moments()]
-        return sorted(moments, key=lambda it: (it.at is None, it.at.timestamp() if it.at else 0.0))
+        moments = [moment for watch in self._watched.values() for moment in watch.moments()]
+        return sorted(
+            moments, key=lambda moment: (moment.at is None, moment.at.timestamp() if moment.at else 0.0)
+        )
 
     def _look(self, now: float) -> None:
         self._looked = now
-        best: dict[str, Found] = {}
-        for it in found(self._home, self._remembered):
+        best: dict[str, Source] = {}
+        for source in find_sources(self._home, self._remembered):
             if (
-                it.is_of_hooks
-                or it.is_of_no_session
-                or (self._wanted is None and now - it.modified >= LIVE_SECONDS)
+                source.is_of_hooks
+                or source.is_of_no_session
+                or (self._session is None and now - source.modified >= LIVE_SECONDS)
             ):
                 continue
-            name = self._id_of(it)
-            if self._wanted in (None, name) and (name not in best or _rank(it) < _rank(best[name])):
-                best[name] = it
-        for name, it in best.items():
-            known = self._watched.get(name)
-            if known is None or known.found.key != it.key:
-                self._watched[name] = _Watched(name, it, known)
-            self._watched[name].look(it)
+            name = self._id_of(source)
+            if self._session in (None, name) and (name not in best or _rank(source) < _rank(best[name])):
+                best[name] = source
+        for name, source in best.items():
+            watch = self._watched.get(name)
+            if watch is None or watch.source.key != source.key:
+                self._watched[name] = _Watched(name, source, watch)
+            self._watched[name].look(source)
 
-    def _id_of(self, it: Found) -> str:
-        if it.agent not in (None, "gemini-cli"):
-            return it.name
-        if it.key not in self._ids and (told := _told_id(it)):
-            self._ids[it.key] = told
-        return self._ids.get(it.key, it.name)  # it may be said later
+    def _id_of(self, source: Source) -> str:
+        if source.agent not in (None, "gemini-cli"):
+            return source.name
+        if source.key not in self._ids and (session_id := _told_id(source)):
+            self._ids[source.key] = session_id
+        return self._ids.get(source.key, source.name)  # it may be said later
 
 
-def _told_id(it: Found) -> str | None:
+def _told_id(source: Source) -> str | None:
     """The client's id, where it stands only inside."""
-    if it.agent:
-        return next((session.id for session in _whole(it)), None)
-    log = PartFile(Path(it.path).parent, it.name)
+    if source.agent:
+        return next((session.id for session in _whole(source)), None)
+    log = PartFile(Path(source.path).parent, source.name)
     return client_id(log) or session_id_of(log)
 
 
-def _rank(it: Found) -> tuple[int, float]:
+def _rank(source: Source) -> tuple[int, float]:
     """The one that knows the conversation best; of several the one last written to."""
-    if it.agent:
-        return 0, -it.modified
-    path = Path(it.path)
-    return (2 if kind_of_log(path.parent, it.name) == "wire" else 1), -it.modified
+    if source.agent:
+        return 0, -source.modified
+    path = Path(source.path)
+    return (2 if kind_of_log(path.parent, source.name) == "wire" else 1), -source.modified
 
 
 class _Watched:
     """One session, through one witness."""
 
-    def __init__(self, name: str, found: Found, before: "_Watched | None") -> None:
-        self.found = found
-        self.told: Counter[int] = before.told if before else Counter()  # by the hash of a moment
+    def __init__(self, name: str, source: Source, before: "_Watched | None") -> None:
+        self.source = source
+        self.hashes: Counter[int] = before.hashes if before else Counter()  # by the hash of a moment
         self._name = name
         self._after = before is not None  # another witness told the beginning; its times are others
         self._stamp = ""
         self._files: dict[Path, _File] = {}
         self._wire = Reading()
 
-    def look(self, found: Found) -> None:
-        self.found = found
-        for path in _files_of(found):
+    def look(self, source: Source) -> None:
+        self.source = source
+        for path in _files_of(source):
             if path not in self._files:
                 self._files[path] = _File(path)
 
     def moments(self) -> Iterator[Moment]:
         for session, is_whole in self._sessions():
             again: Counter[int] = Counter()
-            for it in moments_of(session):
-                if self._is_new(it, again if is_whole else None):
-                    agent = it.agent or self.found.agent
-                    yield msgspec.structs.replace(it, session=self._name, agent=agent)
+            for moment in moments_of(session):
+                if self._is_new(moment, again if is_whole else None):
+                    agent = moment.agent or self.source.agent
+                    yield msgspec.structs.replace(moment, session=self._name, agent=agent)
         self._after = False
 
-    def _is_new(self, it: Moment, again: "Counter[int] | None") -> bool:
+    def _is_new(self, moment: Moment, again: "Counter[int] | None") -> bool:
         """Of a session that is told as a whole, by how often it says the same; else by the time."""
-        words = hash((it.thread, it.what, it.text))
+        words = hash((moment.thread, moment.what, moment.text))
         if again is not None:
             again[words] += 1
-            new = again[words] > self.told[words]
+            new = again[words] > self.hashes[words]
         else:
-            key = hash((it.at, words))
-            new = not self.told[key] and not (self._after and self.told[words])
-            self.told[key] += 1
-        self.told[words] += new
+            key = hash((moment.at, words))
+            new = not self.hashes[key] and not (self._after and self.hashes[words])
+            self.hashes[key] += 1
+        self.hashes[words] += new
         return new
 
     def _sessions(self) -> Iterator[tuple[Session, bool]]:
         """The session as a whole, or pieces of it, with what is new."""
-        if self.found.agent in NOT_IN_LINES:
-            if self._stamp != self.found.stamp:
-                self._stamp = self.found.stamp
-                yield from ((session, True) for session in _whole(self.found))
+        if self.source.agent in NOT_IN_LINES:
+            if self._stamp != self.source.stamp:
+                self._stamp = self.source.stamp
+                yield from ((session, True) for session in _whole(self.source))
             return
         for file in self._files.values():
             if entries := file.read():
                 yield self._piece(file, entries)
 
     def _piece(self, file: "_File", entries: Entries) -> tuple[Session, bool]:
-        form = format_of(self.found.agent) if self.found.agent else None
+        form = format_of(self.source.agent) if self.source.agent else None
         if form:
-            return form.session_of(Source(File(file.path.name, entries))), False
+            return form.session_of(SourceFiles(File(file.path.name, entries))), False
         records = list(file.records(entries))
         if file.kind == "wire":
             for record in records:
                 self._wire.take(record)
             return self._wire.session(self._name), True
-        ended = [it for it in records if isinstance(it, Exchange)]
-        starts = [it for it in records if isinstance(it, SessionStart)]
+        ended = [item for item in records if isinstance(item, Exchange)]
+        starts = [item for item in records if isinstance(item, SessionStart)]
         return exchange_session(starts, [*ended, *from_live(records)]), False
 
 
@@ -191,7 +193,7 @@ class _File:
 
     def records(self, entries: Entries) -> Iterator[AnyRecord]:
         for entry in entries:
-            if isinstance(entry, Entry):
+            if isinstance(entry, JsonEntry):
                 try:
                     yield decode(
                         entry.raw, "live" if self._live else self.kind or "exchange", self.path.parent
@@ -207,19 +209,19 @@ def _start(path: Path) -> int:
         return 0
 
 
-def _files_of(it: Found) -> Iterable[Path]:
-    path = Path(it.path)
-    if it.agent is None:
-        plain = [part.path for part in parts_of(path.parent, it.name) if not part.is_sealed()]
-        live = [file for files in live_files_of(path.parent, it.name).values() for file in files]
+def _files_of(source: Source) -> Iterable[Path]:
+    path = Path(source.path)
+    if source.agent is None:
+        plain = [part.path for part in parts_of(path.parent, source.name) if not part.is_sealed()]
+        live = [file for files in live_files_of(path.parent, source.name).values() for file in files]
         return [*plain, *live]
-    if it.agent == "claude-code":
+    if source.agent == "claude-code":
         return [path, *sorted(path.with_suffix("").glob("subagents/*.jsonl"))]
-    return [path, *map(Path, it.others or ())]
+    return [path, *map(Path, source.others or ())]
 
 
-def _whole(it: Found) -> Iterator[Session]:
+def _whole(source: Source) -> Iterator[Session]:
     try:
-        yield session_of(it)
+        yield session_of(source)
     except (SourceError, OSError):
         return

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from agent_logger.catalog.database import storable, writing
-from agent_logger.catalog.discovery.source import Found
+from agent_logger.catalog.discovery.source import Source
 from agent_logger.catalog.queries import source_rows
 from agent_logger.catalog.refresh.refresh import count_change
 from agent_logger.errors import SourceError
@@ -29,44 +29,53 @@ def count_damaged_lines(database: sqlite3.Connection, sessions: Iterable[str] | 
         _count_in(database, behind[start : start + AT_ONCE])
 
 
-def _count_in(database: sqlite3.Connection, behind: Iterable[tuple[int, Found]]) -> None:
-    counts = [(source, found, list(_counts(database, found))) for source, found in behind]
+def _count_in(database: sqlite3.Connection, behind: Iterable[tuple[int, Source]]) -> None:
+    counts = [
+        (source, behind_source, list(_counts(database, behind_source))) for source, behind_source in behind
+    ]
     with writing(database):
-        for source, found, files in counts:
+        for source, changed, files in counts:
             database.execute("DELETE FROM damage WHERE source = ?", (source,))
-            rows = [(storable(str(path)), source, it.places, msgspec.json.encode(it)) for path, it in files]
+            rows = [
+                (storable(str(path)), source, count.places, msgspec.json.encode(count))
+                for path, count in files
+            ]
             database.executemany("INSERT OR REPLACE INTO damage VALUES (?, ?, ?, ?)", rows)
             database.execute(
                 "UPDATE sources SET damaged_lines = ?, damage_stamp = ? WHERE id = ?",
-                (sum(it.places for _, it in files), found.stamp, source),
+                (sum(count.places for _, count in files), changed.stamp, source),
             )
-        if any(it.places for _, _, files in counts for _, it in files):
+        if any(count.places for _, _, files in counts for _, count in files):
             count_change(database)
 
 
-def _counts(database: sqlite3.Connection, found: Found) -> Iterator[tuple[Path, DamageCount]]:
-    for path in files_of(found):
+def _counts(database: sqlite3.Connection, source: Source) -> Iterator[tuple[Path, DamageCount]]:
+    for path in files_of(source):
         row = database.execute("SELECT count FROM damage WHERE path = ?", (storable(str(path)),)).fetchone()
         with suppress(OSError, SourceError):  # gone meanwhile, or no file
             yield path, count_damage(path, _count(row[0]) if row else None)
 
 
-def files_of(found: Found) -> list[Path]:
+def files_of(found_source: Source) -> list[Path]:
     """The files of lines that a source is read from."""
-    path = Path(found.path)
-    if found.is_of_hooks or found.prompts_only:
+    path = Path(found_source.path)
+    if found_source.is_of_hooks or found_source.prompts_only:
         return []
-    if found.agent is None:
-        return files_of_log(PartFile(path.parent, found.name))
+    if found_source.agent is None:
+        return files_of_log(PartFile(path.parent, found_source.name))
     from agent_logger.catalog.discovery.reader import (
         source_of,  # the readers are needed only for what has changed
     )
 
     try:
-        source = source_of(found)
+        source = source_of(found_source)
     except (OSError, SourceError):
         return []
-    files = [path, *(path.parent / it.name for it in source.others), *map(Path, found.others or ())]
+    files = [
+        path,
+        *(path.parent / other.name for other in source.others),
+        *map(Path, found_source.others or ()),
+    ]
     return _there(files)
 
 
@@ -77,5 +86,5 @@ def files_of_log(log: PartFile) -> list[Path]:
 
 def _there(files: Iterable[Path]) -> list[Path]:
     """Those of lines, plain or sealed, each once."""
-    found = (foreign.existing(Path(os.path.normpath(path))) for path in files)
-    return list(dict.fromkeys(path for path in found if path and path.suffix in LINE_FILES))
+    paths = (foreign.existing(Path(os.path.normpath(path))) for path in files)
+    return list(dict.fromkeys(path for path in paths if path and path.suffix in LINE_FILES))

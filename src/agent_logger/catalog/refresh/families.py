@@ -21,13 +21,13 @@ from agent_logger.agents.claude_code.transcript.turns import is_unique
 from agent_logger.catalog.database import hashed, listed, storable
 from agent_logger.catalog.discovery.reader import (
     NO_SESSION,
-    Told,
+    ResponseBatch,
     packed,
     packed_totals,
     unpacked,
     unpacked_totals,
 )
-from agent_logger.catalog.discovery.source import Found
+from agent_logger.catalog.discovery.source import Source
 from agent_logger.catalog.ledger.ledger import (
     NOBODY,
     RESULT,
@@ -42,8 +42,8 @@ from agent_logger.catalog.ledger.rows import (
     NEVER,
     NOT_REPORTED,
     WITNESS_SETS,
-    Entry,
-    Place,
+    LedgerEntry,
+    LedgerPlace,
     micros_of,
     time_of,
 )
@@ -58,17 +58,17 @@ from agent_logger.model.session import MAIN, SIDE, SYNTHETIC
 LONGEST_SUMMARY = 500  # characters
 
 
-class Read(msgspec.Struct):
+class SourceReading(msgspec.Struct):
     """A source as it was found, and what it told; or why it could not be read."""
 
-    found: Found
-    told: Told
+    source: Source
+    batch: ResponseBatch
     damage: str | None = None
 
 
-def post(database: sqlite3.Connection, read: Sequence[Read], gone: Sequence[str] = ()) -> None:
+def post(database: sqlite3.Connection, read: Sequence[SourceReading], gone: Sequence[str] = ()) -> None:
     """Take in what was read, and forget what is gone (its keys). To be called within a transaction."""
-    changed = listed([*gone, *(it.found.key for it in read)])
+    changed = listed([*gone, *(reading.source.key for reading in read)])
     of_changed = "FROM sources WHERE key IN (SELECT value FROM json_each(?))"
     dirty = {name for (name,) in database.execute(f"SELECT session {of_changed}", (changed,))}
     forgotten = (listed(gone),)
@@ -80,16 +80,18 @@ def post(database: sqlite3.Connection, read: Sequence[Read], gone: Sequence[str]
     for table in ("keys", "told", "summaries") if gone else ():
         database.execute(f"DELETE FROM {table} WHERE source IN (SELECT id {of_changed})", forgotten)
     database.execute("DELETE FROM sources WHERE key IN (SELECT value FROM json_each(?))", forgotten)
-    fresh = {it.found.key: _Responses(it.told.responses, it.told.totals) for it in read}
-    numbers = [(_keep(database, it), fresh[it.found.key].keys) for it in read]
-    for (source, _), it in zip(numbers, read, strict=True):
-        _keep_summaries(database, source, it.told)
+    fresh = {
+        reading.source.key: _Responses(reading.batch.responses, reading.batch.totals) for reading in read
+    }
+    numbers = [(_keep(database, reading), fresh[reading.source.key].keys) for reading in read]
+    for (source, _), reading in zip(numbers, read, strict=True):
+        _keep_summaries(database, source, reading.batch)
     known_by = sorted((key, source) for source, keys in numbers for key in keys)
     database.executemany(
         "INSERT OR IGNORE INTO keys VALUES (?, ?)", known_by
     )  # sorted, as they lie in the file
-    dirty |= {it.told.session for it in read}
-    dirty |= _touched(database, {key for it in fresh.values() for key in it.keys})
+    dirty |= {reading.batch.session for reading in read}
+    dirty |= _touched(database, {key for source in fresh.values() for key in source.keys})
     dirty |= _related(database, read)
     _derive(database, _families(database, dirty), fresh)
 
@@ -114,46 +116,46 @@ def post_overdue(database: sqlite3.Connection) -> None:
 class _Responses:
     """What a source told, with what it can be found by."""
 
-    def __init__(self, told: list[ModelResponse], totals: Sequence[ReportedTotal]) -> None:
-        self.told, self.totals = told, totals
-        self.keys = [hashed(key) for it in told if (key := shared_key(it))]
+    def __init__(self, responses: list[ModelResponse], totals: Sequence[ReportedTotal]) -> None:
+        self.responses, self.totals = responses, totals
+        self.keys = [hashed(key) for response in responses if (key := shared_key(response))]
 
 
-def _keep(database: sqlite3.Connection, it: Read) -> int:
+def _keep(database: sqlite3.Connection, reading: SourceReading) -> int:
     """The number of the source."""
-    found, told = it.found, it.told
+    found_source, batch = reading.source, reading.batch
     values = (
-        storable(found.key),
-        storable(found.path),
-        found.agent,
-        storable(found.name),
-        None if found.others is None else listed(found.others),
-        storable(told.session),
-        told.parent and storable(told.parent),
-        told.witnesses,
-        found.size,
-        found.modified,
-        found.stamp,
-        it.damage,
-        *_times(told.beginning),
-        max(filter(None, (in_flight_until(total.total) for total in told.totals)), default=None),
+        storable(found_source.key),
+        storable(found_source.path),
+        found_source.agent,
+        storable(found_source.name),
+        None if found_source.others is None else listed(found_source.others),
+        storable(batch.session),
+        batch.parent and storable(batch.parent),
+        batch.witnesses,
+        found_source.size,
+        found_source.modified,
+        found_source.stamp,
+        reading.damage,
+        *_times(batch.beginning),
+        max(filter(None, (in_flight_until(total.total) for total in batch.totals)), default=None),
     )
     source: int = database.execute(_KEEP, values).fetchone()[0]
-    position = msgspec.json.encode(told.position) if told.position else None
+    position = msgspec.json.encode(batch.position) if batch.position else None
     database.execute(
         "INSERT OR REPLACE INTO told VALUES (?, ?, ?, ?)",
-        (source, position, told.data or packed(told.responses), packed_totals(told.totals)),
+        (source, position, batch.data or packed(batch.responses), packed_totals(batch.totals)),
     )
     return source
 
 
-def _keep_summaries(database: sqlite3.Connection, source: int, told: Told) -> None:
+def _keep_summaries(database: sqlite3.Connection, source: int, batch: ResponseBatch) -> None:
     """Of a session beside this one, which may have been read before: then it is to be read again."""
-    kept = dict(database.execute("SELECT leaf, text FROM summaries WHERE source = ?", (source,)))
-    new = {storable(leaf): storable(hidden(text)[:LONGEST_SUMMARY]) for leaf, text in told.summaries.items()}
-    if told.is_rest:
-        new = {**kept, **new}
-    if new == kept:
+    stored = dict(database.execute("SELECT leaf, text FROM summaries WHERE source = ?", (source,)))
+    new = {storable(leaf): storable(hidden(text)[:LONGEST_SUMMARY]) for leaf, text in batch.summaries.items()}
+    if batch.is_rest:
+        new = {**stored, **new}
+    if new == stored:
         return
     database.execute("DELETE FROM summaries WHERE source = ?", (source,))
     database.executemany(
@@ -214,13 +216,13 @@ def _touched(database: sqlite3.Connection, keys: Collection[int]) -> set[str]:
     return {name for (name,) in rows}
 
 
-def _related(database: sqlite3.Connection, read: Sequence[Read]) -> set[str]:
+def _related(database: sqlite3.Connection, read: Sequence[SourceReading]) -> set[str]:
     """Sessions that these say they were forked from, and those that say so of these."""
     rows = database.execute(
         f"SELECT {_PARENT} FROM sources own WHERE key IN (SELECT value FROM json_each(?)) AND parent IS NOT NULL",
-        (listed(it.found.key for it in read),),
+        (listed(reading.source.key for reading in read),),
     )
-    names = listed({it.told.session for it in read} | {it.found.name for it in read})
+    names = listed({reading.batch.session for reading in read} | {reading.source.name for reading in read})
     forks = database.execute(
         "SELECT session FROM sources WHERE parent IN (SELECT value FROM json_each(?))", (names,)
     )
@@ -261,19 +263,19 @@ class _Source:
     size: int
     modified: float
     stamp: str
-    told: _Responses
+    billed: _Responses
     beginning: Beginning
 
     @property
     def responses(self) -> list[ModelResponse]:
-        return self.told.told
+        return self.billed.responses
 
 
 class _Row(NamedTuple):
     """A response as the ledger has it, and where it stands."""
 
-    place: Place
-    entry: Entry
+    place: LedgerPlace
+    entry: LedgerEntry
     nano_usd: int | str
 
 
@@ -291,7 +293,11 @@ class _Gathered:
             return self.sources[0]
         return min(
             self.sources,
-            key=lambda it: (it.agent is None, -len(it.responses), micros_of(it.beginning.first_written)),
+            key=lambda source: (
+                source.agent is None,
+                -len(source.responses),
+                micros_of(source.beginning.first_written),
+            ),
         )
 
 
@@ -304,14 +310,14 @@ def _derive(database: sqlite3.Connection, names: set[str], fresh: Mapping[str, _
     descent = _Descent(gathered, families)
     parents = descent.parents
     ledger = Ledger(descent.places)
-    for source in (source for it in gathered.values() for source in it.sources):
+    for source in (source for group in gathered.values() for source in group.sources):
         ledger.add(source.responses)
-        ledger.add_totals(source.told.totals)
+        ledger.add_totals(source.billed.totals)
     first, places = _First(gathered, parents), ledger.places()
-    for entry in ledger.entries(lambda it: first.placed(it, places[it.place]).session):
+    for entry in ledger.entries(lambda entry: first.placed(entry, places[entry.place]).session):
         place = places[entry.place] if entry.joined == RESULT else first.placed(entry, places[entry.place])
         gathered[place.session].rows.append(_Row(place, entry, nano_usd_of(entry)))
-    _replace_rows(database, names, [row for it in gathered.values() for row in it.rows])
+    _replace_rows(database, names, [row for group in gathered.values() for row in group.rows])
     gone = (listed(names - gathered.keys()),)
     for table, column in (("sessions", "id"), ("places", "session"), ("tools", "session")):
         database.execute(f"DELETE FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))", gone)
@@ -319,13 +325,13 @@ def _derive(database: sqlite3.Connection, names: set[str], fresh: Mapping[str, _
     sessions = (
         _session_values(
             name,
-            it,
+            group,
             families[name],
             parents.get(name),
             descent.places.get(name, 0),
-            _inherited(it) if sizes[families[name]] > 1 else 0,
+            _inherited(group) if sizes[families[name]] > 1 else 0,
         )
-        for name, it in gathered.items()
+        for name, group in gathered.items()
         if not name.startswith(NO_SESSION)
     )
     database.executemany(_UPSERT_SESSION, sessions)
@@ -344,9 +350,9 @@ def _sources(
         (listed(names), REMOVED),
     )
     for session, key, agent, parent, witnesses, size, modified, stamp, data, totals, *times in rows:
-        told = fresh.get(key) or _Responses(unpacked(data), unpacked_totals(totals))
+        responses = fresh.get(key) or _Responses(unpacked(data), unpacked_totals(totals))
         beginning = beginning_of(None, *times)
-        yield session, _Source(agent, parent, witnesses, size, modified, stamp, told, beginning)
+        yield session, _Source(agent, parent, witnesses, size, modified, stamp, responses, beginning)
 
 
 def _replace_rows(database: sqlite3.Connection, sessions: set[str], rows: Sequence[_Row]) -> None:
@@ -358,26 +364,26 @@ def _replace_rows(database: sqlite3.Connection, sessions: set[str], rows: Sequen
         """,
         (listed(sessions),),
     )
-    places = _numbers(database, "places", {it.place for it in rows})
-    kinds = _numbers(database, "kinds", {it.entry.kind for it in rows})
+    places = _numbers(database, "places", {row.place for row in rows})
+    kinds = _numbers(database, "kinds", {row.entry.kind for row in rows})
     database.executemany(
         _INSERT_ROW,
-        [(places[it.place], kinds[it.entry.kind], *_ledger_values(it)) for it in rows],
+        [(places[row.place], kinds[row.entry.kind], *_ledger_values(row)) for row in rows],
     )
 
 
 def _numbers(
-    database: sqlite3.Connection, table: str, wanted: Iterable[tuple[str | None, ...]]
+    database: sqlite3.Connection, table: str, rows: Iterable[tuple[str | None, ...]]
 ) -> dict[tuple[str | None, ...], int]:
     """The numbers of these rows; those that are not there yet get one."""
     columns = COLUMNS[table]
     same = " AND ".join(f"{column} IS ?" for column in columns)
     into = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))}) RETURNING id"
     numbers: dict[tuple[str | None, ...], int] = {}
-    for values in sorted(wanted, key=str):
-        told = [it and storable(it) for it in values]
-        row = database.execute(f"SELECT id FROM {table} WHERE {same}", told).fetchone()
-        numbers[values] = (row or database.execute(into, told).fetchone())[0]
+    for values in sorted(rows, key=str):
+        storable_values = [value and storable(value) for value in values]
+        row = database.execute(f"SELECT id FROM {table} WHERE {same}", storable_values).fetchone()
+        numbers[values] = (row or database.execute(into, storable_values).fetchone())[0]
     return numbers
 
 
@@ -399,11 +405,11 @@ def _parted(gathered: Mapping[str, _Gathered]) -> dict[str, str]:
         above[max(one, two)] = min(one, two)
 
     first: dict[int, str] = {}
-    for name, it in gathered.items():
-        for source in it.sources:
+    for name, group in gathered.items():
+        for source in group.sources:
             if source.parent and source.parent in gathered:
                 join(name, source.parent)
-            for key in source.told.keys:
+            for key in source.billed.keys:
                 if (other := first.setdefault(key, name)) != name:
                     join(name, other)
     return {name: top(name) for name in gathered}
@@ -433,33 +439,39 @@ class _First:
     def __init__(self, gathered: Mapping[str, _Gathered], parents: Mapping[str, str]) -> None:
         self._parents = parents
         related = set(parents) | set(parents.values())
-        self._told = {name: _told(it) for name, it in gathered.items() if name in related}
+        self._keys_by_session = {
+            name: _response_keys(group) for name, group in gathered.items() if name in related
+        }
 
-    def placed(self, entry: Entry, place: Place) -> Place:
+    def placed(self, entry: LedgerEntry, place: LedgerPlace) -> LedgerPlace:
         session = place.session
         if session not in self._parents:
             return place
-        said, seen = _said(entry.message_id, entry.at), {session}
+        key, sessions = _response_key(entry.message_id, entry.at), {session}
         while (
             (parent := self._parents.get(session))
-            and parent not in seen
-            and said in self._told.get(parent, ())
+            and parent not in sessions
+            and key in self._keys_by_session.get(parent, ())
         ):
             session = parent
-            seen.add(session)
+            sessions.add(session)
         return place if session == place.session else place._replace(session=session)
 
 
-def _told(it: _Gathered) -> set[str | int]:
-    return {_said(row.message_id, micros_of(row.at)) for source in it.sources for row in source.responses}
+def _response_keys(group: _Gathered) -> set[str | int]:
+    return {
+        _response_key(row.message_id, micros_of(row.at))
+        for source in group.sources
+        for row in source.responses
+    }
 
 
-def _said(message_id: str | None, at: int) -> str | int:
+def _response_key(message_id: str | None, at: int) -> str | int:
     return at if message_id is None else message_id
 
 
-def _lineage(name: str, it: _Gathered) -> Lineage:
-    best = it.best
+def _lineage(name: str, group: _Gathered) -> Lineage:
+    best = group.best
     main = [row for row in best.responses if row.thread == MAIN]
     return Lineage(
         session=name,
@@ -467,8 +479,8 @@ def _lineage(name: str, it: _Gathered) -> Lineage:
             dict.fromkeys(row.message_id for row in main if row.message_id and is_unique(row.message_id))
         ),
         began=min((row.at for row in main if row.at), default=None),
-        forked_from=_named_parent(name, (source for source in it.sources if source.agent)),
-        recorded_parent=_named_parent(name, (source for source in it.sources if source.agent is None)),
+        forked_from=_named_parent(name, (source for source in group.sources if source.agent)),
+        recorded_parent=_named_parent(name, (source for source in group.sources if source.agent is None)),
         first_written=best.beginning.first_written,
         own_line_after=best.beginning.own_line_after,
         responses=len(main),
@@ -478,12 +490,14 @@ def _lineage(name: str, it: _Gathered) -> Lineage:
 
 def _named_parent(name: str, sources: Iterable[_Source]) -> str | None:
     """As the source says that began first: logs of ours may be several."""
-    told = [source for source in sources if source.parent and source.parent != name]
-    return min(told, key=_first_response).parent if told else None
+    named = [source for source in sources if source.parent and source.parent != name]
+    return min(named, key=_first_response).parent if named else None
 
 
 def _first_response(source: _Source) -> tuple[int, str]:
-    return min((micros_of(it.at) for it in source.responses if it.at), default=micros_of(None)), source.stamp
+    return min(
+        (micros_of(response.at) for response in source.responses if response.at), default=micros_of(None)
+    ), source.stamp
 
 
 # ---------------------------------------------------------------- values
@@ -491,19 +505,19 @@ def _first_response(source: _Source) -> tuple[int, str]:
 
 def _ledger_values(row: _Row) -> tuple[object, ...]:
     """As few `None` as can be, and no `bool`: each takes as long to bind as five numbers."""
-    _, it, nano_usd = row
+    _, entry, nano_usd = row
     unpriced = isinstance(nano_usd, str)
     return (
-        it.at,
-        it.message_id and storable(it.message_id),
-        *(it.tokens or NO_USAGE),
+        entry.at,
+        entry.message_id and storable(entry.message_id),
+        *(entry.tokens or NO_USAGE),
         None if unpriced else nano_usd,
         nano_usd if unpriced else "",
-        it.reported,
-        it.witnesses,
-        it.copies,
-        joined_by_of(it) or "",
-        0 if it.final else 1,
+        entry.reported,
+        entry.witnesses,
+        entry.copies,
+        joined_by_of(entry) or "",
+        0 if entry.final else 1,
     )
 
 
@@ -515,22 +529,22 @@ _INSERT_ROW = f"""
 
 
 def _session_values(
-    name: str, it: _Gathered, family: str, parent: str | None, place: int, inherited_turns: int
+    name: str, group: _Gathered, family: str, parent: str | None, place: int, inherited_turns: int
 ) -> tuple[object, ...]:
     summed = Sum()
-    for _, entry, nano_usd in it.rows:
+    for _, entry, nano_usd in group.rows:
         reported, is_response = reported_usd_of(entry), entry.copies > 0
         summed.count(entry.tokens, nano_usd, reported, not entry.final, is_response=is_response)
     total = summed.total()
-    times = [row.at for source in it.sources for row in source.responses if row.at]
-    modified = max(source.modified for source in it.sources)
+    times = [row.at for source in group.sources for row in source.responses if row.at]
+    modified = max(source.modified for source in group.sources)
     started, ended = (micros_of(min(times)), micros_of(max(times))) if times else (None, None)
-    models = _models(it)
+    models = _models(group)
     return (
         name,
         family,
-        _agent(it),
-        storable(_project(it) or "") or None,
+        _agent(group),
+        storable(_project(group) or "") or None,
         listed(models.all),
         listed(models.aside),
         started,
@@ -542,15 +556,15 @@ def _session_values(
         total.unpriced,
         total.cost.reason,
         total.reported_cost_usd,
-        *_context(it),
-        _witnesses(it),
+        *_context(group),
+        _witnesses(group),
         parent,
         place,
         inherited_turns,
-        _has_unlisted_calls(it),
+        _has_unlisted_calls(group),
         modified,
-        sum(source.size for source in it.sources),
-        hashlib.sha256("\n".join(sorted(source.stamp for source in it.sources)).encode()).hexdigest()[:32],
+        sum(source.size for source in group.sources),
+        hashlib.sha256("\n".join(sorted(source.stamp for source in group.sources)).encode()).hexdigest()[:32],
     )
 
 
@@ -579,45 +593,47 @@ _UPSERT_SESSION = f"""
 """
 
 
-def _inherited(it: _Gathered) -> int:
+def _inherited(group: _Gathered) -> int:
     """Responses of the main thread that its best witness tells of, and that count in another session."""
-    counted = {_said(entry.message_id, entry.at) for _, entry, _ in it.rows}
-    main = {_said(row.message_id, micros_of(row.at)) for row in it.best.responses if _is_main(row)}
+    counted = {_response_key(entry.message_id, entry.at) for _, entry, _ in group.rows}
+    main = {_response_key(row.message_id, micros_of(row.at)) for row in group.best.responses if _is_main(row)}
     return len(main - counted)
 
 
-def _has_unlisted_calls(it: _Gathered) -> int:
-    totals = (told.total for source in it.sources for told in source.told.totals)
-    return int(has_unlisted_calls(_agent(it), WITNESS_SETS[_witnesses(it)], totals))
+def _has_unlisted_calls(gathered: _Gathered) -> int:
+    totals = (batch_total.total for source in gathered.sources for batch_total in source.billed.totals)
+    return int(has_unlisted_calls(_agent(gathered), WITNESS_SETS[_witnesses(gathered)], totals))
 
 
 def _is_main(row: ModelResponse) -> bool:
     return row.thread == MAIN and row.model != SYNTHETIC
 
 
-def _agent(it: _Gathered) -> str | None:
-    told = [source.agent for source in it.sources if source.agent]
-    told += [row.agent for source in it.sources for row in source.responses if row.agent not in NOBODY]
-    return min(told[:1], default=None)
+def _agent(group: _Gathered) -> str | None:
+    names = [source.agent for source in group.sources if source.agent]
+    names += [row.agent for source in group.sources for row in source.responses if row.agent not in NOBODY]
+    return min(names[:1], default=None)
 
 
-def _project(it: _Gathered) -> str | None:
-    told = (row.project for source in (it.best, *it.sources) for row in source.responses if row.project)
-    return next(told, None)
+def _project(group: _Gathered) -> str | None:
+    projects = (
+        row.project for source in (group.best, *group.sources) for row in source.responses if row.project
+    )
+    return next(projects, None)
 
 
-def _models(it: _Gathered) -> SessionModels:
+def _models(group: _Gathered) -> SessionModels:
     """Of its own responses; where all are a parent's, of those."""
-    if only := _only_model(it.rows):
+    if only := _only_model(group.rows):
         return SessionModels([only], [])
     rows = [
         (entry.at, Answered(entry.kind.model, place.thread, entry.tokens is not None))
-        for place, entry, _ in it.rows
+        for place, entry, _ in group.rows
     ]
     if not rows:
         rows = [
             (micros_of(row.at), Answered(row.model, row.thread, row.usage is not None))
-            for source in it.sources
+            for source in group.sources
             for row in source.responses
         ]
     rows.sort(key=lambda row: (row[0] == NEVER, row[0], row[1].model or ""))
@@ -631,13 +647,13 @@ def _only_model(rows: Sequence[_Row]) -> str | None:
     return None if only == SYNTHETIC else only
 
 
-def _context(it: _Gathered) -> tuple[int | None, int | None]:
-    sizes = [row.usage.context_tokens for row in it.best.responses if row.thread == MAIN and row.usage]
+def _context(group: _Gathered) -> tuple[int | None, int | None]:
+    sizes = [row.usage.context_tokens for row in group.best.responses if row.thread == MAIN and row.usage]
     return (sizes[-1], max(sizes)) if sizes else (None, None)
 
 
-def _witnesses(it: _Gathered) -> int:
+def _witnesses(group: _Gathered) -> int:
     bits = 0
-    for source in it.sources:
+    for source in group.sources:
         bits |= source.witnesses
     return bits

@@ -16,9 +16,9 @@ import msgspec
 
 from agent_logger.agents.claude_code.transcript.session import Transcript, transcript_of
 from agent_logger.agents.claude_code.transcript.turns import is_unique
-from agent_logger.agents.source_files import Source
+from agent_logger.agents.source_files import SourceFiles
 from agent_logger.catalog.discovery.reader import source_of
-from agent_logger.catalog.discovery.source import Found
+from agent_logger.catalog.discovery.source import Source
 from agent_logger.catalog.ledger.metrics import active_seconds, count_tool_calls
 from agent_logger.catalog.ledger.rows import NEVER, micros_of
 from agent_logger.errors import SourceError
@@ -39,14 +39,18 @@ class Counts(msgspec.Struct, frozen=True, array_like=True):
     errors: int = 0
     active_micros: int = 0
 
-    def __add__(self, it: "Counts") -> "Counts":
+    def __add__(self, other: "Counts") -> "Counts":
         return Counts(
-            self.tool_calls + it.tool_calls, self.errors + it.errors, self.active_micros + it.active_micros
+            self.tool_calls + other.tool_calls,
+            self.errors + other.errors,
+            self.active_micros + other.active_micros,
         )
 
-    def __sub__(self, it: "Counts") -> "Counts":
+    def __sub__(self, other: "Counts") -> "Counts":
         return Counts(
-            self.tool_calls - it.tool_calls, self.errors - it.errors, self.active_micros - it.active_micros
+            self.tool_calls - other.tool_calls,
+            self.errors - other.errors,
+            self.active_micros - other.active_micros,
         )
 
 
@@ -64,7 +68,7 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True):
     inherited_turns: int = 0  # that count in another session
 
 
-class Tail(msgspec.Struct, frozen=True, kw_only=True):
+class SessionTail(msgspec.Struct, frozen=True, kw_only=True):
     """What stands behind a mark: a session whose first exchange and turn have these numbers."""
 
     mark: Mark  # where to read on the next time
@@ -80,73 +84,73 @@ def counts_of(session: Session) -> Counts:
     return Counts(calls, errors, round((active_seconds(session) or 0.0) * 1e6))
 
 
-def mark_of(sources: Iterable[Found], session: Session) -> Mark | None:
+def mark_of(sources: Iterable[Source], session: Session) -> Mark | None:
     """For a session that was just read; none if it cannot be read on."""
-    found = _only(sources)
+    source = _only(sources)
     inherited = session.inherited.turns if session.inherited else 0
-    return _marked(found, session, 1, 0, counts_of(session), inherited) if found else None
+    return _marked(source, session, 1, 0, counts_of(session), inherited) if source else None
 
 
-def tail_of(sources: Iterable[Found], mark: Mark, known: Iterable[ModelResponse]) -> Tail | None:
+def tail_of(sources: Iterable[Source], mark: Mark, before: Iterable[ModelResponse]) -> SessionTail | None:
     """What a session has behind its mark; none if it is to be read as a whole. `known`: its responses."""
-    found = _only(sources)
-    if found is None or _others(found) != mark.others:
+    source = _only(sources)
+    if source is None or _others(source) != mark.others:
         return None
-    read = _read(found, mark.position)
+    read = _read(source, mark.position)
     if read is None:
         return None
-    told, position = read
+    transcript, position = read
     if position.size == mark.size:  # nothing was appended, so something was written over
         return None
-    earlier = {it.message_id for it in known if micros_of(it.at) < mark.at}
-    if not _goes_on(told, mark) or any(it.message_id in earlier for it in told.session.turns):
+    earlier = {response.message_id for response in before if micros_of(response.at) < mark.at}
+    if not _goes_on(transcript, mark) or any(turn.message_id in earlier for turn in transcript.session.turns):
         return None
-    counts = mark.counts + counts_of(told.session)
+    counts = mark.counts + counts_of(transcript.session)
     moved = None
     if position.offset - mark.position.offset > TAIL_BYTES:
-        moved = _marked(found, told.session, mark.exchange, mark.turn, counts, mark.inherited_turns)
-    return Tail(
+        moved = _marked(source, transcript.session, mark.exchange, mark.turn, counts, mark.inherited_turns)
+    return SessionTail(
         mark=moved or msgspec.structs.replace(mark, size=position.size),
         exchange=mark.exchange,
         turn=mark.turn,
-        session=told.session,
-        titled=told.titled,
+        session=transcript.session,
+        titled=transcript.titled,
         counts=counts,
     )
 
 
-def _only(sources: Iterable[Found]) -> Found | None:
+def _only(sources: Iterable[Source]) -> Source | None:
     """The file of a session that nobody else has seen, and no sealed copy of it."""
-    found = list(sources)
-    if len(found) != 1 or found[0].agent != "claude-code" or found[0].prompts_only:
+    listing = list(sources)
+    if len(listing) != 1 or listing[0].agent != "claude-code" or listing[0].prompts_only:
         return None
-    path = Path(found[0].path)
-    return found[0] if foreign.existing(path) == path else None
+    path = Path(listing[0].path)
+    return listing[0] if foreign.existing(path) == path else None
 
 
-def _others(found: Found) -> str:
-    return found.stamp.partition(";")[2]
+def _others(source: Source) -> str:
+    return source.stamp.partition(";")[2]
 
 
-def _read(found: Found, position: Position) -> tuple[Transcript, Position] | None:
+def _read(found_source: Source, position: Position) -> tuple[Transcript, Position] | None:
     """What the main file has behind a position, and how far it was read; none if it is another one by now."""
     try:
-        rest = Rest(Path(found.path), position)
+        rest = Rest(Path(found_source.path), position)
         if rest.restarted:
             return None
-        source = source_of(found)
+        source = source_of(found_source)
         main = dataclasses.replace(source.main, chunks=rest.chunks)
-        return transcript_of(Source(main, (), source.text)), rest.position
+        return transcript_of(SourceFiles(main, (), source.text)), rest.position
     except (SourceError, OSError):
         return None
 
 
-def _goes_on(told: Transcript, mark: Mark) -> bool:
+def _goes_on(transcript: Transcript, mark: Mark) -> bool:
     return (
-        micros_of(told.session.started) >= mark.at
-        and told.loose == mark.loose  # nothing new hangs off lines before, and no missing one has come
-        and not told.summaries  # they may be of lines before
-        and _is_plain(told.session)
+        micros_of(transcript.session.started) >= mark.at
+        and transcript.loose == mark.loose  # nothing new hangs off lines before, and no missing one has come
+        and not transcript.summaries  # they may be of lines before
+        and _is_plain(transcript.session)
     )
 
 
@@ -156,43 +160,43 @@ def _is_plain(session: Session) -> bool:
     return (
         bool(turns)
         and not session.side_turns
-        and all(it.thread == MAIN and _unanswered(it) is not None for it in turns)
+        and all(turn.thread == MAIN and _unanswered(turn) is not None for turn in turns)
     )
 
 
 def _unanswered(turn: Turn) -> set[str | None] | None:
     """The calls that have no result yet; none at all if there is a result without a call."""
     used = {block.id for block in turn.blocks if block.kind == "tool_use"}
-    told = {block.id for block in turn.blocks if block.kind == "tool_result"}
-    return used - told if told <= used else None
+    results = {block.id for block in turn.blocks if block.kind == "tool_result"}
+    return used - results if results <= used else None
 
 
 # ---------------------------------------------------------------- making a mark
 
 
 def _marked(
-    found: Found, session: Session, exchange: int, turn: int, counts: Counts, inherited_turns: int
+    source: Source, session: Session, exchange: int, turn: int, counts: Counts, inherited_turns: int
 ) -> Mark | None:
     """At the first turn that may still go on. The session's first exchange and turn have these numbers; the counts are
     of all there is."""
     at = _open_turn(session)
-    path = Path(found.path)
+    path = Path(source.path)
     offset = _line_of(path, session.turns[at]) if at is not None else None
     if at is None or offset is None:
         return None
     position = position_at(path, offset)
-    told, end = _read(found, position) or (None, position)
-    if told is None or not _is_end(told.session, session, at):
+    transcript, end = _read(source, position) or (None, position)
+    if transcript is None or not _is_end(transcript.session, session, at):
         return None
     return Mark(
         position=position,
         size=end.size,
-        others=_others(found),
-        exchange=exchange + len(session.exchanges) - len(told.session.exchanges),
+        others=_others(source),
+        exchange=exchange + len(session.exchanges) - len(transcript.session.exchanges),
         turn=turn + at,
-        at=micros_of(told.session.started),
-        loose=told.loose,
-        counts=counts - counts_of(told.session),
+        at=micros_of(transcript.session.started),
+        loose=transcript.loose,
+        counts=counts - counts_of(transcript.session),
         inherited_turns=inherited_turns,
     )
 
@@ -203,7 +207,7 @@ def _open_turn(session: Session) -> int | None:
     if not turns or session.side_turns:
         return None
     before = len(turns) - len(session.exchanges[-1].turns)
-    waiting = (at for at, it in enumerate(turns[before:], before) if _unanswered(it))
+    waiting = (at for at, turn in enumerate(turns[before:], before) if _unanswered(turn))
     at = next(waiting, len(turns) - 1)
     return at if is_unique(turns[at].message_id) else None
 
@@ -224,14 +228,16 @@ def _line_of(path: Path, turn: Turn) -> int | None:
     return None
 
 
-def _is_end(told: Session, session: Session, at: int) -> bool:
+def _is_end(whole: Session, session: Session, at: int) -> bool:
     """Whether the one is what the other has from this turn on."""
-    inputs, of_all = ([it.user_input for it in its.exchanges] for its in (told, session))
+    inputs, of_all = (
+        [exchange.user_input for exchange in each_session.exchanges] for each_session in (whole, session)
+    )
     return (
-        _is_plain(told)
-        and micros_of(told.started) != NEVER
-        and told.ended == session.ended  # lines need not stand in the order of their times
-        and told.turns == session.turns[at:]
+        _is_plain(whole)
+        and micros_of(whole.started) != NEVER
+        and whole.ended == session.ended  # lines need not stand in the order of their times
+        and whole.turns == session.turns[at:]
         and inputs == [None, *of_all[len(of_all) - len(inputs) + 1 :]]
-        and told.exchanges[-1].end_reason == session.exchanges[-1].end_reason
+        and whole.exchanges[-1].end_reason == session.exchanges[-1].end_reason
     )

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agent_logger.catalog.database import hashed, listed, restored, storable, writing
-from agent_logger.catalog.discovery.all_sources import found
+from agent_logger.catalog.discovery.all_sources import find_sources
 from agent_logger.catalog.discovery.own_logs import is_only_sealed
-from agent_logger.catalog.discovery.source import Found, Remembered
+from agent_logger.catalog.discovery.source import Source, StampCache
 from agent_logger.files import foreign
 from agent_logger.home.facts import tombstones
 from agent_logger.model.prices import price_date
@@ -36,41 +36,51 @@ class Refreshed(NamedTuple):
 def refresh(database: sqlite3.Connection, home: Path, progress: Progress | None = None) -> Refreshed:
     """What was removed does not come back, whoever still tells of it."""
     before = (foreign.work.files, foreign.work.bytes)
-    seen = _Seen(database, home)
-    written = _put_down(database, seen)
-    if seen.changed:
+    scan = _Scan(database, home)
+    written = _put_down(database, scan)
+    if scan.changed:
         from agent_logger.catalog.refresh.ingest import take_in  # the readers are not needed before
 
-        written += take_in(database, seen.changed, seen.known, seen.removed, progress)
-    _keep_looks(database, seen, written)
+        written += take_in(database, scan.changed, scan.stored, scan.removed, progress)
+    _keep_looks(database, scan, written)
     _price_again(database)
     _count_overdue(database)
     return Refreshed(
         sources=database.execute("SELECT count(*) FROM sources").fetchone()[0],
-        changed=len(seen.changed),
-        removed=len(seen.gone),
+        changed=len(scan.changed),
+        removed=len(scan.gone),
         files_opened=foreign.work.files - before[0],
         bytes_read=foreign.work.bytes - before[1],
-        unsealed_since=seen.remembered.unsealed_since,
+        unsealed_since=scan.remembered.unsealed_since,
     )
 
 
-class _Seen:
+class _Scan:
     """What is there, beside what is known of it."""
 
     def __init__(self, database: sqlite3.Connection, home: Path) -> None:
         self.removed = frozenset(tombstones(home))
         self.changes = changes(database)  # that were made before we looked
         self.looks = _looks(database, self.removed)
-        self.remembered = Remembered(_remembered(database), self.looks)
-        there = {storable(it.key): it for it in found(home, self.remembered) if it.name not in self.removed}
-        self.known = known = _known(database, self.remembered.unchanged)
-        changed = [it for key, it in there.items() if _is_changed(it, known.get(key), self.removed)]
-        self.changed = sorted(changed, key=lambda it: -it.modified)
-        self.sealed = [
-            it for key, it in there.items() if _is_only_sealed(it, known.get(key)) and it not in changed
+        self.remembered = StampCache(_remembered(database), self.looks)
+        there = {
+            storable(source.key): source
+            for source in find_sources(home, self.remembered)
+            if source.name not in self.removed
+        }
+        self.stored = state_by_key = _source_states(database, self.remembered.unchanged)
+        changed = [
+            source
+            for key, source in there.items()
+            if _is_changed(source, state_by_key.get(key), self.removed)
         ]
-        self.gone = [key for key in known if key not in there]
+        self.changed = sorted(changed, key=lambda source: -source.modified)
+        self.sealed = [
+            source
+            for key, source in there.items()
+            if _is_only_sealed(source, state_by_key.get(key)) and source not in changed
+        ]
+        self.gone = [key for key in state_by_key if key not in there]
 
 
 # What was found of a log holds for its sealed form, but for the files that damaged lines are in.
@@ -81,30 +91,30 @@ _SEALED = """
 """
 
 
-def _put_down(database: sqlite3.Connection, seen: _Seen) -> int:
+def _put_down(database: sqlite3.Connection, scan: _Scan) -> int:
     """What can be said without opening a file. How many changes that was."""
-    if not (seen.gone or seen.sealed or seen.remembered.new):
+    if not (scan.gone or scan.sealed or scan.remembered.new):
         return 0
     with writing(database):
-        _remember(database, seen.remembered)
-        for it in seen.sealed:
-            database.execute(_SEALED, (it.stamp, it.size, storable(it.key)))
-        if seen.gone:
+        _remember(database, scan.remembered)
+        for source in scan.sealed:
+            database.execute(_SEALED, (source.stamp, source.size, storable(source.key)))
+        if scan.gone:
             from agent_logger.catalog.refresh.families import post
 
-            post(database, [], seen.gone)
+            post(database, [], scan.gone)
             database.execute("DELETE FROM folders")  # one that is gone may be put back as it was
         count_change(database)
     return 1
 
 
-class _Known(NamedTuple):
+class _SourceState(NamedTuple):
     stamp: str
     damage: str | None
     session: str
 
 
-def _known(database: sqlite3.Connection, unchanged: Sequence[str]) -> dict[str, _Known]:
+def _source_states(database: sqlite3.Connection, unchanged: Sequence[str]) -> dict[str, _SourceState]:
     """By key; but for those in folders that look as they did."""
     rows = database.execute(
         """
@@ -115,24 +125,24 @@ def _known(database: sqlite3.Connection, unchanged: Sequence[str]) -> dict[str, 
         """,
         (listed(unchanged),),
     )
-    return {key: _Known(*row) for key, *row in rows}
+    return {key: _SourceState(*row) for key, *row in rows}
 
 
-def _is_only_sealed(it: Found, known: _Known | None) -> bool:
+def _is_only_sealed(source: Source, before: _SourceState | None) -> bool:
     """A log of ours that holds what it held: nothing of it is to be read again."""
     return (
-        known is not None
-        and it.agent is None
-        and known.stamp != it.stamp
-        and is_only_sealed(it.stamp, known.stamp)
+        before is not None
+        and source.agent is None
+        and before.stamp != source.stamp
+        and is_only_sealed(source.stamp, before.stamp)
     )
 
 
-def _is_changed(it: Found, known: _Known | None, removed: frozenset[str]) -> bool:
+def _is_changed(source: Source, before: _SourceState | None, removed: frozenset[str]) -> bool:
     """What could not be read may be readable now; what was removed since is to be forgotten."""
-    if known is None or (known.stamp != it.stamp and not _is_only_sealed(it, known)):
+    if before is None or (before.stamp != source.stamp and not _is_only_sealed(source, before)):
         return True
-    return known.damage != REMOVED if known.session in removed else known.damage is not None
+    return before.damage != REMOVED if before.session in removed else before.damage is not None
 
 
 def state(database: sqlite3.Connection) -> str:
@@ -179,11 +189,11 @@ def _count_overdue(database: sqlite3.Connection) -> None:
 
 def _remembered(database: sqlite3.Connection) -> dict[str, tuple[str, str]]:
     rows = database.execute("SELECT path, stamp, told FROM remembered")
-    return {path: (stamp, told) for path, stamp, told in rows}
+    return {path: (stamp, values) for path, stamp, values in rows}
 
 
-def _remember(database: sqlite3.Connection, remembered: Remembered) -> None:
-    rows = ((storable(path), *told) for path, told in remembered.new.items())
+def _remember(database: sqlite3.Connection, remembered: StampCache) -> None:
+    rows = ((storable(path), *values) for path, values in remembered.new.items())
     database.executemany("INSERT OR REPLACE INTO remembered VALUES (?, ?, ?)", rows)
 
 
@@ -202,19 +212,19 @@ def _named(removed: frozenset[str]) -> str:
     return str(hashed("/".join(sorted(removed)))) if removed else ""
 
 
-def _keep_looks(database: sqlite3.Connection, seen: _Seen, written: int) -> None:
+def _keep_looks(database: sqlite3.Connection, scan: _Scan, written: int) -> None:
     """Once all that is in these folders was taken in, and if nobody else wrote meanwhile: who looked before us may have
     put down what it saw then. A folder with a file that cannot be read is looked at every time."""
-    if seen.remembered.looks == seen.looks:
+    if scan.remembered.looks == scan.looks:
         return
     query = "SELECT DISTINCT folder FROM sources WHERE damage IS NOT NULL AND damage <> ?"
     unread = {restored(folder) for (folder,) in database.execute(query, (REMOVED,))}
-    kept = {folder: look for folder, look in seen.remembered.looks.items() if f"{folder}/" not in unread}
-    if kept == seen.looks:
+    looks = {folder: look for folder, look in scan.remembered.looks.items() if f"{folder}/" not in unread}
+    if looks == scan.looks:
         return
     with writing(database):
-        if changes(database) == seen.changes + written:
+        if changes(database) == scan.changes + written:
             database.execute("DELETE FROM folders")
-            rows = ((storable(folder), look) for folder, look in kept.items())
+            rows = ((storable(folder), look) for folder, look in looks.items())
             database.executemany("INSERT INTO folders VALUES (?, ?)", rows)
-            database.execute("INSERT OR REPLACE INTO facts VALUES ('removed', ?)", (_named(seen.removed),))
+            database.execute("INSERT OR REPLACE INTO facts VALUES ('removed', ?)", (_named(scan.removed),))

@@ -27,7 +27,7 @@ HASH_BYTES = (
 )  # words that SQLite gathers before it writes them: half the time that its own choice takes
 
 
-class Entry(NamedTuple):
+class IndexedSession(NamedTuple):
     """A session to be indexed. Relatives are sessions that may have the same texts, as forks have."""
 
     session: str
@@ -38,7 +38,7 @@ class Entry(NamedTuple):
     mark: bytes | None = None  # where it can be read on
 
 
-class Place(NamedTuple):
+class TextPosition(NamedTuple):
     session: str
     exchange: int
     turn: int
@@ -47,7 +47,7 @@ class Place(NamedTuple):
 class Indexed(NamedTuple):
     """A text that an index has found, and where it stands: in one session, or in forks of it too."""
 
-    places: tuple[Place, ...]
+    places: tuple[TextPosition, ...]
     kind: int
     at: int
     until: int
@@ -76,7 +76,7 @@ def note_whole(database: sqlite3.Connection, state: str) -> None:
         database.execute("INSERT OR REPLACE INTO facts VALUES ('whole', ?)", (state,))
 
 
-def index(database: sqlite3.Connection, entries: Iterable[Entry], gone: Iterable[str] = ()) -> None:
+def index(database: sqlite3.Connection, entries: Iterable[IndexedSession], gone: Iterable[str] = ()) -> None:
     """Take these in, and forget those that are gone; all at once, or nothing of it."""
     with writing(database):
         database.execute("DELETE FROM facts")
@@ -107,14 +107,14 @@ def erase(database: sqlite3.Connection, sessions: Iterable[str]) -> None:
             _drop(database, shard)
 
 
-def found(
+def matches(
     database: sqlite3.Connection, match: str, *, error: bool, sessions: str | None, limit: int
 ) -> list[Indexed]:
     """The rows that match, the best first, and of equals the newer one. `sessions`: a list of them in JSON, if only
     those are wanted."""
     shards = [shard for (shard,) in database.execute("SELECT id FROM shards ORDER BY id DESC")]
     rows = [row for shard in shards for row in _matching(database, shard, match, error, sessions, limit)]
-    return sorted(rows, key=lambda it: (it.rank, -it.at, it.places))[:limit]
+    return sorted(rows, key=lambda row: (row.rank, -row.at, row.places))[:limit]
 
 
 MONTH = 30 * 86_400_000.0  # milliseconds; what was said now counts twice, and half of that is gone in a month
@@ -132,7 +132,7 @@ def failed(database: sqlite3.Connection, *, sessions: str | None, limit: int) ->
 
 
 _PLACES = "json_group_array(json_array(indexed.session, exchange, turn))"
-_places = msgspec.json.Decoder(list[Place]).decode
+_places = msgspec.json.Decoder(list[TextPosition]).decode
 
 
 def _indexed(row: Sequence[Any]) -> Indexed:
@@ -146,7 +146,7 @@ def _matching(
     database: sqlite3.Connection, shard: int, match: str, error: bool, sessions: str | None, limit: int
 ) -> list[Indexed]:
     table = f"words_{shard}"
-    wanted = "AND texts.error" if error else ""
+    condition = "AND texts.error" if error else ""
     within = "AND indexed.session IN (SELECT value FROM json_each(?))" if sessions is not None else ""
     query = f"""
         SELECT {_PLACES}, kind, at, until, error, hash,
@@ -156,7 +156,7 @@ def _matching(
             ORDER BY rowid DESC LIMIT {MOST_MATCHES}
         )
         JOIN texts ON texts.words = {shard << SHARD} + row JOIN indexed ON indexed.id = texts.session
-        WHERE 1 {wanted} {within} GROUP BY words ORDER BY score, at DESC, words LIMIT ?
+        WHERE 1 {condition} {within} GROUP BY words ORDER BY score, at DESC, words LIMIT ?
     """
     now = round(time.time() * 1000)
     values = [now, match, limit] if sessions is None else [now, match, sessions, limit]
@@ -181,22 +181,22 @@ class _Shard:
             str, list[tuple[int, ...]]
         ] = {}  # the same by session, of those that have relatives
 
-    def take(self, entry: Entry) -> None:
+    def take(self, entry: IndexedSession) -> None:
         session, texts = _new(self._database, entry)
         copied = self._copied(entry.relatives) if entry.relatives else {}
         rows: list[tuple[int, ...]] = []
-        for it in texts:
-            told = it.hash
+        for text in texts:
+            digest = text.hash
             # That of a copy, each for one text of a session; else a new one.
-            known = copied.get((told, it.at, it.kind)) if copied else None
-            rows.append((known.pop() if known else self._add(it), session, *_columns(it), told))
+            copies = copied.get((digest, text.at, text.kind)) if copied else None
+            rows.append((copies.pop() if copies else self._add(text), session, *_columns(text), digest))
         self._rows += rows
         if entry.relatives:
             self._taken[entry.session] = rows
 
-    def _add(self, it: Text) -> int:
+    def _add(self, text: Text) -> int:
         """The number of its row."""
-        self._words.append(it)
+        self._words.append(text)
         return (self._shard << SHARD) + self._first + len(self._words) - 1
 
     def _copied(self, relatives: Sequence[str]) -> Copied:
@@ -204,37 +204,44 @@ class _Shard:
             SELECT hash, at, kind, words FROM texts
             WHERE session IN (SELECT id FROM indexed WHERE session IN (SELECT value FROM json_each(?)))
         """
-        known = set(self._database.execute(query, (listed(relatives),)))
+        copies = set(self._database.execute(query, (listed(relatives),)))
         for name in relatives:
-            known |= {(row[-1], row[5], row[4], row[0]) for row in self._taken.get(name, ())}
+            copies |= {(row[-1], row[5], row[4], row[0]) for row in self._taken.get(name, ())}
         copied: Copied = {}
-        for told, at, kind, words in sorted(known, reverse=True):
-            copied.setdefault((told, at, kind), []).append(words)
+        for text, at, kind, words in sorted(copies, reverse=True):
+            copied.setdefault((text, at, kind), []).append(words)
         return copied
 
     def write(self) -> None:
         texts, shard = self._words, self._shard
         self._database.executemany("INSERT INTO texts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", self._rows)
-        grown = (len(texts), sum(len(it.text) for it in texts), len(texts), shard)
+        grown = (len(texts), sum(len(text.text) for text in texts), len(texts), shard)
         self._database.execute(
             "UPDATE shards SET rows = rows + ?, text_bytes = text_bytes + ?, next = next + ? WHERE id = ?",
             grown,
         )
         # Last, and at once: with every other statement in between, SQLite writes out the words it has gathered.
         words = (
-            (number, spaced(it.text), spaced(it.tool), spaced(it.file))
-            for number, it in enumerate(texts, self._first)
+            (number, spaced(text.text), spaced(text.tool), spaced(text.file))
+            for number, text in enumerate(texts, self._first)
         )
         self._database.executemany(
             f"INSERT INTO words_{shard} (rowid, text, tool, file) VALUES (?, ?, ?, ?)", words
         )
 
 
-def _columns(it: Text) -> tuple[int, ...]:
-    return it.exchange, it.turn, it.kind, it.at, it.until, 1 if it.error else 0  # a `bool` is slow to bind
+def _columns(text: Text) -> tuple[int, ...]:
+    return (
+        text.exchange,
+        text.turn,
+        text.kind,
+        text.at,
+        text.until,
+        1 if text.error else 0,
+    )  # a `bool` is slow to bind
 
 
-def _new(database: sqlite3.Connection, entry: Entry) -> tuple[int, Sequence[Text]]:
+def _new(database: sqlite3.Connection, entry: IndexedSession) -> tuple[int, Sequence[Text]]:
     """The number of the session, and its texts that are not in the index yet. The others stay where they are."""
     row = database.execute("SELECT id FROM indexed WHERE session = ?", (entry.session,)).fetchone()
     if row is None:
@@ -247,24 +254,24 @@ def _new(database: sqlite3.Connection, entry: Entry) -> tuple[int, Sequence[Text
     return session, _without_known(database, session, entry)
 
 
-def _without_known(database: sqlite3.Connection, session: int, entry: Entry) -> list[Text]:
+def _without_known(database: sqlite3.Connection, session: int, entry: IndexedSession) -> list[Text]:
     query = """
         SELECT words, hash FROM texts
         WHERE session = ?1 AND exchange >= ?2 AND (exchange > ?2 OR turn >= ?3) ORDER BY words DESC
     """
-    known: dict[int, list[int]] = {}
-    for row, told in database.execute(query, (session, *entry.since)):
-        known.setdefault(told, []).append(row)
+    places_by_hash: dict[int, list[int]] = {}
+    for row, stored_text in database.execute(query, (session, *entry.since)):
+        places_by_hash.setdefault(stored_text, []).append(row)
     new: list[Text] = []
-    kept: list[tuple[int, ...]] = []
-    for it in entry.texts:
-        if rows := known.get(it.hash):
-            kept.append((*_columns(it), rows.pop(), session))
+    rest: list[tuple[int, ...]] = []
+    for text in entry.texts:
+        if rows := places_by_hash.get(text.hash):
+            rest.append((*_columns(text), rows.pop(), session))
         else:
-            new.append(it)
+            new.append(text)
     columns = "exchange = ?, turn = ?, kind = ?, at = ?, until = ?, error = ?"
-    database.executemany(f"UPDATE texts SET {columns} WHERE words = ? AND session = ?", kept)
-    _remove(database, session, [row for rows in known.values() for row in rows])
+    database.executemany(f"UPDATE texts SET {columns} WHERE words = ? AND session = ?", rest)
+    _remove(database, session, [row for rows in places_by_hash.values() for row in rows])
     return new
 
 
@@ -286,8 +293,8 @@ def _growing(database: sqlite3.Connection) -> tuple[int, int]:
 def _forget(database: sqlite3.Connection, session: str) -> None:
     row = database.execute("SELECT id FROM indexed WHERE session = ?", (session,)).fetchone()
     if row:
-        known = database.execute("SELECT words FROM texts WHERE session = ?", row).fetchall()
-        _remove(database, row[0], [words for (words,) in known])
+        rows = database.execute("SELECT words FROM texts WHERE session = ?", row).fetchall()
+        _remove(database, row[0], [words for (words,) in rows])
         database.execute("DELETE FROM indexed WHERE id = ?", row)
 
 

@@ -17,18 +17,18 @@ from agent_logger.catalog.details import (
     Details,
     details_from,
     details_of,
-    keep,
     mark_from,
     session_from,
+    store_details,
     tail_from,
 )
-from agent_logger.catalog.discovery.source import Found
+from agent_logger.catalog.discovery.source import Source
 from agent_logger.catalog.queries import Behind, sources_of
-from agent_logger.catalog.refresh.incremental import Mark, Tail
+from agent_logger.catalog.refresh.incremental import Mark, SessionTail
 from agent_logger.catalog.refresh.refresh import Progress, state
 from agent_logger.catalog.search import index as text_index
 from agent_logger.catalog.search import query, snippets
-from agent_logger.catalog.search.index import Entry, Indexed, Place
+from agent_logger.catalog.search.index import Indexed, IndexedSession, TextPosition
 from agent_logger.catalog.search.texts import INPUT, NO_TURN, TEXT, THINKING, TOOL, Text, texts_of
 from agent_logger.catalog.summary import Hit
 
@@ -52,12 +52,12 @@ class Coverage(NamedTuple):
 def behind(catalog: sqlite3.Connection, texts: sqlite3.Connection, *, details: bool = False) -> list[Behind]:
     """Sessions that are not in the index as they are now, the one last active first; and, if these are asked for too,
     those whose details are not known."""
-    known = text_index.stamps(texts)
+    stamps = text_index.stamps(texts)
     rows = catalog.execute("SELECT id, stamp, size, detailed FROM sessions ORDER BY active DESC, id")
     return [
         Behind(name, stamp, size)
         for name, stamp, size, detailed in rows
-        if known.get(name) != stamp or (details and detailed != stamp)
+        if stamps.get(name) != stamp or (details and detailed != stamp)
     ]
 
 
@@ -65,7 +65,7 @@ def coverage(catalog: sqlite3.Connection, texts: sqlite3.Connection) -> Coverage
     (total,) = catalog.execute("SELECT coalesce(sum(size), 0) FROM sessions").fetchone()
     if text_index.whole(texts) == state(catalog):
         return Coverage(total, total)
-    return Coverage(total - sum(it.size for it in behind(catalog, texts)), total)
+    return Coverage(total - sum(source.size for source in behind(catalog, texts)), total)
 
 
 def index(
@@ -92,11 +92,11 @@ def _index(
     catalog: sqlite3.Connection, texts: sqlite3.Connection, progress: Progress | None, until: float
 ) -> bool:
     left = behind(catalog, texts, details=True)
-    total, done = sum(it.size for it in left), 0
+    total, done = sum(source.size for source in left), 0
     batch = _Batch(catalog, texts)
-    for number, it in enumerate(left, 1):
-        batch.add(it)
-        done += it.size
+    for number, source in enumerate(left, 1):
+        batch.add(source)
+        done += source.size
         late = time.monotonic() > until
         if batch.size > BATCH_BYTES or late or number == len(left):
             batch.write()
@@ -121,18 +121,20 @@ def relatives(catalog: sqlite3.Connection) -> dict[str, list[str]]:
     )
     for family, name in rows:
         families.setdefault(family, []).append(name)
-    return {name: [it for it in names if it != name] for names in families.values() for name in names}
+    return {
+        name: [other for other in names if other != name] for names in families.values() for name in names
+    }
 
 
-def texts_behind(tail: Tail) -> list[Text]:
+def texts_behind(tail: SessionTail) -> list[Text]:
     """With the numbers that they have in the whole session."""
     return [
         replace(
-            it,
-            exchange=it.exchange + tail.exchange - 1,
-            turn=it.turn if it.turn == NO_TURN else it.turn + tail.turn,
+            text,
+            exchange=text.exchange + tail.exchange - 1,
+            turn=text.turn if text.turn == NO_TURN else text.turn + tail.turn,
         )
-        for it in texts_of(tail.session)
+        for text in texts_of(tail.session)
     ]
 
 
@@ -144,29 +146,31 @@ class _Batch:
         self._relatives = relatives(catalog)
         self._marks = text_index.marks(texts)
         self._details: list[Details] = []
-        self._entries: list[Entry] = []
+        self._entries: list[IndexedSession] = []
         self.size = 0
 
-    def add(self, it: Behind) -> None:
-        mark = self._marks.get(it.id)
-        tail = tail_from(self._catalog, it.id, mark) if mark else None
+    def add(self, source: Behind) -> None:
+        mark = self._marks.get(source.id)
+        tail = tail_from(self._catalog, source.id, mark) if mark else None
         if tail:
-            self._details.append(details_from(self._catalog, it))
-            self._put(it, texts_behind(tail), (tail.exchange, tail.turn), tail.mark)
+            self._details.append(details_from(self._catalog, source))
+            self._put(source, texts_behind(tail), (tail.exchange, tail.turn), tail.mark)
             return
-        session = session_from(self._catalog, it.id)
-        details = details_of(it, session, mark_from(self._catalog, it, session))
+        session = session_from(self._catalog, source.id)
+        details = details_of(source, session, mark_from(self._catalog, source, session))
         self._details.append(details)
-        self._put(it, texts_of(session) if session else [], (0, NO_TURN), details.mark)
+        self._put(source, texts_of(session) if session else [], (0, NO_TURN), details.mark)
 
-    def _put(self, it: Behind, texts: Sequence[Text], since: tuple[int, int], mark: Mark | None) -> None:
-        kept = msgspec.json.encode(mark) if mark else None
-        entry = Entry(it.id, it.stamp, texts, self._relatives.get(it.id, ()), since, kept)
+    def _put(self, source: Behind, texts: Sequence[Text], since: tuple[int, int], mark: Mark | None) -> None:
+        encoded = msgspec.json.encode(mark) if mark else None
+        entry = IndexedSession(
+            source.id, source.stamp, texts, self._relatives.get(source.id, ()), since, encoded
+        )
         self._entries.append(entry)
         self.size += SESSION_BYTES + sum(len(text.text) for text in texts)
 
     def write(self) -> None:
-        keep(self._catalog, self._details)
+        store_details(self._catalog, self._details)
         text_index.index(self._texts, self._entries)
         self._details, self._entries, self.size = [], [], 0
 
@@ -175,48 +179,48 @@ class _Batch:
 
 
 def search(
-    catalog: sqlite3.Connection, texts: sqlite3.Connection, asked: query.Query, limit: int
+    catalog: sqlite3.Connection, texts: sqlite3.Connection, search_query: query.Query, limit: int
 ) -> list[Hit]:
     """The best first: by the words, and of equals the newer one."""
-    sessions = _within(catalog, asked)
-    if asked.match:
-        match = " AND ".join(asked.match)
-        found = text_index.found(texts, match, error=asked.error, sessions=sessions, limit=limit)
-    elif asked.error:
-        found = text_index.failed(texts, sessions=sessions, limit=limit)
+    sessions = _within(catalog, search_query)
+    if search_query.match:
+        match = " AND ".join(search_query.match)
+        hits = text_index.matches(texts, match, error=search_query.error, sessions=sessions, limit=limit)
+    elif search_query.error:
+        hits = text_index.failed(texts, sessions=sessions, limit=limit)
     else:
         return []
-    words = [re.compile(word, re.IGNORECASE) for word in asked.words]
-    return list(islice(_hits(catalog, found, words), limit))
+    words = [re.compile(word, re.IGNORECASE) for word in search_query.words]
+    return list(islice(_hits(catalog, hits, words), limit))
 
 
-def _within(catalog: sqlite3.Connection, asked: query.Query) -> str | None:
-    if asked.project is None and asked.agent is None:
+def _within(catalog: sqlite3.Connection, search_query: query.Query) -> str | None:
+    if search_query.project is None and search_query.agent is None:
         return None
     rows = catalog.execute(
         "SELECT id FROM sessions WHERE instr(folded(coalesce(project, told_project)), ?) AND ? IN ('', folded(agent))",
-        (storable(asked.project or "").lower(), storable(asked.agent or "").lower()),
+        (storable(search_query.project or "").lower(), storable(search_query.agent or "").lower()),
     )
     return listed(name for (name,) in rows)
 
 
 def _hits(
-    catalog: sqlite3.Connection, found: Sequence[Indexed], words: Sequence[re.Pattern[str]]
+    catalog: sqlite3.Connection, hits: Sequence[Indexed], words: Sequence[re.Pattern[str]]
 ) -> Iterator[Hit]:
-    sessions = _sessions(catalog, found)
-    for it, places in _once(found, sessions):
+    sessions = _sessions(catalog, hits)
+    for hit, places in _once(hits, sessions):
         place, *forks = places
-        shown = _snippet(catalog, it, place, words)
+        snippet = _snippet(catalog, hit, place, words)
         yield Hit(
             session=place.session,
             forks=tuple(fork.session for fork in forks),
             title=sessions[place.session].title if place.session in sessions else None,
             exchange=place.exchange,
             turn=None if place.turn == NO_TURN else place.turn,
-            kind=KIND[it.kind],
-            at=datetime.fromtimestamp(it.at / 1000, UTC) if it.at else None,
-            snippet=shown.text,
-            marks=shown.marks,
+            kind=KIND[hit.kind],
+            at=datetime.fromtimestamp(hit.at / 1000, UTC) if hit.at else None,
+            snippet=snippet.text,
+            marks=snippet.marks,
         )
 
 
@@ -226,8 +230,8 @@ class _Session(NamedTuple):
     place: int  # in its family
 
 
-def _sessions(catalog: sqlite3.Connection, found: Sequence[Indexed]) -> dict[str, _Session]:
-    names = listed({place.session for it in found for place in it.places})
+def _sessions(catalog: sqlite3.Connection, hits: Sequence[Indexed]) -> dict[str, _Session]:
+    names = listed({place.session for hit in hits for place in hit.places})
     rows = catalog.execute(
         """
         SELECT id, title, family, place FROM sessions
@@ -235,43 +239,45 @@ def _sessions(catalog: sqlite3.Connection, found: Sequence[Indexed]) -> dict[str
         """,
         (names,),
     )
-    return {name: _Session(*told) for name, *told in rows}
+    return {name: _Session(*values) for name, *values in rows}
 
 
 def _once(
-    found: Sequence[Indexed], sessions: Mapping[str, _Session]
-) -> Iterator[tuple[Indexed, list[Place]]]:
+    hits: Sequence[Indexed], sessions: Mapping[str, _Session]
+) -> Iterator[tuple[Indexed, list[TextPosition]]]:
     """Each text with its places in a family, that in the session which the others were forked from first. What is in
     one row of the index goes by what was found first, and sessions may have become relatives, or strangers, since."""
-    groups: dict[tuple[object, ...], tuple[Indexed, dict[str, list[Place]]]] = {}
-    for it in found:
-        for place in it.places:
-            known = sessions.get(place.session)
-            key = (known.family if known else place.session, it.hash, it.at, it.kind)
-            groups.setdefault(key, (it, {}))[1].setdefault(place.session, []).append(place)
-    for it, by_session in groups.values():
+    groups: dict[tuple[object, ...], tuple[Indexed, dict[str, list[TextPosition]]]] = {}
+    for hit in hits:
+        for place in hit.places:
+            session = sessions.get(place.session)
+            key = (session.family if session else place.session, hit.hash, hit.at, hit.kind)
+            groups.setdefault(key, (hit, {}))[1].setdefault(place.session, []).append(place)
+    for hit, by_session in groups.values():
         for number in range(max(map(len, by_session.values()))):
-            places = [sorted(its)[number] for its in by_session.values() if number < len(its)]
-            yield it, _first(places, sessions)
+            places = [
+                sorted(own_places)[number] for own_places in by_session.values() if number < len(own_places)
+            ]
+            yield hit, _first(places, sessions)
 
 
-def _first(places: Sequence[Place], sessions: Mapping[str, _Session]) -> list[Place]:
+def _first(places: Sequence[TextPosition], sessions: Mapping[str, _Session]) -> list[TextPosition]:
     """The place in the session that the others were forked from, and then those."""
-    in_family = {name: it.place for name, it in sessions.items()}
-    return sorted(places, key=lambda it: (in_family.get(it.session, 0), it))
+    in_family = {name: session.place for name, session in sessions.items()}
+    return sorted(places, key=lambda place: (in_family.get(place.session, 0), place))
 
 
 def _snippet(
-    catalog: sqlite3.Connection, it: Indexed, place: Place, words: Sequence[re.Pattern[str]]
+    catalog: sqlite3.Connection, hit: Indexed, place: TextPosition, words: Sequence[re.Pattern[str]]
 ) -> snippets.Snippet:
     sources = sources_of(catalog, place.session)
     files = [path for source in sources if source.agent for path in _files(source)]
-    if it.at and (shown := snippets.in_files(it, files, words)):
-        return shown
+    if hit.at and (snippet := snippets.in_files(hit, files, words)):
+        return snippet
     session = session_from(catalog, place.session)
-    return (session and snippets.in_session(it, place, session, words)) or snippets.Snippet("", ())
+    return (session and snippets.in_session(hit, place, session, words)) or snippets.Snippet("", ())
 
 
-def _files(source: Found) -> Iterator[Path]:
+def _files(source: Source) -> Iterator[Path]:
     yield Path(source.path)
     yield from map(Path, source.others or ())

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from agent_logger.catalog.search.index import Indexed, Place
+from agent_logger.catalog.search.index import Indexed, TextPosition
 from agent_logger.catalog.search.texts import texts_of
 from agent_logger.errors import SourceError
 from agent_logger.files import foreign
@@ -39,8 +39,8 @@ def in_files(hit: Indexed, files: Iterable[Path], words: Sequence[re.Pattern[str
     times = [_written(time) for time in (hit.at, hit.until) if time]
     lines = (line for path in files for line in _lines(path, times))
     if not words:
-        shown = [text for line in lines for text in _used(line)]
-        return snippet("\n".join(shown), words) if shown else None
+        strings = [text for line in lines for text in _used(line)]
+        return snippet("\n".join(strings), words) if strings else None
     texts = [text for line in lines for text in _strings(line)]
     best = max(texts, key=lambda text: sum(bool(word.search(text)) for word in words), default="")
     together = best if all(word.search(best) for word in words) else "\n".join(texts)
@@ -48,27 +48,27 @@ def in_files(hit: Indexed, files: Iterable[Path], words: Sequence[re.Pattern[str
 
 
 def in_session(
-    hit: Indexed, place: Place, session: Session, words: Sequence[re.Pattern[str]]
+    hit: Indexed, place: TextPosition, session: Session, words: Sequence[re.Pattern[str]]
 ) -> Snippet | None:
-    for it in texts_of(session):
-        if (it.exchange, it.turn, it.kind, it.at) == (*place[1:], hit.kind, hit.at) and (
-            not words or any(word.search(it.text) for word in words)
+    for text in texts_of(session):
+        if (text.exchange, text.turn, text.kind, text.at) == (*place[1:], hit.kind, hit.at) and (
+            not words or any(word.search(text.text) for word in words)
         ):
-            return snippet(it.text, words)
+            return snippet(text.text, words)
     return None
 
 
 def snippet(text: str, words: Sequence[re.Pattern[str]]) -> Snippet:
     """Where most words are near each other, without keys, and in one line."""
-    shown = " ".join(hidden(text).split())
-    places = sorted(found.span() for word in words for found in word.finditer(shown))
+    visible = " ".join(hidden(text).split())
+    places = sorted(match.span() for word in words for match in word.finditer(visible))
     start = max(0, _densest(places) - AROUND)
-    start = shown.find(" ", start, start + 20) + 1 or start if start else 0
-    cut = shown[start : start + LONGEST]
+    start = visible.find(" ", start, start + 20) + 1 or start if start else 0
+    cut = visible[start : start + LONGEST]
     marks = [
         (low - start, min(high - start, len(cut))) for low, high in places if start <= low < start + len(cut)
     ]
-    lead, tail = "…" if start else "", "…" if start + LONGEST < len(shown) else ""
+    lead, tail = "…" if start else "", "…" if start + LONGEST < len(visible) else ""
     return Snippet(
         lead + cut + tail, tuple((low + len(lead), high + len(lead)) for low, high in _apart(marks))
     )
@@ -77,7 +77,7 @@ def snippet(text: str, words: Sequence[re.Pattern[str]]) -> Snippet:
 def _densest(places: Sequence[tuple[int, int]]) -> int:
     best, most = 0, 0
     for number, (low, _) in enumerate(places[:1000]):
-        near = sum(it < low + LONGEST - AROUND for it, _ in places[number : number + 50])
+        near = sum(start < low + LONGEST - AROUND for start, _ in places[number : number + 50])
         if near > most:
             best, most = low, near
     return best
@@ -148,9 +148,13 @@ def _used(line: Any) -> Iterator[str]:
             yield from _answered(block.get("content"))
 
 
-def _answered(told: Any) -> Iterator[str]:
-    parts = [it.get("text") for it in told if isinstance(it, dict)] if isinstance(told, list) else [told]
-    yield from (it for it in parts if isinstance(it, str))
+def _answered(answer: Any) -> Iterator[str]:
+    parts = (
+        [part.get("text") for part in answer if isinstance(part, dict)]
+        if isinstance(answer, list)
+        else [answer]
+    )
+    yield from (part for part in parts if isinstance(part, str))
 
 
 def _given(given: Any) -> Iterator[str]:
@@ -158,8 +162,8 @@ def _given(given: Any) -> Iterator[str]:
     match edit:
         case [str(old), str(new)]:
             yield from (path for key in PATH_KEYS if isinstance(path := given.get(key), str))
-            known = set(old.splitlines())
-            yield next((line for line in new.splitlines() if line not in known), old)
+            lines = set(old.splitlines())
+            yield next((line for line in new.splitlines() if line not in lines), old)
         case _:
             yield from _strings(given)
 
@@ -169,5 +173,5 @@ def _strings(value: Any, depth: int = 0) -> Iterator[str]:
         yield value
     elif depth < 50:
         inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-        for it in inner:
-            yield from _strings(it, depth + 1)
+        for part in inner:
+            yield from _strings(part, depth + 1)

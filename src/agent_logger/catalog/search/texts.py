@@ -44,63 +44,63 @@ class Text(msgspec.Struct, frozen=True, gc=False):  # quicker to make than a tup
 
 
 def texts_of(session: Session) -> list[Text]:
-    found = _found(session)
-    together = BORDER.join([piece for it in found for piece in (it.text, it.tool, it.file)])
-    shown = hidden(COLOURS.sub("", together) if "\x1b" in together else together)
-    if shown is together and _bindable(shown) is shown:
-        return found  # as nearly all are: with nothing to hide, and of whole characters
-    pieces = iter(_parted(_bindable(shown), found))
-    return [replace(it, text=next(pieces), tool=next(pieces), file=next(pieces)) for it in found]
+    texts = _texts(session)
+    together = BORDER.join([piece for text in texts for piece in (text.text, text.tool, text.file)])
+    redacted = hidden(COLOURS.sub("", together) if "\x1b" in together else together)
+    if redacted is together and _bindable(redacted) is redacted:
+        return texts  # as nearly all are: with nothing to hide, and of whole characters
+    pieces = iter(_parted(_bindable(redacted), texts))
+    return [replace(text, text=next(pieces), tool=next(pieces), file=next(pieces)) for text in texts]
 
 
-def _parted(shown: str, found: list[Text]) -> list[str]:
+def _parted(redacted: str, texts: list[Text]) -> list[str]:
     """One by one, if what is hidden seems to reach over two of them."""
-    parts = shown.split(BORDER)
-    if len(parts) == 3 * len(found):
+    parts = redacted.split(BORDER)
+    if len(parts) == 3 * len(texts):
         return parts
-    return [_bindable(hidden(piece)) for it in found for piece in (it.text, it.tool, it.file)]
+    return [_bindable(hidden(piece)) for text in texts for piece in (text.text, text.tool, text.file)]
 
 
 BORDER = "\n\x00\x1e\x00\n"
 
 
-def _found(session: Session) -> list[Text]:
-    found: list[Text] = []
+def _texts(session: Session) -> list[Text]:
+    texts: list[Text] = []
     number = 0
     for exchange in session.exchanges:
         if exchange.user_input:
             typed = exchange.user_input[:MOST_CHARACTERS]
-            found.append(Text(exchange.number, NO_TURN, INPUT, _milliseconds(exchange.started), text=typed))
+            texts.append(Text(exchange.number, NO_TURN, INPUT, _milliseconds(exchange.started), text=typed))
         if exchange.printed:
             printed = exchange.printed[:MOST_CHARACTERS]
-            found.append(Text(exchange.number, NO_TURN, TEXT, _milliseconds(exchange.started), text=printed))
+            texts.append(Text(exchange.number, NO_TURN, TEXT, _milliseconds(exchange.started), text=printed))
         for turn in exchange.turns:
-            found += _said(exchange.number, number, turn)
+            texts += _turn_texts(exchange.number, number, turn)
             number += 1
     for turn in session.side_turns:
-        found += _said(0, number, turn)
+        texts += _turn_texts(0, number, turn)
         number += 1
-    return found
+    return texts
 
 
-def _said(exchange: int, number: int, turn: Turn) -> list[Text]:
+def _turn_texts(exchange: int, number: int, turn: Turn) -> list[Text]:
     results = {block.id: block for block in turn.blocks if block.kind == "tool_result" and block.id}
-    found: list[Text] = []
+    texts: list[Text] = []
     for block in turn.blocks:
         if block.kind == "tool_use":
-            found.append(_called(exchange, number, block, results.pop(block.id or "", None)))
+            texts.append(_called(exchange, number, block, results.pop(block.id or "", None)))
         elif block.text and (kind := KINDS.get(block.kind)):
             at = _milliseconds(block.at or turn.started)
-            found.append(Text(exchange, number, kind, at, text=block.text[:MOST_CHARACTERS]))
-    found += [_called(exchange, number, None, result) for result in results.values()]
-    return found
+            texts.append(Text(exchange, number, kind, at, text=block.text[:MOST_CHARACTERS]))
+    texts += [_called(exchange, number, None, result) for result in results.values()]
+    return texts
 
 
 def _called(exchange: int, number: int, use: Block | None, result: Block | None) -> Text:
     given = use.input if use else None
-    said = _strings(given)
+    strings = _strings(given)
     if result:
-        said.append(result.text)
+        strings.append(result.text)
     end = _milliseconds(result.at) if result else 0
     return Text(
         exchange,
@@ -109,7 +109,7 @@ def _called(exchange: int, number: int, use: Block | None, result: Block | None)
         (_milliseconds(use.at) if use else 0) or end,
         end,
         bool(result and result.is_error),
-        "\n".join(said)[:MOST_CHARACTERS],
+        "\n".join(strings)[:MOST_CHARACTERS],
         (use.name or "") if use else "",
         _paths(given),
     )
@@ -135,13 +135,13 @@ def _strings(value: Any, depth: int = 0) -> list[str]:
     if isinstance(value, str):
         return [value]
     inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
-    said: list[str] = []
-    for it in inner if depth < DEEPEST else ():
-        if isinstance(it, str):
-            said.append(it)
+    strings: list[str] = []
+    for part in inner if depth < DEEPEST else ():
+        if isinstance(part, str):
+            strings.append(part)
         else:
-            said += _strings(it, depth + 1)
-    return said
+            strings += _strings(part, depth + 1)
+    return strings
 
 
 def _paths(given: Any) -> str:

@@ -29,7 +29,7 @@ def message_of(record: object) -> Message | None:
 
 def _object(line: bytes) -> Message | None:
     try:
-        found = decode(line)
+        value = decode(line)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return value if isinstance(value, dict) else None

@@ -5,13 +5,13 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from agent_logger.agents.claude_code.transcript.session import session_of
-from agent_logger.agents.source_files import File, Source
+from agent_logger.agents.source_files import File, SourceFiles
 from agent_logger.files.parts import PartFile, parts_in
 from agent_logger.logs.transcript.lines import Message
 from agent_logger.model.records import SessionHeader
 from agent_logger.model.session import Session
 from agent_logger.protocols.json_text import encode
-from agent_logger.protocols.jsonl import Entry
+from agent_logger.protocols.jsonl import JsonEntry
 
 Read = Callable[[PartFile], list[Message]]
 
@@ -19,8 +19,8 @@ META = "agent_metadata"  # stands in an agent's log for what the client has in a
 
 
 def session_of_log(log: PartFile, header: SessionHeader | None, read: Read) -> Session:
-    agents = {f"{log.name}/subagents/{it.name}": read(it) for it in _agents_of(log)}
-    source = Source(
+    agents = {f"{log.name}/subagents/{agent.name}": read(agent) for agent in _agents_of(log)}
+    source = SourceFiles(
         main=_file(f"{log.name}.jsonl", read(log)),
         others=[_file(f"{name}.jsonl", messages) for name, messages in agents.items()],
         text=lambda name: _meta(agents.get(name.removesuffix(".meta.json"), [])),
@@ -40,10 +40,12 @@ def _agents_of(log: PartFile) -> list[PartFile]:
 
 
 def _file(name: str, messages: list[Message]) -> File:
-    return File(name, [Entry(number, 0, it, encode(it)) for number, it in enumerate(messages, 1)])
+    return File(
+        name, [JsonEntry(number, 0, message, encode(message)) for number, message in enumerate(messages, 1)]
+    )
 
 
 def _meta(messages: list[Message]) -> str | None:
     """The last one: it is written again when a session is resumed."""
-    told = next((it for it in messages[::-1] if it.get("type") == META), None)
-    return encode(told).decode() if told else None
+    meta = next((message for message in messages[::-1] if message.get("type") == META), None)
+    return encode(meta).decode() if meta else None

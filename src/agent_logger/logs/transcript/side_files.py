@@ -69,7 +69,7 @@ def whole(message: Message, folder: Path) -> Message:
     for mark in marks:
         with suppress(OSError, ValueError, LookupError, TypeError):
             message = _replaced(message, tuple(mark.at), _read(folder, mark))
-    return {name: it for name, it in message.items() if name != MARK} if marks else message
+    return {name: value for name, value in message.items() if name != MARK} if marks else message
 
 
 def persisted_files(message: Message) -> list[str]:
@@ -103,7 +103,7 @@ def _payloads(message: Message) -> Iterator[tuple[Place, str, Any]]:
         case "tool_result" if "content" in message:
             yield ("content",), own, message["content"]
         case "progress":
-            for field in [it for it in message if it not in _OF_THE_LINE]:
+            for field in [name for name in message if name not in _OF_THE_LINE]:
                 yield (field,), f"{own}-{field}", message[field]
 
 

@@ -23,19 +23,21 @@ def answer_of(response: Response, dialect: Dialect, *, websocket: bool = False) 
     """None if there is no message: an error, or no answer at all."""
     message = value_of(response.message) if response.message else None
     if message is not None and response.stop_reason is not None and response.complete is not False:
-        answer = _told(response, message)
+        answer = _stored_answer(response, message)
     else:
         answer = read_again(response, dialect, websocket=websocket)
         if message is not None:
             ended = answer.complete and not answer.error
-            answer = replace(_told(response, message), complete=ended, error=answer.error, ended=answer.ended)
+            answer = replace(
+                _stored_answer(response, message), complete=ended, error=answer.error, ended=answer.ended
+            )
     if answer.message is None:
         return None
     whole = answer.complete and response.reason != DROPPED and answer.stop_reason not in _NOT_ENDED_WELL
     return replace(answer, complete=whole)
 
 
-def _told(response: Response, message: Any) -> Answer:
+def _stored_answer(response: Response, message: Any) -> Answer:
     reported = value_of(response.usage) if response.usage else None
     return Answer(
         message=message,
@@ -50,5 +52,5 @@ def _told(response: Response, message: Any) -> Answer:
     )
 
 
-def _tier(told: Any) -> str | None:
-    return text_of(fields_of(told).get("service_tier"))
+def _tier(usage: Any) -> str | None:
+    return text_of(fields_of(usage).get("service_tier"))

@@ -11,7 +11,7 @@ from agent_logger.providers.registry import Dialect
 
 
 @dataclass(slots=True, eq=False)
-class Call:
+class LoggedCall:
     thread: str
     kind: str | None
     dialect: Dialect | None
@@ -25,7 +25,7 @@ class Call:
     turn: Turn | None = None
     results: list[Block] = field(default_factory=list)  # of the tools that the turn called
 
-    def told(self) -> Turn | None:
+    def as_turn(self) -> Turn | None:
         turn = self.turn
         return turn and priced(replace(turn, blocks=[*turn.blocks, *self.results]))
 
@@ -34,12 +34,14 @@ class Call:
 class ExchangeCalls:
     user_input: str | None
     started: datetime | None
-    calls: list[Call] = field(default_factory=list)
+    calls: list[LoggedCall] = field(default_factory=list)
 
-    def main_calls(self) -> list[Call]:
-        return [it for it in self.calls if it.thread == MAIN and it.kind != "compact" and not it.retried]
+    def main_calls(self) -> list[LoggedCall]:
+        return [
+            call for call in self.calls if call.thread == MAIN and call.kind != "compact" and not call.retried
+        ]
 
-    def told(self, number: int, *, last: bool) -> Exchange:
+    def as_exchange(self, number: int, *, last: bool) -> Exchange:
         times = [time for call in self.calls for time in (call.started, call.ended) if time]
         complete, reason = self._ending(last=last)
         return Exchange(
@@ -47,7 +49,7 @@ class ExchangeCalls:
             started=self.started,
             ended=max(times, default=None),
             user_input=self.user_input,
-            turns=[turn for call in self.calls if (turn := call.told())],
+            turns=[turn for call in self.calls if (turn := call.as_turn())],
             complete=complete,
             end_reason=reason,
         )
@@ -75,15 +77,17 @@ def _waits(turn: Turn) -> bool:
 
 
 @dataclass(slots=True)
-class Thread:
+class CallThread:
     """Where a thread of the conversation stands."""
 
     messages: int = 0  # of its last request
-    uses: dict[str, tuple[Block, Call]] = field(default_factory=dict)  # tool calls without a result, by id
+    uses: dict[str, tuple[Block, LoggedCall]] = field(
+        default_factory=dict
+    )  # tool calls without a result, by id
     answered: set[str] = field(default_factory=set)  # ids of those that have one
-    latest: Call | None = None  # that was answered
+    latest: LoggedCall | None = None  # that was answered
 
-    def answer(self, call: Call, blocks: list[Block]) -> None:
+    def answer(self, call: LoggedCall, blocks: list[Block]) -> None:
         uses = {block.id: (block, call) for block in blocks if block.kind == "tool_use" and block.id}
         self.latest = call
         self.uses.update(uses)
@@ -105,5 +109,5 @@ class Thread:
 
     def _by_name(self, result: Block) -> str | None:
         """Gemini's calls have no id; its client gives them one, but only in the history that it sends back."""
-        wanted = (key for key, (use, _) in self.uses.items() if "#" in key and use.name == result.name)
-        return next(wanted, None) if result.name else None
+        keys = (key for key, (use, _) in self.uses.items() if "#" in key and use.name == result.name)
+        return next(keys, None) if result.name else None

@@ -25,18 +25,18 @@ CACHE_MARK = "cache_control"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class SentMessage:
     role: str  # user, assistant, tool, system, ... as the API calls it; the type of an item that has none
     blocks: Sequence[Block]
     raw: Any  # as it was sent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class RequestView:
     model: str | None
     system: str  # the prompt beside the messages, as text
     tools: Mapping[str, Any]  # their definitions, by name, in order
-    messages: Sequence[Message]
+    messages: Sequence[SentMessage]
     goes_on_from: str | None = None  # the answer that the messages follow, where they alone were sent
 
 
@@ -46,14 +46,13 @@ class Change:
     after: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Changes:
+class Changes(msgspec.Struct, frozen=True, kw_only=True):
     """Of a call, against the one before it in its thread. Nothing is said of what stayed."""
 
     since: str  # that call
-    kept: int  # messages at the beginning that are the same
+    unchanged: int = msgspec.field(name="kept")  # messages at the beginning that are the same
     dropped: int  # messages behind them that are gone
-    messages: Sequence[Message] = ()  # that are new
+    messages: Sequence[SentMessage] = ()  # that are new
     model: Change | None = None
     system: Change | None = None
     tools_added: Sequence[str] = ()
@@ -61,31 +60,31 @@ class Changes:
     tools_changed: Sequence[str] = ()
 
 
-def asked_of(request: Request, provider: str) -> Asked | None:
+def asked_of(request: Request, provider: str) -> RequestView | None:
     """None for a call that asks no model, or whose body cannot be read."""
     dialect = dialect_of(provider, request.path)
     body = body_of(request)
     question = dialect.question(body, request.path) if dialect else None
     if dialect is None or question is None:
         return None
-    return Asked(
+    return RequestView(
         model=question.model,
         system=_system(value_of(question.system)) if question.system else "",
         tools=dict(_tools(body)),
-        messages=[_message(dialect, it) for it in question.messages],
+        messages=[_message(dialect, message) for message in question.messages],
         goes_on_from=question.previous_response_id,
     )
 
 
-def changes(before: Asked, after: Asked, since: str) -> Changes:
+def changes(before: RequestView, after: RequestView, since: str) -> Changes:
     """`since`: the name of the call before."""
-    kept = 0 if after.goes_on_from else _same(before.messages, after.messages)
+    same = 0 if after.goes_on_from else _same(before.messages, after.messages)
     both = before.tools.keys() & after.tools.keys()
     return Changes(
         since=since,
-        kept=kept,
-        dropped=0 if after.goes_on_from else len(before.messages) - kept,
-        messages=after.messages[kept:],
+        unchanged=same,
+        dropped=0 if after.goes_on_from else len(before.messages) - same,
+        messages=after.messages[same:],
         model=_change(before.model, after.model),
         system=_change(before.system, after.system),
         tools_added=[name for name in after.tools if name not in both],
@@ -98,16 +97,16 @@ def _change(before: str | None, after: str | None) -> Change | None:
     return None if before == after else Change(before=before, after=after)
 
 
-def _differ(before: Asked, after: Asked, name: str) -> bool:
+def _differ(before: RequestView, after: RequestView, name: str) -> bool:
     return bool(_unmarked(before.tools[name]) != _unmarked(after.tools[name]))
 
 
-def _same(before: Sequence[Message], after: Sequence[Message]) -> int:
+def _same(before: Sequence[SentMessage], after: Sequence[SentMessage]) -> int:
     pairs = zip(before, after, strict=False)
-    return sum(1 for _ in takewhile(lambda it: _said(it[0]) == _said(it[1]), pairs))
+    return sum(1 for _ in takewhile(lambda pair: _comparable(pair[0]) == _comparable(pair[1]), pairs))
 
 
-def _said(message: Message) -> Any:
+def _comparable(message: SentMessage) -> Any:
     """Where the cache's mark leaves, a lone text block may become a text."""
     fields = _unmarked(message.raw)
     content = fields.get("content") if isinstance(fields, dict) else None
@@ -117,11 +116,11 @@ def _said(message: Message) -> Any:
 def _unmarked(value: Any) -> Any:
     """Without the marks of the cache: on messages and tools, on their blocks, and on those in results of tools."""
     if isinstance(value, list):
-        return [_unmarked(it) for it in value]
+        return [_unmarked(item) for item in value]
     if not isinstance(value, dict):
         return value
-    kept = {name: it for name, it in value.items() if name != CACHE_MARK}
-    return kept | {"content": _unmarked(kept["content"])} if "content" in kept else kept
+    unmarked = {name: item for name, item in value.items() if name != CACHE_MARK}
+    return unmarked | {"content": _unmarked(unmarked["content"])} if "content" in unmarked else unmarked
 
 
 # ---------------------------------------------------------------- reading
@@ -149,8 +148,8 @@ def _tools(body: bytes) -> Iterator[tuple[str, Any]]:
     read = fitting(_Body, value_of(body.decode("utf-8", "replace")))
     for given in (read.request or read).tools or ():
         declared = fitting(_Tool, given).declared
-        for it in [given] if declared is None else declared:
-            yield _name(fitting(_Tool, it)), it
+        for tool in [given] if declared is None else declared:
+            yield _name(fitting(_Tool, tool)), tool
 
 
 def _name(tool: _Tool) -> str:
@@ -158,11 +157,11 @@ def _name(tool: _Tool) -> str:
     return (inner.name if inner else None) or tool.name or tool.type or ""
 
 
-def _message(dialect: Dialect, raw: msgspec.Raw) -> Message:
+def _message(dialect: Dialect, raw: msgspec.Raw) -> SentMessage:
     value = value_of(raw)
     fields = fields_of(value)
     role = text_of(fields.get("role")) or text_of(fields.get("type")) or ""
-    return Message(role=role, blocks=message_blocks(dialect, fields), raw=value)
+    return SentMessage(role=role, blocks=message_blocks(dialect, fields), raw=value)
 
 
 def _system(value: Any) -> str:

@@ -14,13 +14,19 @@ from msgspec.structs import replace
 
 from agent_logger.logs.exchange_log import time_of
 from agent_logger.logs.wire_log.answers import answer_of, body_of
-from agent_logger.logs.wire_log.calls import Call, ExchangeCalls, Thread
+from agent_logger.logs.wire_log.calls import CallThread, ExchangeCalls, LoggedCall
 from agent_logger.messages.human_input import is_interruption, typed
 from agent_logger.model.records import Fork, Request, Response, Rewrite, WireStart
 from agent_logger.model.session import MAIN, SIDE, Block, Compaction, Session, Turn, Witness
 from agent_logger.providers.answer import Answer
 from agent_logger.providers.blocks.base import value_of
-from agent_logger.providers.blocks.registry import Told, answer_blocks, by_of, dialect_of_answer, told
+from agent_logger.providers.blocks.registry import (
+    MessageContent,
+    answer_blocks,
+    by_of,
+    dialect_of_answer,
+    message_content,
+)
 from agent_logger.providers.registry import Dialect, dialect_of
 
 WIRE: frozenset[Witness] = frozenset({"wire"})
@@ -48,11 +54,11 @@ class Reading:
         self._agent: str | None = None
         self._first: datetime | None = None
         self._last: datetime | None = None
-        self._open: dict[int, Call] = {}
-        self._attempts: dict[int, list[Call]] = {}  # by the number of the first
-        self._threads: dict[str, Thread] = {}
+        self._open: dict[int, LoggedCall] = {}
+        self._attempts: dict[int, list[LoggedCall]] = {}  # by the number of the first
+        self._threads: dict[str, CallThread] = {}
         self._exchanges: list[ExchangeCalls] = []
-        self._side: list[Call] = []
+        self._side: list[LoggedCall] = []
         self._short_ids: set[str] = set()
         self._compactions: list[Compaction] = []
 
@@ -64,7 +70,7 @@ class Reading:
             case Fork():
                 self._parent = record.parent_session
             case Rewrite():
-                self._threads.setdefault(MAIN, Thread()).messages = 0
+                self._threads.setdefault(MAIN, CallThread()).messages = 0
                 if record.reason == COMPACTION:
                     self._compactions.append(Compaction(at=self._see(record.ts)))
             case Request():
@@ -75,7 +81,7 @@ class Reading:
     def session(self, name: str) -> Session:
         start = self._start
         identity = start.identity if start else None
-        inputs = (it.user_input for it in self._exchanges if it.user_input)
+        inputs = (exchange.user_input for exchange in self._exchanges if exchange.user_input)
         count = len(self._exchanges)
         return Session(
             id=(identity and identity.id) or (start and start.session) or name,
@@ -83,8 +89,10 @@ class Reading:
             title=next((text.strip().split("\n")[0] for text in inputs), None),
             started=self._first,
             ended=self._last,
-            exchanges=[it.told(at, last=at == count) for at, it in enumerate(self._exchanges, 1)],
-            side_turns=[turn for call in self._side if (turn := call.told())],
+            exchanges=[
+                exchange.as_exchange(at, last=at == count) for at, exchange in enumerate(self._exchanges, 1)
+            ],
+            side_turns=[turn for call in self._side if (turn := call.as_turn())],
             parent=self._parent,
             compactions=self._compactions,
         )
@@ -102,7 +110,7 @@ class Reading:
     # ------------------------------------------------------------ requests
 
     def _request(self, record: Request) -> None:
-        call = Call(
+        call = LoggedCall(
             thread=record.thread or MAIN,
             kind=record.kind,
             dialect=dialect_of(self._start.provider if self._start else "", record.path),
@@ -124,7 +132,7 @@ class Reading:
             attempt.retried = True
         earlier.append(call)
 
-    def _place(self, call: Call, dialect: Dialect, record: Request) -> ExchangeCalls:
+    def _place(self, call: LoggedCall, dialect: Dialect, record: Request) -> ExchangeCalls:
         """The exchange that a call belongs to, after its new messages went to where they belong."""
         question = dialect.question(body_of(record), record.path)
         messages = question.messages if question else ()
@@ -138,21 +146,23 @@ class Reading:
             return self._begin(_latest_prompt(dialect, messages) if call.thread == MAIN else None, call)
         return current
 
-    def _begin(self, prompt: str | None, call: Call) -> ExchangeCalls:
+    def _begin(self, prompt: str | None, call: LoggedCall) -> ExchangeCalls:
         self._exchanges.append(ExchangeCalls(prompt, call.started))
         return self._exchanges[-1]
 
-    def _new(self, call: Call, dialect: Dialect, messages: Sequence[msgspec.Raw]) -> list[Told]:
+    def _new(
+        self, call: LoggedCall, dialect: Dialect, messages: Sequence[msgspec.Raw]
+    ) -> list[MessageContent]:
         """The messages behind the model's last one. Results of tools may also stand further up, between what
         is not the model's and what the client says in its name."""
-        thread = self._threads.setdefault(call.thread, Thread())
-        new = list(takewhile(lambda it: by_of(dialect, it) != "model", reversed(messages)))[::-1]
+        thread = self._threads.setdefault(call.thread, CallThread())
+        new = list(takewhile(lambda message: by_of(dialect, message) != "model", reversed(messages)))[::-1]
         first = len(messages) - len(new)
-        read = [told(dialect, it) for it in new]
+        read = [message_content(dialect, message) for message in new]
         above = messages[thread.messages : first] if thread.uses else ()
-        for block in (block for it in above for block in told(dialect, it).results):
+        for block in (block for message in above for block in message_content(dialect, message).results):
             thread.attach(block, call.started, orphans=False)
-        for block in (block for it in read for block in it.results):
+        for block in (block for content in read for block in content.results):
             thread.attach(block, call.started, orphans=True)
         thread.messages = len(messages)
         return read
@@ -170,16 +180,16 @@ class Reading:
         if answer:
             self._answered(call, call.dialect, answer, record.request_id)
 
-    def _lost_call(self, record: Response) -> Call | None:
+    def _lost_call(self, record: Response) -> LoggedCall | None:
         """Nobody knows where an answer belongs whose request is lost; it was billed, though."""
         message = value_of(record.message) if record.message else None
         if message is None:
             return None
-        call = Call(SIDE, None, dialect_of_answer(message), websocket=False, started=None)
+        call = LoggedCall(SIDE, None, dialect_of_answer(message), websocket=False, started=None)
         self._side.append(call)
         return call
 
-    def _answered(self, call: Call, dialect: Dialect, answer: Answer, request_id: str | None) -> None:
+    def _answered(self, call: LoggedCall, dialect: Dialect, answer: Answer, request_id: str | None) -> None:
         message_id = self._unique(answer.message_id)
         blocks = [
             _settled(block, at, answer.message_id, call.ended)
@@ -204,7 +214,7 @@ class Reading:
             complete=answer.complete,
             error=error,
         )
-        self._threads.setdefault(call.thread, Thread()).answer(call, blocks)
+        self._threads.setdefault(call.thread, CallThread()).answer(call, blocks)
 
     def _unique(self, message_id: str | None) -> str | None:
         """Each call is a response of its own, also where servers count to 999 and begin again."""
@@ -223,21 +233,25 @@ def _settled(block: Block, at: int, message_id: str | None, time: datetime | Non
     return replace(block, at=time)
 
 
-def _prompt(new: Sequence[Told]) -> str | None:
+def _prompt(new: Sequence[MessageContent]) -> str | None:
     """What a person typed, behind the results of tools. In one message with them stand texts of the client, unless
     the person has interrupted it."""
     texts: list[str] = []
-    for it in new:
-        if it.results:
+    for content in new:
+        if content.results:
             texts = []
-        if not it.results or is_interruption(it.texts):
-            texts.extend(it.texts)
+        if not content.results or is_interruption(content.texts):
+            texts.extend(content.texts)
     return typed(texts)
 
 
 def _latest_prompt(dialect: Dialect, messages: Sequence[msgspec.Raw]) -> str | None:
-    sent = (told(dialect, it) for it in reversed(messages) if by_of(dialect, it) == "user")
-    return next((text for it in sent if not it.results and (text := typed(it.texts))), None)
+    sent = (
+        message_content(dialect, message)
+        for message in reversed(messages)
+        if by_of(dialect, message) == "user"
+    )
+    return next((text for content in sent if not content.results and (text := typed(content.texts))), None)
 
 
 def _is_again(current: ExchangeCalls, prompt: str) -> bool:

@@ -66,15 +66,15 @@ def _looks_random(value: str) -> bool:
 
 def hidden_arguments(words: Sequence[str]) -> list[str]:
     """The words of a command line without the values that options, headers and assignments name as credentials."""
-    shown = []
+    arguments = []
     for word, secrets in zip(words, _secrets(words), strict=True):
         at, pieces = 0, []
         for secret in sorted(secrets):
             if secret.start >= at:
                 pieces += [word[at : secret.start], HIDDEN]
             at = max(at, secret.end)
-        shown.append("".join([*pieces, word[at:]]))
-    return shown
+        arguments.append("".join([*pieces, word[at:]]))
+    return arguments
 
 
 def argument_credentials(words: Sequence[str]) -> list[bytes]:
@@ -124,16 +124,16 @@ def _after(before: str, word: str) -> list[_Secret]:
 
 def _named(word: str, *, is_script: bool) -> Iterator[_Secret]:
     for pattern in () if is_script else _WHOLE:
-        found = pattern.fullmatch(word)
-        if found and is_credential_name(os.fsencode(found[1])):
-            yield _Secret(*found.span(2), sure=True, name=found[1])
+        match = pattern.fullmatch(word)
+        if match and is_credential_name(os.fsencode(match[1])):
+            yield _Secret(*match.span(2), sure=True, name=match[1])
     for pattern in _INSIDE:
-        for found in pattern.finditer(word):
-            group = found.lastindex or 1
-            if group > 1 and found[group] and is_credential_name(os.fsencode(found[1])):
-                yield _Secret(*found.span(group), sure=word.startswith(("{", "[")), name=found[1])
+        for match in pattern.finditer(word):
+            group = match.lastindex or 1
+            if group > 1 and match[group] and is_credential_name(os.fsencode(match[1])):
+                yield _Secret(*match.span(group), sure=word.startswith(("{", "[")), name=match[1])
     for pattern in _UNNAMED:
-        yield from (_Secret(*found.span(1), sure=False) for found in pattern.finditer(word))
+        yield from (_Secret(*match.span(1), sure=False) for match in pattern.finditer(word))
     if word.startswith(("{", "[")):
         yield from _in_json(word)
 
@@ -144,18 +144,18 @@ def _in_json(word: str) -> Iterator[_Secret]:
         texts = set(_texts_below(json.loads(word), is_secret=False))
     except (ValueError, RecursionError):
         return
-    for found in _JSON_STRING.finditer(word) if texts else ():
-        if json.loads(found[0], strict=False) in texts:
-            yield _Secret(*found.span(1), sure=False)
+    for match in _JSON_STRING.finditer(word) if texts else ():
+        if json.loads(match[0], strict=False) in texts:
+            yield _Secret(*match.span(1), sure=False)
 
 
 def _texts_below(value: Any, *, is_secret: bool) -> Iterator[str]:
     if isinstance(value, str) and is_secret and value:
         yield value
     elif isinstance(value, list):
-        for it in value:
-            yield from _texts_below(it, is_secret=is_secret)
+        for item in value:
+            yield from _texts_below(item, is_secret=is_secret)
     elif isinstance(value, dict):
-        for name, it in value.items():
+        for name, item in value.items():
             named = is_secret or is_credential_name(name.encode("utf-8", "surrogatepass"))
-            yield from _texts_below(it, is_secret=named)
+            yield from _texts_below(item, is_secret=named)

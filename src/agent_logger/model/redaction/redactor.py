@@ -173,8 +173,12 @@ _LITERALS = [start for start, _ in _STARTS]
 def _hides_another(literal: bytes) -> bool:
     """Whether one of them can begin inside it, or where it does."""
     tails = [literal[at:] for at in range(1, len(literal))]
-    begins = any(it.startswith(tail) or tail.startswith(it) for it in _LITERALS for tail in tails)
-    return begins or any(it != literal and it.startswith(literal) for it in _LITERALS)
+    begins = any(
+        known_literal.startswith(tail) or tail.startswith(known_literal)
+        for known_literal in _LITERALS
+        for tail in tails
+    )
+    return begins or any(other != literal and other.startswith(literal) for other in _LITERALS)
 
 
 # The first that stands somewhere is found ten times as fast as all that do.
@@ -253,8 +257,8 @@ def _folded_credential_lines(head: bytes) -> list[tuple[int, int]]:
     lines: list[tuple[int, int]] = []
     at = head.find(b"\n") + 1
     while at and at < len(head):
-        found = _compiled(_REST_OF_LINE).match(head, at)
-        end = found.end() if found else len(head)
+        rest = _compiled(_REST_OF_LINE).match(head, at)
+        end = rest.end() if rest else len(head)
         name, colon, _ = head[at:end].partition(b":")
         if colon and _may_hold_credential(name):
             lines.append((at, end))
@@ -275,7 +279,7 @@ class Redacted(NamedTuple, Generic[T]):
     redactions: "tuple[Redaction, ...]" = ()
 
 
-class Known(NamedTuple):
+class KnownPrefix(NamedTuple):
     """What an earlier scan says about a text: agents send their whole history with every request.
 
     Its first `head` and last `tail` bytes are those of an earlier text of `length` bytes, in which
@@ -290,22 +294,22 @@ class Known(NamedTuple):
 
 def credentials_of(headers: Headers, target: bytes = b"") -> tuple[bytes, ...]:
     """The secrets in the head of a request or response, without schemes, as sent and percent-decoded."""
-    found: list[bytes] = []
+    values: list[bytes] = []
     for name, value in headers:
         for span in _header_spans(name, value):
             secret = value[span.start : span.end]
-            found += [secret, *_words_of(secret), *_basic_password(value)]
-    found += [target[s.start : s.end] for s in _target_spans(target)]
-    if not found:
+            values += [secret, *_words_of(secret), *_basic_password(value)]
+    values += [target[s.start : s.end] for s in _target_spans(target)]
+    if not values:
         return ()
     from urllib.parse import unquote_to_bytes
 
-    return tuple(dict.fromkeys(form for value in found for form in (value, unquote_to_bytes(value))))
+    return tuple(dict.fromkeys(form for value in values for form in (value, unquote_to_bytes(value))))
 
 
 def credentials_in_any_form(text: bytes) -> tuple[bytes, ...]:
     """The secrets behind names of credentials in what may be no head at all: its lines may end in CR, or never."""
-    pairs = [(it[1], it[2]) for it in _compiled(_NAMED_ANYWHERE).finditer(text)]
+    pairs = [(match[1], match[2]) for match in _compiled(_NAMED_ANYWHERE).finditer(text)]
     firsts = [(name, re.split(rb"[&;]", value)[0]) for name, value in pairs]
     return credentials_of([*pairs, *firsts])
 
@@ -315,21 +319,21 @@ def _words_of(secret: bytes) -> list[bytes]:
     a word that is none but letters may be one of a phrase, and stand everywhere."""
     if not (b" " in secret or b"," in secret or b"\t" in secret):
         return []
-    words = (it[0] for it in islice(re.finditer(_LIST_WORD, secret), _MOST_WORDS))
-    return [it for it in words if it != secret and (len(it) >= _GLUED or re.search(rb"[0-9]", it))]
+    words = (match[0] for match in islice(re.finditer(_LIST_WORD, secret), _MOST_WORDS))
+    return [word for word in words if word != secret and (len(word) >= _GLUED or re.search(rb"[0-9]", word))]
 
 
 def _basic_password(value: bytes) -> list[bytes]:
     """What `Basic` encodes, as whoever decodes it may show it."""
-    found = _compiled(_BASIC).fullmatch(value)
-    if not found:
+    match = _compiled(_BASIC).fullmatch(value)
+    if not match:
         return []
     import base64
     import binascii
 
     try:
         decoded = base64.b64decode(
-            found[1] + b"==", altchars=b"-_" if re.search(rb"[_-]", found[1]) else None
+            match[1] + b"==", altchars=b"-_" if re.search(rb"[_-]", match[1]) else None
         )
     except binascii.Error:
         return []
@@ -391,7 +395,7 @@ def _parameter_spans(pair: re.Match[bytes]) -> list[Span]:
     if _is_parameter_of_credential(pair[1]):
         return [Span(*pair.span(2), _CREDENTIAL)]
     inner = _compiled(_INNER_QUERY).finditer(pair[2])
-    start = next((it.end() for it in inner if _is_parameter_of_credential(it[1])), len(pair[2]))
+    start = next((match.end() for match in inner if _is_parameter_of_credential(match[1])), len(pair[2]))
     return [Span(pair.start(2) + start, pair.end(2), _CREDENTIAL)] if start < len(pair[2]) else []
 
 
@@ -435,11 +439,11 @@ def _bounded(spans: Iterable[Span], data: bytes, pattern: re.Pattern[bytes]) -> 
 def _rests(data: bytes, pattern: re.Pattern[bytes], at: int) -> Iterator[Span]:
     """From each match on, the rest of the string of JSON that it is in."""
     for count in range(_MOST_STRINGS + 1):
-        found = pattern.search(data, max(at - _LONGEST_START, 0))
-        if found is None:
+        match = pattern.search(data, max(at - _LONGEST_START, 0))
+        if match is None:
             return
-        at = _string_end(data, found.end()) if count < _MOST_STRINGS else len(data)
-        yield Span(found.start(), at, _TOO_MANY)
+        at = _string_end(data, match.end()) if count < _MOST_STRINGS else len(data)
+        yield Span(match.start(), at, _TOO_MANY)
 
 
 def _string_end(data: bytes, at: int) -> int:
@@ -483,8 +487,8 @@ class Credential:
 
     def _spans(self, data: bytes) -> Iterator[Span]:
         at = 0
-        while found := self._pieces[0].search(data, at):
-            start, at = found.start(), self._follow(data, found.end())
+        while match := self._pieces[0].search(data, at):
+            start, at = match.start(), self._follow(data, match.end())
             if self._is_number:
                 start, at = _whole_number(data, start, at)
             yield Span(start, at, _CREDENTIAL)
@@ -492,10 +496,10 @@ class Credential:
     def _follow(self, data: bytes, end: int) -> int:
         # Piece by piece: a text that repeats all but the end of a long value must not cost its square.
         for piece in self._pieces[1:]:
-            found = piece.match(data, end)
-            if not found:
+            match = piece.match(data, end)
+            if not match:
                 break
-            end = found.end()
+            end = match.end()
         return end
 
 
@@ -556,8 +560,8 @@ def _whole_number(data: bytes, start: int, end: int) -> tuple[int, int]:
 def _number_end(data: bytes, start: int) -> int:
     """Where a number that is a value in JSON ends; -1: there is none."""
     before = data[max(start - _LONGEST_NUMBER, 0) : start].rstrip(b" \t\r\n")
-    found = _compiled(_NUMBER_THEN).match(data, start) if before.endswith((b":", b",", b"[")) else None
-    return found.end() if found else -1
+    match = _compiled(_NUMBER_THEN).match(data, start) if before.endswith((b":", b",", b"[")) else None
+    return match.end() if match else -1
 
 
 def _spellings(byte: int) -> bytes:
@@ -579,10 +583,14 @@ def searchable(value: bytes) -> Iterator[bytes]:
     """
     for part in re.split(rb'["\\\x00-\x1f\x7f-\xff]+', value):
         core = part.lstrip(_MAY_BE_ESCAPED)
-        told = core.rstrip(b"=")
-        if len(part) < _SHORTEST or len(told) < _SHORTEST_CORE or not re.search(rb"[A-Za-z0-9]", told):
+        stripped = core.rstrip(b"=")
+        if (
+            len(part) < _SHORTEST
+            or len(stripped) < _SHORTEST_CORE
+            or not re.search(rb"[A-Za-z0-9]", stripped)
+        ):
             continue
-        if core in _REDACTED or _is_shown(core) or told in _WORDS_OF_APIS:
+        if core in _REDACTED or _is_shown(core) or stripped in _WORDS_OF_APIS:
             continue
         yield core
 
@@ -607,9 +615,9 @@ class Redactor:
         """Whether this very value is removed wherever it stands."""
         return value in self._parts
 
-    def redact(self, data: bytes, place: str, known: Known | None = None) -> Redacted[bytes]:
+    def redact(self, data: bytes, place: str, prefix: KnownPrefix | None = None) -> Redacted[bytes]:
         """With `known` the time goes by what is new; the answer is the same."""
-        return self._rewrite(data, place, self._spans(data, known))
+        return self._rewrite(data, place, self._spans(data, prefix))
 
     def finds(self, data: bytes) -> bool:
         """Whether anything is to be removed."""
@@ -643,32 +651,32 @@ class Redactor:
 
         The place of a redaction is `<place>.<name in lower case>`, its offset that in the value.
         """
-        kept: list[tuple[bytes, bytes]] = []
+        headers_redacted: list[tuple[bytes, bytes]] = []
         redactions: list[Redaction] = []
         for name, value in headers:
             named = self.redact(name, f"{place} (name)")
             spans = [*_header_spans(name, value), *self._spans(value)]
             redacted = self._rewrite(value, f"{place}.{named.data.decode('latin-1').lower()}", spans)
-            kept.append((named.data, redacted.data))
+            headers_redacted.append((named.data, redacted.data))
             redactions += [*named.redactions, *redacted.redactions]
-        return Redacted(kept, tuple(redactions))
+        return Redacted(headers_redacted, tuple(redactions))
 
     def redact_target(self, target: bytes, place: str) -> Redacted[bytes]:
         """A request's path and query, or its URL."""
         return self._rewrite(target, place, [*_target_spans(target), *self._spans(target)])
 
-    def _spans(self, data: bytes, known: Known | None = None) -> list[Span]:
+    def _spans(self, data: bytes, value_end: KnownPrefix | None = None) -> list[Span]:
         # Credentials are looked for everywhere: they may be newer than what is known.
         spans: list[Span] = []
         if self._credentials and self._any_of_them.may_be_in(data):
             for credential in self._credentials:
                 spans += credential.find(data)
         low, high = 0, len(data)
-        if known and any(redaction.rule == _TOO_MANY for redaction in known.redactions):
-            known = None  # where that ends goes by what follows
-        if known:
-            low, high = _news(data, known)
-            spans += _carried(data, known, low, high)
+        if value_end and any(redaction.rule == _TOO_MANY for redaction in value_end.redactions):
+            value_end = None  # where that ends goes by what follows
+        if value_end:
+            low, high = _news(data, value_end)
+            spans += _carried(data, value_end, low, high)
         if self._patterns:
             spans += _pattern_spans(data, low, high)
         return spans
@@ -721,8 +729,8 @@ def hidden(text: str) -> str:
 def hidden_header(name: str, value: str) -> str:
     """The value of a header without credentials: older logs hold those of gateways as they came."""
     header = name.encode("utf-8", "surrogatepass"), value.encode("utf-8", "surrogatepass")
-    ((_, shown),) = _for_screens().redact_headers([header], "").data
-    return shown.decode("utf-8", "surrogatepass")
+    ((_, visible),) = _for_screens().redact_headers([header], "").data
+    return visible.decode("utf-8", "surrogatepass")
 
 
 def hidden_bytes(data: bytes, credentials: Iterable[bytes] = ()) -> bytes:
@@ -741,14 +749,16 @@ def _pattern_spans(data: bytes, low: int, high: int) -> list[Span]:
         _, pattern, group = _SHAPES[number]
         expression = _compiled(pattern)
         matches = _matches(expression, data, hits[number], limit)
-        spans += _bounded((Span(*it.span(group), str(it.lastgroup)) for it in matches), data, expression)
+        spans += _bounded(
+            (Span(*match.span(group), str(match.lastgroup)) for match in matches), data, expression
+        )
     first = data.find(b"-----BEGIN", max(low - _PRIVATE_KEY_REACH, 0), high) if may_be_private_key else -1
     if first >= 0:
         first = _before_base64(data, first, high + _PRIVATE_KEY_REACH)
     if first >= 0:
         expression = _compiled(_PEM, re.VERBOSE)
         matches = expression.finditer(data, first, high + _PRIVATE_KEY_REACH)
-        spans += _bounded((Span(*it.span(1), str(it.lastgroup)) for it in matches), data, expression)
+        spans += _bounded((Span(*match.span(1), str(match.lastgroup)) for match in matches), data, expression)
     return spans
 
 
@@ -777,14 +787,14 @@ def _matches(pattern: re.Pattern[bytes], data: bytes, hits: _Hits, end: int) -> 
     first, at = hits.places[0], 0
     if hits.all and len(hits.places) * _TRY_BYTES < end - first:
         for place in hits.places:
-            if place >= at and (found := pattern.match(data, place, end)):
-                yield found
-                at = max(found.end() - _LONGEST_START, found.start() + 1)
+            if place >= at and (match := pattern.match(data, place, end)):
+                yield match
+                at = max(match.end() - _LONGEST_START, match.start() + 1)
         return
     at = first
-    while found := pattern.search(data, at, end):
-        yield found
-        at = max(found.end() - _LONGEST_START, found.start() + 1)
+    while match := pattern.search(data, at, end):
+        yield match
+        at = max(match.end() - _LONGEST_START, match.start() + 1)
 
 
 def _hits(data: bytes, low: int, high: int) -> dict[int, _Hits]:
@@ -802,13 +812,13 @@ def _hits(data: bytes, low: int, high: int) -> dict[int, _Hits]:
         for at in [at for start, at, _ in hits if start in _HIDING]:
             for hidden, beyond, _ in _find_all(text[at : at + 2 * _LONGEST_START], overlapping=True):
                 places.setdefault(_STARTS[hidden][1], []).append(base + at + beyond)
-    return {number: _Hits(sorted(found), all=True) for number, found in places.items()}
+    return {number: _Hits(sorted(offsets), all=True) for number, offsets in places.items()}
 
 
-def _first_hits(data: bytes, low: int, high: int, known: dict[int, list[int]]) -> dict[int, _Hits]:
+def _first_hits(data: bytes, low: int, high: int, known_places: dict[int, list[int]]) -> dict[int, _Hits]:
     """Where each shape may begin first. Those that were found are not looked for again."""
     first = {
-        number: min(low, *places) for number, places in known.items()
+        number: min(low, *places) for number, places in known_places.items()
     }  # what begins in another was passed over
     base = low
     while base < high and (rest := [number for number in range(_PRIVATE_KEY + 1) if number not in first]):
@@ -824,30 +834,30 @@ def _first_hits(data: bytes, low: int, high: int, known: dict[int, list[int]]) -
 def _starts_of(
     shapes: tuple[int, ...],
 ) -> tuple[list[tuple[bytes, int]], Callable[..., list[tuple[int, int, int]]]]:
-    starts = [it for it in _STARTS if it[1] in shapes]
+    starts = [start for start in _STARTS if start[1] in shapes]
     return starts, BytesAhoCorasick([start for start, _ in starts]).find_matches_as_indexes
 
 
 _DELIMITERS = (b" ", b"\n", b'"')  # no key has one of these in it, but for what a reach is there for
 
 
-def _news(data: bytes, known: Known) -> tuple[int, int]:
+def _news(data: bytes, prefix: KnownPrefix) -> tuple[int, int]:
     """The part of `data` to be scanned: from the last delimiter before what is new to one well after it."""
     # Head and tail overlap where one of two like pieces was taken out; the seam may then be anywhere in it.
-    head, tail = sorted((min(known.head, len(data)), max(len(data) - known.tail, 0)))
+    head, tail = sorted((min(prefix.head, len(data)), max(len(data) - prefix.tail, 0)))
     low = max(data.rfind(delimiter, 0, head) for delimiter in _DELIMITERS)
     highs = (data.find(delimiter, tail + 16) for delimiter in _DELIMITERS)  # past the blanks after "Bearer"
     return max(low, 0), min((high for high in highs if high >= 0), default=len(data))
 
 
-def _carried(data: bytes, known: Known, low: int, high: int) -> Iterator[Span]:
+def _carried(data: bytes, prefix: KnownPrefix, low: int, high: int) -> Iterator[Span]:
     """What was found before and is not scanned again, or was a credential, which may have changed since."""
-    shift = len(data) - known.length
-    for redaction in known.redactions:
+    shift = len(data) - prefix.length
+    for redaction in prefix.redactions:
         start, end, rule = redaction.offset, redaction.offset + redaction.length, redaction.rule
-        if end <= known.head and (start < low or rule == _CREDENTIAL):
+        if end <= prefix.head and (start < low or rule == _CREDENTIAL):
             yield Span(start, end, rule)
-        if start >= known.length - known.tail and (start + shift >= high or rule == _CREDENTIAL):
+        if start >= prefix.length - prefix.tail and (start + shift >= high or rule == _CREDENTIAL):
             yield Span(start + shift, end + shift, rule)
 
 
@@ -876,7 +886,7 @@ def _past_escape(data: bytes, start: int) -> int:
     return max(start, escape.end()) if escape else start
 
 
-def _shown(secret: bytes) -> bytes:
+def _masked_text(secret: bytes) -> bytes:
     vendor, tail = _compiled(_VENDOR).match(secret), secret[-_TAIL:]
     if vendor is None or len(secret) - vendor.end() - _TAIL < _HIDDEN or not re.fullmatch(rb"[\w-]+", tail):
         return _REDACTED
@@ -889,7 +899,7 @@ def _shown_at(data: bytes, span: Span) -> bytes:
     secret = data[span.start : span.end]
     if secret[:2].strip(b"-")[:1].isdigit() and _number_end(data, span.start) == span.end:
         return b"0"  # so that JSON stays JSON
-    return _shown(secret)
+    return _masked_text(secret)
 
 
 def _is_shown(text: bytes) -> bool:

@@ -20,8 +20,8 @@ def parts_of(content: Any) -> Iterator[Json]:
                 yield part
 
 
-def text(said: str | None) -> Block:
-    return Block(kind="text", text=said or "")
+def text(content: str | None) -> Block:
+    return Block(kind="text", text=content or "")
 
 
 def thinking(thought: str | None) -> Block:

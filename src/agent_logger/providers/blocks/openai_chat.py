@@ -44,7 +44,7 @@ class _Message(msgspec.Struct):
     @property
     def thought(self) -> str | None:
         thoughts = (self.reasoning_content, self.reasoning, self.thinking)
-        return next((it for it in thoughts if it and isinstance(it, str)), None)
+        return next((text for text in thoughts if text and isinstance(text, str)), None)
 
 
 class _Part(msgspec.Struct):
@@ -59,14 +59,14 @@ def answered(message: Json) -> Iterator[Block]:
 
 
 def sent(message: Json) -> Iterator[Block]:
-    it = fitting(_Message, message)
-    match it.role:
+    fitted = fitting(_Message, message)
+    match fitted.role:
         case "assistant" | "model":
-            yield from _by_model(it)
+            yield from _by_model(fitted)
         case "tool" | "function":
-            yield base.result(it.tool_call_id, it.content, name=it.name or it.tool_name)
+            yield base.result(fitted.tool_call_id, fitted.content, name=fitted.name or fitted.tool_name)
         case _:
-            yield from _content(it.content)
+            yield from _content(fitted.content)
 
 
 def _by_model(message: _Message) -> Iterator[Block]:

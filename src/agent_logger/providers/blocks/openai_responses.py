@@ -76,7 +76,7 @@ def item_blocks(raw: Json) -> Iterator[Block]:
 
 def _call(raw: Json, item: _Item) -> Iterator[Block]:
     called, name = item.call_id or item.id, item.name or item.type.removesuffix("_call")
-    given = next((raw[it] for it in _GIVEN if it in raw), None)
+    given = next((raw[key] for key in _GIVEN if key in raw), None)
     yield base.use(called, name, given if item.arguments is UNSET else base.arguments(item.arguments))
     if item.type not in _RUN_BY_CLIENT:
         came_out = raw.get(_RUN_BY_PROVIDER.get(item.type, ""))
@@ -117,6 +117,6 @@ def item_result(raw: Json) -> Block:
         if command.output is not None and status is not None:
             return replace(block, text=command.output, is_error=status != 0)
     head = block.text[:400].split("\nOutput:", 1)[0]
-    found = _EXIT_STATUS.search(head)
+    match = _EXIT_STATUS.search(head)
     failed = isinstance(item.output, dict) and item.output.get("success") is False
-    return replace(block, is_error=failed or bool(found and found[1] != "0"))
+    return replace(block, is_error=failed or bool(match and match[1] != "0"))

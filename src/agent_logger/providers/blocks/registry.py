@@ -34,7 +34,9 @@ class _Read:
 
 _READ: Mapping[str, _Read] = {
     ANTHROPIC.name: _Read(anthropic.blocks_of, anthropic.blocks_of),
-    **{it.name: _Read(openai_chat.answered, openai_chat.sent) for it in (CHAT, COMPLETIONS, OLLAMA)},
+    **{
+        dialect.name: _Read(openai_chat.answered, openai_chat.sent) for dialect in (CHAT, COMPLETIONS, OLLAMA)
+    },
     EMBEDDINGS.name: _Read(_nothing, _nothing),
     RESPONSES.name: _Read(openai_responses.answered, openai_responses.sent),
     GEMINI.name: _Read(gemini.blocks_of, gemini.blocks_of),
@@ -46,7 +48,7 @@ By = Literal["model", "user", "client"]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class MessageContent:
     """One message of a request. `client`: instructions, which are nobody's words in the conversation."""
 
     by: By
@@ -71,17 +73,17 @@ def by_of(dialect: Dialect, message: msgspec.Raw) -> By:
     return _by(dialect, head.role, head.type)
 
 
-def told(dialect: Dialect, message: msgspec.Raw) -> Told:
+def message_content(dialect: Dialect, message: msgspec.Raw) -> MessageContent:
     fields = fields_of(value_of(message))
     by = _by(dialect, fields.get("role"), fields.get("type"))
     if by != "user":
-        return Told(by)
+        return MessageContent(by)
     blocks = list(_READ[dialect.name].sent(fields))
     texts = [block.text for block in blocks if block.kind == "text"]
     results = [block for block in blocks if block.kind == "tool_result"]
     if not texts and not results and any(block.kind == "image" for block in blocks):
         texts = [IMAGE]
-    return Told(by, texts, results)
+    return MessageContent(by, texts, results)
 
 
 def answer_blocks(dialect: Dialect, message: Any) -> list[Block]:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from agent_logger.proxy.call_lines import send_to
-from agent_logger.proxy.recorder.child import Child
+from agent_logger.proxy.recorder.child import RecorderChild
 
 NICENESS = 5  # where there is not enough for all at once, agents and the relay come first
 
@@ -20,17 +20,17 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--credentials-only", action="store_true")
     parser.add_argument("--seal-after", type=float)
     parser.add_argument("--lines", action="store_true", help="write a line of JSON for each call")
-    wanted = parser.parse_args(argv)
+    options = parser.parse_args(argv)
     for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ignored, signal.SIG_IGN)  # the proxy gets them too, and says when to finish
     os.nice(NICENESS)
-    child = Child(
-        wanted.log_dir.absolute(),
-        wanted.home.absolute(),
+    child = RecorderChild(
+        options.log_dir.absolute(),
+        options.home.absolute(),
         pipe=sys.stdin.fileno(),
-        patterns=not wanted.credentials_only,
-        seal_after_seconds=wanted.seal_after,
-        show=send_to(sys.stdout.fileno()) if wanted.lines else None,
+        patterns=not options.credentials_only,
+        seal_after_seconds=options.seal_after,
+        show=send_to(sys.stdout.fileno()) if options.lines else None,
     )
     return child.run()
 

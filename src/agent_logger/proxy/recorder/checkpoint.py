@@ -27,7 +27,7 @@ import msgspec
 
 from agent_logger import platform
 from agent_logger.journal.sync import UPKEEP
-from agent_logger.proxy.spool.segments import Follower, Start, carry, oldest_entries, segments_of
+from agent_logger.proxy.spool.segments import SegmentStart, SpoolFollower, carry, oldest_entries, segments_of
 from agent_logger.proxy.spool.spool import DISK_BYTES, DISK_SHARE, lock_path, segment_path
 
 CARRY_ABOVE = 64 << 20  # bytes that may stay for the sake of open calls
@@ -53,27 +53,27 @@ class Open(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     last_log: tuple[str, str] | None = None
 
 
-class Relay(msgspec.Struct, frozen=True, omit_defaults=True):
+class RelayPosition(msgspec.Struct, frozen=True, omit_defaults=True):
     segment: int  # the first one that is needed
     number: int  # of the next frame
     carried: str | None = None
     finished: bool = False  # it is gone, and nothing of it is needed
 
 
-class Position(msgspec.Struct, frozen=True, kw_only=True):
+class CheckpointPosition(msgspec.Struct, frozen=True, kw_only=True):
     v: int = 1
     boot: str = ""
     wall: float = 0.0
-    relays: dict[str, Relay] = msgspec.field(default_factory=dict)
+    relays: dict[str, RelayPosition] = msgspec.field(default_factory=dict)
     open: list[Open] = msgspec.field(default_factory=list)
     numbers: list[tuple[str, str, int]] = msgspec.field(default_factory=list)  # folder, name, last call
 
-    def starts(self, folder: Path) -> dict[str, Start]:
+    def starts(self, folder: Path) -> dict[str, SegmentStart]:
         return {
-            relay: Start(
+            relay: SegmentStart(
                 segment=at.segment,
                 number=at.number,
-                calls=frozenset(it.call for it in self.open if it.relay == relay),
+                calls=frozenset(call.call for call in self.open if call.relay == relay),
                 carried=folder / at.carried if at.carried else None,
             )
             for relay, at in self.relays.items()
@@ -89,15 +89,15 @@ def boot_id() -> str:
         return ""
 
 
-def load(folder: Path) -> Position:
+def load(folder: Path) -> CheckpointPosition:
     """An empty one, if there is none. Raises `msgspec.MsgspecError` if it is damaged."""
     try:
-        return msgspec.json.decode((folder / "position.json").read_bytes(), type=Position)
+        return msgspec.json.decode((folder / "position.json").read_bytes(), type=CheckpointPosition)
     except FileNotFoundError:
-        return Position()
+        return CheckpointPosition()
 
 
-def is_lost(folder: Path, position: Position) -> bool:
+def is_lost(folder: Path, position: CheckpointPosition) -> bool:
     """Whether there should be one: the spool has been read before, or may have been."""
     return not position.wall and bool(oldest_entries(folder))
 
@@ -109,7 +109,7 @@ class Unsure(NamedTuple):
     since: float  # they are in files that were written to since; 0: in any
 
 
-def unsure(folder: Path, position: Position | None) -> Unsure | None:
+def unsure(folder: Path, position: CheckpointPosition | None) -> Unsure | None:
     """What a recorder wrote after the last checkpoint; None if it had nothing to write.
 
     `position`: None if it is lost.
@@ -117,28 +117,29 @@ def unsure(folder: Path, position: Position | None) -> Unsure | None:
     oldest = oldest_entries(folder)
     if not oldest:
         return None
-    frames = {relay: it.number for relay, it in oldest.items()}
-    since = min(it.wall for it in oldest.values())
+    frames = {relay: frame.number for relay, frame in oldest.items()}
+    since = min(frame.wall for frame in oldest.values())
     if position and position.wall:
         frames |= {relay: at.number for relay, at in position.relays.items()}
         since = position.wall
     return Unsure(frames, since - CLOCK_SECONDS)
 
 
-def without(folder: Path) -> Position:
+def without(folder: Path) -> CheckpointPosition:
     """In place of one that is damaged: all that is there is to be read."""
     # The oldest one: what a newer one holds beyond that is in the segments, which are removed after it is named.
     carried = {
         path.name.partition(".")[0]: path.name for path in sorted(folder.glob("*.carried"), reverse=True)
     }
-    return Position(
+    return CheckpointPosition(
         relays={
-            relay: Relay(numbers[0], 1, carried.get(relay)) for relay, numbers in segments_of(folder).items()
+            relay: RelayPosition(numbers[0], 1, carried.get(relay))
+            for relay, numbers in segments_of(folder).items()
         }
     )
 
 
-def clean(folder: Path, position: Position) -> None:
+def clean(folder: Path, position: CheckpointPosition) -> None:
     """Remove what no position names: a crash came between the steps."""
     named = {at.carried for at in position.relays.values()}
     for path in folder.iterdir():
@@ -148,7 +149,7 @@ def clean(folder: Path, position: Position) -> None:
         _remove_segments(folder, relay, at)
 
 
-def _remove_segments(folder: Path, relay: str, at: Relay) -> None:
+def _remove_segments(folder: Path, relay: str, at: RelayPosition) -> None:
     for number in segments_of(folder).get(relay, []):
         if number < at.segment or at.finished:
             segment_path(folder, relay, number).unlink(missing_ok=True)
@@ -191,7 +192,8 @@ class Ended:
     def stale_since(self, relay: str, segment: int) -> float | None:
         """The end of the first call that has frames before this segment."""
         return min(
-            (it.since for it in self._remains.get(relay, {}).values() if it.first < segment), default=None
+            (remains.since for remains in self._remains.get(relay, {}).values() if remains.first < segment),
+            default=None,
         )
 
     def checkpoint_begins(self) -> None:
@@ -200,7 +202,7 @@ class Ended:
     def checkpoint_failed(self) -> None:
         self._settle(lambda _relay, _last, remains: remains, lambda _relay, remains: remains)
 
-    def checkpoint_ended(self, position: Position, before: Position) -> None:
+    def checkpoint_ended(self, position: CheckpointPosition, before: CheckpointPosition) -> None:
         """Forget what it removed."""
 
         def left(relay: str, last: int, remains: _Remains) -> _Remains | None:
@@ -229,8 +231,8 @@ class Ended:
         settled: dict[str, dict[int, _Remains]] = {}
         for relay, by_segment in self._remains.items():
             for last, remains in by_segment.items():
-                if it := left(relay, last, remains):
-                    settled.setdefault(relay, {})[last] = it
+                if rest := left(relay, last, remains):
+                    settled.setdefault(relay, {})[last] = rest
         for relay, by_segment in (self._later or {}).items():
             for last, remains in by_segment.items():
                 _merge(settled.setdefault(relay, {}), last, later(relay, remains))
@@ -238,15 +240,15 @@ class Ended:
 
 
 def _merge(by_segment: dict[int, _Remains], last: int, remains: _Remains) -> None:
-    if known := by_segment.get(last):
-        known.first, known.since = min(known.first, remains.first), min(known.since, remains.since)
+    if rest := by_segment.get(last):
+        rest.first, rest.since = min(rest.first, remains.first), min(rest.since, remains.since)
     else:
         by_segment[last] = remains
 
 
 @dataclass(slots=True)
 class _Plan:
-    position: Position
+    position: CheckpointPosition
     carry: dict[str, tuple[list[Path], frozenset[int], frozenset[int]]] = field(default_factory=dict)
     let_go: list[tuple[Retained, int]] = field(default_factory=list)  # how many bytes of what
     remove: list[Path] = field(default_factory=list)
@@ -256,7 +258,11 @@ class Checkpoints:
     """One at a time. The recorder begins them, asks whether they are `done`, and then goes on."""
 
     def __init__(
-        self, folder: Path, position: Position, steps: Steps | None = None, ended: Ended | None = None
+        self,
+        folder: Path,
+        position: CheckpointPosition,
+        steps: Steps | None = None,
+        ended: Ended | None = None,
     ) -> None:
         self.folder, self.position = folder, position
         self._ended, self._before = ended or Ended(), position
@@ -271,7 +277,10 @@ class Checkpoints:
         return self._thread is not None
 
     def begin(
-        self, picture: Position, followers: Mapping[str, Follower], needs: Sequence[tuple[str, int, Retained]]
+        self,
+        picture: CheckpointPosition,
+        followers: Mapping[str, SpoolFollower],
+        needs: Sequence[tuple[str, int, Retained]],
     ) -> None:
         """`needs`: relay, call, and what is kept for it, of all open calls."""
         plan = self._plan(picture, followers, needs)
@@ -291,43 +300,48 @@ class Checkpoints:
         if self.failed is not None:
             self._ended.checkpoint_failed()
             return False
-        for kept, size in self._let_go:
-            kept.bytes -= size
+        for retained, size in self._let_go:
+            retained.bytes -= size
         self._ended.checkpoint_ended(self.position, self._before)
         return True
 
-    def is_stale(self, followers: Mapping[str, Follower], needs: Sequence[tuple[str, int, Retained]]) -> bool:
+    def is_stale(
+        self, followers: Mapping[str, SpoolFollower], needs: Sequence[tuple[str, int, Retained]]
+    ) -> bool:
         """Whether frames of calls that have ended are to be removed now, though nothing else has happened."""
         live: dict[str, int] = {}
-        for relay, _, kept in needs:
-            live[relay] = live.get(relay, 0) + kept.bytes
+        for relay, _, retained in needs:
+            live[relay] = live.get(relay, 0) + retained.bytes
         return any(self._is_stale(follower, live.get(relay, 0)) for relay, follower in followers.items())
 
-    def _is_stale(self, follower: Follower, live_bytes: int) -> bool:
+    def _is_stale(self, follower: SpoolFollower, live_bytes: int) -> bool:
         since = self._ended.stale_since(follower.relay, follower.segment)
         patience = max(STALE_SECONDS, live_bytes / CARRIED_PER_SECOND)
         return since is not None and time.monotonic() >= since + patience
 
     def _plan(
-        self, picture: Position, followers: Mapping[str, Follower], needs: Sequence[tuple[str, int, Retained]]
+        self,
+        picture: CheckpointPosition,
+        followers: Mapping[str, SpoolFollower],
+        needs: Sequence[tuple[str, int, Retained]],
     ) -> _Plan:
-        relays: dict[str, Relay] = {}
+        relays: dict[str, RelayPosition] = {}
         plan = _Plan(picture)
         room = _room(self.folder)
         for relay, follower in followers.items():
-            own = [(call, kept) for name, call, kept in needs if name == relay]
+            own = [(call, retained) for name, call, retained in needs if name == relay]
             old = self.position.relays.get(relay)
             carried = old.carried if old else None
             finished = follower.exhausted and not own
             # A call that was carried (0) goes on in the segments behind, from where that checkpoint ended.
             behind = old.segment if old else follower.segment
-            first = min([follower.segment, *(kept.first_segment or behind for _, kept in own)])
-            if all(kept.first_segment for _, kept in own):
+            first = min([follower.segment, *(retained.first_segment or behind for _, retained in own)])
+            if all(retained.first_segment for _, retained in own):
                 carried = None
             needed = [segment_path(self.folder, relay, n) for n in range(first, follower.segment)]
             files = [*([self.folder / carried] if carried else []), *needed]
             let_go = _too_large(own, room)
-            live = sum(kept.bytes for call, kept in own if call not in let_go)
+            live = sum(retained.bytes for call, retained in own if call not in let_go)
             much = sum(map(platform.size_of, files)) > min(CARRY_SHARE * live + CARRY_ABOVE, 2 * room)
             if much or (own and self._is_stale(follower, live)):
                 self._counter += 1
@@ -337,8 +351,8 @@ class Checkpoints:
                     frozenset(call for call, _ in own),
                     let_go,
                 )
-                plan.let_go += [(kept, kept.bytes) for call, kept in own if call in let_go]
-            relays[relay] = Relay(first, follower.number, carried, finished)
+                plan.let_go += [(retained, retained.bytes) for call, retained in own if call in let_go]
+            relays[relay] = RelayPosition(first, follower.number, carried, finished)
         for relay, at in self.position.relays.items():  # until their files are gone
             if relay not in relays and at.finished and relay in segments_of(self.folder):
                 relays[relay] = at
@@ -394,6 +408,6 @@ def _room(folder: Path) -> int:
 
 def _too_large(own: Sequence[tuple[int, Retained]], room: int) -> frozenset[int]:
     """The largest calls, of those that have no room together."""
-    by_size = sorted(own, key=lambda it: it[1].bytes)
-    totals = accumulate(kept.bytes for _, kept in by_size)
+    by_size = sorted(own, key=lambda pair: pair[1].bytes)
+    totals = accumulate(retained.bytes for _, retained in by_size)
     return frozenset(call for (call, _), total in zip(by_size, totals, strict=True) if total > room)

@@ -20,16 +20,16 @@ from agent_logger import platform
 from agent_logger.clock import CLOCK
 from agent_logger.errors import SourceError
 from agent_logger.home import layout
-from agent_logger.home.facts import know_folder
+from agent_logger.home.facts import register_log_folder
 from agent_logger.journal.seal import seal_due
 from agent_logger.proxy.call_lines import Show
 from agent_logger.proxy.recorder import checkpoint
-from agent_logger.proxy.recorder.checkpoint import Checkpoints, Position, Steps, Unsure
+from agent_logger.proxy.recorder.checkpoint import CheckpointPosition, Checkpoints, Steps, Unsure
 from agent_logger.proxy.recorder.filing import Filing
 from agent_logger.proxy.recorder.logs import Logs, inner_folders
 from agent_logger.proxy.recorder.pipe import POLL_SECONDS, Pipe
-from agent_logger.proxy.recorder.recorded_call import Bench
-from agent_logger.proxy.recorder.recording import Recording
+from agent_logger.proxy.recorder.recorded_call import RecorderContext
+from agent_logger.proxy.recorder.recording import CallRecording
 from agent_logger.proxy.spool.segments import Spools, segments_of
 from agent_logger.proxy.spool.spool import spool_folder
 
@@ -80,7 +80,7 @@ class _MovedError(BaseException):
     """The folder that we began in is not there any more."""
 
 
-class Child:
+class RecorderChild:
     def __init__(
         self,
         log_dir: Path,
@@ -153,10 +153,10 @@ class Child:
         key = layout.install_key(self.home)
         # After a power cut the table may know of calls that are in no log.
         self.filing = Filing(self.logs, key, anew=is_cut and bool(segments_of(self.folder)))
-        found = self.logs.recover(self.filing.learn, unsure)
+        recovered = self.logs.recover(self.filing.learn, unsure)
         self._steps("recovered")
-        bench = Bench(key, self.folder, self)
-        self.recording = Recording(
+        bench = RecorderContext(key, self.folder, self)
+        self.recording = CallRecording(
             self.logs,
             self.filing,
             bench,
@@ -165,14 +165,14 @@ class Child:
             patterns=self._patterns,
             show=self._show,
         )
-        self.recording.resume(position, found)
+        self.recording.resume(position, recovered)
         self._checkpoints = Checkpoints(self.folder, position, self._steps, self.recording.ended)
         self.spools = Spools(self.folder, position.starts(self.folder))
         gc.freeze()  # what is there now stays; calls are freed without the collector
         gc.set_threshold(50_000, 20, 50)
-        know_folder(self.home, self.log_dir)
+        register_log_folder(self.home, self.log_dir)
 
-    def _position(self) -> tuple[Position, Unsure | None, bool]:
+    def _position(self) -> tuple[CheckpointPosition, Unsure | None, bool]:
         """And what the logs may hold that it does not say; and whether there may have been a power cut."""
         self._boot = checkpoint.boot_id()
         try:
@@ -225,7 +225,8 @@ class Child:
             self._told_to_finish = True
             return False
         return not any(
-            it.is_waiting or (it.gone and not it.exhausted) for it in self.spools.followers.values()
+            follower.is_waiting or (follower.gone and not follower.exhausted)
+            for follower in self.spools.followers.values()
         )
 
     # ------------------------------------------------------------ what is due now and then
@@ -266,9 +267,14 @@ class Child:
 
     def _begin_checkpoint(self) -> None:
         self._checkpoint_at = time.monotonic() + self._checkpoint_seconds
-        state = (self.logs.written, [(it.segment, it.exhausted) for it in self.spools.followers.values()])
+        state = (
+            self.logs.written,
+            [(follower.segment, follower.exhausted) for follower in self.spools.followers.values()],
+        )
         followers = self.spools.followers
-        needs = [(relay, call, it.kept) for (relay, call), it in self.recording.open.items()]
+        needs = [
+            (relay, call, open_call.retained) for (relay, call), open_call in self.recording.open.items()
+        ]
         if state == self._state and not self._checkpoints.is_stale(followers, needs):
             return
         if self.recording.is_replaying(followers):
@@ -288,9 +294,9 @@ class Child:
             return False
         self._checkpoints_taken += 1
         relays = self._checkpoints.position.relays
-        for (relay, _), it in self.recording.open.items():
-            if relay in relays and it.kept.first_segment < relays[relay].segment:
-                it.kept.first_segment = 0
+        for (relay, _), open_call in self.recording.open.items():
+            if relay in relays and open_call.retained.first_segment < relays[relay].segment:
+                open_call.retained.first_segment = 0
         for relay, at in relays.items():
             if at.finished and relay in self.spools.followers:
                 self.spools.forget(relay)
@@ -383,9 +389,9 @@ class Child:
         self._insist(write)
 
     def _degrade(self, work: _Work, problem: str) -> None:
-        known = self._troubles.get(work)
+        trouble = self._troubles.get(work)
         self._troubles[work] = _Trouble(
-            problem or (known.problem if known else ""), known.since if known else CLOCK.now()
+            problem or (trouble.problem if trouble else ""), trouble.since if trouble else CLOCK.now()
         )
 
     def _say(self) -> None:
@@ -393,7 +399,12 @@ class Child:
         now = time.monotonic_ns()
         followers = self.spools.followers.values()
         oldest = min(
-            (it.oldest_ns for it in followers if it.oldest_ns is not None and not it.gone), default=now
+            (
+                follower.oldest_ns
+                for follower in followers
+                if follower.oldest_ns is not None and not follower.gone
+            ),
+            default=now,
         )
         counts = self.recording.counts
         status = RecorderStatus(
@@ -404,11 +415,13 @@ class Child:
             written=self.logs.written,
             lost=counts.dropped_frames + counts.failed,
             lag_ms=round(max(self._lag_ns, now - oldest) / 1e6, 1),
-            backlog_bytes=sum(it.backlog_bytes() for it in followers),
-            degraded_since=min((it.since for it in self._troubles.values()), default=None),
-            problem=next((it.problem or "the disk takes nothing" for it in self._troubles.values()), None),
+            backlog_bytes=sum(follower.backlog_bytes() for follower in followers),
+            degraded_since=min((trouble.since for trouble in self._troubles.values()), default=None),
+            problem=next(
+                (trouble.problem or "the disk takes nothing" for trouble in self._troubles.values()), None
+            ),
             checkpoints=self._checkpoints_taken,
-            sessions=len(self.filing.seen),
+            sessions=len(self.filing.agents_by_session),
             agents=self.filing.agents(),
         )
         self._lag_ns = 0

@@ -10,11 +10,11 @@ from agent_logger.home.layout import safe_name
 from agent_logger.model.records import Record
 from agent_logger.proxy.recorder.history import wire_logs
 from agent_logger.proxy.recorder.logs import LogName, Logs, last_seq
-from agent_logger.proxy.spool.frames import RequestHead
+from agent_logger.proxy.spool.frames import RequestHeadFrame
 from agent_logger.proxy.tracking.fingerprint import Fingerprints
-from agent_logger.proxy.tracking.memory import Known
+from agent_logger.proxy.tracking.memory import Memory
 from agent_logger.proxy.tracking.table import Table
-from agent_logger.proxy.tracking.tracker import Answered, Asked, Decision, Tracker
+from agent_logger.proxy.tracking.tracker import Decision, TrackedAnswer, TrackedRequest, Tracker
 
 REFUSED = LogName("", "refused")
 MOST_NUMBERS = 4096  # logs whose last number is at hand
@@ -33,28 +33,28 @@ class Filing:
         path = logs.log_dir / "sessions.db"
         if anew:
             path.unlink(missing_ok=True)
-        self._known = Known(Table(path), lambda: wire_logs(logs.log_dir), fingerprints=Fingerprints(key))
-        self._tracker = Tracker(key, self._begin, self._number, self._known)
+        self._memory = Memory(Table(path), lambda: wire_logs(logs.log_dir), fingerprints=Fingerprints(key))
+        self._tracker = Tracker(key, self._begin, self._number, self._memory)
         self.numbers: OrderedDict[LogName, int] = OrderedDict()  # of the last call
-        self.seen: dict[str, str] = {}  # the agent of each session that had a call
+        self.agents_by_session: dict[str, str] = {}  # the agent of each session that had a call
 
-    def file(self, asked: Asked) -> tuple[Decision, LogName, int]:
+    def file(self, request: TrackedRequest) -> tuple[Decision, LogName, int]:
         """The log of a request, and its number there. What `Decision.before` gives is to be written first."""
-        decision = self._tracker.request(asked)
+        decision = self._tracker.request(request)
         if decision.session is None:
-            log = unattributed(asked.provider)
+            log = unattributed(request.provider)
             return decision, log, self.next_number(log)
-        if decision.begins or decision.session not in self.seen:
-            branch = self._known.branch(decision.session)
-            self.seen[decision.session] = (branch and branch.agent) or "other"
-        return decision, LogName(safe_name(asked.provider), decision.session), decision.seq
+        if decision.begins or decision.session not in self.agents_by_session:
+            branch = self._memory.branch(decision.session)
+            self.agents_by_session[decision.session] = (branch and branch.agent) or "other"
+        return decision, LogName(safe_name(request.provider), decision.session), decision.seq
 
-    def found(self, log: LogName, seq: int, head: RequestHead, *, message: bool) -> Decision:
+    def logged_decision(self, log: LogName, seq: int, head: RequestHeadFrame, *, message: bool) -> Decision:
         """For a request that is in its log already."""
         method, path = method_and_path(head)
         return self._tracker.resumed(log.name, seq, method=method, path=path, message=message)
 
-    def answered(self, decision: Decision, answer: Answered) -> str | None:
+    def answered(self, decision: Decision, answer: TrackedAnswer) -> str | None:
         return self._tracker.answered(decision, answer)
 
     def upstream(self, decision: Decision) -> str | None:
@@ -63,16 +63,16 @@ class Filing:
 
     def agents(self) -> dict[str, int]:
         """How many sessions of each agent had calls."""
-        return dict(Counter(self.seen.values()))
+        return dict(Counter(self.agents_by_session.values()))
 
     def next_number(self, log: LogName) -> int:
-        known = self.numbers.pop(log, None)
-        if known is None:
-            known = last_seq(self._logs.log_dir, log)
-        self.numbers[log] = known + 1
+        number = self.numbers.pop(log, None)
+        if number is None:
+            number = last_seq(self._logs.log_dir, log)
+        self.numbers[log] = number + 1
         if len(self.numbers) > MOST_NUMBERS:
             self.numbers.popitem(last=False)
-        return known + 1
+        return number + 1
 
     def learn(self, log: LogName, record: Record) -> None:
         """A record that was written before a crash."""
@@ -82,17 +82,17 @@ class Filing:
     def commit(self, now: float, *, at_once: bool = False) -> bool:
         """After what was decided is in the logs. Whether all of it would be known again at the next start."""
         self._tracker.commit(now, at_once=at_once)
-        return not at_once or self._known.is_committed
+        return not at_once or self._memory.is_committed
 
     def close(self) -> None:
-        self._known.close()
+        self._memory.close()
 
-    def _begin(self, asked: Asked, root: str | None, number: int) -> str:
-        folder = safe_name(asked.provider)
+    def _begin(self, request: TrackedRequest, root: str | None, number: int) -> str:
+        folder = safe_name(request.provider)
         log = (
             self._logs.begin_branch(folder, root, number)
             if root
-            else self._logs.begin_session(folder, asked.ts)
+            else self._logs.begin_session(folder, request.ts)
         )
         self.numbers[log] = 0
         return log.name
@@ -101,5 +101,5 @@ class Filing:
         return self.next_number(LogName(safe_name(provider), session))
 
 
-def method_and_path(head: RequestHead) -> tuple[str, str]:
+def method_and_path(head: RequestHeadFrame) -> tuple[str, str]:
     return head.head.partition(b" ")[0].decode("latin-1"), head.path.decode("latin-1")

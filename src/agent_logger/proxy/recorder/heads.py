@@ -20,7 +20,7 @@ _PLAIN = re.compile(rb"\r\n(?:[!-9;-~]++: (?![ \t])[\t -~]*+(?<![ \t])\r\n|(?!))
 _FIELD = re.compile(r"([^\r\n:]++): ([^\r]++)")
 
 
-class Fields(NamedTuple):
+class HeadFields(NamedTuple):
     """The fields of a head, redacted."""
 
     headers: Headers
@@ -74,30 +74,30 @@ class Secrets:
 
     def text(self, text: str) -> str:
         """One that is said again and again, as `OK` is."""
-        known = self._texts.get(text)
-        if known is None:
+        redacted = self._texts.get(text)
+        if redacted is None:
             if len(self._texts) > MOST_REMEMBERED:
                 self._texts.clear()
-            known = self._texts[text] = self.redactor.redact_text(text, "").data
-        return known
+            redacted = self._texts[text] = self.redactor.redact_text(text, "").data
+        return redacted
 
     def target(self, target: bytes) -> Redacted[bytes]:
         """A path with its query."""
-        known = self._targets.get(target)
-        if known is None:
+        redacted = self._targets.get(target)
+        if redacted is None:
             if len(self._targets) > MOST_REMEMBERED:
                 self._targets.clear()
-            known = self._targets[target] = self.redactor.redact_target(target, "path")
-        return known
+            redacted = self._targets[target] = self.redactor.redact_target(target, "path")
+        return redacted
 
     def request_line(self, line: bytes) -> tuple[bytes, Redacted[bytes], bytes]:
         """The method, the target, and what follows. All may hold secrets: what is refused need not be a request."""
         before, target, after = cut_request_line(line)
         (before, first), (after, last) = (self.redactor.redact(part, "head") for part in (before, after))
-        found = self.target(target)
-        return before, Redacted(found.data, (*first, *found.redactions, *last)), after
+        redacted = self.target(target)
+        return before, Redacted(redacted.data, (*first, *redacted.redactions, *last)), after
 
-    def fields(self, lines: bytes, body: bytes = b"") -> tuple[Fields, bool]:
+    def fields(self, lines: bytes, body: bytes = b"") -> tuple[HeadFields, bool]:
         """Of all lines but the first, as `cut_head` gives them.
 
         And whether nothing is to be taken out of a body: to look at both at once takes less time.
@@ -109,12 +109,12 @@ class Secrets:
             return self._line_by_line(lines), clean
         redactions: tuple[Redaction, ...] = ()
         if carriers:
-            lines, redactions = self._shown(lines, carriers)
+            lines, redactions = self._redacted_lines(lines, carriers)
         text = lines.decode("ascii")
         headers, exact = headers_of(_FIELD.findall(text))
-        return Fields(headers, exact, text, redactions), clean
+        return HeadFields(headers, exact, text, redactions), clean
 
-    def _shown(self, lines: bytes, carriers: Sequence[Place]) -> tuple[bytes, tuple[Redaction, ...]]:
+    def _redacted_lines(self, lines: bytes, carriers: Sequence[Place]) -> tuple[bytes, tuple[Redaction, ...]]:
         pieces: list[bytes] = []
         redactions: list[Redaction] = []
         at = 0
@@ -126,21 +126,21 @@ class Secrets:
         return b"".join([*pieces, lines[at:]]), tuple(redactions)
 
     def _carrier(self, line: bytes) -> _Line:
-        known = self._carriers.get(line)
-        if known is None:
+        carrier = self._carriers.get(line)
+        if carrier is None:
             if len(self._carriers) > MOST_REMEMBERED:
                 self._carriers.clear()
-            known = self._carriers[line] = self._line(line)
-        return known
+            carrier = self._carriers[line] = self._line(line)
+        return carrier
 
-    def _line_by_line(self, lines: bytes) -> Fields:
+    def _line_by_line(self, lines: bytes) -> HeadFields:
         read = [self._line(line) for line in lines.split(b"\r\n") if line]
         headers, in_order = headers_of([(line.name, line.value) for line in read if line.name is not None])
-        return Fields(
+        return HeadFields(
             headers,
             in_order and all(line.plain for line in read),
             "".join(f"{line.text}\r\n" for line in read),
-            tuple(it for line in read for it in line.redactions),
+            tuple(redaction for line in read for redaction in line.redactions),
         )
 
     def _line(self, line: bytes) -> _Line:
@@ -148,12 +148,12 @@ class Secrets:
         if field is None:
             odd = self.redactor.redact(line, "head")
             return _Line(None, "", odd.data.decode("latin-1"), plain=False, redactions=odd.redactions)
-        found = self.redactor.redact_headers([(field.name, field.value)], "headers")
-        name, kept = found.data[0]
+        redacted = self.redactor.redact_headers([(field.name, field.value)], "headers")
+        name, value = redacted.data[0]
         start = line.index(b":") + 1
         start += len(line[start:]) - len(line[start:].lstrip(b" \t"))
-        whole = name + line[len(field.name) : start] + kept + line[start + len(field.value) :]
-        return _Line(_text(name), _text(kept), whole.decode("latin-1"), field.plain, found.redactions)
+        whole = name + line[len(field.name) : start] + value + line[start + len(field.value) :]
+        return _Line(_text(name), _text(value), whole.decode("latin-1"), field.plain, redacted.redactions)
 
 
 def _without(lines: bytes, places: Sequence[Place]) -> bytes:

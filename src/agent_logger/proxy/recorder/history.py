@@ -10,7 +10,7 @@ from agent_logger.errors import SourceError
 from agent_logger.files.line_files import part_entries
 from agent_logger.files.parts import PartFile, parts_in
 from agent_logger.model.records import Large, decode
-from agent_logger.protocols.jsonl import Entry
+from agent_logger.protocols.jsonl import JsonEntry
 from agent_logger.proxy.tracking.memory import Log
 
 NO_SESSIONS = ("unattributed", "refused")
@@ -19,12 +19,14 @@ _LARGE = b'{"type":"large"'
 
 def wire_logs(log_dir: Path) -> Iterator[Log]:
     """The one last written to first. What cannot be read is left out."""
-    found: dict[tuple[str, str], list[PartFile]] = {}
+    parts_by_log: dict[tuple[str, str], list[PartFile]] = {}
     for folder in log_dir.iterdir():
         if folder.is_dir() and not folder.name.startswith("."):
             for part in parts_in(folder):
-                found.setdefault((folder.name, part.name), []).append(part)
-    for (provider, name), parts in sorted(found.items(), key=lambda it: _written(it[1][-1]), reverse=True):
+                parts_by_log.setdefault((folder.name, part.name), []).append(part)
+    for (provider, name), parts in sorted(
+        parts_by_log.items(), key=lambda log: _written(log[1][-1]), reverse=True
+    ):
         if name not in NO_SESSIONS:
             yield Log(provider, name, _lines(parts))
 
@@ -37,7 +39,7 @@ def _lines(parts: list[PartFile]) -> Iterator[bytes]:
     for part in parts:
         try:
             for entry in part_entries(part):
-                if isinstance(entry, Entry):
+                if isinstance(entry, JsonEntry):
                     yield _whole(entry.raw, part.folder)
         except (OSError, SourceError):  # damage; the rest of the log is read
             continue

@@ -15,7 +15,7 @@ from agent_logger.model.records import Redaction
 from agent_logger.model.redaction.redactor import Redactor
 from agent_logger.protocols.encodings import DecodeError
 from agent_logger.proxy.call_state import told_sizes
-from agent_logger.proxy.recorder.payload import Kept, Treatment
+from agent_logger.proxy.recorder.payload import BodyPolicy, StoredBody
 
 LARGE_BYTES = 8 << 20
 WINDOW_BYTES = 1 << 20
@@ -57,28 +57,41 @@ class Window:
     def _redact(self, cut: int) -> list[tuple[bytes, int]]:
         while True:
             ready, times, rest, rest_times = _split(self._pieces, self._times, cut)
-            found = self._redactor.redact_chunks([self._context, *ready, *rest], self._place)
+            redacted = self._redactor.redact_chunks([self._context, *ready, *rest], self._place)
             edge = len(self._context) + cut
-            across = next((it for it in found.redactions if it.offset < edge < it.offset + it.length), None)
+            across = next(
+                (
+                    redaction
+                    for redaction in redacted.redactions
+                    if redaction.offset < edge < redaction.offset + redaction.length
+                ),
+                None,
+            )
             if across is None:
                 break
             start = across.offset - len(self._context)
             cut = start if start > 0 else self._size  # longer than a window: it ends with it
-        self._list(found.redactions, cut)
+        self._list(redacted.redactions, cut)
         self._context = (self._context + b"".join(ready))[-CONTEXT_BYTES:]
         self._pieces, self._times = rest, rest_times
         self._size -= cut
         self._base += cut
-        return list(zip(found.data[1 : len(ready) + 1], times, strict=True))
+        return list(zip(redacted.data[1 : len(ready) + 1], times, strict=True))
 
-    def _list(self, found: Iterable[Redaction], cut: int) -> None:
+    def _list(self, redactions: Iterable[Redaction], cut: int) -> None:
         before = len(self._context)
-        for it in found:
-            start, end = max(it.offset - before, 0), it.offset + it.length - before
+        for redaction in redactions:
+            start, end = max(redaction.offset - before, 0), redaction.offset + redaction.length - before
             if start < end and start < cut:
                 place = self._base + start
                 self.redactions.append(
-                    Redaction(place=it.place, offset=place, length=end - start, rule=it.rule, hmac=it.hmac)
+                    Redaction(
+                        place=redaction.place,
+                        offset=place,
+                        length=end - start,
+                        rule=redaction.rule,
+                        hmac=redaction.hmac,
+                    )
                 )
 
 
@@ -88,19 +101,19 @@ class SecretSearch:
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
         self._window = bytearray()
-        self._found = False
+        self._has_secret = False
 
     def feed(self, piece: bytes) -> None:
-        if self._found:
+        if self._has_secret:
             return
         self._window += piece
         if len(self._window) >= WINDOW_BYTES:
-            self._found = self._redactor.finds(bytes(self._window))
+            self._has_secret = self._redactor.finds(bytes(self._window))
             del self._window[:-OVERLAP_BYTES]
 
     def finish(self) -> bool:
-        self._found = self._found or self._redactor.finds(bytes(self._window))
-        return self._found
+        self._has_secret = self._has_secret or self._redactor.finds(bytes(self._window))
+        return self._has_secret
 
 
 def _split(
@@ -149,17 +162,17 @@ class _File:
             os.unlink(self.path)
 
 
-class Large:
+class LargeBody:
     """A body on its way to a file. `path` is a name nobody else uses."""
 
-    def __init__(self, path: Path, how: Treatment, disk: Disk, also: Callable[[bytes], None]) -> None:
+    def __init__(self, path: Path, how: BodyPolicy, disk: Disk, also: Callable[[bytes], None]) -> None:
         self._how, self._also = how, also  # told the text, its encoding undone
         self._hmac = hmac.new(how.key, digestmod="sha256")
         self._size = 0
         self._window = Window(how.redactor, how.place)
         self._undo = how.decoder(LARGE_DECODED_BYTES)
         self._raw: _File | None = _File(path.with_suffix(".raw"), disk) if self._undo else None
-        self._kept = _File(path, disk)
+        self._stored_file = _File(path, disk)
         self._ended = False
         self._before = b""
 
@@ -173,17 +186,17 @@ class Large:
                 text = self._decoded(piece)
             self._also(text)
             self._look(text)
-            self._kept.add(self._window.feed(text, ns))
+            self._stored_file.add(self._window.feed(text, ns))
 
-    def finish(self) -> Kept:
-        self._kept.add(self._window.finish())
-        file, recoded = self._kept, False
+    def finish(self) -> StoredBody:
+        self._stored_file.add(self._window.finish())
+        file, recoded = self._stored_file, False
         if self._raw:
             recoded = bool(self._window.redactions)
-            file, other = (self._kept, self._raw) if recoded else (self._raw, self._kept)
+            file, other = (self._stored_file, self._raw) if recoded else (self._raw, self._stored_file)
             other.close(remove=True)
         file.close()
-        return Kept(
+        return StoredBody(
             text=b"",
             bytes=self._size,
             hmac="v1:" + self._hmac.hexdigest(),
@@ -206,7 +219,7 @@ class Large:
 
     def _look(self, text: bytes) -> None:
         if self._how.end and not self._ended:
-            seen = self._before + text
+            joined = self._before + text
             # Not at the first byte of what is only a piece: a line need not begin there.
-            self._ended = self._how.end.search(seen, 1 if self._before else 0) is not None
-            self._before = seen[-256:]
+            self._ended = self._how.end.search(joined, 1 if self._before else 0) is not None
+            self._before = joined[-256:]

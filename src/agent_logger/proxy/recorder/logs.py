@@ -53,7 +53,7 @@ class Touched(msgspec.Struct, frozen=True):
     checkpoint: int  # the number of the one it was written after
 
 
-class Seen(msgspec.Struct):
+class TailRecord(msgspec.Struct):
     """What there is of a record that was written after the checkpoint."""
 
     type: str
@@ -65,7 +65,7 @@ class Seen(msgspec.Struct):
 
 
 @dataclass(slots=True)
-class Found:
+class RecoveredCalls:
     """The records in the tails. Those of a call by (call, type)."""
 
     calls: dict[tuple[str, str], tuple[LogName, int]] = field(default_factory=dict)
@@ -152,10 +152,10 @@ class Logs:
 
     def begin_branch(self, folder: str, root: str, number: int) -> LogName:
         """The same for a branch of a session: of this number, or a higher one."""
-        return self._begin(LogName(folder, f"{root}_b{it}") for it in count(number))
+        return self._begin(LogName(folder, f"{root}_b{counter}") for counter in count(number))
 
     def _begin(self, names: Iterator[LogName]) -> LogName:
-        log = next(it for it in names if not self._is_taken(it.name))
+        log = next(candidate for candidate in names if not self._is_taken(candidate.name))
         self._write_touched(log, PartFile(self.log_dir / log.folder, log.name).path, 0)
         return log
 
@@ -196,20 +196,20 @@ class Logs:
 
     def end_checkpoint(self) -> None:
         """It is on disk: what was touched before it need not be known any more. Raises `OSError`."""
-        kept = [line for line in self._lines if line.checkpoint >= self.checkpoint]
-        if self._file and kept == self._lines:
+        lines = [line for line in self._lines if line.checkpoint >= self.checkpoint]
+        if self._file and lines == self._lines:
             return
         temporary = self._path.with_suffix(".new")
         temporary.unlink(missing_ok=True)
         held = platform.open_file(temporary, create=True, top=self.log_dir)
-        held.write(b"".join(msgspec.json.encode(line) + b"\n" for line in kept))
-        if kept:
+        held.write(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
+        if lines:
             platform.sync(held.fd)
         os.replace(temporary, self._path)
         held.path = self._path
         if self._file:
             self._file.close()
-        self._lines, self._file = kept, held
+        self._lines, self._file = lines, held
         self._unsynced = self._name_is_synced = False  # as long as the name is not, the old one says the same
 
     def _touch(self, log: LogName) -> Journal:
@@ -280,7 +280,7 @@ class Logs:
 
     # ------------------------------------------------------------ after a crash
 
-    def recover(self, learn: Learn, unsure: Unsure | None = None) -> Found:
+    def recover(self, learn: Learn, unsure: Unsure | None = None) -> RecoveredCalls:
         """Read the tails; `learn` is told each record."""
         self._lines = list(_touched_lines(self._path))
         self.checkpoint = max((line.checkpoint for line in self._lines), default=0)
@@ -294,16 +294,16 @@ class Logs:
                 with suppress(OSError, SourceError):  # damage; `verify` shows it
                     size = _covered(part, unsure.frames)
                     starts[part] = min(size, starts.get(part, size))
-        found = Found()
+        recovered = RecoveredCalls()
         for start, size in starts.items():
             parts = [part for part in parts_of(start.folder, start.name) if part.number >= start.number]
-            lines = [self._read_tail(part, size if part == start else 0, found) for part in parts]
+            lines = [self._read_tail(part, size if part == start else 0, recovered) for part in parts]
             if start in begun and parts == [PartFile(start.folder, start.name)] and lines == [0]:
                 start.path.unlink(missing_ok=True)  # begun, and no call is in it: another will be begun
                 continue
             for part in parts:
                 self._learn_tail(part, size if part == start else 0, learn)
-        return found
+        return recovered
 
     def _learn_tail(self, part: PartFile, offset: int, learn: Learn) -> None:
         log = self._log_of(part)
@@ -316,30 +316,34 @@ class Logs:
     def _log_of(self, part: PartFile) -> LogName:
         return LogName("" if part.folder == self.log_dir else part.folder.name, part.name)
 
-    def _read_tail(self, part: PartFile, offset: int, found: Found) -> int:
+    def _read_tail(self, part: PartFile, offset: int, recovered: RecoveredCalls) -> int:
         """How many records there are beside the one that begins a session."""
         log, calls = self._log_of(part), 0
         for line in _tail(part, offset):
-            seen = _seen(line, part.folder)
-            calls += seen is None or seen.type not in ("session_start", "fork", "rewrite", "recovered")
-            if seen and seen.call and seen.seq is not None:
-                found.calls[seen.call, seen.type] = log, seen.seq
-                found.last[log] = max(seen.seq, found.last.get(log, 0))
-                found.used(seen.frame or "")
-            elif seen and seen.type == "refusals" and seen.frame:
-                found.refusals.add(seen.frame)
-                found.used(seen.frame)
-            elif seen and seen.type == "gap" and seen.reason:
-                found.gaps.add(seen.reason)
-            elif seen and seen.type == "rewrite" and seen.seq is not None:
-                found.rewrites.add((log, seen.seq))
+            record = _tail_record(line, part.folder)
+            calls += record is None or record.type not in ("session_start", "fork", "rewrite", "recovered")
+            if record and record.call and record.seq is not None:
+                recovered.calls[record.call, record.type] = log, record.seq
+                recovered.last[log] = max(record.seq, recovered.last.get(log, 0))
+                recovered.used(record.frame or "")
+            elif record and record.type == "refusals" and record.frame:
+                recovered.refusals.add(record.frame)
+                recovered.used(record.frame)
+            elif record and record.type == "gap" and record.reason:
+                recovered.gaps.add(record.reason)
+            elif record and record.type == "rewrite" and record.seq is not None:
+                recovered.rewrites.add((log, record.seq))
         return calls
 
 
 def inner_folders(log_dir: Path) -> list[Path]:
     """Those that may hold logs. Links are left out: nothing behind them is ours."""
     with os.scandir(log_dir) as inner:
-        return [Path(it.path) for it in inner if it.name[0] != "." and it.is_dir(follow_symlinks=False)]
+        return [
+            Path(entry.path)
+            for entry in inner
+            if entry.name[0] != "." and entry.is_dir(follow_symlinks=False)
+        ]
 
 
 def _open(path: Path, top: Path) -> platform.Held:
@@ -378,8 +382,8 @@ def _covered(part: PartFile, frames: Mapping[str, int]) -> int:
         data = read_at(path, start, end - start)
         whole = data.find(b"\n") + 1 if start else 0  # before it there is the end of a line
         for line in data[whole:].split(b"\n")[:-1]:
-            seen = _seen(line, part.folder)
-            relay, _, number = ((seen and seen.frame) or "").partition(":")
+            record = _tail_record(line, part.folder)
+            relay, _, number = ((record and record.frame) or "").partition(":")
             if number.isdecimal():
                 if int(number) < frames.get(relay, LAST_FRAME):
                     return start + whole
@@ -399,23 +403,27 @@ def _tail(part: PartFile, offset: int) -> Iterator[bytes]:
                 yield line.data
 
 
-def _seen(line: bytes, folder: Path) -> Seen | None:
+def _tail_record(line: bytes, folder: Path) -> TailRecord | None:
     try:
-        seen = _decode(line)
-        if seen.type == "large" and seen.file:
-            seen = _decode((folder / seen.file).read_bytes())
+        record = _decode(line)
+        if record.type == "large" and record.file:
+            record = _decode((folder / record.file).read_bytes())
     except (msgspec.MsgspecError, OSError, SourceError):
         return None
-    return seen
+    return record
 
 
-_decode = msgspec.json.Decoder(Seen).decode
+_decode = msgspec.json.Decoder(TailRecord).decode
 
 
 def last_seq(log_dir: Path, log: LogName) -> int:
     """The highest number of a call in the newest part that has one."""
     for part in reversed(parts_of(log_dir / log.folder, log.name)):
-        numbers = [seen.seq for line in _tail(part, 0) if (seen := _seen(line, part.folder)) and seen.seq]
+        numbers = [
+            record.seq
+            for line in _tail(part, 0)
+            if (record := _tail_record(line, part.folder)) and record.seq
+        ]
         if numbers:
             return max(numbers)
     return 0

@@ -6,34 +6,34 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from agent_logger.protocols.websocket import Messages
+from agent_logger.protocols.websocket import WebSocketMessages
 from agent_logger.proxy.recorder.checkpoint import Open, Retained
 from agent_logger.proxy.recorder.logs import LogName
-from agent_logger.proxy.recorder.recorded_call import Pair
-from agent_logger.proxy.spool.segments import Follower
+from agent_logger.proxy.recorder.recorded_call import RecordedCall
+from agent_logger.proxy.spool.segments import SpoolFollower
 
 
 @dataclass(slots=True)
 class Tunnel:
     """An upgraded connection: each message of the client begins a pair of its own."""
 
-    client: Messages
-    server: Messages
-    pair: Pair | None = None
+    client: WebSocketMessages
+    server: WebSocketMessages
+    pair: RecordedCall | None = None
     count: int = 0
 
 
 @dataclass(slots=True)
 class OpenCall:
-    relay: Follower
+    relay: SpoolFollower
     number: int  # of the call, among the relay's
-    pair: Pair
-    kept: Retained
+    pair: RecordedCall
+    retained: Retained
     was: Open | None = None  # in the last position: its first records are in the logs
     records: int = 0  # that it has by now
     tunnel: Tunnel | None = None
     last_entry: int = 0
-    last: Pair | None = None  # that a request was written of
+    last: RecordedCall | None = None  # that a request was written of
     request_written: bool = False
     passed_over: bool = False  # a tunnel whose first bytes were let go: the rest makes no sense without them
     credentials: frozenset[int] = frozenset()

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 from agent_logger.model import records
 from agent_logger.model.records import Chunk, Encoding, Redaction, Stored
-from agent_logger.model.redaction.redactor import Known, Redactor
+from agent_logger.model.redaction.redactor import KnownPrefix, Redactor
 from agent_logger.protocols.encodings import DecodeError, Decoder, decode, decoder
 from agent_logger.providers.deltas import told_in_pieces
-from agent_logger.proxy.call_state import chunks_of, told
+from agent_logger.proxy.call_state import chunk_records, chunks_of
 from agent_logger.proxy.spool.frames import Mask
 
 KNOWN_BYTES = 32 << 20  # of request bodies, kept to be compared with the next of their thread
@@ -52,13 +52,13 @@ def body_hmac(key: bytes, data: bytes) -> str:
 def _keyed(key: bytes) -> "tuple[hashlib._Hash, hashlib._Hash]":
     """The two hashes of an HMAC once they have read the key: for a short body that is a third of the work."""
     padded = key.ljust(hashlib.sha256().block_size, b"\0")
-    return hashlib.sha256(bytes(it ^ 0x36 for it in padded)), hashlib.sha256(
-        bytes(it ^ 0x5C for it in padded)
+    return hashlib.sha256(bytes(byte ^ 0x36 for byte in padded)), hashlib.sha256(
+        bytes(byte ^ 0x5C for byte in padded)
     )
 
 
 @dataclass(slots=True)
-class Kept:
+class StoredBody:
     """What a record says of a body. Size and HMAC are those of the bytes that came."""
 
     text: bytes  # as it came, its encoding undone; not of one that is in a file
@@ -80,7 +80,7 @@ class Kept:
         return Stored(bytes=self.bytes, hmac=self.hmac or "") if self.recoded else None
 
 
-class Treatment(NamedTuple):
+class BodyPolicy(NamedTuple):
     """How a body is to be looked at."""
 
     key: bytes
@@ -105,58 +105,58 @@ class Treatment(NamedTuple):
         return decoder(self.encoding, limit) if limit else decoder(self.encoding)
 
 
-def keep(
+def store_body(
     pieces: Sequence[bytes],
     times: Sequence[int],
-    how: Treatment,
-    known: "KnownBody | None" = None,
+    how: BodyPolicy,
+    known_body: "KnownBody | None" = None,
     *,
     clean: bool = False,
-) -> Kept:
+) -> StoredBody:
     """For a body that is here as a whole. `clean`: it was looked at, and nothing is to be taken out of its bytes."""
     data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-    kept = Kept(data, len(data), body_hmac(how.key, data) if data else None)
-    chunks, kept.starts = chunks_of(pieces, times) if how.stream else ([data], [])
-    kept.pieces = chunks
+    stored = StoredBody(data, len(data), body_hmac(how.key, data) if data else None)
+    chunks, stored.starts = chunks_of(pieces, times) if how.stream else ([data], [])
+    stored.pieces = chunks
     if data and (undo := how.decoder()):
-        kept.pieces, whole = _decoded(undo, chunks, how.encoding)
-        kept.text = b"".join(kept.pieces)
-        found = how.redactor.redact_chunks(kept.pieces, how.place)
-        if found.redactions:
-            chunks, kept.redactions, kept.recoded = found.data, found.redactions, True
+        stored.pieces, whole = _decoded(undo, chunks, how.encoding)
+        stored.text = b"".join(stored.pieces)
+        redacted = how.redactor.redact_chunks(stored.pieces, how.place)
+        if redacted.redactions:
+            chunks, stored.redactions, stored.recoded = redacted.data, redacted.redactions, True
         elif not whole:
             raw = how.redactor.redact_chunks(chunks, how.place)
-            chunks, kept.redactions = raw.data, raw.redactions
+            chunks, stored.redactions = raw.data, raw.redactions
     elif clean:
         pass
     elif how.stream:
-        found = how.redactor.redact_chunks(chunks, how.place)
-        chunks, kept.redactions = found.data, found.redactions
+        redacted = how.redactor.redact_chunks(chunks, how.place)
+        chunks, stored.redactions = redacted.data, redacted.redactions
     elif data:
-        one = how.redactor.redact(data, how.place, known.compared(data) if known else None)
-        chunks, kept.redactions = [one.data], one.redactions
-        if known:
-            known.remember(data, one.redactions)
-    _tell(kept, chunks, how)
-    return kept
+        one = how.redactor.redact(data, how.place, known_body.compared(data) if known_body else None)
+        chunks, stored.redactions = [one.data], one.redactions
+        if known_body:
+            known_body.remember(data, one.redactions)
+    _tell(stored, chunks, how)
+    return stored
 
 
-def hide_pieces(kept: Kept, how: Treatment) -> None:
+def hide_pieces(stored: StoredBody, how: BodyPolicy) -> None:
     """Take out what is a secret only when the texts that the answer tells in pieces are joined."""
-    if not kept.pieces:
+    if not stored.pieces:
         return
-    found = how.redactor.redact_chunks(kept.pieces, how.place, told_in_pieces(kept.text))
-    if found.redactions and found.redactions != kept.redactions:
-        kept.redactions = found.redactions
-        kept.recoded = how.decoder() is not None
-        _tell(kept, found.data, how)
+    redacted = how.redactor.redact_chunks(stored.pieces, how.place, told_in_pieces(stored.text))
+    if redacted.redactions and redacted.redactions != stored.redactions:
+        stored.redactions = redacted.redactions
+        stored.recoded = how.decoder() is not None
+        _tell(stored, redacted.data, how)
 
 
-def _tell(kept: Kept, chunks: Sequence[bytes], how: Treatment) -> None:
+def _tell(stored: StoredBody, chunks: Sequence[bytes], how: BodyPolicy) -> None:
     if how.stream:
-        kept.chunks = told(chunks, kept.starts)
-    elif kept.bytes:
-        kept.body, kept.encoding = records.as_text(chunks[0])
+        stored.chunks = chunk_records(chunks, stored.starts)
+    elif stored.bytes:
+        stored.body, stored.encoding = records.as_text(chunks[0])
 
 
 def _decoded(undo: Decoder, pieces: Sequence[bytes], encoding: str) -> tuple[list[bytes], bool]:
@@ -183,12 +183,12 @@ class KnownBody:
         self.data = b""
         self._redactions: tuple[Redaction, ...] = ()
 
-    def compared(self, data: bytes) -> Known | None:
+    def compared(self, data: bytes) -> KnownPrefix | None:
         if len(self.data) < SMALLEST_KNOWN or len(data) < SMALLEST_KNOWN:
             return None
         head = _common(self.data, data)
         tail = _common_end(self.data, data, min(len(self.data), len(data)) - head)
-        return Known(len(self.data), self._redactions, head, tail)
+        return KnownPrefix(len(self.data), self._redactions, head, tail)
 
     def remember(self, data: bytes, redactions: tuple[Redaction, ...]) -> None:
         self.data, self._redactions = data if len(data) >= SMALLEST_KNOWN else b"", redactions

@@ -12,28 +12,28 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from agent_logger.proxy.spool.frames import REMEMBERED, Credential, Mask
-from agent_logger.proxy.spool.segments import Follower
+from agent_logger.proxy.spool.frames import REMEMBERED, CredentialFrame, Mask
+from agent_logger.proxy.spool.segments import SpoolFollower
 
 POLL_SECONDS = 0.02
 CREDENTIAL_SECONDS = 1.0  # to wait for one whose frame is here already, while none comes
 LENGTH = struct.Struct("<I")  # before each message of the pipe
 
 
-def message(told: msgspec.Struct) -> bytes:
-    data = msgspec.msgpack.encode(told)
+def message(value: msgspec.Struct) -> bytes:
+    data = msgspec.msgpack.encode(value)
     return LENGTH.pack(len(data)) + data
 
 
-class _Known:
+class _Credentials:
     """The credentials of one relay. They come in the order of their indexes."""
 
     def __init__(self) -> None:
         self.values: OrderedDict[int, bytes] = OrderedDict()
         self._last = -1  # of those that came, or were waited for in vain
-        self._seen = -1  # of those that a frame named
+        self._last_index = -1  # of those that a frame named
 
-    def add(self, credential: Credential) -> None:
+    def add(self, credential: CredentialFrame) -> None:
         self.values[credential.index] = credential.value
         self._last = max(self._last, credential.index)
 
@@ -44,12 +44,12 @@ class _Known:
     def give_up(self, index: int) -> None:
         self._last = index
 
-    def seen(self, index: int) -> None:
+    def mark_used(self, index: int) -> None:
         """Forget what is far behind the frames; how far the pipe is ahead of them does not matter."""
-        if index <= self._seen:
+        if index <= self._last_index:
             return
-        self._seen = index
-        while self.values and next(iter(self.values)) < self._seen - 2 * REMEMBERED:
+        self._last_index = index
+        while self.values and next(iter(self.values)) < self._last_index - 2 * REMEMBERED:
             self.values.popitem(last=False)
 
 
@@ -59,7 +59,7 @@ class Pipe:
     def __init__(self, fd: int) -> None:
         self.ended = False
         self._fd, self._data = fd, bytearray()
-        self._relays: dict[str, _Known] = {}
+        self._relays: dict[str, _Credentials] = {}
         self._lasting: list[bytes] = []  # that nobody took yet
         os.set_blocking(fd, False)
 
@@ -73,18 +73,18 @@ class Pipe:
                 break
             self.ended = not data
             self._data += data
-        came = len(self._data) > before
+        has_more = len(self._data) > before
         while len(self._data) >= LENGTH.size:
             (length,) = LENGTH.unpack_from(self._data)
             if len(self._data) < LENGTH.size + length:
                 break
             message = bytes(self._data[LENGTH.size : LENGTH.size + length])
             del self._data[: LENGTH.size + length]
-            credential = msgspec.msgpack.decode(message, type=Credential)
+            credential = msgspec.msgpack.decode(message, type=CredentialFrame)
             self._of(credential.relay).add(credential)
             if credential.lasting:
                 self._lasting.append(credential.value)
-        return came
+        return has_more
 
     def take_lasting(self) -> list[bytes]:
         """Lasting credentials that came since the last time. They are here before the frames of their calls, which the
@@ -99,29 +99,29 @@ class Pipe:
         else:
             select.select([self._fd], [], [], seconds)
 
-    def values(self, relay: Follower, masks: Sequence[Mask]) -> Mapping[int, bytes]:
+    def values(self, relay: SpoolFollower, masks: Sequence[Mask]) -> Mapping[int, bytes]:
         """Of a relay that is gone, too: what it told may still be in the pipe. Nothing is of one of an earlier run."""
-        known = self._of(relay.relay)
+        values_known = self._of(relay.relay)
         newest = max([mask.credential for mask in masks], default=-1)
-        known.seen(newest)
-        if known.is_to_come(newest):
-            self._await(relay, known, newest)
-        return known.values
+        values_known.mark_used(newest)
+        if values_known.is_to_come(newest):
+            self._await(relay, values_known, newest)
+        return values_known.values
 
-    def _await(self, relay: Follower, known: _Known, index: int) -> None:
+    def _await(self, relay: SpoolFollower, credentials: _Credentials, index: int) -> None:
         give_up = time.monotonic() + CREDENTIAL_SECONDS
-        while known.is_to_come(index):
+        while credentials.is_to_come(index):
             if self.drain():
                 give_up = time.monotonic() + CREDENTIAL_SECONDS
                 continue
             relay.look()
-            if self.ended or time.monotonic() > give_up or (relay.gone and not known.values):
-                known.give_up(index)
+            if self.ended or time.monotonic() > give_up or (relay.gone and not credentials.values):
+                credentials.give_up(index)
                 break
             self.wait(POLL_SECONDS)
 
-    def _of(self, relay: str) -> _Known:
-        known = self._relays.get(relay)
-        if known is None:
-            known = self._relays[relay] = _Known()
-        return known
+    def _of(self, relay: str) -> _Credentials:
+        credentials = self._relays.get(relay)
+        if credentials is None:
+            credentials = self._relays[relay] = _Credentials()
+        return credentials

@@ -17,7 +17,7 @@ from agent_logger.providers.answer import Answer, tokens_per_second
 from agent_logger.providers.ending import has_ended, is_answered
 from agent_logger.providers.registry import Dialect, dialect_of
 from agent_logger.proxy.call_state import (
-    Call,
+    CallState,
     Collected,
     StatusLine,
     is_stream,
@@ -25,11 +25,18 @@ from agent_logger.proxy.call_state import (
     status_line,
     stream_end,
 )
-from agent_logger.proxy.recorder.heads import NO_FIELDS, Fields, Secrets, cut_head
-from agent_logger.proxy.recorder.large import LARGE_BYTES, Disk, Large
+from agent_logger.proxy.recorder.heads import NO_FIELDS, HeadFields, Secrets, cut_head
+from agent_logger.proxy.recorder.large import LARGE_BYTES, Disk, LargeBody
 from agent_logger.proxy.recorder.logs import LogName
-from agent_logger.proxy.recorder.payload import SMALLEST_KNOWN, Kept, KnownBody, Treatment, hide_pieces, keep
-from agent_logger.proxy.spool.frames import RequestHead
+from agent_logger.proxy.recorder.payload import (
+    SMALLEST_KNOWN,
+    BodyPolicy,
+    KnownBody,
+    StoredBody,
+    hide_pieces,
+    store_body,
+)
+from agent_logger.proxy.spool.frames import RequestHeadFrame
 from agent_logger.proxy.tracking.tracker import Decision
 
 TOGETHER_BYTES = 64 << 10  # a body up to this is searched together with its head
@@ -40,7 +47,7 @@ REQUEST_IDS = ("request-id", "x-request-id", "x-oai-request-id")
 
 
 @dataclass(slots=True)
-class Bench:
+class RecorderContext:
     """What a pair works with: the install's key, and where large bodies go."""
 
     key: bytes
@@ -49,10 +56,10 @@ class Bench:
 
 
 @dataclass(slots=True)
-class Asked:
+class RequestStart:
     """The head of a request with its credentials in place; `unknown` of them could not be had."""
 
-    frame: RequestHead
+    frame: RequestHeadFrame
     head: bytes
     path: bytes
     unknown: int
@@ -76,7 +83,7 @@ class Written:
 class _Body:
     """One direction."""
 
-    large: Large | None = None
+    large: LargeBody | None = None
     unknown = 0  # credentials that could not be put back: what the bytes were is not known
     size = 0
 
@@ -92,7 +99,7 @@ class _Body:
             self.pieces.append(text)
 
 
-class Pair:
+class RecordedCall:
     seq = 0
     log: LogName | None = None  # where its request is
     decision: Decision | None = None
@@ -103,15 +110,17 @@ class Pair:
     asked_deflated = False  # its request is as it came, for it inflates to too much
     _status = b""
     _answered: bytes | None = None  # the lines of the response's head
-    _fields: Fields | None = None  # the same, redacted when first needed
+    _fields: HeadFields | None = None  # the same, redacted when first needed
     _by_name: dict[str, str] | None = None
     _message = _usage = b""  # of the answer, in JSON
     _clean = False  # nothing is to be taken out of these
-    _how: Treatment | None = None  # the request's body is looked at
+    _how: BodyPolicy | None = None  # the request's body is looked at
 
-    def __init__(self, asked: Asked, call_id: str, ns: int, secrets: Secrets, bench: Bench) -> None:
-        self.asked, self.id = asked, call_id
-        self.call = Call(ns)
+    def __init__(
+        self, request: RequestStart, call_id: str, ns: int, secrets: Secrets, bench: RecorderContext
+    ) -> None:
+        self.request_start, self.id = request, call_id
+        self.call = CallState(ns)
         self.secrets = secrets  # those of the response are added when it has begun
         self._bench = bench
         self._request, self._response = _Body(), _Body()
@@ -144,7 +153,7 @@ class Pair:
             self._by_name = self._response_fields().by_name()
         return self._by_name.get(name, "")
 
-    def _response_fields(self) -> Fields:
+    def _response_fields(self) -> HeadFields:
         if self._fields is None:
             self._fields, _ = self.secrets.fields(self._answered or NO_FIELDS)
         return self._fields
@@ -172,12 +181,12 @@ class Pair:
 
     @property
     def path(self) -> str:
-        return self.asked.path.decode("latin-1")
+        return self.request_start.path.decode("latin-1")
 
     @property
     def shown_path(self) -> str:
         """Without its query, and without what looks like a key."""
-        return self.secrets.target(self.asked.path).data.decode("latin-1").partition("?")[0]
+        return self.secrets.target(self.request_start.path).data.decode("latin-1").partition("?")[0]
 
     def redact(self, text: str) -> str:
         return self.secrets.redactor.redact_text(text, "").data
@@ -204,28 +213,28 @@ class Pair:
         clean = call.response.size < TOGETHER_BYTES
         if clean:
             self._fields, clean = self.secrets.fields(self._answered or NO_FIELDS, call.response.whole())
-        kept = self._kept(self._response, call.response, self._response_treatment, None, clean=clean)
-        self._answer_kept = kept
+        stored = self._stored_body(self._response, call.response, self._response_treatment, None, clean=clean)
+        self._answer_kept = stored
         if dialect := self._dialect():
             reader = dialect.reader(messages=self.message)
-            for piece in messages or self._response.pieces or (kept.text,):
+            for piece in messages or self._response.pieces or (stored.text,):
                 reader.feed(piece)
             self.answer = self._without_keys(reader.finish(framed=call.reason is None))
             if not self._clean:
-                hide_pieces(kept, self._response_treatment())
-        ended = self._has_ended(kept)
+                hide_pieces(stored, self._response_treatment())
+        ended = self._has_ended(stored)
         self.complete, self.reason = ended and not call.holes, call.outcome(stream_ended=ended)
-        self._response.pieces, kept.text, kept.pieces = [], b"", ()
+        self._response.pieces, stored.text, stored.pieces = [], b"", ()
 
-    def _has_ended(self, kept: Kept) -> bool:
+    def _has_ended(self, stored: StoredBody) -> bool:
         framed, answer = self.call.reason is None, self.answer
         if self.message:
             return framed or bool(answer and answer.ended)
         how = self._response_treatment()
-        if kept.file and not self._response.pieces:  # it was not read
-            return framed if kept.stream_ended is None else kept.stream_ended
+        if stored.file and not self._response.pieces:  # it was not read
+            return framed if stored.stream_ended is None else stored.stream_ended
         understood = answer if is_answered(self.status) and how.is_readable else None
-        return has_ended(understood, kept.text, framed=framed, in_pieces=how.stream)
+        return has_ended(understood, stored.text, framed=framed, in_pieces=how.stream)
 
     def _without_keys(self, answer: Answer) -> Answer:
         """Its names too come from outside: an upstream may answer with the key as the model, or as an id.
@@ -237,8 +246,8 @@ class Pair:
         if answer.raw_usage is not None:
             self._usage = msgspec.json.encode(answer.raw_usage)
         names = (answer.message_id, answer.model, answer.stop_reason)
-        told = "\n".join(filter(None, names)).encode("utf-8", "surrogatepass")
-        every = b"\n".join(filter(None, (told, self._message, self._usage)))
+        text = "\n".join(filter(None, names)).encode("utf-8", "surrogatepass")
+        every = b"\n".join(filter(None, (text, self._message, self._usage)))
         self._clean = not every or not self.secrets.redactor.redact(every, "").redactions
         if self._clean:
             return answer
@@ -246,80 +255,82 @@ class Pair:
         return replace(answer, message_id=message_id, model=model, stop_reason=stop_reason)
 
     def _dialect(self) -> Dialect | None:
-        asked = self.message or self.asked.head.startswith(b"POST ")
-        return dialect_of(self.asked.frame.provider, self.path) if asked else None
+        is_request = self.message or self.request_start.head.startswith(b"POST ")
+        return dialect_of(self.request_start.frame.provider, self.path) if is_request else None
 
     # ------------------------------------------------------------ records
 
     def request_record(
-        self, *, ts: str, seq: int, frame: str, upstream: str | None, known: KnownBody | None
+        self, *, ts: str, seq: int, frame: str, upstream: str | None, known_body: KnownBody | None
     ) -> Written:
         """`upstream` is that of the log: a head that says the same need not be written out."""
-        asked, call, decision = self.asked, self.call, self.decision
+        request, call, decision = self.request_start, self.call, self.decision
         small = call.request.size < SMALLEST_KNOWN
-        fields, clean = self.secrets.fields(asked.lines, call.request.whole() if small else b"")
+        fields, clean = self.secrets.fields(request.lines, call.request.whole() if small else b"")
         clean = clean and small
-        kept = self._kept(self._request, call.request, self._request_treatment, known, clean=clean)
-        redactions = list(kept.redactions)
-        path = self.secrets.target(asked.path)
+        stored = self._stored_body(
+            self._request, call.request, self._request_treatment, known_body, clean=clean
+        )
+        redactions = list(stored.redactions)
+        path = self.secrets.target(request.path)
         redactions += path.redactions
         headers, head = self._request_head(fields, redactions, upstream)
         record = Request(
             ts=ts,
             seq=seq,
-            method=self.secrets.text(method_of(asked.head)),
+            method=self.secrets.text(method_of(request.head)),
             path=path.data.decode("latin-1"),
             headers=headers,
             head=head,
-            body=kept.body,
-            body_encoding=kept.encoding,
+            body=stored.body,
+            body_encoding=stored.encoding,
             fingerprint=decision.fingerprint if decision else None,
             thread=decision.thread if decision else None,
             kind=decision.kind if decision else None,
             identity=decision.of_request if decision else None,
             retry_of=decision.retry_of if decision else None,
             call=self.id,
-            bytes=kept.bytes,
-            body_hmac=None if self._request.unknown else kept.hmac,
-            file_bytes=kept.file_bytes or None,
-            recoded=kept.recoded,
-            original=kept.original,
+            bytes=stored.bytes,
+            body_hmac=None if self._request.unknown else stored.hmac,
+            file_bytes=stored.file_bytes or None,
+            recoded=stored.recoded,
+            original=stored.original,
             redactions=redactions or None,
-            transport="websocket" if asked.frame.websocket else "http",
+            transport="websocket" if request.frame.websocket else "http",
             deflated=self.asked_deflated,
             frame=frame,
         )
-        return Written(record, kept.file, self.id)
+        return Written(record, stored.file, self.id)
 
     def _request_head(
-        self, fields: Fields, redactions: list[Redaction], upstream: str | None
+        self, fields: HeadFields, redactions: list[Redaction], upstream: str | None
     ) -> tuple[Headers, list[str] | None]:
         if self.message:
             return {}, None
-        asked, frame, trailers = self.asked, self.asked.frame, self.call.request_trailers
+        request, frame, trailers = self.request_start, self.request_start.frame, self.call.request_trailers
         redactions += fields.redactions
         usual = b"%b /%b/%b%b HTTP/1.1" % (
-            asked.start.partition(b" ")[0],
+            request.start.partition(b" ")[0],
             frame.provider.encode(),
             frame.upstream.encode(),
-            asked.path,
+            request.path,
         )
-        if fields.exact and asked.start == usual and upstream == frame.upstream and not trailers:
+        if fields.exact and request.start == usual and upstream == frame.upstream and not trailers:
             return fields.headers, None
-        method, target, version = self.secrets.request_line(asked.start)
-        said = (method + target.data + version).decode("latin-1")
-        head = [said, *fields.texts()]
+        method, target, version = self.secrets.request_line(request.start)
+        line = (method + target.data + version).decode("latin-1")
+        head = [line, *fields.texts()]
         return fields.headers, head + (["", *self._trailers(trailers).texts()] if trailers else [])
 
-    def _trailers(self, trailers: bytes) -> Fields:
+    def _trailers(self, trailers: bytes) -> HeadFields:
         return self.secrets.fields(b"\r\n" + trailers + b"\r\n")[0]
 
     def response_record(self, *, ts: str, seq: int, frame: str, fingerprint: str | None) -> Written:
         """After `rejoin`."""
-        call, kept = self.call, self._answer_kept
-        came = call.response
+        call, stored = self.call, self._answer_kept
+        received = call.response
         answer = self.answer or Answer()
-        redactions = list(kept.redactions)
+        redactions = list(stored.redactions)
         line = status_line(self._status)
         headers, head = self._answer_head(line, redactions)
         trailers = self._trailers(call.response_trailers) if call.response_trailers else None
@@ -332,20 +343,20 @@ class Pair:
             headers=headers,
             head=head,
             timing=call.timing(),
-            body=kept.body,
-            body_encoding=kept.encoding,
-            chunks=kept.chunks,
+            body=stored.body,
+            body_encoding=stored.encoding,
+            chunks=stored.chunks,
             call=self.id,
             complete=self.complete,
             reason=self.reason,
             http=line.http,
             status_text=self.secrets.text(line.text) if line.text else line.text,
             trailers=trailers.headers if trailers else None,
-            bytes=kept.bytes,
-            body_hmac=None if self._response.unknown else kept.hmac,
-            file_bytes=kept.file_bytes or None,
-            recoded=kept.recoded,
-            original=kept.original,
+            bytes=stored.bytes,
+            body_hmac=None if self._response.unknown else stored.hmac,
+            file_bytes=stored.file_bytes or None,
+            recoded=stored.recoded,
+            original=stored.original,
             deflated=self.deflated_chunks or None,
             fingerprint=fingerprint,
             message=message,
@@ -353,12 +364,12 @@ class Pair:
             model=answer.model,
             stop_reason=answer.stop_reason,
             usage=self._redacted(self._usage, "usage", redactions),
-            tokens_per_second=tokens_per_second(answer, came.first_ns, came.last_ns, came.chunks),
+            tokens_per_second=tokens_per_second(answer, received.first_ns, received.last_ns, received.chunks),
             request_id=next((value for name in REQUEST_IDS if (value := self.header(name))), None),
             redactions=redactions or None,
             frame=frame,
         )
-        return Written(record, kept.file, f"{self.id}-response")
+        return Written(record, stored.file, f"{self.id}-response")
 
     def _answer_head(
         self, line: StatusLine, redactions: list[Redaction]
@@ -370,68 +381,72 @@ class Pair:
         usual = fields.exact and line.plain and not self.call.interim
         return fields.headers, None if usual else self._response_head()
 
-    def _redacted(self, told: bytes, place: str, redactions: list[Redaction]) -> Json:
+    def _redacted(self, data: bytes, place: str, redactions: list[Redaction]) -> Json:
         """Rejoined, a text may show a secret that was cut into deltas."""
-        if told and not self._clean:
-            found = self.secrets.redactor.redact(told, place)
-            redactions += found.redactions
-            told = found.data
-        return msgspec.Raw(told) if told and len(told) <= LARGE_BYTES else UNSET
+        if data and not self._clean:
+            redacted = self.secrets.redactor.redact(data, place)
+            redactions += redacted.redactions
+            data = redacted.data
+        return msgspec.Raw(data) if data and len(data) <= LARGE_BYTES else UNSET
 
     def _response_head(self) -> list[str]:
-        said: list[str] = []
+        line: list[str] = []
         for head in [*self.call.interim, self.call.head or b""]:
             start, lines = cut_head(head)
             first = self.secrets.redactor.redact(start, "head").data.decode("latin-1")
-            said += ["", first] if said else [first]
-            said += self.secrets.fields(lines)[0].texts()
-        return said
+            line += ["", first] if line else [first]
+            line += self.secrets.fields(lines)[0].texts()
+        return line
 
     # ------------------------------------------------------------ bodies
 
-    def _request_treatment(self) -> Treatment:
+    def _request_treatment(self) -> BodyPolicy:
         if self._how is None:
             encoding = ""
-            if not self.message and _ENCODED.search(self.asked.head):
-                encoding = self.secrets.fields(self.asked.lines)[0].by_name().get("content-encoding", "")
-            self._how = Treatment(self._bench.key, self.secrets.redactor, "body", encoding)
+            if not self.message and _ENCODED.search(self.request_start.head):
+                encoding = (
+                    self.secrets.fields(self.request_start.lines)[0].by_name().get("content-encoding", "")
+                )
+            self._how = BodyPolicy(self._bench.key, self.secrets.redactor, "body", encoding)
         return self._how
 
-    def _response_treatment(self) -> Treatment:
+    def _response_treatment(self) -> BodyPolicy:
         kind = self.header("content-type")
         stream = self.message or is_stream(kind)
         place, end = "chunks" if stream else "body", None
         if stream and not self.message and self._status.startswith(b"2", 9):
-            end = stream_end(self.asked.path, kind)
+            end = stream_end(self.request_start.path, kind)
         encoding = "" if self.message else self.header("content-encoding")
-        return Treatment(self._bench.key, self.secrets.redactor, place, encoding, stream, end)
+        return BodyPolicy(self._bench.key, self.secrets.redactor, place, encoding, stream, end)
 
-    def _kept(
+    def _stored_body(
         self,
         body: _Body,
         collected: Collected,
-        treatment: Callable[[], Treatment],
-        known: KnownBody | None,
+        treatment: Callable[[], BodyPolicy],
+        known_body: KnownBody | None,
         *,
         clean: bool,
-    ) -> Kept:
+    ) -> StoredBody:
         if body.large:
             body.large.add(*collected.take())
-            kept, body.large = body.large.finish(), None
-            return kept
+            stored, body.large = body.large.finish(), None
+            return stored
         pieces, times = collected.take()
-        return keep(pieces, times, treatment(), known, clean=clean)
+        return store_body(pieces, times, treatment(), known_body, clean=clean)
 
     def _spill(
-        self, body: _Body, collected: Collected, name: str, treatment: Callable[[], Treatment]
+        self, body: _Body, collected: Collected, name: str, treatment: Callable[[], BodyPolicy]
     ) -> None:
         if body.large is None:
-            body.large = Large(self._bench.folder / f"{name}.body", treatment(), self._bench.disk, body.also)
+            body.large = LargeBody(
+                self._bench.folder / f"{name}.body", treatment(), self._bench.disk, body.also
+            )
         body.large.add(*collected.take())
 
 
 def _discard(body: _Body) -> None:
     if body.large:
-        kept, body.large = body.large.finish(), None
-        if kept.file:
-            kept.file.unlink(missing_ok=True)
+        stored, body.large = body.large.finish(), None
+        if stored.file:
+            stored.file.unlink(missing_ok=True)

@@ -19,15 +19,15 @@ _BARE_LF = re.compile(rb"(?<!\r)\n")
 def refused(
     frame: Refusal, head: bytes, secrets: Secrets, *, ts: str, seq: int, name: str
 ) -> tuple[Request, Response]:
-    came = max(frame.head_bytes, len(head))
+    size = max(frame.head_bytes, len(head))
     start, lines = cut_head(_BARE_LF.sub(b"\r\n", head))
     fields, _ = secrets.fields(lines)
     method, target, version = secrets.request_line(start)
-    plain = fields.exact and (version == b" HTTP/1.1" or len(start) == len(head) < came)
+    plain = fields.exact and (version == b" HTTP/1.1" or len(start) == len(head) < size)
     path, headers, kept_head = target.data.decode("latin-1"), fields.headers, None
-    if came > KEPT_BYTES or not plain:
-        said = (method + target.data + version).decode("latin-1")
-        lines_kept = _cut([said, *fields.texts()])
+    if size > KEPT_BYTES or not plain:
+        line = (method + target.data + version).decode("latin-1")
+        lines_kept = _cut([line, *fields.texts()])
         if plain:
             path, headers = _split(lines_kept, len(method))
         else:
@@ -40,7 +40,7 @@ def refused(
         path=path,
         headers=headers,
         head=kept_head,
-        head_bytes=came if came > KEPT_BYTES else None,
+        head_bytes=size if size > KEPT_BYTES else None,
         body=None,
         fingerprint=None,
         call=frame.id,
@@ -64,18 +64,20 @@ def refused(
 
 def _cut(lines: Sequence[str]) -> list[str]:
     """The first of them, and of the last one its beginning. Each character was a byte."""
-    kept: list[str] = []
+    names: list[str] = []
     left = KEPT_BYTES
     for line in lines:
         if left <= 0:
             break
-        kept.append(line[:left])
+        names.append(line[:left])
         left -= len(line) + 2
-    return kept
+    return names
 
 
 def _split(lines: list[str], method: int) -> tuple[str, Headers]:
     """The path and the fields of a plain head that was cut; the path is behind so many bytes."""
     fields = [field for line in lines[1:] if (field := field_of(line.encode("latin-1")))]
-    headers, _ = headers_of([(it.name.decode("latin-1"), it.value.decode("latin-1")) for it in fields])
+    headers, _ = headers_of(
+        [(field.name.decode("latin-1"), field.value.decode("latin-1")) for field in fields]
+    )
     return lines[0][method:].removesuffix(" HTTP/1.1"), headers

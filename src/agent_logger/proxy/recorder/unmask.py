@@ -7,15 +7,15 @@ from agent_logger.model.redaction.redactor import credentials_of
 from agent_logger.proxy.call_state import field_of, head_lines
 from agent_logger.proxy.recorder.heads import Secrets, cut_request_line
 from agent_logger.proxy.recorder.payload import REDACTED, restored
-from agent_logger.proxy.recorder.recorded_call import Asked
-from agent_logger.proxy.spool.frames import Mask, RequestHead
-from agent_logger.proxy.spool.segments import Follower
+from agent_logger.proxy.recorder.recorded_call import RequestStart
+from agent_logger.proxy.spool.frames import Mask, RequestHeadFrame
+from agent_logger.proxy.spool.segments import SpoolFollower
 
 MOST_SECRETS = 256
 MOST_EARLIER = 64
 
 Values = Callable[
-    [Follower, Sequence[Mask]], Mapping[int, bytes]
+    [SpoolFollower, Sequence[Mask]], Mapping[int, bytes]
 ]  # of a relay's credentials, as far as known
 TakeLasting = Callable[[], Sequence[bytes]]  # credentials that any relay told to look for, each once
 
@@ -35,32 +35,32 @@ class Unmask:
             del self._secrets[key]
 
     def restored(
-        self, relay: Follower, data: bytes, masks: Sequence[Mask], secrets: Secrets | None = None
+        self, relay: SpoolFollower, data: bytes, masks: Sequence[Mask], secrets: Secrets | None = None
     ) -> tuple[bytes, int]:
         """With `secrets`: those alone that these will take out again."""
         if not masks:
             return data, 0
         values = self._values(relay, masks)
         if secrets:
-            known = {mask.credential: values.get(mask.credential, b"") for mask in masks}
-            values = {index: value for index, value in known.items() if secrets.redactor.knows(value)}
+            by_index = {mask.credential: values.get(mask.credential, b"") for mask in masks}
+            values = {index: value for index, value in by_index.items() if secrets.redactor.knows(value)}
         return restored(data, masks, values)
 
-    def asked(self, relay: Follower, frame: RequestHead) -> Asked:
+    def request_start(self, relay: SpoolFollower, frame: RequestHeadFrame) -> RequestStart:
         head, unknown = self.restored(relay, frame.head, frame.masked)
         path = frame.path
         if b"\0" in path:  # its credentials stand in the head, too
             _, target, _ = cut_request_line(head_lines(head)[0])
-            path = target[-len(path) :] if not unknown else _shown(path)
+            path = target[-len(path) :] if not unknown else _visible_path(path)
         self._remember(relay, frame.sought)
-        return Asked(frame, head, path, unknown, frozenset(mask.credential for mask in frame.masked))
+        return RequestStart(frame, head, path, unknown, frozenset(mask.credential for mask in frame.masked))
 
-    def _remember(self, relay: Follower, indexes: Sequence[int]) -> None:
+    def _remember(self, relay: SpoolFollower, indexes: Sequence[int]) -> None:
         """A token that was replaced is still quoted by later calls, perhaps by way of another relay."""
         if not indexes:
             return
-        known = self._values(relay, [Mask(0, 0, index) for index in indexes])
-        self._look_for([value for index in indexes if (value := known.get(index))])
+        values = self._values(relay, [Mask(0, 0, index) for index in indexes])
+        self._look_for([value for index in indexes if (value := values.get(index))])
 
     def _look_for(self, values: Sequence[bytes]) -> None:
         new = [value for value in values if value not in self._earlier]
@@ -70,16 +70,16 @@ class Unmask:
                 self._earlier.popitem(last=False)
             self._generation += 1
 
-    def secrets(self, relay: Follower, indexes: frozenset[int], *heads: bytes) -> Secrets:
+    def secrets(self, relay: SpoolFollower, indexes: frozenset[int], *heads: bytes) -> Secrets:
         self._look_for(self._take_lasting())
         key = relay.relay, indexes, self._generation
         secrets = self._secrets.get(key)
         if secrets is None:
-            known = self._values(relay, [Mask(0, 0, index) for index in indexes])
-            values = [known[index] for index in indexes if index in known]
+            own_values = self._values(relay, [Mask(0, 0, index) for index in indexes])
+            values = [own_values[index] for index in indexes if index in own_values]
             for head in heads:
                 start, *lines = head_lines(head)
-                fields = [(it.name, it.value) for line in lines if (it := field_of(line))]
+                fields = [(field.name, field.value) for line in lines if (field := field_of(line))]
                 values += credentials_of(fields, cut_request_line(start)[1])
             values = [value for value in dict.fromkeys([*values, *self._earlier]) if REDACTED not in value]
             secrets = self._secrets[key] = Secrets(self._key, values, patterns=self._patterns)
@@ -88,6 +88,6 @@ class Unmask:
         return secrets
 
 
-def _shown(path: bytes) -> bytes:
+def _visible_path(path: bytes) -> bytes:
     parts = path.split(b"\0")
     return REDACTED.join(part for index, part in enumerate(parts) if part or index in (0, len(parts) - 1))

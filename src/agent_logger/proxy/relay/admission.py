@@ -21,7 +21,7 @@ class ForbiddenError(Exception):
         self.status = status
 
 
-class Guard:
+class Admission:
     def __init__(self, port: int) -> None:
         hosts = {name + b":%d" % port for name in _NAMES} | (set(_NAMES) if port == 80 else set())
         self._hosts = hosts
@@ -61,8 +61,8 @@ def error_response(status: int, reason: str, *, bodiless: bool = False) -> bytes
 
     The body has Anthropic's form, which the SDKs of others print too.
     """
-    told = {"type": "agent_logger_error", "message": f"agent-logger: {reason}"}
-    body = msgspec.json.encode({"type": "error", "error": told})
+    error = {"type": "agent_logger_error", "message": f"agent-logger: {reason}"}
+    body = msgspec.json.encode({"type": "error", "error": error})
     head = (
         f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n"
         f"x-agent-logger-error: {_KINDS[status]}\r\n"

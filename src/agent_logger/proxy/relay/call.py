@@ -5,7 +5,7 @@ import time
 from typing import Protocol
 
 from agent_logger.protocols import http1
-from agent_logger.protocols.http_bodies import Body, LengthBody
+from agent_logger.protocols.http_bodies import LengthBody, MessageBody
 from agent_logger.proxy.relay.masks import NO_TRAILERS, Credentials, Masker
 from agent_logger.proxy.relay.refusals import RefusalReports, SpareTap
 from agent_logger.proxy.relay.route import Route
@@ -14,14 +14,14 @@ from agent_logger.proxy.spool.frames import (
     CallEnd,
     RequestData,
     RequestEnd,
-    RequestHead,
+    RequestHeadFrame,
     ResponseData,
     ResponseHead,
     TunnelData,
 )
 
 
-class Ids:
+class CallIds:
     """UUIDv7s, one per call, in a fraction of the time `Clock.uuid7` takes: random once, then counted."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class Reporter:
         self.tap = tap
         self.credentials = Credentials(tap.credential)
         self.calls = 0
-        self.ids = Ids()
+        self.ids = CallIds()
         self.refusals = RefusalReports(tap, self.credentials, lambda: (self.number(), self.ids.new()), relays)
 
     def number(self) -> int:
@@ -69,7 +69,7 @@ class Reporter:
         self.refusals.add(connection, status, reason, data)
 
 
-class Call:
+class RelayedCall:
     """A request that is allowed, and the reading of its answer.
 
     What is told of a read waits until the end of it, for `tell` or `ended`: it is one entry of the spool then.
@@ -81,7 +81,7 @@ class Call:
 
     def __init__(self, reporter: Reporter, head: http1.RequestHead, route: Route) -> None:
         self.head, self.route = head, route
-        self.body: Body = head.framing or LengthBody(0)
+        self.body: MessageBody = head.framing or LengthBody(0)
         self.response = http1.ResponseReader(head.method, websocket=head.websocket)
         self.sent = False  # something was sent to the client
         self._tap = reporter.tap
@@ -99,7 +99,7 @@ class Call:
         head, route = self.head, self.route
         raw, masks = self._masker.head(head.raw, head.target)
         path = self._masker.target(route.path)
-        frame = RequestHead(
+        frame = RequestHeadFrame(
             self._number,
             time.monotonic_ns(),
             self._id,
@@ -148,8 +148,8 @@ class Call:
         self.tell()
 
     def ended(self, reason: str | None = None) -> None:
-        came = self.response.body.trailers if self.response.body is not None else b""
-        trailers = self._masker.trailers(came) if came else NO_TRAILERS
+        trailing = self.response.body.trailers if self.response.body is not None else b""
+        trailers = self._masker.trailers(trailing) if trailing else NO_TRAILERS
         self._untold.append(CallEnd(self._number, time.monotonic_ns(), reason, *trailers))
         self.tell()
 

@@ -13,12 +13,12 @@ from typing import Protocol, cast
 
 from agent_logger.protocols.http1 import RequestHead, head_end
 from agent_logger.protocols.http_bodies import MalformedError
-from agent_logger.proxy.relay.admission import ForbiddenError, Guard, error_response
-from agent_logger.proxy.relay.call import Call, Reporter
+from agent_logger.proxy.relay.admission import Admission, ForbiddenError, error_response
+from agent_logger.proxy.relay.call import RelayedCall, Reporter
 from agent_logger.proxy.relay.peer import is_gone
 from agent_logger.proxy.relay.route import NotAllowedError, Route, Routes
 from agent_logger.proxy.relay.upstream import Pool, Upstream
-from agent_logger.proxy.relay.write_batch import Outgoing, Turn
+from agent_logger.proxy.relay.write_batch import Outgoing, WriteBatch
 
 _HELD_BYTES = 64 << 10  # of later requests, or while connecting; then the client has to wait
 _LINGER_SECONDS = 2.0  # to let a client read our answer before a reset would take it away
@@ -28,14 +28,14 @@ _PEER_SECONDS = (0.002, 0.01, 0.05, 0.25)  # between looks at a client that may 
 _REFUSALS = (MalformedError, ForbiddenError, NotAllowedError)
 
 
-class House(Protocol):
+class RelayContext(Protocol):
     """What the connections of one relay share."""
 
     reporter: Reporter
     routes: Routes
-    guard: Guard
+    guard: Admission
     pool: Pool
-    turn: Turn
+    turn: WriteBatch
 
     def arrived(self, client: "Client") -> int:
         """Its number."""
@@ -51,10 +51,10 @@ class Client(asyncio.Protocol):
 
     transport: Outgoing
 
-    def __init__(self, relay: House) -> None:
+    def __init__(self, relay: RelayContext) -> None:
         self._relay = relay
         self._number = relay.arrived(self)
-        self._call: Call | None = None
+        self._call: RelayedCall | None = None
         self._upstream: Upstream | None = None
         self._buffer = b""  # of a head that is not whole, or of requests to come
         self._head_since = 0.0  # since when a head is not whole; 0: there is none
@@ -136,7 +136,7 @@ class Client(asyncio.Protocol):
             self._head_since = 0.0
             head = RequestHead(data[:end])
             self._relay.guard.check(head)
-            call = Call(self._relay.reporter, head, self._relay.routes.find(head.target))
+            call = RelayedCall(self._relay.reporter, head, self._relay.routes.find(head.target))
             body, rest = call.body.feed(data[end:])
             if call.body.error:
                 raise MalformedError(call.body.error)
@@ -171,7 +171,7 @@ class Client(asyncio.Protocol):
         self._balance()
         asyncio.get_running_loop().call_later(_LINGER_SECONDS, self.transport.close)
 
-    def _request_body(self, call: Call, data: bytes) -> None:
+    def _request_body(self, call: RelayedCall, data: bytes) -> None:
         body, self._buffer = call.body.feed(data)
         if call.body.error:
             self._bad_body(call)
@@ -182,7 +182,7 @@ class Client(asyncio.Protocol):
         if call.body.done and call.response.done:
             self._finish(reuse=False)
 
-    def _bad_body(self, call: Call) -> None:
+    def _bad_body(self, call: RelayedCall) -> None:
         call.request_read()
         self._end_call("bad_framing")
         self._drop_upstream()
@@ -193,7 +193,7 @@ class Client(asyncio.Protocol):
 
     # ---- the upstream's side
 
-    def _start(self, call: Call, request: bytes) -> None:
+    def _start(self, call: RelayedCall, request: bytes) -> None:
         route, upstream = call.route, self._upstream
         key = route.key
         if upstream is None or upstream.key != key or upstream.transport.is_closing():
@@ -224,13 +224,13 @@ class Client(asyncio.Protocol):
         upstream.transport.write(b"".join(outgoing))
         self._balance()
 
-    def unreachable(self, status: int, reason: str, told: str) -> None:
+    def unreachable(self, status: int, reason: str, detail: str) -> None:
         call = self._call
         if self._outgoing is None or self._lost or call is None:
             return
         self._outgoing = None
         self._end_call(reason)
-        self._answer(status, told, bodiless=call.head.method == b"HEAD")
+        self._answer(status, detail, bodiless=call.head.method == b"HEAD")
 
     def _write_upstream(self, data: bytes) -> None:
         if self._outgoing is not None:
@@ -264,7 +264,7 @@ class Client(asyncio.Protocol):
         else:
             call.tell()
 
-    def _open_tunnel(self, call: Call, out: bytes) -> None:
+    def _open_tunnel(self, call: RelayedCall, out: bytes) -> None:
         early, first = self._buffer, call.response.rest
         self._buffer = b""
         self.transport.write(out + first)
@@ -302,7 +302,7 @@ class Client(asyncio.Protocol):
             self._call, self._outgoing, self._upstream_full = None, None, False
 
     def _finish(self, *, reuse: bool) -> None:
-        call = cast("Call", self._call)
+        call = cast("RelayedCall", self._call)
         closes = call.response.tunnel or call.head.closes or not call.response.delimited
         self._end_call(None)
         if not reuse:

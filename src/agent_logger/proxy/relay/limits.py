@@ -20,16 +20,16 @@ _MOST_EXCESS = 64  # beyond these a connection is closed without an answer
 _EXCESS_SECONDS = 2.0  # to say what is wanted, and to read the answer
 _RESERVED = 192  # descriptors for these, the pool, the spool, the recorder
 _FEWEST_CLIENTS = 16
-_WANTED = 2 * MOST_CLIENTS + _RESERVED  # a client has an upstream
+_DESCRIPTORS = 2 * MOST_CLIENTS + _RESERVED  # a client has an upstream
 
 
 def raise_descriptors() -> None:
     """As many open files as we can need, where the system allows it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _WANTED if hard == resource.RLIM_INFINITY else min(_WANTED, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
+    limit = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(_DESCRIPTORS, hard)
+    if soft != resource.RLIM_INFINITY and soft < limit:
         with contextlib.suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
 
 def most_clients() -> int:

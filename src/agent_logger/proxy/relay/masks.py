@@ -18,7 +18,7 @@ Masked = tuple[bytes, tuple[Mask, ...]]
 NO_TRAILERS: Masked = (b"", ())
 Part = tuple[bytes, int]  # a text to look for, and its number as a credential
 
-_KEPT = 2048  # lines that are remembered: agents send the same credentials with each call
+_REMEMBERED = 2048  # lines that are remembered: agents send the same credentials with each call
 # Parts of credentials of other calls. An agent's history quotes a token that was replaced meanwhile.
 _MOST_EARLIER = 16
 
@@ -49,21 +49,21 @@ class Credentials:
         self._lasting: dict[bytes, None] = {}  # parts, the newest last
 
     def in_line(self, line: bytes) -> InLine:
-        known = self._in_lines.get(line)
-        return known if known is not None else self._read(line)
+        parts = self._in_lines.get(line)
+        return parts if parts is not None else self._read(line)
 
     def _read(self, line: bytes) -> InLine:
         name, _, value = line.partition(b":")
         name, value, start = name.strip(b" \t"), value.strip(b" \t\r\n"), len(name) + 1
         secrets = self.numbered(credentials_of([(name, value)]))
-        if max(len(self._in_lines), self._newest - self._newest_then) >= _KEPT:
+        if max(len(self._in_lines), self._newest - self._newest_then) >= _REMEMBERED:
             self._newest_then = self._newest  # old indexes are not known for ever
             self._in_lines.clear()
             self._number_earlier()
-        self._in_lines[line] = found = self._found(line, start, secrets)
+        self._in_lines[line] = in_line = self._credentials_in(line, start, secrets)
         if is_lasting(name, value):
-            self.remember(found.parts)
-        return found
+            self.remember(in_line.parts)
+        return in_line
 
     def remember(self, parts: tuple[Part, ...]) -> None:
         """Look for these in later calls, too."""
@@ -80,7 +80,7 @@ class Credentials:
         self.earlier = self.numbered(self._lasting, lasting=True)
         self.sought = tuple(index for _, index in self.earlier)
 
-    def _found(self, line: bytes, start: int, secrets: tuple[Part, ...]) -> InLine:
+    def _credentials_in(self, line: bytes, start: int, secrets: tuple[Part, ...]) -> InLine:
         masks: list[Mask] = []
         masked = _cover_all(line, secrets, start, len(line), masks)
         return InLine(masked, tuple(masks), self.parts(secrets))
@@ -88,9 +88,9 @@ class Credentials:
     def numbered(self, values: Iterable[bytes], *, lasting: bool = False) -> tuple[Part, ...]:
         """Longest first: a shorter one may be a part of it."""
         ordered = sorted(values, key=len, reverse=True)
-        found = tuple((value, self.index(value, lasting=lasting)) for value in ordered)
-        self._newest = max([self._newest, *(index for _, index in found)])
-        return found
+        pairs = tuple((value, self.index(value, lasting=lasting)) for value in ordered)
+        self._newest = max([self._newest, *(index for _, index in pairs)])
+        return pairs
 
     def parts(self, secrets: tuple[Part, ...]) -> tuple[Part, ...]:
         return self.numbered(dict.fromkeys(part for secret, _ in secrets for part in searchable(secret)))
@@ -118,10 +118,10 @@ class Masker:
         """Mask a head. In their own places credentials go however short they are."""
         masks: list[Mask] = []
         for start, end in credential_lines(head):
-            found = self._credentials.in_line(head[start:end])
-            self._learn(found.parts)
-            head = head[:start] + found.masked + head[end:]
-            masks += [Mask(start + mask.offset, mask.length, mask.credential) for mask in found.masks]
+            in_line = self._credentials.in_line(head[start:end])
+            self._learn(in_line.parts)
+            head = head[:start] + in_line.masked + head[end:]
+            masks += [Mask(start + mask.offset, mask.length, mask.credential) for mask in in_line.masks]
         if b"=" in target:
             head = self._in_target(head, target, masks)
         return self._elsewhere(head, masks)
@@ -153,11 +153,11 @@ class Masker:
         values = credentials_of((), target)
         if not values:
             return text
-        found = self._credentials.numbered(values)
-        parts = self._credentials.parts(found)
+        pairs = self._credentials.numbered(values)
+        parts = self._credentials.parts(pairs)
         self._learn(parts)
         self._credentials.remember(parts)
-        for secret, index in found:
+        for secret, index in pairs:
             for at in _places(text, b"=" + secret):
                 text = _cover_all(text, [(secret, index)], at + 1, at + 1 + len(secret), masks)
         return text

@@ -34,9 +34,9 @@ def is_gone(transport: Outgoing) -> bool | None:
 
 def _inode(local: tuple[str, int], remote: tuple[str, int]) -> int:
     addresses = (socket.inet_aton(local[0]), socket.inet_aton(remote[0]))
-    wanted = _REQUEST.pack(socket.AF_INET, socket.IPPROTO_TCP, 0, 0, _ANY)
-    wanted += _SOCKET.pack(local[1], remote[1], *addresses, _NO_COOKIE)
-    message = _MESSAGE.pack(_MESSAGE.size + len(wanted), _BY_FAMILY, 1, 1, 0) + wanted
+    query = _REQUEST.pack(socket.AF_INET, socket.IPPROTO_TCP, 0, 0, _ANY)
+    query += _SOCKET.pack(local[1], remote[1], *addresses, _NO_COOKIE)
+    message = _MESSAGE.pack(_MESSAGE.size + len(query), _BY_FAMILY, 1, 1, 0) + query
     with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _SOCK_DIAG) as netlink:
         netlink.settimeout(0.05)  # the kernel answers before `send` returns
         netlink.send(message)

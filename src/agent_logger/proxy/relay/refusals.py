@@ -11,7 +11,7 @@ from typing import Protocol
 
 from agent_logger.model.redaction.redactor import credentials_in_any_form
 from agent_logger.proxy.relay.masks import Credentials, Masker
-from agent_logger.proxy.spool.frames import AnyFrame, Refusal, Refusals
+from agent_logger.proxy.spool.frames import AnyFrame, Refusal, RefusalsFrame
 
 PER_MINUTE, PER_DAY = 100, 1000  # that are told one by one, by all relays of a proxy together
 TOLD_BYTES = 2048  # of a head; half of them are kept, the rest tells whether a key is cut in two there
@@ -63,9 +63,11 @@ class RefusalReports:
     def add(self, connection: int, status: int, reason: str, data: bytes) -> None:
         self.total += 1
         now = time.monotonic()
-        if all(it.has(now) for it in self._allowances) and self._tell(connection, status, reason, data):
-            for it in self._allowances:
-                it.spend()
+        if all(allowance.has(now) for allowance in self._allowances) and self._tell(
+            connection, status, reason, data
+        ):
+            for allowance in self._allowances:
+                allowance.spend()
             return
         if not self._untold:
             self._untold_since_ns = time.monotonic_ns()
@@ -90,6 +92,6 @@ class RefusalReports:
             return
         call, _ = self._next_call()
         counts = tuple(sorted(self._untold.items()))
-        if self._tap.put_if_room(Refusals(call, time.monotonic_ns(), self._untold_since_ns, counts)):
+        if self._tap.put_if_room(RefusalsFrame(call, time.monotonic_ns(), self._untold_since_ns, counts)):
             self._untold.clear()
             self._summary_at = time.monotonic() + SUMMARY_SECONDS

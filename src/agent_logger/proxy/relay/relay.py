@@ -5,13 +5,13 @@ from functools import partial
 from typing import Self
 
 from agent_logger.config import Origin
-from agent_logger.proxy.relay.admission import Guard
+from agent_logger.proxy.relay.admission import Admission
 from agent_logger.proxy.relay.call import Reporter, Tap
 from agent_logger.proxy.relay.client import Client
 from agent_logger.proxy.relay.limits import HEAD_SECONDS, SWEEP_SECONDS, Excess, most_clients
 from agent_logger.proxy.relay.route import NotAllowedError, Route, Routes
 from agent_logger.proxy.relay.upstream import Connector, HttpsProxy, Pool, UnreachableError, tls_context
-from agent_logger.proxy.relay.write_batch import Turn
+from agent_logger.proxy.relay.write_batch import WriteBatch
 
 __all__ = ["Relay", "Tap"]
 
@@ -41,8 +41,8 @@ class Relay:
         self.reporter = Reporter(tap, workers)
         self.routes = Routes(allow)
         self.pool = Pool()
-        self.guard = Guard(port)
-        self.turn = Turn()
+        self.guard = Admission(port)
+        self.turn = WriteBatch()
         self.connector = Connector(
             self.turn, partial(tls_context, ca_file), HttpsProxy.parse(https_proxy, no_proxy)
         )
@@ -62,7 +62,7 @@ class Relay:
             self._taken, "127.0.0.1", self.port, backlog=1024, reuse_port=self._share_port or None
         )
         self.port = self._server.sockets[0].getsockname()[1]
-        self.guard = Guard(self.port)
+        self.guard = Admission(self.port)
         self._sweep()
 
     def _taken(self) -> Client | Excess:

@@ -73,29 +73,29 @@ class Routes:
     """The table of what is allowed, by the spelling in the URL."""
 
     def __init__(self, allow: Iterable[Origin] = ()) -> None:
-        known = {host: (host, 443, True, False) for host in KNOWN_HOSTS}
+        routes = {host: (host, 443, True, False) for host in KNOWN_HOSTS}
         allowed = {_spelling(origin): _destination(origin) for origin in allow}
-        self._upstreams = known | allowed
-        self._found: dict[bytes, Route] = {}
+        self._upstreams = routes | allowed
+        self._routes: dict[bytes, Route] = {}
 
     def find(self, target: bytes) -> Route:
-        route = self._found.get(target)
+        route = self._routes.get(target)
         if route is None:
             route = self._find(target)
-            if len(self._found) >= _ROUTES_KEPT:
-                self._found.clear()
-            self._found[target] = route
+            if len(self._routes) >= _ROUTES_KEPT:
+                self._routes.clear()
+            self._routes[target] = route
         return route
 
     def _find(self, target: bytes) -> Route:
-        found = _TARGET.fullmatch(target)
-        if found is None or (provider := found[1].decode()) not in PROVIDERS:
+        match = _TARGET.fullmatch(target)
+        if match is None or (provider := match[1].decode()) not in PROVIDERS:
             raise NotAllowedError(f"the path must be /{{{'|'.join(PROVIDERS)}}}/{{host}}/...", 404)
-        name = found[2].decode("ascii", "replace").lower()
+        name = match[2].decode("ascii", "replace").lower()
         upstream = self._upstreams.get(name) if _HOST.fullmatch(name) else None
         if upstream is None:
             raise NotAllowedError("this upstream is not allowed; --allow-upstream ORIGIN allows one")
-        rest = found[3]
+        rest = match[3]
         host, port, tls, any_address = upstream
         path = rest if rest.startswith(b"/") else b"/" + rest
         has_tokens = _TOKEN_ENDPOINT.fullmatch(path) is not None

@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 import truststore
 
 from agent_logger.proxy.relay.route import Route, bracketed, check_addresses
-from agent_logger.proxy.relay.write_batch import Outgoing, Turn
+from agent_logger.proxy.relay.write_batch import Outgoing, WriteBatch
 
 CONNECT_SECONDS = 10.0
 _NEXT_ADDRESS_SECONDS = 2.5  # then another address is tried, while there is one
@@ -33,8 +33,8 @@ P = TypeVar("P", bound=asyncio.Protocol)
 class UnreachableError(Exception):
     """`reason` is a word of docs/proxy.md; the status is for the client."""
 
-    def __init__(self, reason: str, told: str) -> None:
-        super().__init__(told)
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
         self.reason = reason
         self.status = 504 if reason == "connect_timeout" else 502
 
@@ -57,7 +57,7 @@ class Upstream(asyncio.Protocol):
 
     transport: Outgoing
 
-    def __init__(self, key: Key, everybody: set["Upstream"], turn: Turn) -> None:
+    def __init__(self, key: Key, everybody: set["Upstream"], turn: WriteBatch) -> None:
         self.key = key
         self._turn = turn
         self.downstream: Downstream | None = None
@@ -210,7 +210,7 @@ class Connector:
     """Makes connections. The address is checked here, and it is the checked one that is connected to."""
 
     def __init__(
-        self, turn: Turn, tls: Callable[[], ssl.SSLContext], proxy: HttpsProxy | None = None
+        self, turn: WriteBatch, tls: Callable[[], ssl.SSLContext], proxy: HttpsProxy | None = None
     ) -> None:
         self._turn, self._make_tls = turn, tls
         self._tls: ssl.SSLContext | None = None  # made when first needed: it reads the whole trust store
@@ -283,10 +283,10 @@ def _tls_failures(name: str) -> Iterator[None]:
 
 async def _resolve(host: str, port: int) -> list[str]:
     try:
-        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        addresses = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (socket.gaierror, UnicodeError) as error:
         raise UnreachableError("dns", f"{host} has no address") from error
-    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+    return list(dict.fromkeys(str(address[0]) for *_, address in addresses))
 
 
 async def _open(addresses: list[str], port: int, name: str) -> socket.socket:

@@ -10,7 +10,7 @@ import asyncio
 LARGE_BYTES = 16 << 10  # to send so much takes longer than to wake anybody, and it is not to gather in memory
 
 
-class Turn:
+class WriteBatch:
     """The turn of the loop that is under way, for all connections of a relay."""
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Outgoing:
         "resume_reading",
     )
 
-    def __init__(self, transport: asyncio.Transport, turn: Turn) -> None:
+    def __init__(self, transport: asyncio.Transport, turn: WriteBatch) -> None:
         self._transport, self._turn = transport, turn
         self._held: list[bytes] = []
         self.is_closing, self.get_extra_info = transport.is_closing, transport.get_extra_info

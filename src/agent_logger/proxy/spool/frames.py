@@ -30,7 +30,7 @@ class Mask(msgspec.Struct, array_like=True, frozen=True):
     credential: int
 
 
-class Credential(msgspec.Struct, array_like=True, frozen=True):
+class CredentialFrame(msgspec.Struct, array_like=True, frozen=True):
     """Over the pipe only: what `Mask.credential` stands for. The last ones are sent again to a new recorder.
 
     Indexes count up. A credential that is still in use after a few thousand others gets another one.
@@ -49,7 +49,7 @@ class Frame(msgspec.Struct, array_like=True, frozen=True):
     ns: int
 
 
-class Segment(Frame, array_like=True, frozen=True, tag=0):
+class SpoolSegment(Frame, array_like=True, frozen=True, tag=0):
     """The first frame of a segment. `wall_ns` is what the clock said at `ns`, to tell times from."""
 
     relay: str
@@ -58,7 +58,7 @@ class Segment(Frame, array_like=True, frozen=True, tag=0):
     wall_ns: int
 
 
-class RequestHead(Frame, array_like=True, frozen=True, tag=1):
+class RequestHeadFrame(Frame, array_like=True, frozen=True, tag=1):
     """A call begins: its head is complete. `head` is as the client sent it, request line included."""
 
     id: str  # UUIDv7
@@ -125,7 +125,7 @@ class Refusal(Frame, array_like=True, frozen=True, tag=8):
     head_bytes: int = 0  # that came of it
 
 
-class Refusals(Frame, array_like=True, frozen=True, tag=10):
+class RefusalsFrame(Frame, array_like=True, frozen=True, tag=10):
     """Requests that we answered ourselves and that no other frame tells of: by status, how many."""
 
     since_ns: int
@@ -145,8 +145,8 @@ class Dropped(Frame, array_like=True, frozen=True, tag=9):
 
 
 AnyFrame = (
-    Segment
-    | RequestHead
+    SpoolSegment
+    | RequestHeadFrame
     | RequestData
     | RequestEnd
     | ResponseHead
@@ -154,7 +154,7 @@ AnyFrame = (
     | TunnelData
     | CallEnd
     | Refusal
-    | Refusals
+    | RefusalsFrame
     | Dropped
 )
 

@@ -25,7 +25,7 @@ from agent_logger.proxy.spool.frames import (
     Entry,
     RequestData,
     ResponseData,
-    Segment,
+    SpoolSegment,
     TunnelData,
     pack,
     unpack,
@@ -40,18 +40,18 @@ LAST_NUMBER = 1 << 62
 _SEGMENT = re.compile(r"([0-9a-f]+)\.([0-9]+)\.spool")
 
 
-class Read(NamedTuple):
+class SpoolRead(NamedTuple):
     """An entry and where it stood. `ns` never goes back within a relay."""
 
     ns: int
-    relay: "Follower"
+    relay: "SpoolFollower"
     number: int
     segment: int
     size: int
     frames: Entry
 
 
-class Start(NamedTuple):
+class SegmentStart(NamedTuple):
     """Where to begin: entries below `number` count only if their call was open."""
 
     segment: int = 1
@@ -60,10 +60,10 @@ class Start(NamedTuple):
     carried: Path | None = None  # frames of these calls from segments that are gone
 
 
-class Follower:
+class SpoolFollower:
     """The segments of one relay."""
 
-    def __init__(self, folder: Path, relay: str, start: Start) -> None:
+    def __init__(self, folder: Path, relay: str, start: SegmentStart) -> None:
         self.folder, self.relay = folder, relay
         self.pid = 0
         self.gone = False  # nothing will be added any more
@@ -79,7 +79,7 @@ class Follower:
         self._carried_until = after.first if after else LAST_NUMBER
         self._offset, self._next = 0, 1
         self._fd = -1
-        self._held: deque[Read] = deque()
+        self._held: deque[SpoolRead] = deque()
         self._held_bytes = 0
 
     def fill(self) -> None:
@@ -88,7 +88,7 @@ class Follower:
             if not self._read_on():
                 return
 
-    def take(self, until_ns: int) -> Iterable[Read]:
+    def take(self, until_ns: int) -> Iterable[SpoolRead]:
         """What happened up to then. It counts as taken at once."""
         if not self._held or self._held[0].ns > until_ns:
             return ()
@@ -185,7 +185,7 @@ class Follower:
 
     def _add(self, entry: Entry, size: int) -> None:
         frame = entry[0]
-        if isinstance(frame, Segment):
+        if isinstance(frame, SpoolSegment):
             self._next, self.pid = frame.first, frame.pid
             self.wall_ns = frame.wall_ns - frame.ns
             return
@@ -197,16 +197,16 @@ class Follower:
             return
         if frame.ns > self.latest_ns:
             self.latest_ns = frame.ns
-        self._held.append(Read(self.latest_ns, self, number, self._reading, size, entry))
+        self._held.append(SpoolRead(self.latest_ns, self, number, self._reading, size, entry))
         self._held_bytes += size
 
 
 class Spools:
     """All relays of a log folder."""
 
-    def __init__(self, folder: Path, starts: Mapping[str, Start]) -> None:
+    def __init__(self, folder: Path, starts: Mapping[str, SegmentStart]) -> None:
         self.folder = folder
-        self.followers = {relay: Follower(folder, relay, start) for relay, start in starts.items()}
+        self.followers = {relay: SpoolFollower(folder, relay, start) for relay, start in starts.items()}
         self.scan()
         for follower in self.followers.values():
             follower.look()
@@ -218,9 +218,9 @@ class Spools:
         """Find relays that have begun since."""
         for relay, numbers in segments_of(self.folder).items():
             if relay not in self.followers:
-                self.followers[relay] = Follower(self.folder, relay, Start(segment=numbers[0]))
+                self.followers[relay] = SpoolFollower(self.folder, relay, SegmentStart(segment=numbers[0]))
 
-    def batch(self, now_ns: int) -> Iterable[Read]:
+    def batch(self, now_ns: int) -> Iterable[SpoolRead]:
         """What may be taken now, all of it to be iterated over before the next."""
         while self._old:
             first = self._old[0]
@@ -230,14 +230,14 @@ class Spools:
             self._old.popleft()
         for follower in self.followers.values():
             follower.fill()
-        bound = min((self._horizon(it, now_ns) for it in self.followers.values()), default=0)
-        waiting = [it for it in self.followers.values() if it.is_waiting]
+        bound = min((self._horizon(relay, now_ns) for relay in self.followers.values()), default=0)
+        waiting = [relay for relay in self.followers.values() if relay.is_waiting]
         if len(waiting) == 1:
             return waiting[0].take(bound)
-        return heapq.merge(*(it.take(bound) for it in waiting), key=lambda read: read.ns)
+        return heapq.merge(*(relay.take(bound) for relay in waiting), key=lambda read: read.ns)
 
     @staticmethod
-    def _horizon(follower: Follower, now_ns: int) -> int:
+    def _horizon(follower: SpoolFollower, now_ns: int) -> int:
         """Up to when nothing of this relay can come any more."""
         return 1 << 64 if follower.gone else max(follower.latest_ns, now_ns - WATERMARK_NS)
 
@@ -252,19 +252,19 @@ def _read_entries(fd: int, offset: int) -> list[tuple[Entry, int]]:
         length, _ = HEAD.unpack_from(data)
         if HEAD.size + length > len(data) == READ_BYTES and length <= LONGEST_ENTRY:
             data = os.pread(fd, HEAD.size + length, offset)
-    found: list[tuple[Entry, int]] = []
+    pairs: list[tuple[Entry, int]] = []
     with suppress(msgspec.MsgspecError):  # whole, but not ours: it ends the segment as a torn one does
-        found.extend(unpack(data))
-    return found
+        pairs.extend(unpack(data))
+    return pairs
 
 
 def segments_of(folder: Path) -> dict[str, list[int]]:
     """The numbers of the segments of each relay."""
-    found: dict[str, list[int]] = {}
+    by_relay: dict[str, list[int]] = {}
     for name in os.listdir(folder):
         if segment := _SEGMENT.fullmatch(name):
-            found.setdefault(segment[1], []).append(int(segment[2]))
-    return {relay: sorted(numbers) for relay, numbers in found.items()}
+            by_relay.setdefault(segment[1], []).append(int(segment[2]))
+    return {relay: sorted(numbers) for relay, numbers in by_relay.items()}
 
 
 class Oldest(NamedTuple):
@@ -276,17 +276,19 @@ class Oldest(NamedTuple):
 
 def oldest_entries(folder: Path) -> dict[str, Oldest]:
     """By relay, in all files of the spool that hold entries. What cannot be read is left out."""
-    found: dict[str, Oldest] = {}
+    by_relay: dict[str, Oldest] = {}
     for path in folder.iterdir():
         if not (_SEGMENT.fullmatch(path.name) or path.suffix == ".carried"):
             continue
         if head := head_of(path):
-            known = found.get(head.relay, Oldest(head.first, head.wall_ns / 1e9))
-            found[head.relay] = Oldest(min(known.number, head.first), min(known.wall, head.wall_ns / 1e9))
-    return found
+            oldest = by_relay.get(head.relay, Oldest(head.first, head.wall_ns / 1e9))
+            by_relay[head.relay] = Oldest(
+                min(oldest.number, head.first), min(oldest.wall, head.wall_ns / 1e9)
+            )
+    return by_relay
 
 
-def head_of(path: Path) -> Segment | None:
+def head_of(path: Path) -> SpoolSegment | None:
     """The first frame of a segment, or of a carried file. None if it cannot be read."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -299,7 +301,7 @@ def head_of(path: Path) -> Segment | None:
     finally:
         os.close(fd)
     head = entries[0][0][0] if entries else None
-    return head if isinstance(head, Segment) else None
+    return head if isinstance(head, SpoolSegment) else None
 
 
 def is_gone(folder: Path, relay: str) -> bool:
@@ -328,22 +330,22 @@ def carry(
     held = platform.open_file(to, create=True, top=to.parent.parent)
     try:
         for path in files:
-            for data in _kept(path, calls, let_go):
+            for data in _retained_bytes(path, calls, let_go):
                 held.write(data)
         platform.sync(held.fd)
     finally:
         held.close()
 
 
-def _kept(path: Path, calls: frozenset[int], let_go: frozenset[int]) -> Iterator[bytes]:
+def _retained_bytes(path: Path, calls: frozenset[int], let_go: frozenset[int]) -> Iterator[bytes]:
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         number = expected = offset = 0
-        head: Segment | None = None
-        while found := _read_entries(fd, offset):
-            for entry, _ in found:
+        head: SpoolSegment | None = None
+        while pairs := _read_entries(fd, offset):
+            for entry, _ in pairs:
                 frame = entry[0]
-                if isinstance(frame, Segment):
+                if isinstance(frame, SpoolSegment):
                     head, number = frame, frame.first - 1
                 elif head and frame.call in calls:
                     if number != expected:
@@ -351,7 +353,7 @@ def _kept(path: Path, calls: frozenset[int], let_go: frozenset[int]) -> Iterator
                     yield b"".join(pack(*map(_without_data, entry) if frame.call in let_go else entry))
                     expected = number + 1
                 number += 1
-            offset += found[-1][1]
+            offset += pairs[-1][1]
     finally:
         os.close(fd)
 

@@ -30,10 +30,10 @@ from agent_logger.proxy.spool.frames import (
     REMEMBERED,
     AnyFrame,
     CallEnd,
-    Credential,
+    CredentialFrame,
     Dropped,
     Entry,
-    Segment,
+    SpoolSegment,
     pack,
 )
 
@@ -141,7 +141,7 @@ class Spool:
         self,
         folder: Path,
         *,
-        tell: Callable[[Credential], object] | None = None,
+        tell: Callable[[CredentialFrame], object] | None = None,
         begun_anew: Callable[[], object] = lambda: None,
         memory_bytes: int = MEMORY_BYTES,
         disk_bytes: int = DISK_BYTES,
@@ -232,7 +232,7 @@ class Spool:
             if len(self._lasting) > REMEMBERED:
                 self._lasting.popitem(last=False)
         if self._tell and (is_new or is_news):
-            self._tell(Credential(self.relay, index, value, lasting))
+            self._tell(CredentialFrame(self.relay, index, value, lasting))
         return index
 
     def status(self) -> SpoolStatus:
@@ -383,9 +383,9 @@ class Spool:
         return free >= min(SPARE_DISK_BYTES, total // 2)
 
     def _check_limit(self, size: int) -> None:
-        wanted = self._used() + size
+        needed = self._used() + size
         free = self._free_bytes()
-        if wanted <= min(self._disk_bytes // 2, SEGMENT_BYTES, free // LOG_SHARE):
+        if needed <= min(self._disk_bytes // 2, SEGMENT_BYTES, free // LOG_SHARE):
             return  # so it is nearly always
         self._sizes = {
             number: size
@@ -415,7 +415,7 @@ class Spool:
         held = platform.open_file(
             segment_path(self.folder, self.relay, number), create=True, top=self.folder.parent
         )
-        head = Segment(0, now, self.relay, os.getpid(), self._entries + 1, time.time_ns())
+        head = SpoolSegment(0, now, self.relay, os.getpid(), self._entries + 1, time.time_ns())
         try:
             data = b"".join(pack(head))
             held.write(data)
@@ -585,4 +585,8 @@ def _links(log_dir: Path, folders: Sequence[str]) -> Iterator[Path]:
             yield folder
         elif folder.is_dir():
             with os.scandir(folder) as inner:
-                yield from (Path(it.path) for it in inner if it.name.endswith(".bodies") and it.is_symlink())
+                yield from (
+                    Path(entry.path)
+                    for entry in inner
+                    if entry.name.endswith(".bodies") and entry.is_symlink()
+                )

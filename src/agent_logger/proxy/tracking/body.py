@@ -18,7 +18,7 @@ _ADDITIONAL_TOOLS = (
 HEAD_BYTES = 200  # of an item, that say its type
 
 
-class Body(msgspec.Struct):
+class RequestBody(msgspec.Struct):
     messages: list[msgspec.Raw] | None = None
     input: list[msgspec.Raw] | str | None = None
     contents: list[msgspec.Raw] | None = None
@@ -45,24 +45,26 @@ class Body(msgspec.Struct):
     def _prompts(self) -> Sequence[msgspec.Raw]:
         """Of an API without messages: each stands for one of the user's."""
         given = value(self.prompt)
-        return [_typed(it) for it in (given if isinstance(given, list) else [given]) if isinstance(it, str)]
+        return [
+            _typed(text) for text in (given if isinstance(given, list) else [given]) if isinstance(text, str)
+        ]
 
     @property
     def has_tools(self) -> bool:
         if len(self.tools) > 2 and bytes(self.tools) != b"null":  # `[]` is none
             return True
         items = self.input if isinstance(self.input, list) else ()
-        return any(_ADDITIONAL_TOOLS in bytes(memoryview(it)[:HEAD_BYTES]) for it in items)
+        return any(_ADDITIONAL_TOOLS in bytes(memoryview(raw)[:HEAD_BYTES]) for raw in items)
 
 
 def _typed(prompt: str) -> msgspec.Raw:
     return msgspec.Raw(msgspec.json.encode({"role": "user", "content": prompt}))
 
 
-_decode = msgspec.json.Decoder(Body).decode
+_decode = msgspec.json.Decoder(RequestBody).decode
 
 
-def read(data: bytes) -> Body | None:
+def read(data: bytes) -> RequestBody | None:
     """None for what is not a JSON object, or not shaped as any of the APIs wants it."""
     try:
         return _decode(data)
@@ -70,7 +72,7 @@ def read(data: bytes) -> Body | None:
         return _read_slowly(data)
 
 
-def _read_slowly(data: bytes) -> Body | None:
+def _read_slowly(data: bytes) -> RequestBody | None:
     """For what msgspec refuses: half characters, which agents do cut out of texts."""
     try:
         whole = json.loads(data)
@@ -84,9 +86,9 @@ def mended(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, list):
-        return [mended(it) for it in value]
+        return [mended(item) for item in value]
     if isinstance(value, dict):
-        return {mended(key): mended(it) for key, it in value.items()}
+        return {mended(key): mended(item) for key, item in value.items()}
     return value
 
 
@@ -101,5 +103,5 @@ def value(raw: msgspec.Raw) -> Any:
 
 
 def text(raw: msgspec.Raw) -> str | None:
-    it = value(raw)
-    return it if isinstance(it, str) else None
+    decoded = value(raw)
+    return decoded if isinstance(decoded, str) else None

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from agent_logger.proxy.tracking.body import Api, Body, text, value
+from agent_logger.proxy.tracking.body import Api, RequestBody, text, value
 
 Kind = Literal["probe", "models", "count_tokens", "side", "subagent", "compact", "main", "other"]
 
@@ -70,7 +70,7 @@ def untracked_kind(method: str, path: str) -> Kind:
 # ---------------------------------------------------------------- shapes
 
 
-def is_side(agent: str | None, body: Body, units: Sequence[msgspec.Raw], *, has_id: bool) -> bool:
+def is_side(agent: str | None, body: RequestBody, units: Sequence[msgspec.Raw], *, has_id: bool) -> bool:
     """Whether the call has the shape of a title, a classifier, a router, a warm-up, a text to be filled in."""
     if bytes(body.generate) == b"false":  # Codex warms a WebSocket up
         return True
@@ -104,30 +104,34 @@ def is_side(agent: str | None, body: Body, units: Sequence[msgspec.Raw], *, has_
 
 
 def is_compaction(agent: str | None, units: Sequence[msgspec.Raw]) -> bool:
-    asked = COMPACTIONS.get(agent or "")
-    if not asked or not units or not any(it in bytes(units[-1]) for it in (asked.encode(), _COMPACTION_ITEM)):
+    prompt = COMPACTIONS.get(agent or "")
+    if (
+        not prompt
+        or not units
+        or not any(mark in bytes(units[-1]) for mark in (prompt.encode(), _COMPACTION_ITEM))
+    ):
         return False
     last = value(units[-1])
     if not isinstance(last, dict):
         return False
     is_item = agent == "codex" and last.get("type") == COMPACTION_ITEM
-    return is_item or any(it.startswith(asked) for it in _texts(last.get("content")))
+    return is_item or any(text.startswith(prompt) for text in _texts(last.get("content")))
 
 
 _COMPACTION_ITEM = COMPACTION_ITEM.encode()
 
 
-def _has_schema(body: Body) -> bool:
+def _has_schema(body: RequestBody) -> bool:
     config = value(body.output_config)
     return isinstance(config, dict) and bool(config.get("format"))
 
 
-def _stops_at_block(body: Body) -> bool:
+def _stops_at_block(body: RequestBody) -> bool:
     stops = value(body.stop_sequences)
     return isinstance(stops, list) and "</block>" in stops
 
 
-def _is_old_side(body: Body, units: Sequence[msgspec.Raw], has_id: bool) -> bool:
+def _is_old_side(body: RequestBody, units: Sequence[msgspec.Raw], has_id: bool) -> bool:
     """1.0.3 names no session; its calls around shell commands go to the small model, one message each."""
     return not has_id and len(units) == 1 and "haiku" in (text(body.model) or "")
 
@@ -142,4 +146,6 @@ def _texts(content: Any) -> list[str]:
     if isinstance(content, str):
         return [content]
     blocks = content if isinstance(content, list) else []
-    return [it["text"] for it in blocks if isinstance(it, dict) and isinstance(it.get("text"), str)]
+    return [
+        block["text"] for block in blocks if isinstance(block, dict) and isinstance(block.get("text"), str)
+    ]

@@ -49,7 +49,7 @@ class Fingerprints:
         self._inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in padded))
         self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in padded))
         self._starts = {api: self._hmac(f"{PREFIX}{api}".encode()) for api in CANONICAL}
-        self._known: dict[bytes, tuple[bytes, bool]] = {}
+        self._states: dict[bytes, tuple[bytes, bool]] = {}
         self._before: dict[bytes, tuple[bytes, bool]] = {}  # the older generation
 
     def start(self, api: Api, after: str | None = None) -> bytes:
@@ -59,23 +59,23 @@ class Fingerprints:
     def roll(self, api: Api, state: bytes, units: Sequence[msgspec.Raw]) -> Rolled:
         states: list[bytes] = []
         is_answer: list[bool] = []
-        known = self._known
+        remembered = self._states
         sha256 = hashlib.sha256
         first = None
         for unit in units:
             digest = sha256(state)
             digest.update(unit)
             name = digest.digest()
-            found = known.get(name)
-            if found is None:
-                found = self._before.get(name) or self._next(api, state, value(unit), bytes(unit))
-                self._keep(name, found)
-                known = self._known
-            state, said = found
-            if said and first is None:
+            state_and_speaker = remembered.get(name)
+            if state_and_speaker is None:
+                state_and_speaker = self._before.get(name) or self._next(api, state, value(unit), bytes(unit))
+                self._keep(name, state_and_speaker)
+                remembered = self._states
+            state, by_model = state_and_speaker
+            if by_model and first is None:
                 first = len(states)
             states.append(state)
-            is_answer.append(said)
+            is_answer.append(by_model)
         return Rolled(states, first, is_answer)
 
     def after(self, api: Api, state: bytes, answer: Mapping[str, Any]) -> bytes | None:
@@ -98,13 +98,13 @@ class Fingerprints:
             data = _encode(mended(canonical))
         except RecursionError:
             data = raw
-        said = canonical.get("role") in ("assistant", "model") or canonical.get("type") in _SAID
-        return self._hmac(state + data), said
+        by_model = canonical.get("role") in ("assistant", "model") or canonical.get("type") in _FROM_MODEL
+        return self._hmac(state + data), by_model
 
-    def _keep(self, name: bytes, found: tuple[bytes, bool]) -> None:
-        if len(self._known) >= MOST_KNOWN:
-            self._before, self._known = self._known, {}
-        self._known[name] = found
+    def _keep(self, name: bytes, value: tuple[bytes, bool]) -> None:
+        if len(self._states) >= MOST_KNOWN:
+            self._before, self._states = self._states, {}
+        self._states[name] = value
 
     def _hmac(self, data: bytes) -> bytes:
         inner, outer = self._inner.copy(), self._outer.copy()
@@ -113,7 +113,7 @@ class Fingerprints:
         return outer.digest()
 
 
-def shown(state: bytes) -> str:
+def hex_text(state: bytes) -> str:
     return PREFIX + state.hex()
 
 
@@ -133,7 +133,7 @@ def state_of(fingerprint: str | None) -> bytes | None:
 _TOOL_USE = ("tool_use", "server_tool_use", "mcp_tool_use")
 _CALLS = ("function_call", "custom_tool_call")
 _BESIDE = ("id", "status", "internal_chat_message_metadata_passthrough")  # what an item says
-_SAID = (*_CALLS, "reasoning", "local_shell_call", "web_search_call")
+_FROM_MODEL = (*_CALLS, "reasoning", "local_shell_call", "web_search_call")
 
 Json = dict[str, Any]
 
@@ -148,8 +148,8 @@ def _blocks(content: Any, *, of_model: bool) -> Any:
         content = [{"type": "text", "text": content}]
     if not isinstance(content, list):
         return content
-    blocks = [_block(it) if isinstance(it, dict) else it for it in content]
-    return [it for it in blocks if it != _EMPTY_TEXT] if of_model else blocks
+    blocks = [_block(block) if isinstance(block, dict) else block for block in content]
+    return [block for block in blocks if block != _EMPTY_TEXT] if of_model else blocks
 
 
 _EMPTY_TEXT = {"type": "text", "text": ""}
@@ -159,27 +159,27 @@ def _block(block: Json) -> Json:
     kind = block.get("type")
     if kind in _TOOL_USE:
         return {"type": kind, "id": block.get("id"), "name": block.get("name")}
-    kept = {name: it for name, it in block.items() if name != "cache_control" and it is not None}
-    inner = kept.get("content")
+    fields = {name: value for name, value in block.items() if name != "cache_control" and value is not None}
+    inner = fields.get("content")
     if isinstance(inner, list):  # of a tool result
-        kept["content"] = [_block(it) if isinstance(it, dict) else it for it in inner]
-    return kept
+        fields["content"] = [_block(block) if isinstance(block, dict) else block for block in inner]
+    return fields
 
 
 def _chat(message: Json) -> Json:
     role = message.get("role")
-    kept: Json = {"role": role}
+    canonical: Json = {"role": role}
     content = message.get("content")
     if content:
-        kept["content"] = _blocks(content, of_model=role == "assistant")
+        canonical["content"] = _blocks(content, of_model=role == "assistant")
     if isinstance(calls := message.get("tool_calls"), list) and calls:
-        kept["tool_calls"] = [_tool_call(it) if isinstance(it, dict) else it for it in calls]
+        canonical["tool_calls"] = [_tool_call(call) if isinstance(call, dict) else call for call in calls]
     for name in ("tool_call_id", "name"):
         if message.get(name) is not None:
-            kept[name] = message[name]
+            canonical[name] = message[name]
     if isinstance(call := message.get("function_call"), dict):
-        kept["function_call"] = {"name": call.get("name")}
-    return kept
+        canonical["function_call"] = {"name": call.get("name")}
+    return canonical
 
 
 def _tool_call(call: Json) -> Json:
@@ -193,13 +193,13 @@ def _item(item: Json) -> Json:
         return {"type": kind, "role": item.get("role"), "content": _parts(item.get("content"))}
     if kind in _CALLS:
         return {"type": kind, "call_id": item.get("call_id"), "name": item.get("name")}
-    return {name: it for name, it in item.items() if name not in _BESIDE and it is not None}
+    return {name: value for name, value in item.items() if name not in _BESIDE and value is not None}
 
 
 def _parts(content: Any) -> Any:
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
-    return [_part(it) for it in content] if isinstance(content, list) else content
+    return [_part(part) for part in content] if isinstance(content, list) else content
 
 
 def _part(part: Any) -> Any:
@@ -213,16 +213,16 @@ def _content(content: Json) -> Json:
     role = content.get("role", "user")
     if not isinstance(parts, list):
         return {"role": role, "parts": parts}
-    kept: list[Any] = []
+    blocks: list[Any] = []
     for part in parts:
         canonical = _gemini_part(part) if isinstance(part, dict) else part
-        if canonical is None or (kept and canonical == kept[-1] and _is_response(canonical)):
+        if canonical is None or (blocks and canonical == blocks[-1] and _is_response(canonical)):
             continue
-        if kept and role == "model" and _is_text(canonical) and _is_text(kept[-1]):
-            kept[-1] = {"text": kept[-1]["text"] + canonical["text"]}  # a stream cuts texts anywhere
+        if blocks and role == "model" and _is_text(canonical) and _is_text(blocks[-1]):
+            blocks[-1] = {"text": blocks[-1]["text"] + canonical["text"]}  # a stream cuts texts anywhere
         else:
-            kept.append(canonical)
-    return {"role": role, "parts": kept}
+            blocks.append(canonical)
+    return {"role": role, "parts": blocks}
 
 
 def _gemini_part(part: Json) -> Json | None:
@@ -231,8 +231,8 @@ def _gemini_part(part: Json) -> Json | None:
     if isinstance(call := part.get("functionCall"), dict):
         return {"functionCall": {"name": call.get("name")}}
     if isinstance(response := part.get("functionResponse"), dict):
-        return {"functionResponse": {name: it for name, it in response.items() if name != "id"}}
-    return {name: it for name, it in part.items() if name != "thoughtSignature"}
+        return {"functionResponse": {name: value for name, value in response.items() if name != "id"}}
+    return {name: value for name, value in part.items() if name != "thoughtSignature"}
 
 
 def _is_text(part: Any) -> bool:
@@ -256,13 +256,13 @@ def _units_of(api: Api, answer: Mapping[str, Any]) -> list[Json]:
     if api == "responses":
         return _dicts(answer.get("output"))
     if api == "chat" and "choices" in answer:
-        return _dicts([it.get("message") for it in _dicts(answer["choices"])[:1]])
+        return _dicts([choice.get("message") for choice in _dicts(answer["choices"])[:1]])
     if api == "gemini" and "candidates" in answer:
-        return _dicts([it.get("content") for it in _dicts(answer["candidates"])[:1]])
+        return _dicts([candidate.get("content") for candidate in _dicts(answer["candidates"])[:1]])
     if not any(answer.get(name) for name in ("content", "tool_calls", "parts")):
         return []
     return [{"role": "model" if api == "gemini" else "assistant", **answer}]
 
 
 def _dicts(units: Any) -> list[Json]:
-    return [it for it in units if isinstance(it, dict)] if isinstance(units, list) else []
+    return [unit for unit in units if isinstance(unit, dict)] if isinstance(units, list) else []

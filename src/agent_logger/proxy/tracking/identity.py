@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from agent_logger.model.records import Identity
-from agent_logger.proxy.tracking.body import Body, text, value
+from agent_logger.proxy.tracking.body import RequestBody, text, value
 
 CLAUDE_SESSION = "x-claude-code-session-id"
 CLAUDE_AGENT = "x-claude-code-agent-id"
@@ -40,8 +40,8 @@ _NAMED = re.compile(rb"\r\n(?=[%b])((?i:%b)):([^\r]*)" % (_INITIALS, "|".join(so
 
 def headers_of(lines: bytes) -> dict[str, str]:
     """Of a head's lines, each behind a CRLF, those that tracking reads."""
-    found = _NAMED.findall(lines)
-    return {name.decode().lower(): content.decode("latin-1").strip() for name, content in found}
+    named = _NAMED.findall(lines)
+    return {name.decode().lower(): content.decode("latin-1").strip() for name, content in named}
 
 
 # ---------------------------------------------------------------- the agent
@@ -74,42 +74,42 @@ def agent_of(headers: Headers) -> str | None:
 
 
 @lru_cache(1024)
-def _agent(said: str) -> str | None:
-    said = said.lower()
-    return next((agent for beginning, agent in _AGENTS if said.startswith(beginning)), None)
+def _agent(agent_text: str) -> str | None:
+    agent_text = agent_text.lower()
+    return next((agent for beginning, agent in _AGENTS if agent_text.startswith(beginning)), None)
 
 
 # ---------------------------------------------------------------- the session
 
 
-def identify(headers: Headers, body: Body | None, agent: str | None) -> Identity | None:
+def identify(headers: Headers, body: RequestBody | None, agent: str | None) -> Identity | None:
     """The client's own name for the session. Links to earlier responses are not looked at here."""
-    if said := _id(headers.get(CLAUDE_SESSION)):
-        return Identity(id=said, source=CLAUDE_SESSION, confidence="certain")
-    if body and len(body.metadata) and (said := _of_metadata(body.metadata)):
-        return Identity(id=said, source="metadata.user_id", confidence="certain")
+    if session := _id(headers.get(CLAUDE_SESSION)):
+        return Identity(id=session, source=CLAUDE_SESSION, confidence="certain")
+    if body and len(body.metadata) and (session := _of_metadata(body.metadata)):
+        return Identity(id=session, source="metadata.user_id", confidence="certain")
     for name, confidence in _OF_HEADERS:
-        if said := _id(headers.get(name)):
-            return Identity(id=said, source=name, confidence=confidence)
+        if session := _id(headers.get(name)):
+            return Identity(id=session, source=name, confidence=confidence)
     # Others give one key to all of their sessions: it only says which prompts begin alike.
-    if agent == "codex" and body and (said := _id(text(body.prompt_cache_key))):
-        return Identity(id=said, source="prompt_cache_key", confidence="likely")
-    if said := _id(headers.get("x-session-id")):
-        return Identity(id=said, source="x-session-id", confidence="certain")
+    if agent == "codex" and body and (session := _id(text(body.prompt_cache_key))):
+        return Identity(id=session, source="prompt_cache_key", confidence="likely")
+    if session := _id(headers.get("x-session-id")):
+        return Identity(id=session, source="x-session-id", confidence="certain")
     return None
 
 
 def of_gateway(headers: Headers) -> Identity | None:
     for name in GATEWAYS:
-        if said := _id(headers.get(name)):
-            return Identity(id=said, source=name, confidence="likely")
+        if session := _id(headers.get(name)):
+            return Identity(id=session, source=name, confidence="likely")
     return None
 
 
 def agent_id(headers: Headers) -> str | None:
     """Of the sub-agent that asks."""
-    if said := _id(headers.get(CLAUDE_AGENT)):
-        return said
+    if agent := _id(headers.get(CLAUDE_AGENT)):
+        return agent
     thread = headers.get("thread-id")
     session = headers.get("session-id") or headers.get("session_id")
     return _id(thread) if session and thread != session else None
@@ -117,8 +117,8 @@ def agent_id(headers: Headers) -> str | None:
 
 def retries(headers: Headers) -> int:
     """How often the client says it tried before. Claude Code always says 0."""
-    said = headers.get(RETRY_COUNT, "")
-    return int(said) if said.isdecimal() and len(said) < 6 else 0
+    count_text = headers.get(RETRY_COUNT, "")
+    return int(count_text) if count_text.isdecimal() and len(count_text) < 6 else 0
 
 
 _IN_USER_ID = re.compile(r"user_[^_]*_account_.*?_session_(.+)", re.DOTALL)
@@ -127,20 +127,20 @@ _IN_USER_ID = re.compile(r"user_[^_]*_account_.*?_session_(.+)", re.DOTALL)
 def _of_metadata(raw: msgspec.Raw) -> str | None:
     """`user_id` is a JSON object in a string, or `user_<hash>_account_<a>_session_<id>`, or only a device."""
     metadata = value(raw)
-    said = metadata.get("user_id") if isinstance(metadata, dict) else None
-    if not isinstance(said, str):
+    user_id = metadata.get("user_id") if isinstance(metadata, dict) else None
+    if not isinstance(user_id, str):
         return None
-    if said.startswith("{"):
+    if user_id.startswith("{"):
         try:
-            inner = msgspec.json.decode(said)
+            inner = msgspec.json.decode(user_id)
         except msgspec.MsgspecError:
             return None
         return _id(inner.get("session_id")) if isinstance(inner, dict) else None
-    match = _IN_USER_ID.fullmatch(said)
+    match = _IN_USER_ID.fullmatch(user_id)
     return _id(match[1]) if match else None
 
 
-def _id(said: object) -> str | None:
-    if isinstance(said, str) and 0 < len(said) <= LONGEST_ID and said.isprintable():
-        return said
+def _id(value: object) -> str | None:
+    if isinstance(value, str) and 0 < len(value) <= LONGEST_ID and value.isprintable():
+        return value
     return None

@@ -20,21 +20,21 @@ def root_of(session: str) -> str:
     return root if mark and number.isdecimal() else session
 
 
-class Outcome(IntEnum):
+class CallOutcome(IntEnum):
     OPEN = 0
     FAILED = 1  # an error, or no answer at all
     CUT = 2
     COMPLETE = 3
 
 
-def outcome_of(status: int | None, stop_reason: str | None = None, *, complete: bool) -> Outcome:
+def outcome_of(status: int | None, stop_reason: str | None = None, *, complete: bool) -> CallOutcome:
     if status is None or status >= 400 or stop_reason == "failed":  # as the responses API says it
-        return Outcome.FAILED
-    return Outcome.COMPLETE if complete else Outcome.CUT
+        return CallOutcome.FAILED
+    return CallOutcome.COMPLETE if complete else CallOutcome.CUT
 
 
 @dataclass(slots=True, eq=False)
-class Row:
+class CallRow:
     """A call that has a fingerprint."""
 
     branch: "Branch"
@@ -43,7 +43,7 @@ class Row:
     kind: str
     state: bytes  # of its messages
     after: bytes | None = None  # with its answer
-    outcome: Outcome = Outcome.OPEN
+    outcome: CallOutcome = CallOutcome.OPEN
     retry_of: int | None = None
     message_id: str | None = None
 
@@ -69,8 +69,8 @@ class Branch:
     from_seq: int | None = None
     last_seq: int = 0
     last_state: bytes | None = None
-    rows: dict[int, Row] = field(default_factory=dict)
-    threads: dict[str, list[Row]] = field(default_factory=dict)
+    rows: dict[int, CallRow] = field(default_factory=dict)
+    threads: dict[str, list[CallRow]] = field(default_factory=dict)
     active: tuple[str, int] = ("", 0)  # rises with whatever happens
 
     @property
@@ -78,10 +78,10 @@ class Branch:
         identity = self.identity
         return (self.provider, identity.id) if identity and identity.id else None
 
-    def tip(self, thread: str) -> Row | None:
+    def tip(self, thread: str) -> CallRow | None:
         """The call that the thread stands at: the last one that was answered or is being answered."""
         for row in reversed(self.threads.get(thread, ())):
-            if row.leads and row.outcome in (Outcome.OPEN, Outcome.COMPLETE):
+            if row.leads and row.outcome in (CallOutcome.OPEN, CallOutcome.COMPLETE):
                 return row
         return None
 
@@ -89,7 +89,7 @@ class Branch:
 @dataclass(slots=True, eq=False)
 class Root:
     branches: dict[str, Branch] = field(default_factory=dict)
-    states: dict[bytes, list[Row]] = field(default_factory=dict)
+    states: dict[bytes, list[CallRow]] = field(default_factory=dict)
     row_count: int = 0
 
 
@@ -99,10 +99,10 @@ class Index:
         self.branches: dict[str, Branch] = {}
         self.row_count = 0
         self.changed_branches: dict[Branch, None] = {}  # what the table does not have so yet
-        self.changed_rows: dict[Row, None] = {}
-        self._states: dict[bytes, list[Row]] = {}
+        self.changed_rows: dict[CallRow, None] = {}
+        self._states: dict[bytes, list[CallRow]] = {}
         self._clients: dict[tuple[str, str], dict[Branch, None]] = {}
-        self._responses: dict[str, Row] = {}
+        self._responses: dict[str, CallRow] = {}
         self._active = ("", 0)
 
     # ------------------------------------------------------------ asking
@@ -110,13 +110,13 @@ class Index:
     def of_client(self, client: tuple[str, str]) -> Collection[Branch]:
         return self._clients.get(client, {})
 
-    def at(self, state: bytes, roots: Collection[str] = ()) -> Sequence[Row]:
+    def at(self, state: bytes, roots: Collection[str] = ()) -> Sequence[CallRow]:
         """The calls that were in this state: all of these roots', or the newest of all."""
         if not roots:
             return self._states.get(state, ())
         return [row for root in roots for row in self.roots[root].states.get(state, ())]
 
-    def answered_as(self, message_id: str) -> Row | None:
+    def answered_as(self, message_id: str) -> CallRow | None:
         return self._responses.get(message_id)
 
     # ------------------------------------------------------------ learning
@@ -134,7 +134,7 @@ class Index:
         self._active = branch.active = max(latest, ts), number + 1
         self.roots.move_to_end(branch.root)
 
-    def add_row(self, row: Row) -> None:
+    def add_row(self, row: CallRow) -> None:
         branch = row.branch
         branch.rows[row.seq] = row
         branch.threads.setdefault(row.thread, []).append(row)
@@ -144,14 +144,14 @@ class Index:
         if row.after or row.message_id:
             self.answer(row, row.after, row.message_id)
 
-    def answer(self, row: Row, after: bytes | None, message_id: str | None) -> None:
+    def answer(self, row: CallRow, after: bytes | None, message_id: str | None) -> None:
         row.after, row.message_id = after, message_id
         if after:
             self._add_state(after, row)
         if message_id:
             self._responses[message_id] = row
 
-    def _add_state(self, state: bytes, row: Row) -> None:
+    def _add_state(self, state: bytes, row: CallRow) -> None:
         self.roots[row.branch.root].states.setdefault(state, []).append(row)
         rows = self._states.setdefault(state, [])
         rows.append(row)
@@ -196,9 +196,9 @@ class Index:
                     del self._responses[row.message_id]
 
 
-def _remove(states: dict[bytes, list[Row]], state: bytes, row: Row) -> None:
-    kept = [it for it in states.get(state, ()) if it is not row]
-    if kept:
-        states[state] = kept
+def _remove(states: dict[bytes, list[CallRow]], state: bytes, row: CallRow) -> None:
+    rows = [other for other in states.get(state, ()) if other is not row]
+    if rows:
+        states[state] = rows
     else:
         states.pop(state, None)

@@ -18,7 +18,15 @@ from agent_logger.providers.registry import dialect_of
 from agent_logger.proxy.tracking.body import value
 from agent_logger.proxy.tracking.classify import api_of
 from agent_logger.proxy.tracking.fingerprint import Fingerprints, Rolled, state_of
-from agent_logger.proxy.tracking.index import MOST_ROWS, Branch, Index, Outcome, Row, outcome_of, root_of
+from agent_logger.proxy.tracking.index import (
+    MOST_ROWS,
+    Branch,
+    CallOutcome,
+    CallRow,
+    Index,
+    outcome_of,
+    root_of,
+)
 from agent_logger.proxy.tracking.table import Table, TableBusy, TableLost
 from agent_logger.proxy.tracking.tool_uses import Uses
 
@@ -41,7 +49,7 @@ class Log(NamedTuple):
 Logs = Callable[[], Iterable[Log]]  # all there are, the newest first
 
 
-class Known:
+class Memory:
     """`fingerprints`: for answers that an older recorder wrote down without one, though they had ended."""
 
     def __init__(
@@ -73,26 +81,26 @@ class Known:
     # ------------------------------------------------------------ asking
 
     def branches_of_client(self, client: tuple[str, str]) -> Collection[Branch]:
-        found = self.index.of_client(client)
-        if not found and not self._complete:
+        branches = self.index.of_client(client)
+        if not branches and not self._complete:
             for root in self._ask(lambda table: table.roots_of_client(client)) or ():
                 self._load(root)
-            found = self.index.of_client(client)
-        return found
+            branches = self.index.of_client(client)
+        return branches
 
     def branch(self, session: str) -> Branch | None:
-        found = self.index.branches.get(session)
-        if found is None and not self._complete:
+        stored = self.index.branches.get(session)
+        if stored is None and not self._complete:
             self._load(self._ask(lambda table: table.root_of_session(session)))
-            found = self.index.branches.get(session)
-        return found
+            stored = self.index.branches.get(session)
+        return stored
 
-    def answered_as(self, message_id: str) -> Row | None:
-        found = self.index.answered_as(message_id)
-        if found is None and not self._complete:
+    def answered_as(self, message_id: str) -> CallRow | None:
+        row = self.index.answered_as(message_id)
+        if row is None and not self._complete:
             self._load(self._ask(lambda table: table.root_of_response(message_id)))
-            found = self.index.answered_as(message_id)
-        return found
+            row = self.index.answered_as(message_id)
+        return row
 
     def fetch(self, rolled: Rolled, *, any_outcome: bool = False) -> None:
         """Have in memory what a call may go on from, or be the retry of."""
@@ -113,7 +121,7 @@ class Known:
         self.index.add(branch)
         self.index.changed_branches[branch] = None
 
-    def note_request(self, branch: Branch, seq: int, row: Row | None, ts: str) -> None:
+    def note_request(self, branch: Branch, seq: int, row: CallRow | None, ts: str) -> None:
         index = self.index
         branch.last_seq = max(branch.last_seq, seq)
         branch.last_activity = max(branch.last_activity, ts)
@@ -127,8 +135,8 @@ class Known:
     def note_answer(
         self,
         branch: Branch,
-        row: Row | None,
-        outcome: Outcome,
+        row: CallRow | None,
+        outcome: CallOutcome,
         after: bytes | None,
         message_id: str | None,
         ts: str,
@@ -159,21 +167,21 @@ class Known:
                 row = _row_of(branch, record)
                 self.note_request(branch, record.seq, row, record.ts)
                 if row:
-                    asked = _Endpoint(record.method, record.path, record.transport == "websocket")
-                    self._endpoints[session, record.seq] = asked
+                    asked_endpoint = _Endpoint(record.method, record.path, record.transport == "websocket")
+                    self._endpoints[session, record.seq] = asked_endpoint
         elif isinstance(record, Response):
             row, endpoint = branch.rows.get(record.seq), self._endpoints.pop((session, record.seq), None)
-            if row.outcome is Outcome.OPEN if row else record.ts > branch.last_activity:
+            if row.outcome is CallOutcome.OPEN if row else record.ts > branch.last_activity:
                 complete = bool(record.complete) or _has_ended(provider, endpoint, record)
                 outcome = outcome_of(record.status, record.stop_reason, complete=complete)
                 after = state_of(record.fingerprint)
-                if row and endpoint and after is None and outcome is Outcome.COMPLETE:
+                if row and endpoint and after is None and outcome is CallOutcome.COMPLETE:
                     after = self._state_after(row, endpoint, record)
                 if row and after and isinstance(message := _message(record), dict):
                     self.uses.note(session, record.seq, message)
                 self.note_answer(branch, row, outcome, after, record.message_id, record.ts)
 
-    def _state_after(self, row: Row, endpoint: "_Endpoint", record: Response) -> bytes | None:
+    def _state_after(self, row: CallRow, endpoint: "_Endpoint", record: Response) -> bytes | None:
         """With an answer whose record has no fingerprint; none if something was taken out of it."""
         message = _message(record)
         api = api_of(endpoint.method, endpoint.path, message=endpoint.websocket)
@@ -315,7 +323,7 @@ class Known:
         for provider, name, lines in self._logs():
             if name in self.index.branches:
                 continue
-            scratch = Known(fingerprints=self._fingerprints)
+            scratch = Memory(fingerprints=self._fingerprints)
             for line in lines:
                 budget -= len(line)
                 if record := _record(line):
@@ -384,9 +392,9 @@ def _branch_of(provider: str, session: str, record: WireStart) -> Branch:
     )
 
 
-def _row_of(branch: Branch, record: Request) -> Row | None:
+def _row_of(branch: Branch, record: Request) -> CallRow | None:
     state = state_of(record.fingerprint)
     if state is None:
         return None
     thread, kind = record.thread or "main", record.kind or "main"
-    return Row(branch, record.seq, thread, kind, state, retry_of=record.retry_of)
+    return CallRow(branch, record.seq, thread, kind, state, retry_of=record.retry_of)

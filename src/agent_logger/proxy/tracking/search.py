@@ -7,16 +7,16 @@ from typing import Any
 import msgspec
 
 from agent_logger.proxy.tracking.fingerprint import Rolled
-from agent_logger.proxy.tracking.index import Branch, Index, Outcome, Row
+from agent_logger.proxy.tracking.index import Branch, CallOutcome, CallRow, Index
 
 
 @dataclass(slots=True)
-class Match:
+class HistoryMatch:
     """A call whose state the history begins with."""
 
-    row: Row
+    row: CallRow
     units: int = 0  # how many of the history it covers
-    others: list[Row] = field(default_factory=list)  # calls of other branches that fit as well
+    others: list[CallRow] = field(default_factory=list)  # calls of other branches that fit as well
 
 
 @dataclass(slots=True, frozen=True)
@@ -26,28 +26,28 @@ class ForkPoint:
 
 
 @dataclass(slots=True)
-class Search:
+class HistorySearch:
     """`origin` is the call whose answer the client says it follows; its state comes before the first of `rolled`."""
 
     index: Index
     provider: str
     rolled: Rolled
     units: Sequence[msgspec.Raw] = ()
-    origin: Row | None = None
+    origin: CallRow | None = None
 
     def attempt(
-        self, group: Collection[Branch] | None, thread: str, outcomes: Collection[Outcome]
-    ) -> Match | None:
+        self, group: Collection[Branch] | None, thread: str, outcomes: Collection[CallOutcome]
+    ) -> HistoryMatch | None:
         """The earlier call with the same history, if that is how the last such call of its branch came out."""
         state = self.rolled.states[-1]
         rows = self.index.at(state, _roots(group))
         if not rows:
             return None
-        last: dict[Branch, Row] = {}
+        last: dict[Branch, CallRow] = {}
         for row in rows:
             if row.state == state and row.thread == thread and self._is_in(row, group):
-                known = last.get(row.branch)
-                if known is None or row.seq > known.seq:
+                earlier = last.get(row.branch)
+                if earlier is None or row.seq > earlier.seq:
                     last[row.branch] = row
         return _best(
             [row for row in last.values() if row.outcome in outcomes], len(self.rolled.states), _activity
@@ -55,28 +55,30 @@ class Search:
 
     def longest(
         self, group: Collection[Branch] | None, thread: str | None, *, need_answer: bool
-    ) -> Match | None:
+    ) -> HistoryMatch | None:
         """Of the calls with the longest state that the history goes on from: one that its thread stands at, then the
         one last active; of any thread, if none is given. Twins (same folder, prompt and answers) are in one state at
         the same time, or one after the other; a call that is in a state itself does not go on from it."""
 
-        def fits(row: Row) -> bool:
+        def fits(row: CallRow) -> bool:
             return thread in (None, row.thread) and row.leads and self._is_in(row, group)
 
         for units, rows in self._states(_roots(group), need_answer=need_answer):
-            if found := [row for row in rows if fits(row)]:
-                return self._best_at(units, found)
+            if fitting := [row for row in rows if fits(row)]:
+                return self._best_at(units, fitting)
         return None
 
     def is_known(self, group: Collection[Branch], thread: str) -> bool:
-        known = self.attempt(group, thread, tuple(Outcome)) or self.longest(group, thread, need_answer=False)
-        return known is not None
+        match = self.attempt(group, thread, tuple(CallOutcome)) or self.longest(
+            group, thread, need_answer=False
+        )
+        return match is not None
 
-    def goes_on(self, match: Match) -> bool:
+    def goes_on(self, match: HistoryMatch) -> bool:
         """Whether its thread stands where the history goes on from."""
         return self._stands_at(match.row, match.units)
 
-    def among(self, attempt: Match, match: Match | None) -> Match:
+    def among(self, attempt: HistoryMatch, match: HistoryMatch | None) -> HistoryMatch:
         """The retry of a call, or what its twin has come to: the one last active."""
         if match is None or not self.goes_on(match):
             return attempt
@@ -86,31 +88,37 @@ class Search:
         rest = [row for row in standing if row.branch not in branches]
         best = max([*retried, *rest], key=_activity)
         units = attempt.units if best in retried else match.units
-        return Match(best, units, [row for row in (*retried, *rest) if row is not best])
+        return HistoryMatch(best, units, [row for row in (*retried, *rest) if row is not best])
 
-    def has_answer(self, match: Match) -> bool:
+    def has_answer(self, match: HistoryMatch) -> bool:
         """Whether what the two share is more than questions: these are kept when a conversation is summed up."""
         first = self.rolled.first_answer
         return bool(self.origin and self.origin.leads) or (first is not None and first < match.units)
 
-    def fork_point(self, match: Match) -> ForkPoint:
+    def fork_point(self, match: HistoryMatch) -> ForkPoint:
         row = match.row
         if self._is_whole(row, match.units):
             return ForkPoint(row.branch.name, row.seq)
         # The histories part in the answer to that call. What they share ends with a call before it.
         for units, rows in self._states([row.branch.root], need_answer=False):
             if units < match.units:
-                shared = [it for it in rows if it.leads and self._is_whole(it, units)]
-                if best := _best(shared, units, lambda it: (it.branch is row.branch, *_activity(it))):
+                shared = [
+                    candidate for candidate in rows if candidate.leads and self._is_whole(candidate, units)
+                ]
+                if best := _best(
+                    shared, units, lambda candidate: (candidate.branch is row.branch, *_activity(candidate))
+                ):
                     return ForkPoint(best.row.branch.name, best.row.seq)
         return ForkPoint(row.branch.name, 0)
 
     # ------------------------------------------------------------ small things
 
-    def _best_at(self, units: int, rows: list[Row]) -> Match | None:
+    def _best_at(self, units: int, rows: list[CallRow]) -> HistoryMatch | None:
         return _best(rows, units, lambda row: (self._stands_at(row, units), *_activity(row)))
 
-    def _states(self, roots: Collection[str], *, need_answer: bool) -> Iterator[tuple[int, Sequence[Row]]]:
+    def _states(
+        self, roots: Collection[str], *, need_answer: bool
+    ) -> Iterator[tuple[int, Sequence[CallRow]]]:
         """From the longest on; those that nobody was in are left out."""
         states, first = self.rolled.states, self.rolled.first_answer
         lowest = 0 if not need_answer or self.origin else len(states) if first is None else first
@@ -120,7 +128,7 @@ class Search:
         if self.origin:
             yield 0, [self.origin]
 
-    def _is_in(self, row: Row, group: Collection[Branch] | None) -> bool:
+    def _is_in(self, row: CallRow, group: Collection[Branch] | None) -> bool:
         return row.branch in group if group is not None else row.branch.provider == self.provider
 
     def _state(self, units: int) -> bytes | None:
@@ -128,11 +136,11 @@ class Search:
             return self.rolled.states[units - 1]
         return self.origin.after if self.origin else None
 
-    def _is_whole(self, row: Row, units: int) -> bool:
+    def _is_whole(self, row: CallRow, units: int) -> bool:
         """Whether the history holds all that the call gave, and not only what it asked."""
         return row.after is None or row.after == self._state(units)
 
-    def _stands_at(self, row: Row, units: int) -> bool:
+    def _stands_at(self, row: CallRow, units: int) -> bool:
         tip = row.branch.tip(row.thread)
         if tip and row.seq < tip.seq:
             return False
@@ -148,15 +156,15 @@ def _roots(group: Collection[Branch] | None) -> Collection[str]:
     return {branch.root for branch in group} if group else ()
 
 
-def _activity(row: Row) -> tuple[tuple[str, int], int]:
+def _activity(row: CallRow) -> tuple[tuple[str, int], int]:
     return row.branch.active, row.seq
 
 
-def _best(rows: list[Row], units: int, rank: Callable[[Row], tuple[Any, ...]]) -> Match | None:
+def _best(rows: list[CallRow], units: int, rank: Callable[[CallRow], tuple[Any, ...]]) -> HistoryMatch | None:
     if not rows:
         return None
     if len(rows) == 1:
-        return Match(rows[0], units)
+        return HistoryMatch(rows[0], units)
     best = max(rows, key=rank)
     others = {row.branch: row for row in rows if row.branch is not best.branch}
-    return Match(best, units, list(others.values()))
+    return HistoryMatch(best, units, list(others.values()))

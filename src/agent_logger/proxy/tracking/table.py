@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from agent_logger.model.records import Identity
-from agent_logger.proxy.tracking.fingerprint import shown, state_of
-from agent_logger.proxy.tracking.index import Branch, Outcome, Row, root_of
+from agent_logger.proxy.tracking.fingerprint import hex_text, state_of
+from agent_logger.proxy.tracking.index import Branch, CallOutcome, CallRow, root_of
 from agent_logger.proxy.tracking.tool_uses import MOST_USES, Use
 
 VERSION = 2
@@ -143,8 +143,8 @@ class Table:
         """What is written to a link would go elsewhere, and SQLite follows them; what is read of a FIFO never comes."""
         for path in self._files():
             with contextlib.suppress(FileNotFoundError):
-                found = os.lstat(path)
-                if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+                status = os.lstat(path)
+                if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
                     return True
         return False
 
@@ -172,7 +172,7 @@ class Table:
 
     # ------------------------------------------------------------ writing
 
-    def write(self, branches: Iterable[Branch], rows: Iterable[Row], uses: Mapping[str, Use]) -> None:
+    def write(self, branches: Iterable[Branch], rows: Iterable[CallRow], uses: Mapping[str, Use]) -> None:
         """All of it or nothing."""
         connection = self._open_connection()
         try:
@@ -214,20 +214,20 @@ class Table:
         which = f"AND {_UNANSWERED}" if unanswered else ""
         sql = f"SELECT session_id FROM fingerprints WHERE fingerprint = ? {which} ORDER BY session_id DESC LIMIT ?"
         return list(
-            dict.fromkeys(root_of(name) for (name,) in self._all(sql, (shown(state), MOST_COLD_TWINS)))
+            dict.fromkeys(root_of(name) for (name,) in self._all(sql, (hex_text(state), MOST_COLD_TWINS)))
         )
 
     def first_of(self, states: Sequence[bytes]) -> bytes | None:
         """The first of these states that any call was in."""
         for start in range(0, len(states), _MOST_STATES):
-            some = [shown(state) for state in states[start : start + _MOST_STATES]]
-            known = "EXISTS (SELECT 1 FROM fingerprints WHERE fingerprint = value)"
-            rows = self._all(f"SELECT value FROM json_each(?) WHERE {known} LIMIT 1", (json.dumps(some),))
+            some = [hex_text(state) for state in states[start : start + _MOST_STATES]]
+            condition = "EXISTS (SELECT 1 FROM fingerprints WHERE fingerprint = value)"
+            rows = self._all(f"SELECT value FROM json_each(?) WHERE {condition} LIMIT 1", (json.dumps(some),))
             if rows:
                 return state_of(rows[0][0])
         return None
 
-    def load(self, root: str) -> list[tuple[Branch, list[Row]]]:
+    def load(self, root: str) -> list[tuple[Branch, list[CallRow]]]:
         """Its branches, the one last active last, with their rows by number."""
         loaded = []
         branches = (
@@ -235,7 +235,7 @@ class Table:
         )
         for values in self._all(branches, (root, f"{root}_b", f"{root}_c", root)):
             branch = _branch(values)
-            rows: dict[int, Row] = {}
+            rows: dict[int, CallRow] = {}
             for values in self._all(
                 f"{_GET_FINGERPRINT} WHERE session_id = ? ORDER BY seq, part", (branch.name,)
             ):
@@ -286,29 +286,29 @@ _FORGET_USES = "DELETE FROM uses WHERE number <= (SELECT max(number) FROM uses) 
 _GET_SESSION = f"SELECT {_SESSION} FROM sessions"
 _GET_FINGERPRINT = f"SELECT {_FINGERPRINT} FROM fingerprints"
 _ROOTS = "SELECT root FROM fingerprints JOIN sessions ON sessions.id = session_id"
-_OUTCOMES = {outcome: outcome.name.lower() for outcome in Outcome}
+_OUTCOMES = {outcome: outcome.name.lower() for outcome in CallOutcome}
 
 
-def _session(it: Branch) -> tuple[object, ...]:
-    identity = it.identity
+def _session(branch: Branch) -> tuple[object, ...]:
+    identity = branch.identity
     candidates = identity.candidates if identity else None
     return (
-        it.name,
-        it.provider,
-        it.upstream,
-        it.created_at,
-        it.last_activity,
-        it.last_seq,
-        shown(it.last_state) if it.last_state else "",
-        f"{it.provider}/{it.name}.jsonl",
-        it.root,
-        it.parent,
-        it.from_seq,
+        branch.name,
+        branch.provider,
+        branch.upstream,
+        branch.created_at,
+        branch.last_activity,
+        branch.last_seq,
+        hex_text(branch.last_state) if branch.last_state else "",
+        f"{branch.provider}/{branch.name}.jsonl",
+        branch.root,
+        branch.parent,
+        branch.from_seq,
         identity.id if identity else None,
         identity.source if identity else None,
         identity.confidence if identity else None,
         " ".join(candidates) if candidates else None,
-        it.agent,
+        branch.agent,
     )
 
 
@@ -339,15 +339,15 @@ def _branch(values: tuple[Any, ...]) -> Branch:
     )
 
 
-def _fingerprints(rows: Iterable[Row]) -> Iterator[tuple[object, ...]]:
+def _fingerprints(rows: Iterable[CallRow]) -> Iterator[tuple[object, ...]]:
     for row in rows:
         rest = (row.thread, row.kind, _OUTCOMES[row.outcome], row.retry_of, row.message_id)
-        yield (shown(row.state), row.branch.name, row.seq, "request", *rest)
+        yield (hex_text(row.state), row.branch.name, row.seq, "request", *rest)
         if row.after:
-            yield (shown(row.after), row.branch.name, row.seq, "response", *rest)
+            yield (hex_text(row.after), row.branch.name, row.seq, "response", *rest)
 
 
-def _add_row(rows: dict[int, Row], branch: Branch, values: tuple[Any, ...]) -> None:
+def _add_row(rows: dict[int, CallRow], branch: Branch, values: tuple[Any, ...]) -> None:
     fingerprint, _, seq, part, thread, kind, outcome, retry_of, message_id = values
     state = state_of(fingerprint)
     if state is None:
@@ -356,13 +356,13 @@ def _add_row(rows: dict[int, Row], branch: Branch, values: tuple[Any, ...]) -> N
         if seq in rows:
             rows[seq].after = state
         return
-    rows[seq] = Row(
+    rows[seq] = CallRow(
         branch,
         seq,
         thread,
         kind,
         state,
-        outcome=Outcome[outcome.upper()],
+        outcome=CallOutcome[outcome.upper()],
         retry_of=retry_of,
         message_id=message_id,
     )

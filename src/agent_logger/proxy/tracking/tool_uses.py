@@ -28,39 +28,39 @@ class Uses:
     """The last ones. `changed`: of them, those that are not in the table."""
 
     def __init__(self) -> None:
-        self._known: dict[str, Use] = {}
+        self._uses: dict[str, Use] = {}
         self.changed: dict[str, Use] = {}
 
     def note(self, session: str, seq: int, message: Mapping[str, Any]) -> None:
         for name in _ids(message):
-            self._known[name] = self.changed[name] = Use(session, seq)
-        for uses in (self._known, self.changed):
+            self._uses[name] = self.changed[name] = Use(session, seq)
+        for uses in (self._uses, self.changed):
             while len(uses) > MOST_USES:
                 del uses[next(iter(uses))]
 
     def load(self, older: Mapping[str, Use]) -> None:
         """What the table has."""
-        self._known = _last({**older, **self._known})
+        self._uses = _last({**older, **self._uses})
 
     def take_over(self, older: "Uses") -> None:
         """What a log has that was read again. It is to be in the table, too."""
-        if older.changed and len(self._known) < MOST_USES:
-            self._known = _last({**older.changed, **self._known})
+        if older.changed and len(self._uses) < MOST_USES:
+            self._uses = _last({**older.changed, **self._uses})
             self.changed = _last({**older.changed, **self.changed})
 
     def change_all(self) -> None:
         """The table was lost."""
-        self.changed = dict(self._known)
+        self.changed = dict(self._uses)
 
     def last_in(self, units: Sequence[msgspec.Raw]) -> tuple[Use, int] | None:
         """The last one that is known in a history, and how often the model spoke after it."""
         later = 0
-        for unit in reversed(units) if self._known else ():
+        for unit in reversed(units) if self._uses else ():
             message = value(unit)
             if not isinstance(message, dict):
                 continue
-            if found := next((self._known[name] for name in _ids(message) if name in self._known), None):
-                return found, later
+            if use := next((self._uses[name] for name in _ids(message) if name in self._uses), None):
+                return use, later
             later += message.get("role") == "assistant"
         return None
 

@@ -22,22 +22,22 @@ import msgspec
 
 from agent_logger.model.records import Fork, Identity, Record, Response, Rewrite, WireStart
 from agent_logger.proxy.tracking import classify, identity
-from agent_logger.proxy.tracking.body import Api, Body, read, text, value
-from agent_logger.proxy.tracking.fingerprint import Fingerprints, shown
-from agent_logger.proxy.tracking.index import Branch, Outcome, Row, outcome_of
-from agent_logger.proxy.tracking.memory import Known
-from agent_logger.proxy.tracking.search import ForkPoint, Match, Search
+from agent_logger.proxy.tracking.body import Api, RequestBody, read, text, value
+from agent_logger.proxy.tracking.fingerprint import Fingerprints, hex_text
+from agent_logger.proxy.tracking.index import Branch, CallOutcome, CallRow, outcome_of
+from agent_logger.proxy.tracking.memory import Memory
+from agent_logger.proxy.tracking.search import ForkPoint, HistoryMatch, HistorySearch
 from agent_logger.proxy.tracking.unnamed_agents import AGENT, UnnamedAgents, is_unnamed
 
 Link = Literal["start", "continuation", "fork", "retry", "rewrite"]
 DIVERGED = "message_history_diverged"
-FAILED = (Outcome.FAILED, Outcome.CUT)
-UNANSWERED = (*FAILED, Outcome.OPEN)
+FAILED = (CallOutcome.FAILED, CallOutcome.CUT)
+UNANSWERED = (*FAILED, CallOutcome.OPEN)
 BY_FINGERPRINT = Identity(id=None, source="fingerprint", confidence="likely")
 
 
 @dataclass(slots=True, kw_only=True)
-class Asked:
+class TrackedRequest:
     provider: str
     upstream: str
     method: str
@@ -50,7 +50,7 @@ class Asked:
 
 
 @dataclass(slots=True, kw_only=True)
-class Answered:
+class TrackedAnswer:
     ts: str  # the response record's
     status: int | None
     complete: bool
@@ -78,15 +78,15 @@ class Decision:
     api: Api | None = None
     branch: Branch | None = field(default=None, repr=False)
 
-    def before(self, asked: Asked) -> list[Record]:
+    def before(self, request: TrackedRequest) -> list[Record]:
         """The records to append ahead of the request's."""
         records: list[Record] = []
         if self.begins:
             records.append(
                 WireStart(
-                    ts=asked.ts,
-                    provider=asked.provider,
-                    upstream=asked.upstream,
+                    ts=request.ts,
+                    provider=request.provider,
+                    upstream=request.upstream,
                     session=self.session,
                     identity=self.identity,
                     agent=self.agent,
@@ -95,14 +95,14 @@ class Decision:
         if self.fork:
             records.append(
                 Fork(
-                    ts=asked.ts,
+                    ts=request.ts,
                     from_seq=self.fork.from_seq,
                     parent_session=self.fork.parent,
                     reason=DIVERGED,
                 )
             )
         if self.link == "rewrite":
-            records.append(Rewrite(ts=asked.ts, seq=self.seq, reason=self.reason))
+            records.append(Rewrite(ts=request.ts, seq=self.seq, reason=self.reason))
         return records
 
     @property
@@ -112,7 +112,7 @@ class Decision:
         return None if self.begins or self.session is None or self.identity == own else self.identity
 
 
-Begin = Callable[[Asked, str | None, int], str]
+Begin = Callable[[TrackedRequest, str | None, int], str]
 Number = Callable[[str, str], int]
 
 
@@ -120,29 +120,29 @@ class Tracker:
     """`begin(asked, root, number)` names a log that is not there yet: a new session's, or with `root` its branch of
     this number or a higher one. `number(provider, session)` is the number of the log's next call."""
 
-    def __init__(self, key: bytes, begin: Begin, number: Number, known: Known | None = None) -> None:
-        self.known = known or Known()
+    def __init__(self, key: bytes, begin: Begin, number: Number, memory: Memory | None = None) -> None:
+        self.memory = memory or Memory()
         self._fingerprints = Fingerprints(key)
         self._begin, self._number = begin, number
         self._unnamed = UnnamedAgents()
 
     # ------------------------------------------------------------ a call
 
-    def request(self, asked: Asked) -> Decision:
-        agent = identity.agent_of(asked.headers)
-        api = classify.api_of(asked.method, asked.path, message=asked.message)
-        body = read(asked.body) if api and asked.body else None
-        said = self._written(asked, identity.identify(asked.headers, body, agent))
+    def request(self, tracked: TrackedRequest) -> Decision:
+        agent = identity.agent_of(tracked.headers)
+        api = classify.api_of(tracked.method, tracked.path, message=tracked.message)
+        body = read(tracked.body) if api and tracked.body else None
+        named = self._written(tracked, identity.identify(tracked.headers, body, agent))
         if api and body and (units := body.units(api)):
-            return self._tracked(asked, agent, api, body, units, said)
-        kind = "other" if api else classify.untracked_kind(asked.method, asked.path)
+            return self._tracked(tracked, agent, api, body, units, named)
+        kind = "other" if api else classify.untracked_kind(tracked.method, tracked.path)
         decision = Decision(kind, "side", agent=agent)
-        self._attach(asked, decision, said or self._written(asked, identity.of_gateway(asked.headers)))
-        return self._numbered(asked, decision, None)
+        self._attach(tracked, decision, named or self._written(tracked, identity.of_gateway(tracked.headers)))
+        return self._numbered(tracked, decision, None)
 
-    def answered(self, decision: Decision, answer: Answered) -> str | None:
+    def answered(self, decision: Decision, answer: TrackedAnswer) -> str | None:
         """The fingerprint of the state after it."""
-        branch = self.known.branch(decision.session) if decision.session else None
+        branch = self.memory.branch(decision.session) if decision.session else None
         if branch is None:
             return None
         row = branch.rows.get(decision.seq)
@@ -150,16 +150,16 @@ class Tracker:
             self._unnamed.note(branch.root, answer.message)
         outcome = outcome_of(answer.status, answer.stop_reason, complete=answer.complete)
         after = None
-        if row and decision.api and answer.message and outcome is Outcome.COMPLETE:
+        if row and decision.api and answer.message and outcome is CallOutcome.COMPLETE:
             after = self._fingerprints.after(decision.api, row.state, answer.message)
-            self.known.uses.note(branch.name, row.seq, answer.message)
-        self.known.note_answer(branch, row, outcome, after, answer.message_id, answer.ts)
-        return shown(after) if after else None
+            self.memory.uses.note(branch.name, row.seq, answer.message)
+        self.memory.note_answer(branch, row, outcome, after, answer.message_id, answer.ts)
+        return hex_text(after) if after else None
 
     def learn(self, provider: str, session: str, record: Record) -> None:
         """A record that was found in a log. To learn it twice changes nothing."""
-        self.known.learn(provider, session, record)
-        branch = self.known.branch(session)
+        self.memory.learn(provider, session, record)
+        branch = self.memory.branch(session)
         if isinstance(record, Response) and isinstance(record.message, msgspec.Raw):
             message = value(record.message)
             if branch and branch.agent == "claude-code" and isinstance(message, dict):
@@ -171,46 +171,46 @@ class Tracker:
 
     def commit(self, now: float, *, at_once: bool = False) -> None:
         """After a batch; `now` in seconds, monotonic. `at_once` before a checkpoint. Never raises."""
-        self.known.commit(now, at_once=at_once)
+        self.memory.commit(now, at_once=at_once)
 
     def _tracked(
         self,
-        asked: Asked,
+        request: TrackedRequest,
         agent: str | None,
         api: Api,
-        body: Body,
+        body: RequestBody,
         units: Sequence[msgspec.Raw],
-        said: Identity | None,
+        named: Identity | None,
     ) -> Decision:
         follows = text(body.previous_response_id)
-        origin = self.known.answered_as(follows) if follows else None
-        if said is None and origin:
+        origin = self.memory.answered_as(follows) if follows else None
+        if named is None and origin:
             own = origin.branch.identity
-            said = Identity(id=own.id if own else None, source="previous_response_id", confidence="certain")
-        said = said or self._written(asked, identity.of_gateway(asked.headers))
+            named = Identity(id=own.id if own else None, source="previous_response_id", confidence="certain")
+        named = named or self._written(request, identity.of_gateway(request.headers))
         base = (origin.after or origin.state) if origin else self._fingerprints.start(api, follows)
         rolled = self._fingerprints.roll(api, base, units)
-        search = Search(self.known.index, asked.provider, rolled, units, origin)
-        group = self._group(asked.provider, said, origin)
-        decision = Decision("main", "main", agent=agent, api=api, fingerprint=shown(rolled.states[-1]))
-        if name := identity.agent_id(asked.headers):
-            decision.kind, decision.thread = "subagent", AGENT + self._name(asked, name)
+        search = HistorySearch(self.memory.index, request.provider, rolled, units, origin)
+        group = self._group(request.provider, named, origin)
+        decision = Decision("main", "main", agent=agent, api=api, fingerprint=hex_text(rolled.states[-1]))
+        if name := identity.agent_id(request.headers):
+            decision.kind, decision.thread = "subagent", AGENT + self._name(request, name)
         elif call := self._unnamed_agent(group, units, search):
             decision.kind, decision.thread = "subagent", AGENT + call
-        elif classify.is_side(agent, body, units, has_id=said is not None):
+        elif classify.is_side(agent, body, units, has_id=named is not None):
             decision.kind, decision.thread = "side", "side"
         elif classify.is_compaction(agent, units):
             decision.kind = "compact"
         elif group and not (body.has_tools or origin) and not search.is_known(group, "main"):
             decision.kind, decision.thread = "side", "side"
-        if said:
-            self._place_named(asked, decision, said, group, search)
+        if named:
+            self._place_named(request, decision, named, group, search)
         else:
-            self._place_unnamed(asked, decision, search)
-        return self._numbered(asked, decision, rolled.states[-1])
+            self._place_unnamed(request, decision, search)
+        return self._numbered(request, decision, rolled.states[-1])
 
     def _unnamed_agent(
-        self, group: Collection[Branch], units: Sequence[msgspec.Raw], search: Search
+        self, group: Collection[Branch], units: Sequence[msgspec.Raw], search: HistorySearch
     ) -> str | None:
         """The tool call that started the sub-agent that asks, if it does not say so.
 
@@ -222,60 +222,65 @@ class Tracker:
         call = next(filter(None, calls), None)
         if call is None and not any(is_unnamed(thread) for branch in own for thread in branch.threads):
             return None
-        known, main = (search.longest(group, thread, need_answer=True) for thread in (None, "main"))
-        if known and main and main.units >= known.units:
+        match, main = (search.longest(group, thread, need_answer=True) for thread in (None, "main"))
+        if match and main and main.units >= match.units:
             return None
-        return known.row.thread.removeprefix(AGENT) if known and is_unnamed(known.row.thread) else call
+        return match.row.thread.removeprefix(AGENT) if match and is_unnamed(match.row.thread) else call
 
     # ------------------------------------------------------------ with a name
 
     def _place_named(
-        self, asked: Asked, decision: Decision, said: Identity, group: Collection[Branch], search: Search
+        self,
+        request: TrackedRequest,
+        decision: Decision,
+        identity: Identity,
+        group: Collection[Branch],
+        search: HistorySearch,
     ) -> None:
-        decision.identity, thread = said, decision.thread
+        decision.identity, thread = identity, decision.thread
         there = [branch for branch in group if thread in branch.threads]
         last = _last_active(there).threads[thread][-1] if there else None
         # Warm-ups ask the same of several models at once; that is no retry.
         if attempt := search.attempt(group, thread, FAILED if thread == "side" else UNANSWERED):
             _retry(decision, attempt)
         elif thread == "side":
-            self._attach(asked, decision, said)
+            self._attach(request, decision, identity)
         elif last is None:
-            self._start_thread(asked, decision, group, search)
+            self._start_thread(request, decision, group, search)
         elif (match := search.longest(group, thread, need_answer=False)) and (
             last.kind != "compact" or search.has_answer(match)
         ):
-            self._go_on(asked, decision, match, search)
-        elif match := search.attempt(group, thread, (Outcome.COMPLETE,)):
-            self._fork(asked, decision, match, search)
+            self._go_on(request, decision, match, search)
+        elif match := search.attempt(group, thread, (CallOutcome.COMPLETE,)):
+            self._fork(request, decision, match, search)
         else:
             decision.branch = last.branch
             decision.link = "continuation" if decision.kind == "compact" else "rewrite"
             decision.reason = _why_rewritten(last)
 
     def _start_thread(
-        self, asked: Asked, decision: Decision, group: Collection[Branch], search: Search
+        self, request: TrackedRequest, decision: Decision, group: Collection[Branch], search: HistorySearch
     ) -> None:
         """Of a session that is new, or had other threads only. It may have begun as a fork of another."""
-        self.known.fetch(search.rolled)
+        self.memory.fetch(search.rolled)
         decision.link, decision.branch = "start", _last_active(group) if group else None
         if decision.kind == "main" and (match := search.longest(None, "main", need_answer=True)):
             decision.link, decision.fork = "fork", search.fork_point(match)
             if match.others:
                 decision.identity = _among(decision.identity, match)
-        elif decision.kind == "main" and (origin := self._came_from(asked, search)):
+        elif decision.kind == "main" and (origin := self._came_from(request, search)):
             decision.link, decision.fork = "fork", origin
         if decision.branch is None:
-            self._start_log(asked, decision)
+            self._start_log(request, decision)
         elif decision.fork:
             decision.branch.parent, decision.branch.from_seq = decision.fork.parent, decision.fork.from_seq
 
     # ------------------------------------------------------------ without one
 
-    def _place_unnamed(self, asked: Asked, decision: Decision, search: Search) -> None:
-        thread, retried = decision.thread, identity.retries(asked.headers) > 0
-        self.known.fetch(search.rolled, any_outcome=retried)
-        outcomes = tuple(Outcome) if retried else FAILED
+    def _place_unnamed(self, request: TrackedRequest, decision: Decision, search: HistorySearch) -> None:
+        thread, retried = decision.thread, identity.retries(request.headers) > 0
+        self.memory.fetch(search.rolled, any_outcome=retried)
+        outcomes = tuple(CallOutcome) if retried else FAILED
         attempt = search.attempt(None, thread, outcomes) if thread != "side" else None
         match = search.longest(None, "main" if thread == "side" else thread, need_answer=True)
         if attempt:
@@ -285,73 +290,79 @@ class Tracker:
             if attempt and match.units == attempt.units:
                 _retry(decision, match)
             else:
-                self._go_on(asked, decision, match, search)
+                self._go_on(request, decision, match, search)
         elif thread != "side":
-            decision.fork = self._came_from(asked, search)
+            decision.fork = self._came_from(request, search)
             decision.link = "fork" if decision.fork else "start"
-            self._start_log(asked, decision)
-        elif origin := self._came_from(asked, search):
-            decision.branch = self.known.branch(origin.parent)
+            self._start_log(request, decision)
+        elif origin := self._came_from(request, search):
+            decision.branch = self.memory.branch(origin.parent)
 
     # ------------------------------------------------------------ both
 
-    def _came_from(self, asked: Asked, search: Search) -> ForkPoint | None:
+    def _came_from(self, request: TrackedRequest, search: HistorySearch) -> ForkPoint | None:
         """Where a history began that nobody knows as it is, by the ids of the tool calls in it."""
-        if search.rolled.first_answer is None or (found := self.known.uses.last_in(search.units)) is None:
+        if search.rolled.first_answer is None or (use := self.memory.uses.last_in(search.units)) is None:
             return None
-        (session, seq), later = found
-        branch = self.known.branch(session)
-        if branch is None or branch.provider != asked.provider:
+        (session, seq), later = use
+        branch = self.memory.branch(session)
+        if branch is None or branch.provider != request.provider:
             return None
-        rows = [it for it in branch.threads.get("main", ()) if it.leads and it.outcome is Outcome.COMPLETE]
-        behind = [it.seq for it in rows if it.seq > seq]
+        rows = [
+            row for row in branch.threads.get("main", ()) if row.leads and row.outcome is CallOutcome.COMPLETE
+        ]
+        behind = [row.seq for row in rows if row.seq > seq]
         return ForkPoint(session, behind[min(later, len(behind)) - 1] if later and behind else seq)
 
-    def _go_on(self, asked: Asked, decision: Decision, match: Match, search: Search) -> None:
+    def _go_on(
+        self, request: TrackedRequest, decision: Decision, match: HistoryMatch, search: HistorySearch
+    ) -> None:
         if decision.kind == "side":
             decision.branch = match.row.branch
         elif decision.kind == "compact" or search.goes_on(match):
             decision.link, decision.branch = "continuation", match.row.branch
         else:
-            self._fork(asked, decision, match, search)
+            self._fork(request, decision, match, search)
 
-    def _fork(self, asked: Asked, decision: Decision, match: Match, search: Search) -> None:
+    def _fork(
+        self, request: TrackedRequest, decision: Decision, match: HistoryMatch, search: HistorySearch
+    ) -> None:
         decision.link, decision.fork = "fork", search.fork_point(match)
-        self._start_log(asked, decision)
+        self._start_log(request, decision)
 
-    def _attach(self, asked: Asked, decision: Decision, said: Identity | None) -> None:
+    def _attach(self, request: TrackedRequest, decision: Decision, identity: Identity | None) -> None:
         """By its name alone, to the branch last active. The first call with a name begins its log."""
-        if said is None:
+        if identity is None:
             return
-        decision.identity = said
-        group = self._group(asked.provider, said, None)
+        decision.identity = identity
+        group = self._group(request.provider, identity, None)
         if group:
             decision.branch = _last_active(group)
-        elif said.id:
-            self._start_log(asked, decision)
+        elif identity.id:
+            self._start_log(request, decision)
 
-    def _start_log(self, asked: Asked, decision: Decision) -> None:
+    def _start_log(self, request: TrackedRequest, decision: Decision) -> None:
         root, number, fork = None, 1, decision.fork
-        if fork and (parent := self.known.branch(fork.parent)):
+        if fork and (parent := self.memory.branch(fork.parent)):
             root = parent.root
-            number = len(self.known.index.roots[root].branches)
-        name = self._begin(asked, root, number)
+            number = len(self.memory.index.roots[root].branches)
+        name = self._begin(request, root, number)
         decision.begins = True
         decision.branch = Branch(
             name=name,
-            provider=asked.provider,
-            upstream=asked.upstream,
+            provider=request.provider,
+            upstream=request.upstream,
             root=root or name,
-            created_at=asked.ts,
-            last_activity=asked.ts,
+            created_at=request.ts,
+            last_activity=request.ts,
             identity=decision.identity,
             agent=decision.agent,
             parent=fork.parent if fork else None,
             from_seq=fork.from_seq if fork else None,
         )
-        self.known.begin(decision.branch)
+        self.memory.begin(decision.branch)
 
-    def _numbered(self, asked: Asked, decision: Decision, state: bytes | None) -> Decision:
+    def _numbered(self, request: TrackedRequest, decision: Decision, state: bytes | None) -> Decision:
         branch = decision.branch
         if branch is None:
             return decision
@@ -359,37 +370,47 @@ class Tracker:
         decision.seq = self._number(branch.provider, branch.name)
         row = None
         if state:
-            row = Row(branch, decision.seq, decision.thread, decision.kind, state, retry_of=decision.retry_of)
-        self.known.note_request(branch, decision.seq, row, asked.ts)
+            row = CallRow(
+                branch, decision.seq, decision.thread, decision.kind, state, retry_of=decision.retry_of
+            )
+        self.memory.note_request(branch, decision.seq, row, request.ts)
         return decision
 
-    def _written(self, asked: Asked, said: Identity | None) -> Identity | None:
+    def _written(self, request: TrackedRequest, identity: Identity | None) -> Identity | None:
         """Names are written down; one with a secret in it goes by its HMAC."""
-        if said is None or said.id is None or self.known.index.of_client((asked.provider, said.id)):
-            return said
-        name = self._name(asked, said.id)
-        return said if name == said.id else Identity(id=name, source=said.source, confidence=said.confidence)
+        if (
+            identity is None
+            or identity.id is None
+            or self.memory.index.of_client((request.provider, identity.id))
+        ):
+            return identity
+        name = self._name(request, identity.id)
+        return (
+            identity
+            if name == identity.id
+            else Identity(id=name, source=identity.source, confidence=identity.confidence)
+        )
 
-    def _name(self, asked: Asked, name: str) -> str:
-        if asked.redact is None or asked.redact(name) == name:
+    def _name(self, request: TrackedRequest, name: str) -> str:
+        if request.redact is None or request.redact(name) == name:
             return name
         return f"hmac:{self._fingerprints.of_name(name)}"
 
-    def _group(self, provider: str, said: Identity | None, origin: Row | None) -> Collection[Branch]:
+    def _group(self, provider: str, identity: Identity | None, origin: CallRow | None) -> Collection[Branch]:
         """The branches that go by this name."""
-        if said and said.id:
-            return self.known.branches_of_client((provider, said.id))
+        if identity and identity.id:
+            return self.memory.branches_of_client((provider, identity.id))
         if origin:  # they have none: all that share the root
-            branches = self.known.index.roots[origin.branch.root].branches.values()
+            branches = self.memory.index.roots[origin.branch.root].branches.values()
             return [branch for branch in branches if branch.client is None]
         return ()
 
 
-def _why_rewritten(last: Row) -> str:
+def _why_rewritten(last: CallRow) -> str:
     return "compaction" if last.kind == "compact" else "history_replaced"
 
 
-def _retry(decision: Decision, attempt: Match) -> None:
+def _retry(decision: Decision, attempt: HistoryMatch) -> None:
     decision.link, decision.branch = "retry", attempt.row.branch
     decision.retry_of = attempt.row.retry_of or attempt.row.seq
 
@@ -398,10 +419,10 @@ def _last_active(branches: Collection[Branch]) -> Branch:
     return max(branches, key=lambda branch: branch.active)
 
 
-def _among(said: Identity, match: Match) -> Identity:
+def _among(identity: Identity, match: HistoryMatch) -> Identity:
     """Where others fit as well, they are named; without the client's word it is a guess which one it is."""
     if not match.others:
-        return said
+        return identity
     candidates = [match.row.branch.name, *sorted(row.branch.name for row in match.others)]
-    confidence = said.confidence if said.id else "ambiguous"
-    return Identity(id=said.id, source=said.source, confidence=confidence, candidates=candidates)
+    confidence = identity.confidence if identity.id else "ambiguous"
+    return Identity(id=identity.id, source=identity.source, confidence=confidence, candidates=candidates)

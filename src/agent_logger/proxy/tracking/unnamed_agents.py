@@ -49,7 +49,7 @@ class UnnamedAgents:
     """Those that were started, by the root of a session's logs."""
 
     def __init__(self) -> None:
-        self._told: dict[str, dict[str, str]] = {}  # by prompt, the id of the call
+        self._prompts: dict[str, dict[str, str]] = {}  # by prompt, the id of the call
 
     def note(self, root: str, message: Mapping[str, Any]) -> None:
         """An answer of the model's."""
@@ -59,20 +59,20 @@ class UnnamedAgents:
 
     def _start(self, root: str, call: str, prompt: str) -> None:
         if prompt:
-            told = self._told.setdefault(root, {})
-            told[prompt] = call
-            _forget(told, MOST_PROMPTS)
-            _forget(self._told, MOST_SESSIONS)
+            prompts = self._prompts.setdefault(root, {})
+            prompts[prompt] = call
+            _forget(prompts, MOST_PROMPTS)
+            _forget(self._prompts, MOST_SESSIONS)
 
     def asking(self, root: str, units: Sequence[msgspec.Raw]) -> str | None:
         """The call that started who sends this history."""
-        told = self._told.get(root)
-        if not told or not units:
+        prompts = self._prompts.get(root)
+        if not prompts or not units:
             return None
-        texts = (it.text for it in fitting(_Message, value(units[0])).blocks if it.text)
-        return next(filter(None, (told.get(text.strip()) for text in texts)), None)
+        texts = (block.text for block in fitting(_Message, value(units[0])).blocks if block.text)
+        return next(filter(None, (prompts.get(text.strip()) for text in texts)), None)
 
 
-def _forget(told: dict[str, Any], most: int) -> None:
-    if len(told) > most:
-        del told[next(iter(told))]
+def _forget(prompts: dict[str, Any], most: int) -> None:
+    if len(prompts) > most:
+        del prompts[next(iter(prompts))]

@@ -77,7 +77,9 @@ class Child:
         with selectors.PollSelector() as selector:
             outputs = self._register(selector, out, err)
             silent_since = time.monotonic()
-            while not all(it.closed for it in outputs) or (self._is_fed and self._process.poll() is None):
+            while not all(output.closed for output in outputs) or (
+                self._is_fed and self._process.poll() is None
+            ):
                 ready = selector.select(LOOK_SECONDS)
                 for key, _ in ready:
                     key.data(selector)

@@ -13,7 +13,7 @@ from agent_logger.home.facts import session_labelled
 from agent_logger.home.install import hmac_of
 from agent_logger.model.records import SystemPrompt
 from agent_logger.recording.exchanges import Began
-from agent_logger.recording.run.recording import Start
+from agent_logger.recording.run.recording import RunStart
 
 AGENT = "claude-code"
 ARGUMENT_BYTES = 64 << 10  # a longer prompt goes by standard input: the system takes 128 KB in one argument
@@ -50,7 +50,7 @@ class RunOptions(TypedDict, total=False):
 class Command:
     """A run that is to be."""
 
-    start: Start
+    start: RunStart
     given: bytes  # to its standard input
     cwd: str
     timeout: float | None
@@ -63,7 +63,7 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RunRequest:
     """A prompt and its options, with what holds where nothing is said."""
 
     prompt: str
@@ -109,46 +109,51 @@ FLAGS = {
 
 def command(prompt: str, **options: Unpack[RunOptions]) -> Command:
     """Raises `ValueError` for what makes no sense."""
-    asked = Asked(prompt, **options)
-    if asked.resume is not None:
-        asked = replace(asked, resume=session_labelled(config.home(), asked.resume) or asked.resume)
-    _check(asked)
-    folder, is_argument = os.path.abspath(os.path.expanduser(asked.cwd or ".")), _fits_an_argument(prompt)
-    sessions_dir = Path(asked.sessions_dir or "./sessions").expanduser().absolute()
-    words = [asked.executable, "-p", *([prompt] if is_argument else []), *_arguments(asked)]
-    is_new = starts_new(["claude", *_arguments(asked)], AGENT)
-    began = Began("run", AGENT, cwd=folder, system_prompt=_noted(asked) or None, is_new=is_new)
+    run_options = RunRequest(prompt, **options)
+    if run_options.resume is not None:
+        run_options = replace(
+            run_options, resume=session_labelled(config.home(), run_options.resume) or run_options.resume
+        )
+    _check(run_options)
+    folder, is_argument = (
+        os.path.abspath(os.path.expanduser(run_options.cwd or ".")),
+        _fits_an_argument(prompt),
+    )
+    sessions_dir = Path(run_options.sessions_dir or "./sessions").expanduser().absolute()
+    words = [run_options.executable, "-p", *([prompt] if is_argument else []), *_arguments(run_options)]
+    is_new = starts_new(["claude", *_arguments(run_options)], AGENT)
+    began = Began("run", AGENT, cwd=folder, system_prompt=_noted(run_options) or None, is_new=is_new)
     return Command(
-        start=Start(
+        start=RunStart(
             argv=words,
             began=began,
             prompt=prompt,
-            resumed_from=asked.resume or resumed_by(["claude", *asked.extra_args]),
+            resumed_from=run_options.resume or resumed_by(["claude", *run_options.extra_args]),
             goes_on=not is_new,
-            forks=asked.fork or FLAGS["fork"] in asked.extra_args,
-            label=asked.label,
+            forks=run_options.fork or FLAGS["fork"] in run_options.extra_args,
+            label=run_options.label,
         ),
         given=b"" if is_argument else prompt.encode("utf-8", "replace"),
         cwd=folder,
-        timeout=asked.timeout,
-        sessions_dir=sessions_dir if asked.record else None,
-        include_events=asked.include_events,
+        timeout=run_options.timeout,
+        sessions_dir=sessions_dir if run_options.record else None,
+        include_events=run_options.include_events,
     )
 
 
-def _check(asked: Asked) -> None:
-    for name, value in (("resume", asked.resume), ("session_id", asked.session_id)):
+def _check(options: RunRequest) -> None:
+    for name, value in (("resume", options.resume), ("session_id", options.session_id)):
         if value is not None and not _ID.fullmatch(value):
             raise ValueError(f"{name}={value!r} is no session id, and no label that is known")
-    if asked.fork and not (asked.resume or asked.continue_):
+    if options.fork and not (options.resume or options.continue_):
         raise ValueError("fork needs resume or continue: there is nothing to fork")
-    if asked.resume and asked.continue_:
+    if options.resume and options.continue_:
         raise ValueError("either resume or continue: they name different sessions")
-    if not asked.prompt.strip():
+    if not options.prompt.strip():
         raise ValueError("the prompt is empty")
-    if asked.timeout is not None and not asked.timeout > 0:
-        raise ValueError(f"timeout={asked.timeout:g}: it is to be more than 0 seconds")
-    if isinstance(asked.extra_args, str):
+    if options.timeout is not None and not options.timeout > 0:
+        raise ValueError(f"timeout={options.timeout:g}: it is to be more than 0 seconds")
+    if isinstance(options.extra_args, str):
         raise ValueError("extra_args is a list of arguments, not one text")
 
 
@@ -158,19 +163,19 @@ def _fits_an_argument(prompt: str) -> bool:
     return size <= ARGUMENT_BYTES and len(prompt.split()) > 1 and prompt[0] != "-" and "\0" not in prompt
 
 
-def _arguments(asked: Asked) -> Iterator[str]:
+def _arguments(options: RunRequest) -> Iterator[str]:
     """Flags are joined with their values, or one that begins with a dash would be taken for an option."""
-    if not any(it.startswith("--output-format") for it in asked.extra_args):
+    if not any(argument.startswith("--output-format") for argument in options.extra_args):
         yield from STREAM
     for name, flag in FLAGS.items():
-        value = getattr(asked, name)
+        value = getattr(options, name)
         if value not in (None, False):
             yield flag if value is True else f"{flag}={value}"
-    yield from asked.extra_args
+    yield from options.extra_args
 
 
-def _noted(asked: Asked) -> list[SystemPrompt]:
-    given = {form: it for form in SYSTEM_PROMPTS if (it := getattr(asked, form)) is not None}
+def _noted(options: RunRequest) -> list[SystemPrompt]:
+    given = {form: prompt for form in SYSTEM_PROMPTS if (prompt := getattr(options, form)) is not None}
     return [SystemPrompt(form=form, hmac=_hmac(form, value)) for form, value in given.items()]
 
 

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from agent_logger.messages.entries import Entry, entries
+from agent_logger.messages.entries import ExchangeEntry, entries
 from agent_logger.messages.sdk import SdkMessage
 
 EventType = Literal["content", "thinking", "tool_use", "tool_result"]
@@ -39,12 +39,12 @@ class Events:
         self._last = max(self._last, milliseconds)
         return [event for entry in entries(message, "") for event in self._events(entry)]
 
-    def _events(self, entry: Entry) -> Iterator[Event]:
+    def _events(self, entry: ExchangeEntry) -> Iterator[Event]:
         match entry.source, entry.type:
             case "assistant", "text":
-                yield self._event(entry, "content", text=entry.told)
+                yield self._event(entry, "content", text=entry.plain_text)
             case "assistant", "thinking":
-                yield self._event(entry, "thinking", text=entry.told)
+                yield self._event(entry, "thinking", text=entry.plain_text)
             case "assistant", _ if entry.name:  # server tools too
                 self._tools[entry.tool_use_id or ""] = entry.name
                 given = msgspec.json.decode(entry.input) if entry.input else None
@@ -52,9 +52,9 @@ class Events:
             case "tool", _:
                 tool = entry.name or self._tools.get(entry.tool_use_id or "")
                 failed = bool(entry.is_error)
-                yield self._event(entry, "tool_result", tool=tool, output=entry.told, is_error=failed)
+                yield self._event(entry, "tool_result", tool=tool, output=entry.plain_text, is_error=failed)
 
-    def _event(self, entry: Entry, kind: EventType, **fields: Any) -> Event:
+    def _event(self, entry: ExchangeEntry, kind: EventType, **fields: Any) -> Event:
         return Event(
             type=kind,
             timestamp=self._last,

@@ -19,7 +19,7 @@ from agent_logger.messages import sdk
 from agent_logger.messages.sdk import STDERR, UNKNOWN, SdkMessage
 from agent_logger.protocols import jsonl
 from agent_logger.protocols.json_text import in_utf8
-from agent_logger.protocols.jsonl import Entry
+from agent_logger.protocols.jsonl import JsonEntry
 from agent_logger.protocols.lines import Line
 
 LINE_BYTES = 16 << 20  # a longer line is taken in pieces, as text
@@ -30,7 +30,7 @@ MOST_WARNINGS, WARNING_CHARACTERS = 100, 1000
 _MAY_BE_JSON = re.compile(rb"^[ \t\r]*(?:\xef\xbb\xbf)?[{\[][^\n]*\n?", re.MULTILINE)
 
 
-class Reader(Protocol):
+class OutputReader(Protocol):
     """One agent's lines."""
 
     def read(self, line: bytes) -> list[SdkMessage]:
@@ -43,22 +43,22 @@ class _Claude:
         return [] if message.is_text else [message]
 
 
-READERS: Mapping[str, type[Reader]] = {
+READERS: Mapping[str, type[OutputReader]] = {
     "claude-code": _Claude,
-    "codex": codex.Lines,
-    "gemini-cli": gemini.Lines,
-    "opencode": opencode.Lines,
-    "qwen-code": qwen.Lines,
+    "codex": codex.CodexOutput,
+    "gemini-cli": gemini.GeminiOutput,
+    "opencode": opencode.OpencodeOutput,
+    "qwen-code": qwen.QwenOutput,
 }
 
 
-class Output:
+class RunOutput:
     """The standard output of one run, in whatever pieces it comes. An agent that is not known is read as Claude's."""
 
     def __init__(self, agent: str | None = None) -> None:
         self.warnings: list[str] = []
         self._more_warnings = 0
-        self._reader: Reader = READERS.get(agent or "", _Claude)()
+        self._reader: OutputReader = READERS.get(agent or "", _Claude)()
         self._held = bytearray()  # what follows the last newline
         self._strange: list[bytes] = []  # lines of text, to become one message
         self._document: bytearray | None = bytearray()  # all of them, as long as it can be one JSON text
@@ -75,11 +75,11 @@ class Output:
     def end(self) -> list[SdkMessage]:
         """What is left: a line without its end, and a JSON text that took several lines."""
         last, self._held = bytes(self._held), bytearray()
-        found = [*self._lines(last), *self._strangers()]
+        messages = [*self._lines(last), *self._strangers()]
         if self._more_warnings:
             self.warnings.append(f"({self._more_warnings} more)")
         document, self._document = bytes(self._document or b""), None
-        return [*found, *self._messages(_in_one_line(document))]
+        return [*messages, *self._messages(_in_one_line(document))]
 
     # ------------------------------------------------------------ lines
 
@@ -87,10 +87,10 @@ class Output:
         """Only lines that may be JSON are looked at one by one: a run can print a GB of others."""
         at = 0
         for line in _MAY_BE_JSON.finditer(text):
-            if found := self._messages(line[0]):
+            if messages := self._messages(line[0]):
                 self._note(text[at : line.start()])
                 at = line.end()
-                yield from [*self._strangers(), *found]
+                yield from [*self._strangers(), *messages]
         self._note(text[at:])
 
     def _note(self, text: bytes) -> None:
@@ -101,16 +101,18 @@ class Output:
     def _messages(self, line: bytes) -> list[SdkMessage]:
         text = in_utf8(line.strip().removeprefix(jsonl.BOM))
         if text.startswith(b"["):
-            return [message for it in _elements(text) for message in self._reader.read(bytes(it))]
+            return [message for element in _elements(text) for message in self._reader.read(bytes(element))]
         if not text.startswith(b"{"):
             return []
-        if found := self._reader.read(text):
-            return found
+        if messages := self._reader.read(text):
+            return messages
         entries = jsonl.decode(Line(1, 0, len(text), text))
-        objects = [it for it in entries if isinstance(it, Entry) and isinstance(it.value, dict)]
+        objects = [
+            entry for entry in entries if isinstance(entry, JsonEntry) and isinstance(entry.value, dict)
+        ]
         if len(objects) < 2 or len(objects) < len(entries):  # two glued together, and nothing else
             return []
-        return [message for it in objects for message in self._reader.read(it.raw)]
+        return [message for entry in objects for message in self._reader.read(entry.raw)]
 
     def _pieces(self) -> list[SdkMessage]:
         if len(self._held) <= LINE_BYTES:
@@ -137,9 +139,9 @@ class Output:
 
     def _warn(self, text: bytes) -> None:
         room = MOST_WARNINGS - len(self.warnings)
-        lines = [it for it in text.split(b"\n", room)[:room] if it.strip()]
-        shown = (it[: 4 * WARNING_CHARACTERS].decode("utf-8", "replace") for it in lines)
-        self.warnings += [it[:WARNING_CHARACTERS].rstrip("\r") for it in shown]
+        lines = [line for line in text.split(b"\n", room)[:room] if line.strip()]
+        texts = (line[: 4 * WARNING_CHARACTERS].decode("utf-8", "replace") for line in lines)
+        self.warnings += [text[:WARNING_CHARACTERS].rstrip("\r") for text in texts]
         self._more_warnings += max(0, text.count(b"\n") - room)
 
 

@@ -13,7 +13,7 @@ from typing import Any, Self
 from agent_logger.model.records import Exit
 from agent_logger.recording.run.child import Child, in_foreground
 from agent_logger.recording.run.events import Event
-from agent_logger.recording.run.recording import Recording
+from agent_logger.recording.run.recording import RunRecording
 from agent_logger.recording.run.session_files import SessionFiles
 
 FORWARDED = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
@@ -26,7 +26,7 @@ BY_TERMINAL = (
 
 def pass_on(
     child: Child,
-    recording: Recording,
+    recording: RunRecording,
     *,
     show: Callable[[list[Event]], None] | None = None,
     overheard: "Overheard | None" = None,
@@ -77,7 +77,7 @@ class Overheard:
     MOST_BYTES = 8 << 20
 
     def __init__(self, prompt: str | None, *, is_messages: bool) -> None:
-        self.recording: Recording | None = None
+        self.recording: RunRecording | None = None
         self._prompt, self._is_messages = prompt, is_messages
         self._held = bytearray()
         self._is_settled = False

@@ -15,15 +15,15 @@ from agent_logger.home.facts import label_session
 from agent_logger.home.install import key, know
 from agent_logger.logs.exchange_log import RUN_STARTED
 from agent_logger.messages import sdk
-from agent_logger.messages.outcome import Failure, Outcome, RunMetadata
-from agent_logger.messages.sdk import Block, Inner, Result, SdkMessage
+from agent_logger.messages.outcome import Failure, RunMetadata, RunOutcome
+from agent_logger.messages.sdk import Inner, Result, SdkBlock, SdkMessage
 from agent_logger.model.records import ExchangeStats, Exit, Redaction
 from agent_logger.model.redaction.command_line import argument_credentials, hidden_arguments
 from agent_logger.model.redaction.environment import environment_credentials
 from agent_logger.model.redaction.redactor import Redactor
 from agent_logger.recording.exchanges import Began, Exchanges, UserInput
 from agent_logger.recording.run.events import Event, Events
-from agent_logger.recording.run.output import ErrorOutput, Output
+from agent_logger.recording.run.output import ErrorOutput, RunOutput
 from agent_logger.recording.session_writer import SessionWriter
 
 log = logging.getLogger("agent_logger")
@@ -31,7 +31,7 @@ STARTED = b'{"type":"system","subtype":"%s"}' % RUN_STARTED.encode()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
+class RunStart:
     """What is known of a run before it runs."""
 
     argv: list[str]
@@ -64,11 +64,11 @@ class _Sessions(Protocol):
     def finish(self, reason: str | None = None, *, exited: Exit | None = None) -> None: ...
 
 
-class Recording:
+class RunRecording:
     """`folder` is where the log goes; `None`: nothing is written, and all else is the same."""
 
-    def __init__(self, start: Start, folder: Path | None) -> None:
-        self.outcome, self.output, self.errors = Outcome(), Output(start.began.agent), ErrorOutput()
+    def __init__(self, start: RunStart, folder: Path | None) -> None:
+        self.outcome, self.output, self.errors = RunOutcome(), RunOutput(start.began.agent), ErrorOutput()
         self._start, self._events = start, Events()
         self._lost = 0  # what we could not even look at
         own = [*argument_credentials(start.argv), *environment_credentials(config.child_environment())]
@@ -76,7 +76,7 @@ class Recording:
         self._sessions: _Sessions = _Unwritten(start)
         if folder:
             know(folder)
-            argv = [self._redacted_argument(it) for it in hidden_arguments(start.argv)]
+            argv = [self._redacted_argument(argument) for argument in hidden_arguments(start.argv)]
             began = replace(start.began, argv=argv)
             self._sessions = SessionWriter(
                 folder, resumed_from=start.resumed_from, goes_on=start.goes_on, began=began
@@ -92,7 +92,7 @@ class Recording:
         self._attempt(lambda: self._input(text))
 
     def out(self, chunk: bytes) -> list[Event]:
-        return [event for it in self.output.feed(chunk) for event in self._message(it)]
+        return [event for message in self.output.feed(chunk) for event in self._message(message)]
 
     def err(self, chunk: bytes) -> None:
         for message in self.errors.feed(chunk):
@@ -103,17 +103,17 @@ class Recording:
         self._message(sdk.read(line))
 
     def ended(self, exited: Exit | None) -> list[Event]:
-        events = [event for it in self.output.end() for event in self._message(it)]
+        events = [event for sdk_message in self.output.end() for event in self._message(sdk_message)]
         for message in self.errors.end():
             self._message(message)
         self._attempt(self._label)
-        self._known = self._facts(exited)
+        self._metadata = self._facts(exited)
         self._attempt(lambda: self._sessions.finish(exited=exited))
         return events
 
     def metadata(self) -> RunMetadata:
         lost, path = self._lost + self._sessions.lost, self._sessions.path
-        return self.outcome.metadata(**self._known, lost=lost, log=str(path) if path else None)
+        return self.outcome.metadata(**self._metadata, lost=lost, log=str(path) if path else None)
 
     def failure(self, exited: Exit | None, *, timed_out: bool = False) -> Failure | None:
         if not (self._start.owes_result or self.outcome.results or timed_out):
@@ -123,17 +123,17 @@ class Recording:
     # ------------------------------------------------------------ the work
 
     def _message(self, message: SdkMessage) -> list[Event]:
-        found: list[Event] = []
+        events: list[Event] = []
 
         def work() -> None:
             redacted = self._redactor.redact(message.raw, "message")
             clean = self._clean(message, redacted.data) if redacted.redactions else message
             self._sessions.message(clean, redacted.redactions)
             self.outcome.add(message, self._sessions.stats)
-            found.extend(self._events.of(message, int(CLOCK.wall() * 1000)))
+            events.extend(self._events.of(message, int(CLOCK.wall() * 1000)))
 
         self._attempt(work)
-        return found
+        return events
 
     def _clean(self, message: SdkMessage, data: bytes) -> SdkMessage:
         """What is written has no secret in it. The caller hears what was printed."""
@@ -167,8 +167,8 @@ class Recording:
         client says that it counted before. One under a new id does not say."""
         if not self._start.goes_on or self._sessions.continues:
             return None
-        known = self.outcome.session_id if self.outcome.has_history and not self._start.forks else None
-        return self._sessions.resumed or known
+        session_id = self.outcome.session_id if self.outcome.has_history and not self._start.forks else None
+        return self._sessions.resumed or session_id
 
     def _attempt(self, work: Callable[[], None]) -> None:
         """The top of what stands beside the child: whatever goes wrong here is not its problem."""
@@ -185,12 +185,12 @@ class Recording:
             return inner and structs.replace(inner, content=self._hidden(str(inner.content)))
         return structs.replace(inner, content=[*map(self._clean_block, inner.content)])
 
-    def _clean_block(self, block: Block) -> Block:
+    def _clean_block(self, block: SdkBlock) -> SdkBlock:
         texts = {name: getattr(block, name) for name in ("text", "thinking", "input", "content")}
         clean = {
-            name: Raw(self._redactor.redact(bytes(it), "message").data)
-            for name, it in texts.items()
-            if isinstance(it, Raw)
+            name: Raw(self._redactor.redact(bytes(value), "message").data)
+            for name, value in texts.items()
+            if isinstance(value, Raw)
         }
         return structs.replace(block, **clean)
 
@@ -214,7 +214,7 @@ class _Unwritten:
     lost = 0
     resumed = None
 
-    def __init__(self, start: Start) -> None:
+    def __init__(self, start: RunStart) -> None:
         self.stats: ExchangeStats | None = None
         self._exchanges = Exchanges(CLOCK.uuid7, goes_on=start.goes_on, began=start.began)
 

@@ -19,9 +19,9 @@ from typing import Any, Self, Unpack
 from agent_logger.messages.outcome import Failure, RunMetadata
 from agent_logger.model.records import Exit
 from agent_logger.recording.run.child import Child, in_foreground, why_not_started
-from agent_logger.recording.run.claude_command import Asked, Command, RunOptions, command
+from agent_logger.recording.run.claude_command import Command, RunOptions, RunRequest, command
 from agent_logger.recording.run.events import Event
-from agent_logger.recording.run.recording import Recording
+from agent_logger.recording.run.recording import RunRecording
 
 WAITING_EVENTS = 1000  # that nobody took yet; then the agent waits
 INTERRUPT_SECONDS = 3.0  # for an agent that the terminal has interrupted together with us
@@ -70,7 +70,7 @@ def stream(prompt: str, **options: Unpack[RunOptions]) -> "Stream":
 
 def _show_options(*functions: Any) -> None:
     """`help` then has the options and their defaults."""
-    options = inspect.signature(Asked)
+    options = inspect.signature(RunRequest)
     for function in functions:
         returned = inspect.signature(function).return_annotation
         function.__signature__ = options.replace(return_annotation=returned)
@@ -82,8 +82,8 @@ _show_options(run, run_async, stream)
 class _Run:
     """One process, from its start to what came of it. `work` is for one thread, `end` for any."""
 
-    def __init__(self, wanted: Command, *, keeps_output: bool = True) -> None:
-        self._wanted, self._keeps_output = wanted, keeps_output
+    def __init__(self, command: Command, *, keeps_output: bool = True) -> None:
+        self._command, self._keeps_output = command, keeps_output
         self._child: Child | None = None
         self._is_to_end = False
 
@@ -93,41 +93,43 @@ class _Run:
             child.end()
 
     def work(self, tell: Callable[[Event], None]) -> RunResult:
-        wanted = self._wanted
+        command = self._command
         try:
-            child = Child(wanted.start.argv, cwd=wanted.cwd, given=wanted.given, timeout=wanted.timeout)
+            child = Child(command.start.argv, cwd=command.cwd, given=command.given, timeout=command.timeout)
         except (OSError, ValueError) as error:
             return self._not_started(error)
         with child:
             self._child = child
-            heard = self._heard(tell, wanted.sessions_dir)
+            heard = self._heard(tell, command.sessions_dir)
             if self._is_to_end:
                 child.end()
             exited = _pumped(child, heard)
         return self._result(heard, exited, timed_out=child.timed_out)
 
     def _heard(self, tell: Callable[[Event], None], folder: Path | None) -> "_Heard":
-        recording = Recording(self._wanted.start, folder)
-        keeps_events = self._wanted.include_events
+        recording = RunRecording(self._command.start, folder)
+        keeps_events = self._command.include_events
         return _Heard(recording, tell, keeps_output=self._keeps_output, keeps_events=keeps_events)
 
     def _not_started(self, error: Exception) -> RunResult:
         """Nothing is recorded: there was no agent to have a session with."""
         heard = self._heard(lambda _: None, None)
         heard.ended(None)
-        if not os.path.isdir(self._wanted.cwd):
-            return self._told(heard, Failure.OTHER, f"there is no folder {self._wanted.cwd}")
-        return self._told(heard, Failure.EXECUTABLE_MISSING, why_not_started(self._wanted.executable, error))
+        if not os.path.isdir(self._command.cwd):
+            return self._run_result(heard, Failure.OTHER, f"there is no folder {self._command.cwd}")
+        return self._run_result(
+            heard, Failure.EXECUTABLE_MISSING, why_not_started(self._command.executable, error)
+        )
 
     def _result(self, heard: "_Heard", exited: Exit, *, timed_out: bool) -> RunResult:
         recording = heard.recording
         failure = recording.failure(exited, timed_out=timed_out)
-        said = f"timed out after {self._wanted.timeout:g} s" if timed_out else recording.outcome.error
-        return self._told(heard, failure, said or recording.errors.last or _how(exited))
+        error = f"timed out after {self._command.timeout:g} s" if timed_out else recording.outcome.error
+        return self._run_result(heard, failure, error or recording.errors.last or _how(exited))
 
-    def _told(self, heard: "_Heard", failure: Failure | None, error: str) -> RunResult:
+    def _run_result(self, heard: "_Heard", failure: Failure | None, error: str) -> RunResult:
         recording = heard.recording
-        session = recording.outcome.succeeded_as or self._wanted.start.resumed_from
+        session = recording.outcome.succeeded_as or self._command.start.resumed_from
         return RunResult(
             success=failure is None,
             data=recording.outcome.data if failure is None else None,
@@ -138,7 +140,7 @@ class _Run:
             warnings=recording.output.warnings,
             metadata=recording.metadata(),
             events=heard.events,
-            _resume=([self._wanted.executable, "--resume", session], self._wanted.cwd) if session else None,
+            _resume=([self._command.executable, "--resume", session], self._command.cwd) if session else None,
         )
 
 
@@ -162,7 +164,12 @@ class _Heard:
     """What the child printed: recorded, told, and kept as far as the result is to have it."""
 
     def __init__(
-        self, recording: Recording, tell: Callable[[Event], None], *, keeps_output: bool, keeps_events: bool
+        self,
+        recording: RunRecording,
+        tell: Callable[[Event], None],
+        *,
+        keeps_output: bool,
+        keeps_events: bool,
     ) -> None:
         self.recording, self._tell = recording, tell
         self.events: list[Event] | None = [] if keeps_events else None

@@ -7,7 +7,7 @@ from agent_logger.agents.claude_code.files import is_id, project_folders
 from agent_logger.agents.folders import agent_files
 from agent_logger.clock import CLOCK
 from agent_logger.protocols.json_text import encode
-from agent_logger.recording.run.recording import Recording
+from agent_logger.recording.run.recording import RunRecording
 
 
 class SessionFiles:
@@ -17,7 +17,7 @@ class SessionFiles:
         self._agent, self._folders = agent, project_folders(cwd)
         self._since = CLOCK.wall() - 1  # file systems round
 
-    def note(self, recording: Recording) -> None:
+    def note(self, recording: RunRecording) -> None:
         """One alone also tells which session it was."""
         paths = self.changed()
         for path in paths:
@@ -27,8 +27,8 @@ class SessionFiles:
             recording.note(encode(fact))
 
     def changed(self) -> list[Path]:
-        found = [path for path in agent_files(self._agent) if self._is_of_this_folder(path)]
-        changed = [path for path in found if platform.modified_at(path) >= self._since]
+        paths = [path for path in agent_files(self._agent) if self._is_of_this_folder(path)]
+        changed = [path for path in paths if platform.modified_at(path) >= self._since]
         return sorted(changed, key=platform.modified_at)
 
     def _is_of_this_folder(self, path: Path) -> bool:

@@ -13,7 +13,7 @@ from agent_logger.errors import AgentLoggerError
 from agent_logger.proxy.attached import attached
 from agent_logger.proxy.base_urls import Chosen, chosen, proxied_environment
 from agent_logger.proxy.relay.route import KNOWN_HOSTS
-from agent_logger.proxy.state import State, running, using
+from agent_logger.proxy.state import ProxyState, running, using
 
 
 @contextmanager
@@ -34,15 +34,17 @@ def _port(stack: ExitStack, home: Path, log_dir: Path, environment: dict[str, st
     states = sorted(running(home), key=lambda state: state.started)
     named = chosen(environment)
     if any(
-        it.origin.host == "127.0.0.1" and it.origin.port == state.port for it in named for state in states
+        address.origin.host == "127.0.0.1" and address.origin.port == state.port
+        for address in named
+        for state in states
     ):
         return None
     if states and _may_call(states[-1], named) and stack.enter_context(using(home, states[-1])):
         return states[-1].port
-    return stack.enter_context(attached(log_dir, [str(it.origin) for it in named]))
+    return stack.enter_context(attached(log_dir, [str(address.origin) for address in named]))
 
 
-def _may_call(state: State, named: list[Chosen]) -> bool:
+def _may_call(state: ProxyState, named: list[Chosen]) -> bool:
     """What somebody chose, a proxy that others started may not be allowed to call."""
     allowed = {*state.allow_upstream, *(f"https://{host}" for host in KNOWN_HOSTS)}
-    return all(str(it.origin) in allowed for it in named)
+    return all(str(choice.origin) in allowed for choice in named)

@@ -70,22 +70,22 @@ class _Summary(_Line, kw_only=True):
     summary: str
 
 
-class _Said(_Line, kw_only=True):
+class _MessageLine(_Line, kw_only=True):
     uuid: Some
     timestamp: TimeInUtc
     session: str = msgspec.field(name="sessionId")
     cwd: str
 
 
-class _Asked(_Said, kw_only=True):
+class _UserLine(_MessageLine, kw_only=True):
     message: _Prompt
 
 
-class _Answered(_Said, kw_only=True):
+class _Answered(_MessageLine, kw_only=True):
     message: _Response
 
 
-LINES: dict[str, type[_Line]] = {"summary": _Summary, "user": _Asked, "assistant": _Answered}
+LINES: dict[str, type[_Line]] = {"summary": _Summary, "user": _UserLine, "assistant": _Answered}
 
 
 def run_adapter_conformance(
@@ -100,7 +100,7 @@ def run_adapter_conformance(
     path = _file(Path(config_dir), Path(cwd), result.session_id)
     lines = _lines(path)
     for line in lines:
-        assert not isinstance(line, _Said) or line.session == result.session_id, (
+        assert not isinstance(line, _MessageLine) or line.session == result.session_id, (
             f"{line} is of another session"
         )
     _check_chain(lines)
@@ -121,7 +121,7 @@ def _read(data: str | bytes | msgspec.Raw, kind: type[T], what: str) -> T:
 
 def _result(output: str | bytes) -> _Result:
     printed = _read(output, list[msgspec.Raw], "what is printed is not an array")
-    types = [_read(it, _Head, "a message has no type").type for it in printed]
+    types = [_read(raw, _Head, "a message has no type").type for raw in printed]
     assert types.count("result") == 1 and types[-1] == "result", "the array does not end with its one result"
     return _read(printed[-1], _Result, "the result")
 
@@ -150,19 +150,19 @@ def _lines(path: Path) -> list[_Line]:
 
 
 def _check_chain(lines: list[_Line]) -> None:
-    seen: set[str] = set()
+    uuids: set[str] = set()
     for line in lines:
-        assert line.parent is None or line.parent in seen, f"parentUuid {line.parent!r} is no line before"
+        assert line.parent is None or line.parent in uuids, f"parentUuid {line.parent!r} is no line before"
         if line.uuid is not None:
-            assert line.uuid not in seen, f"uuid {line.uuid!r} is there twice"
-            seen.add(line.uuid)
+            assert line.uuid not in uuids, f"uuid {line.uuid!r} is there twice"
+            uuids.add(line.uuid)
 
 
 def _check_tools(lines: list[_Line], path: Path) -> None:
     calls: list[str] = []
     results: list[str] = []
     for line in lines:
-        content = line.message.content if isinstance(line, _Asked | _Answered) else ""
+        content = line.message.content if isinstance(line, _UserLine | _Answered) else ""
         for block in content if isinstance(content, list) else ():
             if block.type == "tool_use":
                 assert block.id and block.name, "a tool call has no id or no name"

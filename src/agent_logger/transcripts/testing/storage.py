@@ -147,11 +147,11 @@ def _what_a_message_says_itself_stands(storage: SessionStorage) -> None:
 
 
 def _a_response_says_what_it_took(storage: SessionStorage) -> None:
-    told = {"model": "m-1", "usage": {"input_tokens": 3, "output_tokens": 4}, "stop_reason": "end_turn"}
-    storage.append("s", assistant("one", **told))
-    storage.append("s", {"type": "assistant", "message": {"role": "assistant", "content": [], **told}})
+    fields = {"model": "m-1", "usage": {"input_tokens": 3, "output_tokens": 4}, "stop_reason": "end_turn"}
+    storage.append("s", assistant("one", **fields))
+    storage.append("s", {"type": "assistant", "message": {"role": "assistant", "content": [], **fields}})
     for line in _loaded(storage, "s"):
-        assert _says(line["message"], told), "model, usage and stop_reason are not in the message"
+        assert _says(line["message"], fields), "model, usage and stop_reason are not in the message"
 
 
 def _a_message_of_another_session_is_refused(storage: SessionStorage) -> None:
@@ -191,14 +191,16 @@ def _a_list_is_of_a_project(storage: SessionStorage) -> None:
     storage.append("a", user("one"))
     project = storage.list()[0].project_path
     assert project, "the list does not tell the project"
-    assert [it.id for it in storage.list(project)] == ["a"], "a session is not listed with its project"
+    assert [session.id for session in storage.list(project)] == ["a"], (
+        "a session is not listed with its project"
+    )
     assert storage.list(Path(project) / "elsewhere") == [], "a session is listed with another project"
 
 
 def _a_list_follows_what_is_appended_and_deleted(storage: SessionStorage) -> None:
     for number in range(1, 4):
         storage.append("a", user("one"))
-        assert [it.message_count for it in storage.list()] == [number], "the list is behind"
+        assert [session.message_count for session in storage.list()] == [number], "the list is behind"
     storage.delete("a")
     assert storage.list() == [], "a session that was deleted is listed"
 
@@ -221,10 +223,12 @@ def _any_text_can_be_an_id(storage: SessionStorage) -> None:
     for session_id in HOSTILE:
         (line,) = _loaded(storage, session_id)
         assert line["message"]["content"] == repr(session_id), f"{session_id!r} is another session"
-    assert sorted(it.id for it in storage.list()) == sorted(HOSTILE), "ids are listed as others"
+    assert sorted(session.id for session in storage.list()) == sorted(HOSTILE), "ids are listed as others"
     for session_id in HOSTILE[::2]:
         storage.delete(session_id)
-    assert sorted(it.id for it in storage.list()) == sorted(HOSTILE[1::2]), "another session was deleted"
+    assert sorted(session.id for session in storage.list()) == sorted(HOSTILE[1::2]), (
+        "another session was deleted"
+    )
 
 
 CONTRACTS = (

@@ -55,14 +55,16 @@ def _runs(text: str) -> Iterator[tuple[Look, str]]:
 
 
 def _span(look: Look, text: str) -> Markup:
-    shown = escape(printable(text, lines=True))
+    markup = escape(printable(text, lines=True))
     return (
-        Markup('<span class="{}">{}</span>').format(look.classes, shown) if shown and look.classes else shown
+        Markup('<span class="{}">{}</span>').format(look.classes, markup)
+        if markup and look.classes
+        else markup
     )
 
 
 def changed(look: Look, codes: str) -> Look:
-    numbers = iter([int(it) if it else 0 for it in re.split("[;:]", codes)[:32]])
+    numbers = iter([int(part) if part else 0 for part in re.split("[;:]", codes)[:32]])
     for code in numbers:
         look = _next(look, code, numbers)
     return look

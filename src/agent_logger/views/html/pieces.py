@@ -20,11 +20,11 @@ from agent_logger.views.pieces import (
     Checklist,
     Code,
     Diff,
-    Files,
+    FileList,
     Json,
     Link,
     Matches,
-    Output,
+    OutputPiece,
     Picture,
     Piece,
     Prose,
@@ -64,7 +64,7 @@ def _code(piece: Code) -> Markup:
 
 
 @_html.register
-def _output(piece: Output) -> Markup:
+def _output(piece: OutputPiece) -> Markup:
     text, rest = _cut(piece.text)
     return _folded("output failed" if piece.is_error else "output", output_lines(text)) + rest
 
@@ -75,7 +75,7 @@ def _terminal(piece: Terminal) -> Markup:
     prompt = (
         Markup('<pre class="command"><code>{}</code></pre>').format(command) if piece.command else Markup()
     )
-    output = _output(Output(piece.output)) if piece.output else Markup()
+    output = _output(OutputPiece(piece.output)) if piece.output else Markup()
     ended = Markup('<p class="exit">exit code {}</p>').format(piece.exit) if piece.exit else Markup()
     return Markup('<div class="terminal">{}{}{}</div>').format(prompt, output, ended)
 
@@ -92,7 +92,10 @@ _DIFF_LOOK: Mapping[Sign, tuple[str, str]] = {
 @_html.register
 def _diff(piece: Diff) -> Markup:
     line = Markup('<span class="{}">{}{}</span>')
-    lines = [line.format(*_DIFF_LOOK[it.sign], _line(it.text)) for it in piece.lines[:MOST_LINES]]
+    lines = [
+        line.format(*_DIFF_LOOK[diff_line.sign], _line(diff_line.text))
+        for diff_line in piece.lines[:MOST_LINES]
+    ]
     head = Markup('<p class="path">{} <small>{}</small></p>').format(
         _line(piece.path or ""), _line(piece.note)
     )
@@ -106,15 +109,15 @@ def _matches(piece: Matches) -> Markup:
     line = Markup('<span class="number">{}</span> {}')
     files = (
         Markup('<p class="path">{}</p>{}').format(
-            _line(path), _folded("code", [line.format(it.line, _line(it.text)) for it in found])
+            _line(path), _folded("code", [line.format(match.line, _line(match.text)) for match in matches])
         )
-        for path, found in groupby(piece.found[:MOST_LINES], key=lambda it: it.path)
+        for path, matches in groupby(piece.matches[:MOST_LINES], key=lambda match: match.path)
     )
-    return Markup('<div class="matches">{}</div>{}').format(Markup("").join(files), _left_out(piece.found))
+    return Markup('<div class="matches">{}</div>{}').format(Markup("").join(files), _left_out(piece.matches))
 
 
 @_html.register
-def _files(piece: Files) -> Markup:
+def _files(piece: FileList) -> Markup:
     return _folded("files", [escape(_line(path)) for path in piece.paths[:MOST_LINES]]) + _left_out(
         piece.paths
     )
@@ -126,7 +129,10 @@ _MARKS: Mapping[str, str] = {"open": "☐", "doing": "◐", "done": "☑"}
 @_html.register
 def _checklist(piece: Checklist) -> Markup:
     item = Markup('<li class="{}">{} {}</li>')
-    items = (item.format(it.progress, _MARKS[it.progress], _line(it.text)) for it in piece.items[:MOST_LINES])
+    items = (
+        item.format(entry.progress, _MARKS[entry.progress], _line(entry.text))
+        for entry in piece.items[:MOST_LINES]
+    )
     return Markup('<ul class="checklist">{}</ul>').format(Markup("").join(items))
 
 

@@ -34,8 +34,10 @@ def session_html(session: Session) -> Iterator[str]:
         policy=_policy(style),
         style=Markup(style),
         facts=facts_of(session, metrics_of(session)),
-        contents=[(it.number, hidden(it.user_input or "(no input)")) for it in session.exchanges],
-        chapters=((it, exchange_total(session, it.exchange)) for it in chapters(session)),
+        contents=[
+            (exchange.number, hidden(exchange.user_input or "(no input)")) for exchange in session.exchanges
+        ],
+        chapters=((chapter, exchange_total(session, chapter.exchange)) for chapter in chapters(session)),
         side=side_turns(session),
         witnesses=", ".join(sorted(session.witnesses)) or "its log",
     )
@@ -56,14 +58,14 @@ def style_sheet(name: str) -> str:
 @cache
 def environment() -> Environment:
     """With the templates of a conversation, and what they ask for. The page adds its own."""
-    found = Environment(
+    templates = Environment(
         loader=PackageLoader("agent_logger.views.html"),
         autoescape=True,
         keep_trailing_newline=True,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters.update(
+    templates.filters.update(
         first_line=_first_line,
         moment=moment,
         money=money,
@@ -74,10 +76,12 @@ def environment() -> Environment:
         turn_figures=turn_figures,
         visible=printable,
     )
-    found.tests.update(
-        opened=_is_opened, thought=lambda it: isinstance(it, Thought), used=lambda it: isinstance(it, Used)
+    templates.tests.update(
+        opened=_is_opened,
+        thought=lambda part: isinstance(part, Thought),
+        used=lambda part: isinstance(part, Used),
     )
-    return found
+    return templates
 
 
 def _prose(text: str) -> Markup:
@@ -96,7 +100,7 @@ def _took(call: ToolCall) -> str:
 
 def _is_opened(part: Part) -> bool:
     return isinstance(part, Used) and (
-        part.shown.is_error or part.call.kind in OPENED or (part.call.name or "").lower() in OPENED_TOOLS
+        part.view.is_error or part.call.kind in OPENED or (part.call.name or "").lower() in OPENED_TOOLS
     )
 
 

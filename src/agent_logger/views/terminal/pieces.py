@@ -10,11 +10,11 @@ from agent_logger.views.pieces import (
     Checklist,
     Code,
     Diff,
-    Files,
+    FileList,
     Json,
     Link,
     Matches,
-    Output,
+    OutputPiece,
     Picture,
     Piece,
     Prose,
@@ -54,7 +54,7 @@ def _(piece: Code) -> Iterator[Segment]:
 
 
 @_lines.register
-def _(piece: Output) -> Iterator[Segment]:
+def _(piece: OutputPiece) -> Iterator[Segment]:
     yield from _text(piece.text, "failed" if piece.is_error else "")
 
 
@@ -74,16 +74,16 @@ _STARTS: dict[Sign, str] = {"+": "+ ", "-": "- ", "@": "@@ ", " ": "  "}
 def _(piece: Diff) -> Iterator[Segment]:
     if piece.note:
         yield f"{piece.path} {piece.note}", "quiet"
-    yield from ((_STARTS[it.sign] + it.text, _STYLES[it.sign]) for it in piece.lines)
+    yield from ((_STARTS[line.sign] + line.text, _STYLES[line.sign]) for line in piece.lines)
 
 
 @_lines.register
 def _(piece: Matches) -> Iterator[Segment]:
-    yield from ((f"{it.path}:{it.line}:{it.text}", "") for it in piece.found)
+    yield from ((f"{match.path}:{match.line}:{match.text}", "") for match in piece.matches)
 
 
 @_lines.register
-def _(piece: Files) -> Iterator[Segment]:
+def _(piece: FileList) -> Iterator[Segment]:
     yield from ((path, "") for path in piece.paths)
 
 
@@ -92,8 +92,8 @@ _MARKS = {"open": "[ ]", "doing": "[>]", "done": "[x]"}
 
 @_lines.register
 def _(piece: Checklist) -> Iterator[Segment]:
-    for it in piece.items:
-        yield f"{_MARKS[it.progress]} {it.text}", "quiet" if it.progress == "done" else ""
+    for item in piece.items:
+        yield f"{_MARKS[item.progress]} {item.text}", "quiet" if item.progress == "done" else ""
 
 
 @_lines.register

@@ -34,15 +34,15 @@ _LOOKS: dict[Style, dict[str, Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TextRow:
     segments: tuple[Segment, ...] = ()
     depth: int = 0  # of agents
     number: str = ""
     note: str = ""
 
     @staticmethod
-    def of(text: str, style: Style = "") -> "Row":
-        return Row(((text, style),))
+    def of(text: str, style: Style = "") -> "TextRow":
+        return TextRow(((text, style),))
 
 
 def room(columns: int, depth: int, note: str = "") -> int:
@@ -59,27 +59,27 @@ def _left_by(columns: int, depth: int, note: str) -> int:
     return columns - LEFT - len(BAR) * depth - (width(note) + 2 if note else 0)
 
 
-def print_rows(rows: Iterable[Row], columns: int) -> None:
+def print_rows(rows: Iterable[TextRow], columns: int) -> None:
     coloured = is_terminal() and not no_color()
     lines = (_line(row, columns, coloured=coloured) for row in rows)
     while batch := list(islice(lines, BATCH)):
         click.echo("\n".join(batch), color=coloured)
 
 
-def row_text(row: Row, columns: int) -> str:
+def row_text(row: TextRow, columns: int) -> str:
     return _line(row, columns, coloured=False)
 
 
-def _line(row: Row, columns: int, *, coloured: bool) -> str:
+def _line(row: TextRow, columns: int, *, coloured: bool) -> str:
     left = f"{row.number:>{LEFT - 1}} "
     segments: list[Segment] = [(left + BAR * row.depth, "quiet"), *row.segments]
-    shown = [(printable(text), style) for text, style in segments]
+    visible = [(printable(text), style) for text, style in segments]
     if row.note:
-        gap = columns - sum(width(text) for text, _ in shown) - width(row.note)
-        shown.append((" " * max(1, gap) + printable(row.note), "quiet"))
+        gap = columns - sum(width(text) for text, _ in visible) - width(row.note)
+        visible.append((" " * max(1, gap) + printable(row.note), "quiet"))
     if not coloured:
-        return "".join(text for text, _ in shown).rstrip(" ")
-    return "".join(click.style(text, **_LOOKS[style]) if style else text for text, style in shown)
+        return "".join(text for text, _ in visible).rstrip(" ")
+    return "".join(click.style(text, **_LOOKS[style]) if style else text for text, style in visible)
 
 
 # ---------------------------------------------------------------- fitting
@@ -106,7 +106,7 @@ def _folded_line(line: str, columns: int) -> list[str]:
     indent = " " * min(len(line) - len(line.lstrip(" ")), columns // 2)
     fits = columns - len(indent)
     lines = wrap(text, fits, break_on_hyphens=False) if line.isascii() else list(_wide(text, fits))
-    return [indent + it for it in lines]
+    return [indent + line for line in lines]
 
 
 def _wide(text: str, columns: int) -> Iterator[str]:

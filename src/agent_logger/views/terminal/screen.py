@@ -16,9 +16,9 @@ def is_terminal() -> bool:
 
 def columns() -> int:
     """The width to fill: the terminal's. By hand, for `shutil` takes its time to be imported."""
-    told = variable("COLUMNS") or ""
-    if told.isdecimal() and int(told):
-        return int(told)
+    setting = variable("COLUMNS") or ""
+    if setting.isdecimal() and int(setting):
+        return int(setting)
     try:
         return os.get_terminal_size(1).columns or PLAIN_COLUMNS
     except OSError:
@@ -45,8 +45,8 @@ _TIMED = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}(?=-7)|ses_[0-9a-f]{12}")  # ids th
 
 def date_of_log(session: str) -> str:
     """What the name of a log begins with; nothing, if it is an id."""
-    found = _LOG_NAME.match(session)
-    return found[1] if found else ""
+    match = _LOG_NAME.match(session)
+    return match[1] if match else ""
 
 
 def short_id(session: str) -> str:

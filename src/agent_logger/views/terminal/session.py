@@ -15,15 +15,15 @@ from agent_logger.views.outline import (
     Chapter,
     NumberedTurn,
     Part,
-    Said,
+    TextPart,
     Thought,
     Used,
     chapters,
     side_turns,
 )
-from agent_logger.views.pieces import Prose, Shown, Terminal
+from agent_logger.views.pieces import Prose, Terminal, ToolView
 from agent_logger.views.terminal.pieces import piece_lines
-from agent_logger.views.terminal.rows import Row, Segment, fitted, folded, noted, room, row_text
+from agent_logger.views.terminal.rows import Segment, TextRow, fitted, folded, noted, room, row_text
 from agent_logger.views.terminal.screen import short_id, width
 
 SHORTEST = 0.1  # seconds of a tool call that are worth telling
@@ -39,26 +39,26 @@ class SessionText:
         self._session, self._columns = session, columns
         self._thinking, self._whole = thinking or whole, whole
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[TextRow]:
         yield from self._head(metrics_of(self._session))
         for chapter in chapters(self._session):
-            yield Row()
+            yield TextRow()
             yield from self._chapter(chapter)
         if side := side_turns(self._session):
-            yield from (Row(), Row.of("Beside the conversation", "strong"))
+            yield from (TextRow(), TextRow.of("Beside the conversation", "strong"))
             for turn in side:
                 yield from self._turn(turn, 0)
 
-    def turn(self, number: int) -> Iterator[Row] | None:
+    def turn(self, number: int) -> Iterator[TextRow] | None:
         """One alone; of an agent's that it started, what these did too. None if there is no such turn."""
-        for it in _all_turns(self._session):
-            if it.number == number:
-                return chain(self._turn(it, 0), [Row.of(_seen_by(it.turn), "quiet")])
+        for all_turn in _all_turns(self._session):
+            if all_turn.number == number:
+                return chain(self._turn(all_turn, 0), [TextRow.of(_seen_by(all_turn.turn), "quiet")])
         return None
 
     # ------------------------------------------------------------ chapters
 
-    def _head(self, metrics: Metrics) -> Iterator[Row]:
+    def _head(self, metrics: Metrics) -> Iterator[TextRow]:
         session = self._session
         calls = sum(tool.calls for tool in metrics.tools)
         counts = (
@@ -70,7 +70,7 @@ class SessionText:
         cost = money(metrics.cost)
         lines = (
             (f"session {short_id(session.id)}", session.agent, session.project),
-            ("" if any(it.user_input for it in session.exchanges) else session.title,),
+            ("" if any(exchange.user_input for exchange in session.exchanges) else session.title,),
             (*metrics.models, started, durations(metrics), cost if cost != "unknown" else "cost unknown"),
             (", ".join(counts), tokens(metrics.usage, metrics.cost)),
             (inherited_text(session, short_id),),
@@ -86,16 +86,16 @@ class SessionText:
         )
         for line in lines:
             text = " · ".join(filter(None, line))
-            yield from (Row.of(it) for it in folded(hidden(text), room(self._columns, 0)))
+            yield from (TextRow.of(text_line) for text_line in folded(hidden(text), room(self._columns, 0)))
 
-    def _chapter(self, chapter: Chapter) -> Iterator[Row]:
+    def _chapter(self, chapter: Chapter) -> Iterator[TextRow]:
         exchange, total = chapter.exchange, exchange_total(self._session, chapter.exchange)
         at = f"{utc(exchange.started).astimezone():%m-%d %H:%M} " if exchange.started else ""
         note = noted(self._columns, 0, f"{at} {money(total.cost)}".strip())
         number = f"{exchange.number}"
-        asked = chapter.user_input if chapter.user_input is not None else "(no input)"
-        asked = f"[{chapter.origin}] {asked}" if chapter.origin else asked
-        rows = (Row.of(line, "person") for line in folded(asked, room(self._columns, 0, note)))
+        prompt = chapter.user_input if chapter.user_input is not None else "(no input)"
+        prompt = f"[{chapter.origin}] {prompt}" if chapter.origin else prompt
+        rows = (TextRow.of(line, "person") for line in folded(prompt, room(self._columns, 0, note)))
         yield from _marked(rows, number, note)
         if chapter.printed:
             yield from self._piece(piece_lines(chapter.printed), 0, whole=True)
@@ -104,28 +104,28 @@ class SessionText:
         for agent in chapter.agents:
             yield from self._agent(agent, 0)
         for remark in chapter.remarks:
-            yield Row.of(fitted(f"({remark})", room(self._columns, 0)), "quiet")
+            yield TextRow.of(fitted(f"({remark})", room(self._columns, 0)), "quiet")
 
-    def _turn(self, it: NumberedTurn, depth: int) -> Iterator[Row]:
-        for event in it.before():
-            yield Row(((fitted(f"-- {event} --", room(self._columns, depth)), "quiet"),), depth)
-        seconds, cost = turn_seconds(it.turn), it.turn.cost
+    def _turn(self, turn: NumberedTurn, depth: int) -> Iterator[TextRow]:
+        for event in turn.before():
+            yield TextRow(((fitted(f"-- {event} --", room(self._columns, depth)), "quiet"),), depth)
+        seconds, cost = turn_seconds(turn.turn), turn.turn.cost
         figures = (seconds_text(seconds) if seconds else "", money(cost) if cost else "")
         note = noted(self._columns, depth, "  ".join(filter(None, figures)))
-        yield from _marked(self._parts(it, depth, note), f"#{it.number}", note)
+        yield from _marked(self._parts(turn, depth, note), f"#{turn.number}", note)
 
-    def _parts(self, it: NumberedTurn, depth: int, note: str) -> Iterator[Row]:
+    def _parts(self, turn: NumberedTurn, depth: int, note: str) -> Iterator[TextRow]:
         beside = note  # the first row is as much shorter
-        for part in it.parts():
+        for part in turn.parts():
             yield from self._part(part, depth, beside)
             beside = ""
-        for remark in it.remarks():
+        for remark in turn.remarks():
             for line in folded(f"({remark})", room(self._columns, depth)):
-                yield Row(((line, "quiet"),), depth)
+                yield TextRow(((line, "quiet"),), depth)
 
     # ------------------------------------------------------------ parts
 
-    def _part(self, part: Part, depth: int, beside: str) -> Iterator[Row]:
+    def _part(self, part: Part, depth: int, beside: str) -> Iterator[TextRow]:
         columns = room(self._columns, depth, beside)
         match part:
             case Thought(text):
@@ -134,42 +134,42 @@ class SessionText:
                     if self._thinking
                     else [fitted(" ".join(text.split()), columns - 2)]
                 )
-                yield from (Row(((f"~ {line}", "quiet"),), depth) for line in lines)
-            case Said(Prose(text)):
-                yield from (Row(((line, ""),), depth) for line in folded(text, columns))
-            case Said(piece):
+                yield from (TextRow(((f"~ {line}", "quiet"),), depth) for line in lines)
+            case TextPart(Prose(text)):
+                yield from (TextRow(((line, ""),), depth) for line in folded(text, columns))
+            case TextPart(piece):
                 yield from self._piece(piece_lines(piece), depth)
             case Used():
                 yield from self._used(part, depth, columns)
 
-    def _used(self, it: Used, depth: int, columns: int) -> Iterator[Row]:
-        seconds, state = call_seconds(it.call), _state(it.shown)
+    def _used(self, use: Used, depth: int, columns: int) -> Iterator[TextRow]:
+        seconds, state = call_seconds(use.call), _state(use.view)
         took = seconds_text(seconds) if seconds and seconds >= SHORTEST else ""
-        tool = fitted(it.shown.tool, columns // 2)
-        told = fitted("  ".join(filter(None, (took, state))), columns - width(tool) - 3)
-        summary = fitted(it.shown.summary, columns - width(tool) - width(told) - 3)
-        yield Row(
-            ((f"{tool} ", "strong"), (f"{summary}  ", ""), (told, "failed" if state else "quiet")), depth
+        tool = fitted(use.view.tool, columns // 2)
+        note = fitted("  ".join(filter(None, (took, state))), columns - width(tool) - 3)
+        summary = fitted(use.view.summary, columns - width(tool) - width(note) - 3)
+        yield TextRow(
+            ((f"{tool} ", "strong"), (f"{summary}  ", ""), (note, "failed" if state else "quiet")), depth
         )
-        for piece in it.shown.pieces:
+        for piece in use.view.pieces:
             yield from self._piece(piece_lines(piece), depth)
-        for agent in it.agents:
+        for agent in use.agents:
             yield from self._agent(agent, depth)
 
-    def _piece(self, lines: Iterable[Segment], depth: int, *, whole: bool = False) -> Iterator[Row]:
+    def _piece(self, lines: Iterable[Segment], depth: int, *, whole: bool = False) -> Iterator[TextRow]:
         columns, lines, whole = room(self._columns, depth) - 2, list(lines), whole or self._whole
         few = lines if whole or len(lines) <= FEW_LINES + 1 else lines[:FEW_LINES]
         for text, style in few:
             fitting = list(folded(text, columns)) or [""] if whole else [fitted(text, columns)]
-            yield from (Row(((f"  {line}", style),), depth) for line in fitting)
+            yield from (TextRow(((f"  {line}", style),), depth) for line in fitting)
         if more := len(lines) - len(few):
-            yield Row(((f"  ({counted(more, 'more line')})", "quiet"),), depth)
+            yield TextRow(((f"  ({counted(more, 'more line')})", "quiet"),), depth)
 
-    def _agent(self, it: AgentAtWork, depth: int) -> Iterator[Row]:
-        turns = f"  {counted(len(it.turns), 'turn')}"
-        name = fitted(it.name, room(self._columns, depth + 1) - len(turns))
-        yield Row(((name, "strong"), (turns, "quiet")), depth + 1)
-        for turn in it.turns:
+    def _agent(self, agent: AgentAtWork, depth: int) -> Iterator[TextRow]:
+        turns = f"  {counted(len(agent.turns), 'turn')}"
+        name = fitted(agent.name, room(self._columns, depth + 1) - len(turns))
+        yield TextRow(((name, "strong"), (turns, "quiet")), depth + 1)
+        for turn in agent.turns:
             yield from self._turn(turn, depth + 1)
 
 
@@ -178,11 +178,11 @@ def _seen_by(turn: Turn) -> str:
     return f"seen by {', '.join(sorted(turn.witnesses)) or 'nobody'}{joined}"
 
 
-def _state(shown: Shown) -> str:
+def _state(view: ToolView) -> str:
     """What is wrong with it; empty if nothing is."""
-    if code := next((piece.exit for piece in shown.pieces if isinstance(piece, Terminal)), None):
+    if code := next((piece.exit for piece in view.pieces if isinstance(piece, Terminal)), None):
         return f"exit code {code}"
-    return "failed" if shown.is_error else "" if shown.is_answered else "no answer"
+    return "failed" if view.is_error else "" if view.is_answered else "no answer"
 
 
 def session_lines(session: Session, columns: int) -> Iterator[str]:
@@ -196,9 +196,9 @@ def _hooked(session: Session) -> str:
     return f"seen by {', '.join(sorted(session.witnesses))}{ended}"
 
 
-def _marked(rows: Iterator[Row], number: str, note: str) -> Iterator[Row]:
+def _marked(rows: Iterator[TextRow], number: str, note: str) -> Iterator[TextRow]:
     """With a number and a note on the first; if there is none, one that has them."""
-    first = next(rows, Row())
+    first = next(rows, TextRow())
     yield replace(first, number=number, note=note)
     yield from rows
 

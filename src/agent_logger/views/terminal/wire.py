@@ -6,47 +6,47 @@ import msgspec
 
 from agent_logger.catalog.joining.calls import CallDetail, WireCall
 from agent_logger.logs.wire_log.answers import body_of
-from agent_logger.logs.wire_log.requests import Asked, Changes, Message
+from agent_logger.logs.wire_log.requests import Changes, RequestView, SentMessage
 from agent_logger.model.records import Headers, Request, Response
 from agent_logger.model.redaction.redactor import hidden, hidden_header
 from agent_logger.model.session import SIDE, Block
 from agent_logger.views.figures import bytes_text, counted, seconds_text, tokens
 from agent_logger.views.pieces import json_text
-from agent_logger.views.terminal.rows import Row, Style, folded, room
+from agent_logger.views.terminal.rows import Style, TextRow, folded, room
 
 
 class WireText:
     def __init__(self, columns: int) -> None:
         self._columns = columns
 
-    def rows(self, calls: Sequence[CallDetail]) -> Iterator[Row]:
+    def rows(self, calls: Sequence[CallDetail]) -> Iterator[TextRow]:
         """The call that the turn came of in full; attempts that failed, and what went on beside, in a line each."""
-        own = [it for it in calls if it.call.thread != SIDE and it.call.complete]
-        shown = own[-1] if own else calls[-1]
-        for it in calls:
-            yield from self._text(_in_short(it.call), "strong" if it is shown else "")
-        yield from self._request(shown)
-        if shown.response:
-            yield from self._response(shown.call, shown.response)
+        own = [call for call in calls if call.call.thread != SIDE and call.call.complete]
+        newest = own[-1] if own else calls[-1]
+        for call in calls:
+            yield from self._text(_in_short(call.call), "strong" if call is newest else "")
+        yield from self._request(newest)
+        if newest.response:
+            yield from self._response(newest.call, newest.response)
 
-    def _request(self, it: CallDetail) -> Iterator[Row]:
-        yield from self._section(f"{it.request.method} {it.request.path}")
-        yield from self._headers(it.request.headers)
-        if it.asked is None:
-            yield from self._text(body_text(it.request))
+    def _request(self, detail: CallDetail) -> Iterator[TextRow]:
+        yield from self._section(f"{detail.request.method} {detail.request.path}")
+        yield from self._headers(detail.request.headers)
+        if detail.request_view is None:
+            yield from self._text(body_text(detail.request))
             return
-        if it.asked.system:
-            yield from self._section(f"System prompt, {bytes_text(len(it.asked.system.encode()))}")
-            yield from self._text(it.asked.system)
-        if it.asked.tools:
-            yield from self._section(f"{counted(len(it.asked.tools), 'tool')}")
-            yield from self._text(", ".join(it.asked.tools))
-        yield from self._messages(it.asked, it.changes)
+        if detail.request_view.system:
+            yield from self._section(f"System prompt, {bytes_text(len(detail.request_view.system.encode()))}")
+            yield from self._text(detail.request_view.system)
+        if detail.request_view.tools:
+            yield from self._section(f"{counted(len(detail.request_view.tools), 'tool')}")
+            yield from self._text(", ".join(detail.request_view.tools))
+        yield from self._messages(detail.request_view, detail.changes)
 
-    def _messages(self, asked: Asked, changes: Changes | None) -> Iterator[Row]:
+    def _messages(self, request: RequestView, changes: Changes | None) -> Iterator[TextRow]:
         """What came to them since the call before; all of them, if it was the first."""
-        new = asked.messages if changes is None else changes.messages
-        head = counted(len(asked.messages), "message")
+        new = request.messages if changes is None else changes.messages
+        head = counted(len(request.messages), "message")
         if changes is not None:
             head += f", {len(new)} of them new since call {changes.since[:13]}"
         yield from self._section(head)
@@ -56,24 +56,24 @@ class WireText:
             yield from self._text(f"{message.role}:", "strong")
             yield from self._text(message_text(message))
 
-    def _response(self, call: WireCall, response: Response) -> Iterator[Row]:
+    def _response(self, call: WireCall, response: Response) -> Iterator[TextRow]:
         status = f"{response.status or 'no answer'} {response.status_text or ''}".strip()
         yield from self._section(status + ("" if call.complete is not False else f", cut: {response.reason}"))
         yield from self._headers(response.headers or {})
-        yield Row()
+        yield TextRow()
         yield from self._text(answer_text(response))
 
-    def _section(self, title: str) -> Iterator[Row]:
-        yield Row()
+    def _section(self, title: str) -> Iterator[TextRow]:
+        yield TextRow()
         yield from self._text(title, "person")
 
-    def _headers(self, headers: Headers) -> Iterator[Row]:
+    def _headers(self, headers: Headers) -> Iterator[TextRow]:
         for name, value in headers.items():
-            for it in [value] if isinstance(value, str) else value:
-                yield from self._text(f"{name}: {hidden_header(name, it)}", "quiet")
+            for text in [value] if isinstance(value, str) else value:
+                yield from self._text(f"{name}: {hidden_header(name, text)}", "quiet")
 
-    def _text(self, text: str, style: Style = "") -> Iterator[Row]:
-        return (Row.of(line, style) for line in folded(hidden(text), room(self._columns, 0)))
+    def _text(self, text: str, style: Style = "") -> Iterator[TextRow]:
+        return (TextRow.of(line, style) for line in folded(hidden(text), room(self._columns, 0)))
 
 
 def _in_short(call: WireCall) -> str:
@@ -82,10 +82,10 @@ def _in_short(call: WireCall) -> str:
         "" if call.total_ms is None else f"whole {seconds_text(call.total_ms / 1000)}",
     ]
     sizes = f"{bytes_text(call.request_bytes or 0)} up, {bytes_text(call.response_bytes or 0)} down"
-    told = [call.call[:13], call.kind or call.thread, str(call.status or "no answer"), *times, sizes]
-    told += [f"retry of call {call.retry_of}"] if call.retry_of else []
-    told += [tokens(call.usage)] if call.usage else []
-    return " · ".join(filter(None, told))
+    parts = [call.call[:13], call.kind or call.thread, str(call.status or "no answer"), *times, sizes]
+    parts += [f"retry of call {call.retry_of}"] if call.retry_of else []
+    parts += [tokens(call.usage)] if call.usage else []
+    return " · ".join(filter(None, parts))
 
 
 def _changed(changes: Changes) -> Iterator[str]:
@@ -105,7 +105,7 @@ def _changed(changes: Changes) -> Iterator[str]:
             yield f"tools {word}: {', '.join(names)}"
 
 
-def message_text(message: Message) -> str:
+def message_text(message: SentMessage) -> str:
     return "\n".join(filter(None, map(_block_text, message.blocks)))
 
 

@@ -5,7 +5,7 @@ from itertools import takewhile
 
 import msgspec
 
-from agent_logger.views.pieces import Code, Files, Match, Matches, Output, Piece, Terminal
+from agent_logger.views.pieces import Code, FileList, Matches, MatchLine, OutputPiece, Piece, Terminal
 
 # Claude Code's, which it writes only of a command that failed; Codex's; Gemini CLI's.
 _SHELLS = (
@@ -23,12 +23,12 @@ _SHELLS = (
 def terminal(command: str, result: str | None, *, is_error: bool = False) -> Terminal:
     if result is None:
         return Terminal(command)
-    if told := _codex_json(result):
-        return Terminal(command, *told)
+    if terminal_output := _codex_json(result):
+        return Terminal(command, *terminal_output)
     for form in _SHELLS if is_error else _SHELLS[1:]:
-        if found := form.match(result):
-            code = found["exit"]
-            return Terminal(command, found["output"] or "", int(code) if code else None)
+        if match := form.match(result):
+            code = match["exit"]
+            return Terminal(command, match["output"] or "", int(code) if code else None)
     return Terminal(command, result)
 
 
@@ -46,10 +46,10 @@ def _codex_json(result: str) -> tuple[str, int | None] | None:
     if not result.startswith('{"'):
         return None
     try:
-        told = msgspec.json.decode(result, type=_ShellOutput)
+        output = msgspec.json.decode(result, type=_ShellOutput)
     except (ValueError, RecursionError):
         return None
-    return told.output, told.metadata.exit_code
+    return output.output, output.metadata.exit_code
 
 
 _NUMBERED = re.compile(r" {0,8}(\d{1,9})(?:\t|→|\| )(.*)")
@@ -58,13 +58,13 @@ _NUMBERED = re.compile(r" {0,8}(\d{1,9})(?:\t|→|\| )(.*)")
 def file_pieces(result: str, language: str | None) -> tuple[Piece, ...]:
     """A file as agents' tools print it, with a number before each line; as it is, if it is not so."""
     lines = result.rstrip("\n").split("\n")
-    found = list(takewhile(bool, map(_NUMBERED.fullmatch, lines)))
-    numbered = [it for it in found if it]
+    matches = list(takewhile(bool, map(_NUMBERED.fullmatch, lines)))
+    numbered = [match for match in matches if match]
     if not numbered:
         return (Code(result, language),) if result else ()
-    code = Code("\n".join(it[2] for it in numbered), language, int(numbered[0][1]))
+    code = Code("\n".join(match[2] for match in numbered), language, int(numbered[0][1]))
     rest = "\n".join(lines[len(numbered) :]).strip("\n")  # a reminder of the client's, behind the file
-    return (code, Output(rest)) if rest else (code,)
+    return (code, OutputPiece(rest)) if rest else (code,)
 
 
 _MATCH = re.compile(r"((?:[A-Za-z]:)?[^:\0]{1,4096}):(\d{1,9}):(.*)")
@@ -73,12 +73,12 @@ _MATCH = re.compile(r"((?:[A-Za-z]:)?[^:\0]{1,4096}):(\d{1,9}):(.*)")
 def match_pieces(result: str) -> tuple[Piece, ...]:
     """`path:12:text`, as grep and its like say it; or paths alone."""
     lines = [line for line in result.split("\n") if line]
-    found = [it for it in map(_MATCH.fullmatch, lines) if it]
-    if found and len(found) == len(lines):
-        return (Matches(tuple(Match(it[1], int(it[2]), it[3]) for it in found)),)
+    matches = [line for line in map(_MATCH.fullmatch, lines) if line]
+    if matches and len(matches) == len(lines):
+        return (Matches(tuple(MatchLine(match[1], int(match[2]), match[3]) for match in matches)),)
     if lines and re.fullmatch(r"Found \d+ files?.*", lines[0]):
         return path_pieces("\n".join(lines[1:]))
-    return (Output(result),) if result else ()
+    return (OutputPiece(result),) if result else ()
 
 
 def path_pieces(result: str) -> tuple[Piece, ...]:
@@ -86,7 +86,7 @@ def path_pieces(result: str) -> tuple[Piece, ...]:
     lines = [line for line in result.split("\n") if line]
     paths = tuple(line for line in lines if not _REMARK.match(line))
     remarks = "\n".join(line for line in lines if _REMARK.match(line))
-    return (*((Files(paths),) if paths else ()), *((Output(remarks),) if remarks else ()))
+    return (*((FileList(paths),) if paths else ()), *((OutputPiece(remarks),) if remarks else ()))
 
 
 _REMARK = re.compile(r"\(|No (?:files|matches)|Found \d+ ")

@@ -17,31 +17,31 @@ from agent_logger.views.hide import hidden_call
 from agent_logger.views.pictures import pictures_in
 from agent_logger.views.pieces import (
     Checklist,
+    ChecklistItem,
     Code,
     Diff,
-    Item,
     Json,
     Link,
-    Output,
+    OutputPiece,
     Piece,
     Progress,
     Prose,
-    Shown,
+    ToolView,
 )
 from agent_logger.views.tools.fields import Fields
 from agent_logger.views.tools.outputs import file_pieces, match_pieces, path_pieces, terminal
 
-Said = tuple[str, tuple[Piece, ...]]  # the summary, and the pieces
-Renderer = Callable[["_Call"], Said | None]  # none: the input is not what this tool is given
+Rendering = tuple[str, tuple[Piece, ...]]  # the summary, and the pieces
+Renderer = Callable[["_Call"], Rendering | None]  # none: the input is not what this tool is given
 
 
-def shown(call: ToolCall) -> Shown:
+def tool_view(call: ToolCall) -> ToolView:
     """A call of any tool, from any agent, without keys."""
     call = hidden_call(call)
-    it = _Call(call, Fields(call.input))
+    rendered_call = _Call(call, Fields(call.input))
     render = RENDERERS.get((call.name or "").lower())
-    summary, pieces = (render and render(it)) or _any(it)
-    return Shown(
+    summary, pieces = (render and render(rendered_call)) or _any(rendered_call)
+    return ToolView(
         tool=call.name or "(unknown tool)",
         summary=" ".join(summary.split()),
         pieces=(*pieces, *pictures_in(call.raw)),
@@ -61,7 +61,7 @@ class _Call:
 
     def answer(self) -> tuple[Piece, ...]:
         """What came back, where its form is not known."""
-        return (Output(self.result, self.call.is_error),) if self.result else ()
+        return (OutputPiece(self.result, self.call.is_error),) if self.result else ()
 
     def failure(self) -> tuple[Piece, ...]:
         """What came back, unless it only confirms what was asked."""
@@ -71,69 +71,75 @@ class _Call:
 # ---------------------------------------------------------------- files
 
 
-def _read(it: _Call) -> Said | None:
-    paths = ", ".join(it.given.texts("paths", "file_paths")) or it.given.path
+def _read(call: _Call) -> Rendering | None:
+    paths = ", ".join(call.given.texts("paths", "file_paths")) or call.given.path
     if not paths:
         return None
-    first, count = it.given.number("offset"), it.given.number("limit")
+    first, count = call.given.number("offset"), call.given.number("limit")
     lines = f" from line {first}" if first else ""
     lines += f", {count} lines" if count else ""
-    if it.call.is_error:
-        return paths + lines, it.answer()
-    return paths + lines, file_pieces(it.result, language_of(paths))
+    if call.call.is_error:
+        return paths + lines, call.answer()
+    return paths + lines, file_pieces(call.result, language_of(paths))
 
 
-def _write(it: _Call) -> Said | None:
-    path, content = it.given.path, it.given.text("content", "file_text")
+def _write(call: _Call) -> Rendering | None:
+    path, content = call.given.path, call.given.text("content", "file_text")
     if not path:
         return None
-    return f"{path} ({_lines(content)})", (Code(content, language_of(path)), *it.failure())
+    return f"{path} ({_lines(content)})", (Code(content, language_of(path)), *call.failure())
 
 
-def _edit(it: _Call) -> Said | None:
+def _edit(call: _Call) -> Rendering | None:
     """One replacement or several, by Claude Code, Gemini CLI, opencode, and Anthropic's own editor."""
     edits = [
         (edit.text("old_string", "oldString", "old_str"), edit.text("new_string", "newString", "new_str"))
-        for edit in it.given.objects("edits") or [it.given]
+        for edit in call.given.objects("edits") or [call.given]
     ]
     if not any(old or new for old, new in edits):
         return None
-    return _edited(it, [diff_of(it.given.path, edits)])
+    return _edited(call, [diff_of(call.given.path, edits)])
 
 
-def _edited(it: _Call, diffs: list[Diff]) -> Said:
+def _edited(call: _Call, diffs: list[Diff]) -> Rendering:
     paths = ", ".join(diff.path or "" for diff in diffs)
     added, removed = sum(diff.added for diff in diffs), sum(diff.removed for diff in diffs)
-    return f"{paths} (+{added} -{removed})", (*diffs, *it.failure())
+    return f"{paths} (+{added} -{removed})", (*diffs, *call.failure())
 
 
-def _notebook(it: _Call) -> Said | None:
-    if not it.given.path:
+def _notebook(call: _Call) -> Rendering | None:
+    if not call.given.path:
         return None
-    mode, cell = it.given.text("edit_mode") or "replace", it.given.text("cell_id", "cell_number")
-    code = it.given.text("new_source")
-    language = "md" if it.given.text("cell_type") == "markdown" else "py"
+    mode, cell = call.given.text("edit_mode") or "replace", call.given.text("cell_id", "cell_number")
+    code = call.given.text("new_source")
+    language = "md" if call.given.text("cell_type") == "markdown" else "py"
     pieces = (Code(code, language),) if code else ()
-    return f"{it.given.path} {mode} cell {cell}", (*pieces, *it.failure())
+    return f"{call.given.path} {mode} cell {cell}", (*pieces, *call.failure())
 
 
-def _patch(it: _Call) -> Said | None:
-    text = it.call.input if isinstance(it.call.input, str) else it.given.text("input", "patch", "patchText")
+def _patch(call: _Call) -> Rendering | None:
+    text = (
+        call.call.input
+        if isinstance(call.call.input, str)
+        else call.given.text("input", "patch", "patchText")
+    )
     diffs = patch_diffs(text)
-    return _edited(it, diffs) if diffs else None
+    return _edited(call, diffs) if diffs else None
 
 
-def _editor(it: _Call) -> Said | None:
+def _editor(call: _Call) -> Rendering | None:
     """Anthropic's own, which views, creates and edits, and says which in its input."""
-    match it.given.text("command"):
+    match call.given.text("command"):
         case "view":
-            return _read(it)
+            return _read(call)
         case "create":
-            return _write(it)
+            return _write(call)
         case "str_replace":
-            return _edit(it)
+            return _edit(call)
         case "insert":
-            return _edited(it, [diff_of(it.given.path, [("", it.given.text("insert_text", "new_str"))])])
+            return _edited(
+                call, [diff_of(call.given.path, [("", call.given.text("insert_text", "new_str"))])]
+            )
         case _:
             return None
 
@@ -151,14 +157,14 @@ def _lines(text: str) -> str:
 # ---------------------------------------------------------------- commands
 
 
-def _shell(it: _Call) -> Said | None:
-    command = it.given.text("command", "cmd") or _words(it.given.texts("command", "cmd"))
+def _shell(call: _Call) -> Rendering | None:
+    command = call.given.text("command", "cmd") or _words(call.given.texts("command", "cmd"))
     if not command:
         return None
     if diffs := patch_diffs(command) if BEGIN in command else []:
-        return _edited(it, diffs)
-    summary = it.given.text("description") or command
-    return summary, (terminal(command, it.call.result, is_error=it.call.is_error),)
+        return _edited(call, diffs)
+    summary = call.given.text("description") or command
+    return summary, (terminal(command, call.call.result, is_error=call.call.is_error),)
 
 
 def _words(argv: list[str]) -> str:
@@ -166,90 +172,94 @@ def _words(argv: list[str]) -> str:
     return argv[2] if len(argv) == 3 and argv[1] in ("-lc", "-c") else " ".join(argv)
 
 
-def _background(it: _Call) -> Said:
-    shell = it.given.text("bash_id", "shell_id", "task_id") or str(it.given.number("session_id", "pid") or "")
-    typed = it.given.text("chars")
-    return f"{shell} {typed}".strip(), (terminal(typed, it.call.result, is_error=it.call.is_error),)
+def _background(call: _Call) -> Rendering:
+    shell = call.given.text("bash_id", "shell_id", "task_id") or str(
+        call.given.number("session_id", "pid") or ""
+    )
+    typed = call.given.text("chars")
+    return f"{shell} {typed}".strip(), (terminal(typed, call.call.result, is_error=call.call.is_error),)
 
 
 # ---------------------------------------------------------------- looking for things
 
 
-def _grep(it: _Call) -> Said | None:
-    if not it.given.text("pattern", "query"):
+def _grep(call: _Call) -> Rendering | None:
+    if not call.given.text("pattern", "query"):
         return None
-    where = it.given.path, it.given.text("glob", "include", "type")
-    summary = " in ".join(filter(None, (it.given.text("pattern", "query"), *where)))
-    return summary, it.answer() if it.call.is_error else match_pieces(it.result)
+    where = call.given.path, call.given.text("glob", "include", "type")
+    summary = " in ".join(filter(None, (call.given.text("pattern", "query"), *where)))
+    return summary, call.answer() if call.call.is_error else match_pieces(call.result)
 
 
-def _glob(it: _Call) -> Said | None:
-    if not it.given.text("pattern"):
+def _glob(call: _Call) -> Rendering | None:
+    if not call.given.text("pattern"):
         return None
-    summary = " in ".join(filter(None, (it.given.text("pattern"), it.given.path)))
-    return summary, it.answer() if it.call.is_error else path_pieces(it.result)
+    summary = " in ".join(filter(None, (call.given.text("pattern"), call.given.path)))
+    return summary, call.answer() if call.call.is_error else path_pieces(call.result)
 
 
-def _list(it: _Call) -> Said | None:
-    return (it.given.path, it.answer()) if it.given.path else None
+def _list(call: _Call) -> Rendering | None:
+    return (call.given.path, call.answer()) if call.given.path else None
 
 
-def _fetch(it: _Call) -> Said | None:
-    url, asked = it.given.text("url"), it.given.text("prompt")
-    if not url and not asked:
+def _fetch(call: _Call) -> Rendering | None:
+    url, prompt = call.given.text("url"), call.given.text("prompt")
+    if not url and not prompt:
         return None
     links = (Link(url),) if url else ()
-    return url or asked, (*links, *((Prose(asked),) if asked else ()), *_prose(it))
+    return url or prompt, (*links, *((Prose(prompt),) if prompt else ()), *_prose(call))
 
 
-def _web_search(it: _Call) -> Said | None:
-    query = it.given.text("query", "q")
-    return (query, _prose(it)) if query else None
+def _web_search(call: _Call) -> Rendering | None:
+    query = call.given.text("query", "q")
+    return (query, _prose(call)) if query else None
 
 
-def _prose(it: _Call) -> tuple[Piece, ...]:
+def _prose(call: _Call) -> tuple[Piece, ...]:
     """What a model or a page says."""
-    return (Prose(it.result),) if it.result and not it.call.is_error else it.answer()
+    return (Prose(call.result),) if call.result and not call.call.is_error else call.answer()
 
 
 # ---------------------------------------------------------------- agents, plans, questions
 
 
-def _agent(it: _Call) -> Said | None:
-    kind = it.given.text("subagent_type", "agent_type", "agent_name")
-    task = it.given.text("prompt", "message", "objective", "task")
-    summary = ": ".join(filter(None, (kind, it.given.text("description") or task)))
+def _agent(call: _Call) -> Rendering | None:
+    kind = call.given.text("subagent_type", "agent_type", "agent_name")
+    task = call.given.text("prompt", "message", "objective", "task")
+    summary = ": ".join(filter(None, (kind, call.given.text("description") or task)))
     if not summary:
         return None
-    return summary, (*((Prose(task),) if task else ()), *_prose(it))
+    return summary, (*((Prose(task),) if task else ()), *_prose(call))
 
 
 _PROGRESS: Mapping[str, Progress] = {"completed": "done", "done": "done", "in_progress": "doing"}
 
 
-def _plan(it: _Call) -> Said | None:
+def _plan(call: _Call) -> Rendering | None:
     items = tuple(
-        Item(entry.text("content", "step", "description"), _PROGRESS.get(entry.text("status"), "open"))
-        for entry in it.given.objects("todos", "plan")
+        ChecklistItem(
+            entry.text("content", "step", "description"), _PROGRESS.get(entry.text("status"), "open")
+        )
+        for entry in call.given.objects("todos", "plan")
     )
     if not items:
         return None
     done = sum(item.progress == "done" for item in items)
-    now = next((item.text for item in items if item.progress == "doing"), it.given.text("explanation"))
-    return ": ".join(filter(None, (f"{done} of {len(items)} done", now))), (Checklist(items), *it.failure())
+    now = next((item.text for item in items if item.progress == "doing"), call.given.text("explanation"))
+    return ": ".join(filter(None, (f"{done} of {len(items)} done", now))), (Checklist(items), *call.failure())
 
 
-def _exit_plan(it: _Call) -> Said | None:
-    plan = it.given.text("plan")
-    return ("a plan", (Prose(plan), *it.answer())) if plan else None
+def _exit_plan(call: _Call) -> Rendering | None:
+    plan = call.given.text("plan")
+    return ("a plan", (Prose(plan), *call.answer())) if plan else None
 
 
-def _question(it: _Call) -> Said | None:
-    asked = it.given.objects("questions") or [it.given]
-    if not asked[0].text("question"):
+def _question(call: _Call) -> Rendering | None:
+    questions = call.given.objects("questions") or [call.given]
+    if not questions[0].text("question"):
         return None
-    lines = [line for question in asked for line in _choices(question)]
-    return asked[0].text("question"), (Prose("\n".join(lines)), *it.answer())
+    lines = [line for question in questions for line in _choices(question)]
+    return questions[0].text("question"), (Prose("\n".join(lines)), *call.answer())
 
 
 def _choices(question: Fields) -> Iterator[str]:
@@ -262,19 +272,19 @@ def _choices(question: Fields) -> Iterator[str]:
 # ---------------------------------------------------------------- all others
 
 
-def _any(it: _Call) -> Said:
+def _any(call: _Call) -> Rendering:
     """As JSON: the input, and the result if it is."""
-    given = () if it.call.input in (None, {}, "") else (Json(it.call.input),)
-    return _first_text(it.call.input), (*given, *_json_or_text(it))
+    given = () if call.call.input in (None, {}, "") else (Json(call.call.input),)
+    return _first_text(call.call.input), (*given, *_json_or_text(call))
 
 
-def _json_or_text(it: _Call) -> tuple[Piece, ...]:
-    if it.call.is_error or it.result[:1] not in ("{", "["):
-        return it.answer()
+def _json_or_text(call: _Call) -> tuple[Piece, ...]:
+    if call.call.is_error or call.result[:1] not in ("{", "["):
+        return call.answer()
     try:
-        return (Json(msgspec.json.decode(it.result)),)
+        return (Json(msgspec.json.decode(call.result)),)
     except (ValueError, RecursionError):
-        return it.answer()
+        return call.answer()
 
 
 def _first_text(value: Any) -> str:

@@ -19,7 +19,7 @@ from agent_logger.views.lists import LedgerItem, UsageRow
 from agent_logger.views.printable import printable_json
 from agent_logger.web.api import items
 from agent_logger.web.api.tables import csv_of
-from agent_logger.web.filters import MOST, TEXTS, Wanted
+from agent_logger.web.filters import MOST, TEXTS, PageQuery
 from agent_logger.web.pages.call import ShownCall
 from agent_logger.web.pages.health import damaged_text
 from agent_logger.web.pages.session import book_of
@@ -46,138 +46,142 @@ class Endpoint:
     path: str
     summary: str
     item: type[msgspec.Struct]
-    answer: Callable[[Request, Wanted], Awaitable[Page]]
+    answer: Callable[[Request, PageQuery], Awaitable[Page]]
     query: tuple[str, ...] = ()  # besides offset, limit and format
     one: bool = False  # a single item, not a list
 
 
-def _page(found: Sequence[msgspec.Struct], wanted: Wanted) -> Page:
+def _page(items: Sequence[msgspec.Struct], query: PageQuery) -> Page:
     """Of all there are."""
-    rest = found[wanted.offset :]
-    return Page(rest[: wanted.limit], len(rest) > wanted.limit)
+    rest = items[query.offset :]
+    return Page(rest[: query.limit], len(rest) > query.limit)
 
 
 # ---------------------------------------------------------------- answers
 
 
-async def _sessions(request: Request, wanted: Wanted) -> Page:
-    found = await site_of(request).archive.ask(
+async def _sessions(request: Request, query: PageQuery) -> Page:
+    summaries = await site_of(request).archive.query(
         lambda catalog: catalog.sessions(
-            wanted.filter(), limit=wanted.limit + 1, offset=wanted.offset, order=wanted.order
+            query.filter(), limit=query.limit + 1, offset=query.offset, order=query.order
         )
     )
-    return Page([items.SessionItem.of(it) for it in found[: wanted.limit]], len(found) > wanted.limit)
+    return Page(
+        [items.SessionItem.of(summary) for summary in summaries[: query.limit]], len(summaries) > query.limit
+    )
 
 
-async def _session(request: Request, _wanted: Wanted) -> Page:
+async def _session(request: Request, _query: PageQuery) -> Page:
     return Page([items.WholeSession.of_book(await book_of(request))])
 
 
-async def _exchanges(request: Request, wanted: Wanted) -> Page:
+async def _exchanges(request: Request, query: PageQuery) -> Page:
     book = await book_of(request)
-    return _page([items.ExchangeItem.of(book, it) for it in book.session.exchanges], wanted)
+    return _page([items.ExchangeItem.of(book, exchange) for exchange in book.session.exchanges], query)
 
 
-async def _turns(request: Request, wanted: Wanted) -> Page:
+async def _turns(request: Request, query: PageQuery) -> Page:
     book = await book_of(request)
-    numbers = range(len(book.turns))[wanted.offset :]
-    found = [_turn(book, number) for number in numbers[: wanted.limit]]
-    return Page(found, len(numbers) > wanted.limit)
+    numbers = range(len(book.turns))[query.offset :]
+    items = [_turn(book, number) for number in numbers[: query.limit]]
+    return Page(items, len(numbers) > query.limit)
 
 
 def _turn(book: Book, number: int) -> items.TurnItem:
     return items.TurnItem.of(number, book.turns[number], book.cost(number))
 
 
-async def _session_ledger(request: Request, wanted: Wanted) -> Page:
+async def _session_ledger(request: Request, query: PageQuery) -> Page:
     book = await book_of(request)
-    found = await site_of(request).archive.ask(
+    items = await site_of(request).archive.query(
         lambda catalog: [LedgerItem.of(row) for row in catalog.ledger(session=book.summary.id)]
     )
-    return _page(found, wanted)
+    return _page(items, query)
 
 
-async def _ledger(request: Request, wanted: Wanted) -> Page:
-    found = await site_of(request).archive.ask(
+async def _ledger(request: Request, query: PageQuery) -> Page:
+    rows = await site_of(request).archive.query(
         lambda catalog: list(
-            islice(catalog.ledger(wanted.filter()), wanted.offset, wanted.offset + wanted.limit + 1)
+            islice(catalog.ledger(query.filter()), query.offset, query.offset + query.limit + 1)
         )
     )
-    return Page([LedgerItem.of(row) for row in found[: wanted.limit]], len(found) > wanted.limit)
+    return Page([LedgerItem.of(row) for row in rows[: query.limit]], len(rows) > query.limit)
 
 
-async def _calls(request: Request, wanted: Wanted) -> Page:
+async def _calls(request: Request, query: PageQuery) -> Page:
     book = await book_of(request)
-    found = await site_of(request).archive.ask(lambda catalog: catalog.calls(book.summary.id))
-    return _page([items.CallItem.of(it) for it in found], wanted)
+    calls = await site_of(request).archive.query(lambda catalog: catalog.calls(book.summary.id))
+    return _page([items.CallItem.of(call) for call in calls], query)
 
 
-async def _call(request: Request, _wanted: Wanted) -> Page:
+async def _call(request: Request, _query: PageQuery) -> Page:
     book, name = await book_of(request), request.path_params["call"]
-    detail = await site_of(request).archive.ask(lambda catalog: catalog.call(book.summary.id, name))
+    detail = await site_of(request).archive.query(lambda catalog: catalog.call(book.summary.id, name))
     if detail is None:
         raise HTTPException(404, f"There is no call {name} in this session.")
-    shown, changes = ShownCall(detail, None, None), detail.changes
-    told = items.CallBody(
+    view, changes = ShownCall(detail, None, None), detail.changes
+    body = items.CallBody(
         call=items.CallItem.of(detail.call),
-        request_headers=shown.request_headers,
+        request_headers=view.request_headers,
         request_body=body_of(detail.request).decode("utf-8", "replace"),
-        response_headers=shown.response_headers,
+        response_headers=view.response_headers,
         response_body=body_of(detail.response).decode("utf-8", "replace") if detail.response else None,
-        events=[items.EventItem(at_ms=it.at_ms, name=it.name, data=it.data) for it in shown.events],
+        events=[
+            items.EventItem(at_ms=event.at_ms, name=event.name, data=event.data) for event in view.events
+        ],
         new_messages=len(changes.messages) if changes else None,
-        kept_messages=changes.kept if changes else None,
+        kept_messages=changes.unchanged if changes else None,
     )
-    return Page([told])
+    return Page([body])
 
 
-async def _tree(request: Request, wanted: Wanted) -> Page:
+async def _tree(request: Request, query: PageQuery) -> Page:
     book = await book_of(request)
-    root = await site_of(request).archive.ask(lambda catalog: catalog.tree(book.summary.id))
-    return _page(items.BranchItem.all_of(root) if root else [], wanted)
+    root = await site_of(request).archive.query(lambda catalog: catalog.tree(book.summary.id))
+    return _page(items.BranchItem.all_of(root) if root else [], query)
 
 
-async def _beside(request: Request, wanted: Wanted) -> Page:
+async def _beside(request: Request, query: PageQuery) -> Page:
     one, other = await book_of(request), await book_of(request, "other")
     shared = shared_turns(one, other)
-    found: list[tuple[Book, int, int]] = [
-        (book, exchange.number, it.number)
+    places: list[tuple[Book, int, int]] = [
+        (book, exchange.number, turn.number)
         for book in (one, other)
         for exchange, turns in behind(book, shared)
-        for it in turns
+        for turn in turns
     ]
-    rest = found[wanted.offset :]
-    return Page([items.BesideTurn.of_book(*it) for it in rest[: wanted.limit]], len(rest) > wanted.limit)
+    rest = places[query.offset :]
+    return Page([items.BesideTurn.of_book(*row) for row in rest[: query.limit]], len(rest) > query.limit)
 
 
-async def _usage(request: Request, wanted: Wanted) -> Page:
-    by: By = next((it for it in get_args(By) if it == request.query_params.get("by")), "day")
-    found = await site_of(request).archive.ask(lambda catalog: catalog.usage(by, wanted.filter()))
-    return _page([UsageRow.of(key, it) for key, it in found.items()], wanted)
+async def _usage(request: Request, query: PageQuery) -> Page:
+    by: By = next((choice for choice in get_args(By) if choice == request.query_params.get("by")), "day")
+    totals = await site_of(request).archive.query(lambda catalog: catalog.usage(by, query.filter()))
+    return _page([UsageRow.of(key, total) for key, total in totals.items()], query)
 
 
-async def _search(request: Request, wanted: Wanted) -> Page:
+async def _search(request: Request, query: PageQuery) -> Page:
     words = request.query_params.get("q", "").strip()[:LONGEST_QUERY]
-    limit = min(wanted.limit, HITS)
+    limit = min(query.limit, HITS)
     if not words:
         return Page([])
     try:
-        found = await site_of(request).archive.ask(lambda catalog: catalog.search(words, limit=limit))
+        hits = await site_of(request).archive.query(lambda catalog: catalog.search(words, limit=limit))
     except ValueError as error:
         raise HTTPException(400, str(error)) from error
-    return Page([items.HitItem.of(hit) for hit in found])
+    return Page([items.HitItem.of(hit) for hit in hits])
 
 
-async def _health(request: Request, wanted: Wanted) -> Page:
+async def _health(request: Request, query: PageQuery) -> Page:
     archive = site_of(request).archive
-    found = await archive.do(lambda: proxy_reports(archive.home))
-    return _page([items.ProxyItem.like(it) for it in found], wanted)
+    reports = await archive.run(lambda: proxy_reports(archive.home))
+    return _page([items.ProxyItem.like(report) for report in reports], query)
 
 
-async def _checkup(request: Request, _wanted: Wanted) -> Page:
+async def _checkup(request: Request, _query: PageQuery) -> Page:
     site = site_of(request)
     site.checkups.begin()
-    return Page([await site.archive.do(lambda: _checkup_item(site.checkups))])
+    return Page([await site.archive.run(lambda: _checkup_item(site.checkups))])
 
 
 def _checkup_item(checkups: Checkups) -> items.CheckupItem:
@@ -191,19 +195,19 @@ def _checkup_item(checkups: Checkups) -> items.CheckupItem:
         torn=last.torn if last else None,
         lost=last.lost if last else None,
         redactions=last.redactions if last else {},
-        damage=[_damage_item(it) for it in last.damage[:MOST]] if last else [],
+        damage=[_damage_item(place) for place in last.damage[:MOST]] if last else [],
     )
 
 
-def _damage_item(it: DamagedPlace) -> items.DamageItem:
-    place = it.place
+def _damage_item(damage: DamagedPlace) -> items.DamageItem:
+    place = damage.place
     return items.DamageItem(
-        path=it.path,
+        path=damage.path,
         line=place.line,
         offset=place.offset,
         bytes=place.length,
         reason=place.reason,
-        text=damaged_text(it),
+        text=damaged_text(damage),
     )
 
 
@@ -231,19 +235,19 @@ ENDPOINTS = (
 
 
 def routes() -> list[Route]:
-    return [Route(V1 + it.path, _route(it)) for it in ENDPOINTS]
+    return [Route(V1 + endpoint.path, _route(endpoint)) for endpoint in ENDPOINTS]
 
 
 def _route(endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
     async def route(request: Request) -> Response:
-        wanted = Wanted.of(request.query_params)
-        page = await endpoint.answer(request, wanted)
+        query = PageQuery.of(request.query_params)
+        page = await endpoint.answer(request, query)
         if request.query_params.get("format") == "csv":
             name = endpoint.path.rpartition("/")[2].strip("{}")
             headers = {"Content-Disposition": f'attachment; filename="agent-logger-{name}.csv"'}
             return Response(csv_of(page.items, endpoint.item), media_type="text/csv", headers=headers)
-        told: object = page.items[0] if endpoint.one else _told(request, page, wanted)
-        return json_answer(told)
+        answer: object = page.items[0] if endpoint.one else _answer_value(request, page, query)
+        return json_answer(answer)
 
     return route
 
@@ -253,21 +257,21 @@ class _List(msgspec.Struct, frozen=True):
     next: str | None  # where more of them are
 
 
-def _told(request: Request, page: Page, wanted: Wanted) -> object:
-    more = request.url.include_query_params(offset=wanted.offset + wanted.limit)
+def _answer_value(request: Request, page: Page, query: PageQuery) -> object:
+    more = request.url.include_query_params(offset=query.offset + query.limit)
     return _List(page.items, f"{more.path}?{more.query}" if page.more else None)
 
 
-def json_answer(told: object, status: int = 200) -> Response:
+def json_answer(value: object, status: int = 200) -> Response:
     """Redacted as a whole, and safe to be printed: JSON stays JSON."""
-    text = hidden_bytes(json_bytes(told)).decode()
+    text = hidden_bytes(json_bytes(value)).decode()
     return Response(printable_json(text), status, media_type="application/json")
 
 
-def json_bytes(told: object) -> bytes:
+def json_bytes(value: object) -> bytes:
     try:
-        return msgspec.json.encode(told, enc_hook=str)
+        return msgspec.json.encode(value, enc_hook=str)
     except (UnicodeEncodeError, RecursionError, OverflowError):  # half a character in an agent's file
         import json
 
-        return json.dumps(msgspec.to_builtins(told, enc_hook=str)).encode()
+        return json.dumps(msgspec.to_builtins(value, enc_hook=str)).encode()

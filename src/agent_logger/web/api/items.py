@@ -16,11 +16,13 @@ from agent_logger.web.pages.sessions import hit_url
 from agent_logger.web.site import session_url
 
 
-class Item(msgspec.Struct, frozen=True, kw_only=True):
+class ApiItem(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
-    def like(cls, it: object, **more: Any) -> Self:
+    def like(cls, source: object, **more: Any) -> Self:
         """With what `it` has under the same names, and `more`."""
-        return cls(**{name: getattr(it, name) for name in cls.__struct_fields__ if name not in more}, **more)
+        return cls(
+            **{name: getattr(source, name) for name in cls.__struct_fields__ if name not in more}, **more
+        )
 
 
 def _tokens(usage: Usage | None) -> dict[str, int | None]:
@@ -32,11 +34,11 @@ class SessionItem(ListedSession, frozen=True, kw_only=True):
     url: str  # of its page
 
     @classmethod
-    def of(cls, it: SessionSummary) -> "SessionItem":
-        return cls(**listed(it), url=session_url(it.id))
+    def of(cls, summary: SessionSummary) -> "SessionItem":
+        return cls(**listed(summary), url=session_url(summary.id))
 
 
-class CompactionItem(Item, frozen=True, kw_only=True):
+class CompactionItem(ApiItem, frozen=True, kw_only=True):
     at: datetime | None
     thread: str
     trigger: str | None  # manual, auto
@@ -44,7 +46,7 @@ class CompactionItem(Item, frozen=True, kw_only=True):
     tokens_after: int | None
 
 
-class ContextFileItem(Item, frozen=True, kw_only=True):
+class ContextFileItem(ApiItem, frozen=True, kw_only=True):
     path: str
     kind: str  # instructions, settings
     bytes: int | None
@@ -61,12 +63,12 @@ class WholeSession(SessionItem, frozen=True, kw_only=True):
     def of_book(cls, book: Book) -> "WholeSession":
         return cls(
             **asdict(SessionItem.of(book.summary)),
-            compactions=[CompactionItem.like(it) for it in book.session.compactions],
-            context_files=[ContextFileItem.like(it) for it in book.session.context_files],
+            compactions=[CompactionItem.like(compaction) for compaction in book.session.compactions],
+            context_files=[ContextFileItem.like(file) for file in book.session.context_files],
         )
 
 
-class BlockItem(Item, frozen=True, kw_only=True):
+class BlockItem(ApiItem, frozen=True, kw_only=True):
     kind: str
     text: str
     id: str | None = None
@@ -76,7 +78,7 @@ class BlockItem(Item, frozen=True, kw_only=True):
     at: datetime | None = None
 
 
-class TurnItem(Item, frozen=True, kw_only=True):
+class TurnItem(ApiItem, frozen=True, kw_only=True):
     number: int  # its place in the session, from 0; `#turn-0` on the page
     message_id: str | None
     request_id: str | None
@@ -118,7 +120,7 @@ class BesideTurn(TurnItem, frozen=True, kw_only=True):
         return cls(**asdict(turn), session=book.summary.id, exchange=exchange)
 
 
-class ExchangeItem(Item, frozen=True, kw_only=True):
+class ExchangeItem(ApiItem, frozen=True, kw_only=True):
     number: int
     started: datetime | None
     ended: datetime | None
@@ -131,11 +133,11 @@ class ExchangeItem(Item, frozen=True, kw_only=True):
     cost_usd: float | None
 
     @classmethod
-    def of(cls, book: Book, it: Exchange) -> "ExchangeItem":
-        return cls.like(it, turns=len(it.turns), cost_usd=book.cost_of(it).usd)
+    def of(cls, book: Book, exchange: Exchange) -> "ExchangeItem":
+        return cls.like(exchange, turns=len(exchange.turns), cost_usd=book.cost_of(exchange).usd)
 
 
-class HitItem(Item, frozen=True, kw_only=True):
+class HitItem(ApiItem, frozen=True, kw_only=True):
     session: str
     title: str | None
     exchange: int
@@ -151,7 +153,7 @@ class HitItem(Item, frozen=True, kw_only=True):
         return cls.like(hit, url=hit_url(hit))
 
 
-class CallItem(Item, frozen=True, kw_only=True):
+class CallItem(ApiItem, frozen=True, kw_only=True):
     call: str
     seq: int
     thread: str
@@ -177,17 +179,17 @@ class CallItem(Item, frozen=True, kw_only=True):
     retry_of: int | None
 
     @classmethod
-    def of(cls, it: WireCall) -> "CallItem":
-        return cls.like(it, **_tokens(it.usage))
+    def of(cls, call: WireCall) -> "CallItem":
+        return cls.like(call, **_tokens(call.usage))
 
 
-class EventItem(Item, frozen=True, kw_only=True):
+class EventItem(ApiItem, frozen=True, kw_only=True):
     at_ms: float
     name: str
     data: str
 
 
-class CallBody(Item, frozen=True, kw_only=True):
+class CallBody(ApiItem, frozen=True, kw_only=True):
     """One call in full."""
 
     call: CallItem
@@ -200,7 +202,7 @@ class CallBody(Item, frozen=True, kw_only=True):
     kept_messages: int | None
 
 
-class BranchItem(Item, frozen=True, kw_only=True):
+class BranchItem(ApiItem, frozen=True, kw_only=True):
     """A session among its forks."""
 
     id: str
@@ -219,7 +221,7 @@ class BranchItem(Item, frozen=True, kw_only=True):
         return [own, *(branch for fork in node.forks for branch in cls.all_of(fork, depth + 1))]
 
 
-class ProxyItem(Item, frozen=True, kw_only=True):
+class ProxyItem(ApiItem, frozen=True, kw_only=True):
     port: int
     log_dir: str
     started: str
@@ -233,7 +235,7 @@ class ProxyItem(Item, frozen=True, kw_only=True):
     free_bytes: int
 
 
-class DamageItem(Item, frozen=True, kw_only=True):
+class DamageItem(ApiItem, frozen=True, kw_only=True):
     path: str
     line: int | None
     offset: int
@@ -242,7 +244,7 @@ class DamageItem(Item, frozen=True, kw_only=True):
     text: str  # what stands there, its beginning
 
 
-class CheckupItem(Item, frozen=True, kw_only=True):
+class CheckupItem(ApiItem, frozen=True, kw_only=True):
     """What reading every byte has found. `at` is null until that was done once."""
 
     at: datetime | None

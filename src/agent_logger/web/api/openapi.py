@@ -42,7 +42,7 @@ async def openapi(_request: Request) -> Response:
 
 @cache
 def document() -> dict[str, Any]:
-    kinds = list(dict.fromkeys(it.item for it in ENDPOINTS))
+    kinds = list(dict.fromkeys(endpoint.item for endpoint in ENDPOINTS))
     _, components = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
     return {
         "openapi": "3.1.0",
@@ -52,7 +52,7 @@ def document() -> dict[str, Any]:
             "description": "What the page shows, for programs. Fields are added, never renamed or taken away.",
         },
         "servers": [{"url": "/"}],
-        "paths": {V1 + it.path: {"get": _operation(it)} for it in ENDPOINTS},
+        "paths": {V1 + endpoint.path: {"get": _operation(endpoint)} for endpoint in ENDPOINTS},
         "components": {
             "schemas": components | {"Error": ERROR},
             "securitySchemes": {"cookie": {"type": "apiKey", "in": "cookie", "name": "agent_logger_8081"}},

@@ -39,7 +39,7 @@ def harmless(text: str) -> str:
 
 
 def _json(value: object) -> str:
-    if isinstance(value, list) and all(isinstance(it, str) for it in value):
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return " ".join(value)
     try:
         return msgspec.json.encode(value, enc_hook=str).decode()

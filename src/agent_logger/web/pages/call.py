@@ -7,7 +7,7 @@ from itertools import islice
 
 from agent_logger.catalog.joining.calls import CallDetail, WireCall
 from agent_logger.logs.wire_log.answers import body_of
-from agent_logger.logs.wire_log.requests import Change, Message
+from agent_logger.logs.wire_log.requests import Change, SentMessage
 from agent_logger.model.records import Headers
 from agent_logger.model.redaction.redactor import hidden, hidden_header
 from agent_logger.model.session import Block
@@ -15,7 +15,7 @@ from agent_logger.providers.blocks.base import value_of
 from agent_logger.views.diffs import diff_of
 from agent_logger.views.hide import hidden_value
 from agent_logger.views.pieces import Code, Diff, Json, Piece, Prose
-from agent_logger.web.pages.stream import Event, events_of
+from agent_logger.web.pages.stream import StreamEvent, events_of
 
 MOST_EVENTS = 2_000
 LONGEST_BODY = 200_000  # characters that are laid out as JSON
@@ -29,7 +29,7 @@ class ShownCall:
 
     @classmethod
     def of(cls, detail: CallDetail, calls: Sequence[WireCall]) -> "ShownCall":
-        names = [it.call for it in calls]
+        names = [call.call for call in calls]
         at = names.index(detail.call.call) if detail.call.call in names else 0
         return cls(detail, calls[at - 1] if at else None, calls[at + 1] if at + 1 < len(calls) else None)
 
@@ -59,28 +59,32 @@ class ShownCall:
         return [Json(hidden_value(message))] if message is not None else [body_piece(body_of(response))]
 
     @property
-    def events(self) -> list[Event]:
+    def events(self) -> list[StreamEvent]:
         response, websocket = self.detail.response, self.detail.request.transport == "websocket"
         return list(islice(events_of(response, websocket=websocket), MOST_EVENTS)) if response else []
 
     @property
     def system(self) -> Piece | None:
-        asked = self.detail.asked
-        return Prose(hidden(asked.system)) if asked and asked.system else None
+        request = self.detail.request_view
+        return Prose(hidden(request.system)) if request and request.system else None
 
     @property
     def tools(self) -> list[tuple[str, Piece]]:
-        asked = self.detail.asked
-        return [(name, Json(hidden_value(it))) for name, it in asked.tools.items()] if asked else []
+        request = self.detail.request_view
+        return [(name, Json(hidden_value(tool))) for name, tool in request.tools.items()] if request else []
 
     @property
     def messages(self) -> list[tuple[str, list[Piece]]]:
-        asked = self.detail.asked
-        return [message_pieces(it) for it in asked.messages] if asked else []
+        request = self.detail.request_view
+        return [message_pieces(message) for message in request.messages] if request else []
 
     @property
     def new_messages(self) -> list[tuple[str, list[Piece]]]:
-        return [message_pieces(it) for it in self.detail.changes.messages] if self.detail.changes else []
+        return (
+            [message_pieces(message) for message in self.detail.changes.messages]
+            if self.detail.changes
+            else []
+        )
 
     @property
     def system_diff(self) -> Diff | None:
@@ -89,10 +93,10 @@ class ShownCall:
 
 
 def headers_of(headers: Headers | None) -> list[tuple[str, str]]:
-    told = []
+    rows = []
     for name, value in (headers or {}).items():
-        told += [(name, hidden_header(name, it)) for it in ([value] if isinstance(value, str) else value)]
-    return told
+        rows += [(name, hidden_header(name, text)) for text in ([value] if isinstance(value, str) else value)]
+    return rows
 
 
 def body_piece(body: bytes) -> Piece:
@@ -108,7 +112,7 @@ def _parsed(text: str) -> object:
         return text
 
 
-def message_pieces(message: Message) -> tuple[str, list[Piece]]:
+def message_pieces(message: SentMessage) -> tuple[str, list[Piece]]:
     return message.role, [_piece(block) for block in message.blocks]
 
 

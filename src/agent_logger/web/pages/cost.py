@@ -12,7 +12,7 @@ from agent_logger.catalog.ledger.ledger import LedgerRow
 from agent_logger.catalog.ledger.totals import Total, total
 from agent_logger.catalog.summary import Uncounted
 from agent_logger.model.prices import price_date
-from agent_logger.web.filters import Wanted
+from agent_logger.web.filters import PageQuery
 from agent_logger.web.pages.session import Drawing, book_of
 from agent_logger.web.pages.session_view import Book
 from agent_logger.web.site import session_url, site_of
@@ -32,42 +32,42 @@ class Reasons:
 
 async def why(request: Request) -> Response:
     """Over all sessions that are asked for."""
-    site, wanted = site_of(request), Wanted.of(request.query_params)
-    key = ("why", replace(wanted, offset=0, limit=1))
-    rows = await site.archive.once(key, lambda catalog: list(catalog.ledger(wanted.filter())))
-    found = _reasons(rows, wanted)
+    site, query = site_of(request), PageQuery.of(request.query_params)
+    key = ("why", replace(query, offset=0, limit=1))
+    rows = await site.archive.cached(key, lambda catalog: list(catalog.ledger(query.filter())))
+    reasons = _reasons(rows, query)
     return site.render(
         request,
         "why.html",
-        found=found,
-        wanted=wanted,
+        found=reasons,
+        wanted=query,
         book=None,
         base="/why",
         price_date=price_date(),
-        data=f"/api/v1/ledger{wanted.query(offset=wanted.offset)}",
+        data=f"/api/v1/ledger{query.query(offset=query.offset)}",
     )
 
 
 async def session_why(request: Request) -> Response:
     """Of one session, or of one exchange in it."""
-    site, book, wanted = site_of(request), await book_of(request), Wanted.of(request.query_params)
+    site, book, query = site_of(request), await book_of(request), PageQuery.of(request.query_params)
     number = request.query_params.get("exchange", "")
     ids = _ids(book, number)
-    beyond = {it.at for it in book.session.not_itemised if str(it.exchange) == number}
+    beyond = {remainder.at for remainder in book.session.not_itemised if str(remainder.exchange) == number}
 
     def ask(catalog: Catalog) -> Reasons:
         rows = catalog.ledger(session=book.summary.id)
-        found = _reasons((row for row in rows if ids is None or _is_of(row, ids, beyond)), wanted)
-        if ids is not None or wanted.offset:
-            return found
-        return replace(found, not_counted=catalog.uncounted(book.summary.id))
+        reasons = _reasons((row for row in rows if ids is None or _is_of(row, ids, beyond)), query)
+        if ids is not None or query.offset:
+            return reasons
+        return replace(reasons, not_counted=catalog.uncounted(book.summary.id))
 
     url = session_url(book.summary.id)
     return site.render(
         request,
         "why.html",
-        found=await site.archive.ask(ask),
-        wanted=wanted,
+        found=await site.archive.query(ask),
+        wanted=query,
         book=book,
         it=book.summary,
         drawing=Drawing(book),
@@ -78,9 +78,9 @@ async def session_why(request: Request) -> Response:
     )
 
 
-def _reasons(rows: Iterable[LedgerRow], wanted: Wanted) -> Reasons:
+def _reasons(rows: Iterable[LedgerRow], query: PageQuery) -> Reasons:
     every = list(rows)[::-1]  # they come in the order of time
-    return Reasons(total=total(every), rows=every[wanted.offset :][: wanted.limit], count=len(every))
+    return Reasons(total=total(every), rows=every[query.offset :][: query.limit], count=len(every))
 
 
 def _is_of(row: LedgerRow, ids: set[str | None], beyond: set[datetime | None]) -> bool:
@@ -89,5 +89,5 @@ def _is_of(row: LedgerRow, ids: set[str | None], beyond: set[datetime | None]) -
 
 
 def _ids(book: Book, number: str) -> set[str | None] | None:
-    exchanges = [it for it in book.session.exchanges if str(it.number) == number]
+    exchanges = [exchange for exchange in book.session.exchanges if str(exchange.number) == number]
     return {turn.message_id for turn in exchanges[0].turns if turn.message_id} if exchanges else None

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from agent_logger.demo.recorded import record_demo
-from agent_logger.home.facts import know_folder
+from agent_logger.home.facts import register_log_folder
 from agent_logger.web.site import site_of
 
 _one_at_a_time = asyncio.Lock()
@@ -18,12 +18,12 @@ async def demo(request: Request) -> Response:
 
     def recorded() -> str:
         log = record_demo(folder)
-        know_folder(home, folder)
-        know_folder(home, folder / "logs")
+        register_log_folder(home, folder)
+        register_log_folder(home, folder / "logs")
         return log.stem
 
     archive = site_of(request).archive
     async with _one_at_a_time:
-        log = await archive.do(recorded)
-    await archive.keeper.seen()
+        log = await archive.run(recorded)
+    await archive.keeper.note_view()
     return JSONResponse({"log": log})

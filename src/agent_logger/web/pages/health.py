@@ -26,31 +26,31 @@ class Health:
 
 
 def look(home: Path) -> Health:
-    usages = [folder_usage(it) for it in outermost([home, *log_folders(home)]) if it != home]
+    usages = [folder_usage(path) for path in outermost([home, *log_folders(home)]) if path != home]
     return Health(proxy_reports(home), usages, folder_usage(home) if home.is_dir() else None)
 
 
 async def health(request: Request) -> Response:
     site = site_of(request)
     site.checkups.begin()
-    found = await site.archive.do(lambda: look(site.archive.home))
+    report = await site.archive.run(lambda: look(site.archive.home))
     template = "_checkup.html" if "part" in request.query_params else "health.html"
-    return site.render(request, template, found=found, checkups=site.checkups, data="/api/v1/health")
+    return site.render(request, template, found=report, checkups=site.checkups, data="/api/v1/health")
 
 
 async def damage(request: Request) -> Response:
     """One damaged place, as it is. Only those that the last check-up found: an address is no path."""
     site, number = site_of(request), request.path_params["number"]
-    found = site.checkups.last.damage if site.checkups.last else []
-    if number >= len(found):
+    places = site.checkups.last.damage if site.checkups.last else []
+    if number >= len(places):
         raise HTTPException(404, "The last check-up found no such damage.")
-    shown = await site.archive.do(lambda: damaged_text(found[number]))
+    text = await site.archive.run(lambda: damaged_text(places[number]))
     return site.render(
-        request, "damage.html", it=found[number], text=shown, most=MOST_SHOWN, data="/api/v1/health/checkup"
+        request, "damage.html", it=places[number], text=text, most=MOST_SHOWN, data="/api/v1/health/checkup"
     )
 
 
-def damaged_text(it: DamagedPlace) -> str:
+def damaged_text(place: DamagedPlace) -> str:
     """What is no UTF-8 in it is written as `\\xNN`."""
-    data = read_at(Path(it.path), it.place.offset, min(it.place.length, MOST_SHOWN))
+    data = read_at(Path(place.path), place.place.offset, min(place.place.length, MOST_SHOWN))
     return data.decode("utf-8", "backslashreplace")

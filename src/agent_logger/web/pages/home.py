@@ -13,8 +13,8 @@ from agent_logger.catalog.summary import Filter, SessionSummary
 from agent_logger.model.session import Cost, Usage
 from agent_logger.web import formatting
 from agent_logger.web.charts import Point
-from agent_logger.web.filters import Wanted
-from agent_logger.web.pages.setup import Found, look_around
+from agent_logger.web.filters import PageQuery
+from agent_logger.web.pages.setup import AgentSetup, look_around
 from agent_logger.web.site import site_of
 
 RANGES = (7, 30, 90, 365)
@@ -45,7 +45,7 @@ class Home:
     total: Total  # of the days looked at
     models: list[Ranked]
     projects: list[Ranked]
-    setup: list[Found] | None  # for who has nothing yet
+    setup: list[AgentSetup] | None  # for who has nothing yet
 
     @property
     def since(self) -> str:
@@ -53,7 +53,7 @@ class Home:
 
     @property
     def errors_today(self) -> int:
-        return sum(it.errors for it in self.sessions_today)
+        return sum(summary.errors for summary in self.sessions_today)
 
     @property
     def heat(self) -> dict[date, Point]:
@@ -61,7 +61,7 @@ class Home:
             day: Point(
                 label=f"{day:%a %b} {day.day}",
                 value=total.responses,
-                told=f"{total.responses:,} turns, {formatting.money(total.cost)}",
+                text=f"{total.responses:,} turns, {formatting.money(total.cost)}",
                 href=of_day(day),
             )
             for day, total in self.by_day.items()
@@ -76,35 +76,35 @@ class Home:
     @property
     def highest(self) -> str:
         """What the highest bar stands for."""
-        most = max(self.spend, key=lambda it: it.value)
-        return f"at most {most.told}, {most.label}" if most.value else ""
+        most = max(self.spend, key=lambda point: point.value)
+        return f"at most {most.text}, {most.label}" if most.value else ""
 
     @staticmethod
     def _point(day: date, total: Total) -> Point:
-        told = formatting.money(total.cost) if total.responses else "nothing"
-        return Point(label=f"{day:%a %b} {day.day}", value=total.cost.usd or 0, told=told, href=of_day(day))
+        text = formatting.money(total.cost) if total.responses else "nothing"
+        return Point(label=f"{day:%a %b} {day.day}", value=total.cost.usd or 0, text=text, href=of_day(day))
 
 
 def of_day(day: date) -> str:
-    return "/sessions" + Wanted(since=day.isoformat(), until=day.isoformat()).query()
+    return "/sessions" + PageQuery(since=day.isoformat(), until=day.isoformat()).query()
 
 
 async def home(request: Request) -> Response:
     site = site_of(request)
-    days = next((it for it in RANGES if str(it) == request.query_params.get("days")), 30)
+    days = next((days for days in RANGES if str(days) == request.query_params.get("days")), 30)
     today = datetime.now().astimezone().date()
-    seen = await site.archive.version()
-    found = await site.archive.once(("home", today, days), lambda catalog: _look(catalog, today, days))
-    data = f"/api/v1/usage?by=day&since={found.since}"
-    return site.render(request, "home.html", home=found, seen=seen, ranges=RANGES, data=data)
+    version = await site.archive.version()
+    content = await site.archive.cached(("home", today, days), lambda catalog: _look(catalog, today, days))
+    data = f"/api/v1/usage?by=day&since={content.since}"
+    return site.render(request, "home.html", home=content, seen=version, ranges=RANGES, data=data)
 
 
 def _look(catalog: Catalog, today: date, days: int) -> Home:
     since = _midnight(_first(today, days))
     recent = catalog.sessions(limit=RECENT)
-    wanted = Filter(since=since)
+    conditions = Filter(since=since)
     by_day = {date.fromisoformat(day): total for day, total in catalog.usage("day").items() if day}
-    models, projects = catalog.usage("model", wanted), catalog.usage("project", wanted)
+    models, projects = catalog.usage("model", conditions), catalog.usage("project", conditions)
     return Home(
         today=today,
         days=days,
@@ -112,7 +112,11 @@ def _look(catalog: Catalog, today: date, days: int) -> Home:
         sessions_today=catalog.sessions(Filter(since=_midnight(today))),
         live=catalog.count(Filter(live=True)),
         recent=recent,
-        dearest=[it for it in catalog.sessions(wanted, limit=RECENT, order="cost") if it.cost.nano_usd],
+        dearest=[
+            session
+            for session in catalog.sessions(conditions, limit=RECENT, order="cost")
+            if session.cost.nano_usd
+        ],
         by_day=by_day,
         total=_sum(total for day, total in by_day.items() if day >= since.date()),
         models=_ranked(models, "model", since.date()),
@@ -127,7 +131,7 @@ def _ranked(totals: Mapping[str | None, Total], name: str, since: date) -> list[
         Ranked(
             name=key,
             total=total,
-            href="/sessions" + Wanted(since=since.isoformat()).query(**{name: key}),
+            href="/sessions" + PageQuery(since=since.isoformat()).query(**{name: key}),
         )
         for key, total in list(totals.items())[:RANKED]
         if key
@@ -136,14 +140,14 @@ def _ranked(totals: Mapping[str | None, Total], name: str, since: date) -> list[
 
 def _sum(totals: Iterable[Total]) -> Total:
     totals = list(totals)
-    reported = [it.reported_cost_usd for it in totals if it.reported_cost_usd is not None]
+    reported = [total.reported_cost_usd for total in totals if total.reported_cost_usd is not None]
     return Total(
-        usage=sum((it.usage for it in totals), Usage()),
-        cost=Cost.total(it.cost for it in totals),
+        usage=sum((total.usage for total in totals), Usage()),
+        cost=Cost.total(total.cost for total in totals),
         reported_cost_usd=sum(reported) if reported else None,
-        responses=sum(it.responses for it in totals),
-        partial=sum(it.partial for it in totals),
-        unknown_usage=sum(it.unknown_usage for it in totals),
+        responses=sum(total.responses for total in totals),
+        partial=sum(total.partial for total in totals),
+        unknown_usage=sum(total.unknown_usage for total in totals),
     )
 
 

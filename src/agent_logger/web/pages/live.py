@@ -11,7 +11,7 @@ from starlette.responses import Response, StreamingResponse
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.summary import Filter, SessionSummary
 from agent_logger.views.outline import NumberedTurn
-from agent_logger.web.catalog_pool import Archive, digest, state_of
+from agent_logger.web.catalog_pool import CatalogPool, digest, state_of
 from agent_logger.web.pages.session import Drawing, no_session
 from agent_logger.web.pages.session_view import Book
 from agent_logger.web.site import Site, site_of
@@ -31,20 +31,20 @@ Look = Callable[[], Awaitable[Sequence[str]]]
 def _stream(look: Look, seconds: float, hello: str = ": hello\n\n") -> Response:
     """Of what each look finds; now and then a word that means nothing."""
 
-    async def told() -> AsyncIterator[str]:
+    async def stream_events() -> AsyncIterator[str]:
         yield hello
         quiet = 0.0
         while True:
             await asyncio.sleep(seconds)
-            found = await look()
-            for event in found:
+            events = await look()
+            for event in events:
                 yield event
-            quiet = 0.0 if found else quiet + seconds
+            quiet = 0.0 if events else quiet + seconds
             if quiet >= QUIET_SECONDS:
                 quiet = 0.0
                 yield ": still here\n\n"
 
-    return StreamingResponse(told(), media_type="text/event-stream")
+    return StreamingResponse(stream_events(), media_type="text/event-stream")
 
 
 async def events(request: Request) -> Response:
@@ -62,7 +62,7 @@ async def session_events(request: Request) -> Response:
     `words` while a model answers; `gone` if it was removed."""
     site, session_id = site_of(request), request.path_params["session_id"]
     version = site.archive.keeper.version  # first: what changes while we ask is a change since
-    summary = await site.archive.ask(lambda catalog: catalog.summary(session_id))
+    summary = await site.archive.query(lambda catalog: catalog.summary(session_id))
     if summary is None:
         raise no_session(session_id)
     state = request.query_params.get("state") or digest(state_of(summary.paths))
@@ -86,10 +86,10 @@ class _Words:
 
     def __init__(self, site: Site, request: Request) -> None:
         self._site, self._request = site, request
-        self._told: dict[str, str] = {}  # by session
+        self._last_data: dict[str, str] = {}  # by session
 
     def look(self, summaries: Iterable[SessionSummary]) -> list[str]:
-        return [event for it in summaries if (event := self._of(it))]
+        return [event for summary in summaries if (event := self._of(summary))]
 
     def _of(self, summary: SessionSummary) -> str | None:
         turns = [NumberedTurn(-1, turn) for turn in self._site.words.turns(summary)]
@@ -97,11 +97,11 @@ class _Words:
             self._site.render(self._request, "_words.html", turns=turns, drawing=Drawing) if turns else None
         )
         html = bytes(answer.body).decode() if answer else ""
-        if html == self._told.get(summary.id, ""):
+        if html == self._last_data.get(summary.id, ""):
             return None
-        self._told[summary.id] = html
-        told = msgspec.json.encode({"session": summary.id, "html": html}).decode()
-        return f"event: words\ndata: {told}\n\n"
+        self._last_data[summary.id] = html
+        data = msgspec.json.encode({"session": summary.id, "html": html}).decode()
+        return f"event: words\ndata: {data}\n\n"
 
 
 class _Session:
@@ -116,11 +116,11 @@ class _Session:
         self._archive.keeper.wake()
         if self._version != self._archive.keeper.version:
             self._version = self._archive.keeper.version
-            found = await self._archive.ask(lambda catalog: catalog.summary(self._summary.id))
-            if found is None:
+            summary = await self._archive.query(lambda catalog: catalog.summary(self._summary.id))
+            if summary is None:
                 return [GONE]
-            self._summary = found
-        return await self._archive.do(self._look)
+            self._summary = summary
+        return await self._archive.run(self._look)
 
     def _look(self) -> list[str]:
         before, self._state = self._state, digest(state_of(self._summary.paths))
@@ -140,9 +140,9 @@ class _Running:
     async def look(self) -> list[str]:
         changed = await self._everything.look()
         if changed or self._running is None:
-            self._running = await self._archive.ask(_live_sessions)
+            self._running = await self._archive.query(_live_sessions)
         running = self._running
-        return changed + await self._archive.do(lambda: self._words.look(running))
+        return changed + await self._archive.run(lambda: self._words.look(running))
 
 
 def _live_sessions(catalog: Catalog) -> list[SessionSummary]:
@@ -158,24 +158,24 @@ class Running:
 
     summary: SessionSummary
     drawing: Drawing
-    asked: str
+    last_prompt: str
     turns: Sequence[NumberedTurn]
 
 
 async def live(request: Request) -> Response:
     site = site_of(request)
-    seen = await site.archive.version()
-    running = await site.archive.ask(lambda catalog: _running(site.archive, catalog))
-    told = {"running": running, "seen": seen, "whole": False, "data": "/api/v1/sessions?live=1"}
-    return await site.archive.do(lambda: site.render(request, "live.html", **told))
+    version = await site.archive.version()
+    running = await site.archive.query(lambda catalog: _running(site.archive, catalog))
+    values = {"running": running, "seen": version, "whole": False, "data": "/api/v1/sessions?live=1"}
+    return await site.archive.run(lambda: site.render(request, "live.html", **values))
 
 
-def _running(archive: Archive, catalog: Catalog) -> list[Running]:
-    books = (archive.read(catalog, it.id) for it in _live_sessions(catalog))
+def _running(archive: CatalogPool, catalog: Catalog) -> list[Running]:
+    books = (archive.read(catalog, summary.id) for summary in _live_sessions(catalog))
     return [_last_words(book) for book in books if book]
 
 
 def _last_words(book: Book) -> Running:
     chapter = book.chapters[-1] if book.chapters else None
-    asked = (chapter.user_input or "") if chapter else ""
-    return Running(book.summary, Drawing(book), asked, chapter.turns[-LAST_TURNS:] if chapter else ())
+    prompt = (chapter.user_input or "") if chapter else ""
+    return Running(book.summary, Drawing(book), prompt, chapter.turns[-LAST_TURNS:] if chapter else ())

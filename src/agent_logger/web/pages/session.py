@@ -11,11 +11,11 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from agent_logger.model.session import Turn
 from agent_logger.views.html.pieces import html_of
-from agent_logger.views.outline import NumberedTurn, Part, Said, Thought, Used
+from agent_logger.views.outline import NumberedTurn, Part, TextPart, Thought, Used
 from agent_logger.views.pieces import Prose
 from agent_logger.web import charts, formatting
 from agent_logger.web.charts import Fall, Tick
-from agent_logger.web.pages.session_view import Book, Segment, agent_id
+from agent_logger.web.pages.session_view import Book, PageSegment, agent_id
 from agent_logger.web.site import session_url, site_of
 
 T = TypeVar("T")
@@ -29,7 +29,7 @@ LINES_OF_A_TURN = 9  # as a guess
 PLACE = Markup('<section class="exchange" id="part-{}" data-lines="{}"></section>\n')
 HITS = 100
 AROUND = 70
-KINDS: Mapping[type[Part], str] = {Thought: "thought", Said: "said", Used: "used"}
+KINDS: Mapping[type[Part], str] = {Thought: "thought", TextPart: "said", Used: "used"}
 
 
 async def book_of(request: Request, name: str = "session_id") -> Book:
@@ -44,22 +44,22 @@ def no_session(session_id: str) -> HTTPException:
     return HTTPException(404, f"There is no session {session_id}.")
 
 
-def _there(found: T | None, what: str) -> T:
-    if found is None:
+def _there(value: T | None, what: str) -> T:
+    if value is None:
         raise HTTPException(404, f"There is no such {what}.")
-    return found
+    return value
 
 
 async def session(request: Request) -> Response:
     """The head goes out at once; to read a long session and to draw its beginning takes longer."""
     site, session_id = site_of(request), request.path_params["session_id"]
-    summary = await site.archive.ask(lambda catalog: catalog.summary(session_id))
+    summary = await site.archive.query(lambda catalog: catalog.summary(session_id))
     if summary is None:
         raise no_session(session_id)
     data = f"/api/v1{session_url(summary.id)}"
     before, behind = site.render_around(request, "session.html", it=summary, data=data)
 
-    async def told() -> AsyncIterator[bytes]:
+    async def page_parts() -> AsyncIterator[bytes]:
         yield before
         book = await site.archive.book(summary.id)
         if book is None:
@@ -68,7 +68,7 @@ async def session(request: Request) -> Response:
             yield bytes((await _drawn(request, book, "_conversation.html", first=_first(book))).body)
         yield behind
 
-    return StreamingResponse(told(), media_type="text/html; charset=utf-8")
+    return StreamingResponse(page_parts(), media_type="text/html; charset=utf-8")
 
 
 async def head(request: Request) -> Response:
@@ -86,25 +86,25 @@ async def rest(request: Request) -> Response:
 
 async def segment(request: Request) -> Response:
     book = await book_of(request)
-    found = _there(book.segment(request.path_params["key"]), "part")
-    return await _drawn(request, book, "_segment.html", segment=found)
+    part = _there(book.segment(request.path_params["key"]), "part")
+    return await _drawn(request, book, "_segment.html", segment=part)
 
 
 async def agent(request: Request) -> Response:
     book = await book_of(request)
-    found = _there(book.agent(request.path_params["turn"]), "agent")
-    return await _drawn(request, book, "_agent_turns.html", agent=found)
+    agent_found = _there(book.agent(request.path_params["turn"]), "agent")
+    return await _drawn(request, book, "_agent_turns.html", agent=agent_found)
 
 
 async def turn(request: Request) -> Response:
     """One turn alone, with everything in it; with `tool`, the insides of one of its tool calls."""
     book = await book_of(request)
-    found = _there(book.numbered(request.path_params["turn"]), "turn")
+    numbered = _there(book.numbered(request.path_params["turn"]), "turn")
     if "tool" in request.path_params:
-        used = dict(enumerate(part for part in found.parts() if isinstance(part, Used)))
+        used = dict(enumerate(part for part in numbered.parts() if isinstance(part, Used)))
         call = _there(used.get(request.path_params["tool"]), "tool call")
         return await _drawn(request, book, "_tool_inside.html", used=call)
-    return await _drawn(request, book, "turn.html", numbered=found, whole=True, data=_data(book))
+    return await _drawn(request, book, "turn.html", numbered=numbered, whole=True, data=_data(book))
 
 
 async def way_to(request: Request) -> Response:
@@ -116,14 +116,14 @@ async def _drawn(request: Request, book: Book, template: str, **values: object) 
     """In a thread: colouring code and Markdown take their time."""
     site = site_of(request)
     tools: dict[str, object] = {"whole": False, "drawing": Drawing(book), "book": book, "it": book.summary}
-    return await site.archive.do(lambda: site.render(request, template, **(tools | values)))
+    return await site.archive.run(lambda: site.render(request, template, **(tools | values)))
 
 
 def _first(book: Book) -> int:
     """How many segments are drawn at once."""
     turns = 0
-    for number, it in enumerate(book.segments):
-        turns += it.size
+    for number, segment in enumerate(book.segments):
+        turns += segment.size
         if turns > TURNS_AT_ONCE:
             return max(1, number)
     return len(book.segments)
@@ -161,7 +161,7 @@ class Drawing:
         return html_of(Prose(text))
 
     def is_open(self, used: Used) -> bool:
-        return used.shown.is_error or used.call.kind in ("edit", "write") or bool(used.agents)
+        return used.view.is_error or used.call.kind in ("edit", "write") or bool(used.agents)
 
     def is_drawn(self, used: Used) -> bool:
         size = len(used.call.result or "") + len(str(used.call.input))
@@ -175,19 +175,19 @@ class Drawing:
     def context(self) -> Markup:
         values = self._book.context
         step = max(1, len(values) // STEPS)
-        kept = values[::step]
-        numbers = [number for number, _ in kept]
-        drawn = sorted(self._book.falls, key=lambda it: (it.compaction is None, it.after - it.before))
+        points = values[::step]
+        numbers = [number for number, _ in points]
+        drawn = sorted(self._book.falls, key=lambda fall: (fall.compaction is None, fall.after - fall.before))
         falls = [
             Fall(
-                at=bisect_left(numbers, it.turn),
-                told=f"Turn {it.turn}: {it.told}",
-                href=f"#turn-{it.turn}",
-                kind="compacted" if it.compaction else "",
+                at=bisect_left(numbers, fall.turn),
+                text=f"Turn {fall.turn}: {fall.text}",
+                href=f"#turn-{fall.turn}",
+                kind="compacted" if fall.compaction else "",
             )
-            for it in drawn[:MOST_MARKED]
+            for fall in drawn[:MOST_MARKED]
         ]
-        return charts.area([size for _, size in kept], falls, "Context by turn")
+        return charts.area([size for _, size in points], falls, "Context by turn")
 
     def map(self) -> Markup:
         turns = self._book.turns
@@ -195,7 +195,7 @@ class Drawing:
         ticks = [_tick(turns[at : at + step], at) for at in range(0, len(turns), step)]
         return charts.mini_map(ticks)
 
-    def places(self, segments: Iterable[Segment]) -> Markup:
+    def places(self, segments: Iterable[PageSegment]) -> Markup:
         """Where segments will be drawn when they come near, about as long as they will be."""
         return Markup().join(
             PLACE.format(segment.key, segment.size * LINES_OF_A_TURN) for segment in segments
@@ -213,7 +213,7 @@ def _tick(turns: list[Turn], first: int) -> Tick:
     else:
         kind = "text"
     size = sum(len(block.text) for block in blocks) + 200 * len(blocks)
-    return Tick(kind=kind, size=size, href=f"#turn-{first}", told=f"turn {first}")
+    return Tick(kind=kind, size=size, href=f"#turn-{first}", text=f"turn {first}")
 
 
 # ---------------------------------------------------------------- finding in a session
@@ -222,7 +222,7 @@ def _tick(turns: list[Turn], first: int) -> Tick:
 async def find(request: Request) -> Response:
     book = await book_of(request)
     words = request.query_params.get("q", "").strip()[:200]
-    hits = await site_of(request).archive.do(lambda: _hits(book, words.lower())) if words else []
+    hits = await site_of(request).archive.run(lambda: _hits(book, words.lower())) if words else []
     return site_of(request).render(
         request, "_found.html", words=words, hits=hits[:HITS], more=len(hits) > HITS
     )
@@ -230,16 +230,16 @@ async def find(request: Request) -> Response:
 
 def _hits(book: Book, words: str) -> list[tuple[str, str, str, str]]:
     """Anchor, and the text before, at and behind what was found."""
-    found = []
+    rows = []
     for chapter in book.chapters:
-        found += _in_text(chapter.user_input or "", words, f"#exchange-{chapter.exchange.number}")
+        rows += _in_text(chapter.user_input or "", words, f"#exchange-{chapter.exchange.number}")
     for number, turn in enumerate(book.turns):
         for block in turn.blocks:
             text = block.text if block.kind != "tool_use" else str(block.input)
-            found += _in_text(text, words, f"#turn-{number}")
-        if len(found) > HITS:
+            rows += _in_text(text, words, f"#turn-{number}")
+        if len(rows) > HITS:
             break
-    return found
+    return rows
 
 
 def _in_text(text: str, words: str, anchor: str) -> list[tuple[str, str, str, str]]:

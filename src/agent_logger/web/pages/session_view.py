@@ -29,7 +29,7 @@ FALL_TOKENS = 20_000  # and it was at least so large
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class PageSegment:
     key: str  # `3` for the first of the third exchange, then `3-2`
     chapter: Chapter
     turns: Sequence[NumberedTurn]
@@ -50,7 +50,7 @@ class ContextFall:
     compaction: Compaction | None = None  # none: cleared or rewound, or nobody noted why
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         if self.compaction is None:
             return f"fell from {short(self.before)} to {short(self.after)} tokens"
         before, after = self.compaction.tokens_before, self.compaction.tokens_after
@@ -67,7 +67,7 @@ class Book:
         self._costs = [_cost(turn) for turn in self.turns]
         self._exchange_costs = dict(self._by_exchange())
         self.chapters = list(chapters(session))
-        self.segments = [it for chapter in self.chapters for it in _cut(chapter)]
+        self.segments = [segment for chapter in self.chapters for segment in _cut(chapter)]
         self.beside = side_turns(session)
         self._by_key = {segment.key: number for number, segment in enumerate(self.segments)}
 
@@ -79,21 +79,21 @@ class Book:
         """Of all its responses, each once, and of what its client counts beyond them."""
         return self._exchange_costs[exchange.number]
 
-    def segment(self, key: str) -> Segment | None:
+    def segment(self, key: str) -> PageSegment | None:
         number = self._by_key.get(key)
         return None if number is None else self.segments[number]
 
-    def from_segment(self, key: str) -> list[Segment]:
+    def from_segment(self, key: str) -> list[PageSegment]:
         return self.segments[self._by_key.get(key, 0) :]
 
     def numbered(self, number: int) -> NumberedTurn | None:
-        found = self._places.get(number)
-        return found[0] if found else None
+        place = self._places.get(number)
+        return place[0] if place else None
 
     def way_to(self, number: int) -> list[str]:
         """The ids of what must be there and open before a turn can be seen, from the outside in."""
-        found = self._places.get(number)
-        return found[1] if found else []
+        place = self._places.get(number)
+        return place[1] if place else []
 
     def agent(self, first_turn: int) -> AgentAtWork | None:
         """By the number of its first turn."""
@@ -109,7 +109,11 @@ class Book:
                 for turn, cost in zip(exchange.turns, costs, strict=True)
                 if cost
             }
-            beyond = [it.cost for it in self.session.not_itemised if it.exchange == exchange.number]
+            beyond = [
+                remainder.cost
+                for remainder in self.session.not_itemised
+                if remainder.exchange == exchange.number
+            ]
             yield exchange.number, Cost.total([*once.values(), *filter(None, beyond)])
 
     @cached_property
@@ -124,13 +128,15 @@ class Book:
     @cached_property
     def falls(self) -> list[ContextFall]:
         pairs, compactions = zip(self.context, self.context[1:], strict=False), compactions_of(self.session)
-        found = []
+        drops = []
         for (last, before), (number, after) in pairs:
-            between = (it for at in range(last + 1, number + 1) for it in compactions.get(at, ()))
-            compaction = next((it for it in between if it.thread == MAIN), None)
+            between = (
+                candidate for at in range(last + 1, number + 1) for candidate in compactions.get(at, ())
+            )
+            compaction = next((compaction for compaction in between if compaction.thread == MAIN), None)
             if compaction or (before >= FALL_TOKENS and after < FALL * before):
-                found.append(ContextFall(number, before, after, compaction))
-        return found
+                drops.append(ContextFall(number, before, after, compaction))
+        return drops
 
     @cached_property
     def _places(self) -> dict[int, tuple[NumberedTurn, list[str]]]:
@@ -140,7 +146,7 @@ class Book:
             places |= _walk(segment.turns, way)
             for agent in segment.chapter.agents if segment.is_last else ():
                 places |= _walk(agent.turns, [*way, agent_id(agent)])
-        return places | {it.number: (it, ["beside"]) for it in self.beside}
+        return places | {turn.number: (turn, ["beside"]) for turn in self.beside}
 
     @cached_property
     def _agents(self) -> dict[int, AgentAtWork]:
@@ -164,11 +170,11 @@ def agent_id(agent: AgentAtWork) -> str:
     return f"agent-{agent.turns[0].number}" if agent.turns else "agent"
 
 
-def _cut(chapter: Chapter) -> Iterator[Segment]:
+def _cut(chapter: Chapter) -> Iterator[PageSegment]:
     number, turns = chapter.exchange.number, chapter.turns
     last = max(0, len(turns) - 1) // SEGMENT_TURNS
     for at in range(last + 1):
-        yield Segment(
+        yield PageSegment(
             key=f"{number}-{at + 1}" if at else str(number),
             chapter=chapter,
             turns=turns[at * SEGMENT_TURNS : (at + 1) * SEGMENT_TURNS],
@@ -178,13 +184,13 @@ def _cut(chapter: Chapter) -> Iterator[Segment]:
 
 
 def _walk(turns: Iterable[NumberedTurn], way: list[str]) -> dict[int, tuple[NumberedTurn, list[str]]]:
-    found = {}
+    places = {}
     for turn in turns:
-        found[turn.number] = (turn, way)
+        places[turn.number] = (turn, way)
         for agents in turn.agents.values():
             for agent in agents:
-                found |= _walk(agent.turns, [*way, agent_id(agent)])
-    return found
+                places |= _walk(agent.turns, [*way, agent_id(agent)])
+    return places
 
 
 def _agents_of(turns: Iterable[NumberedTurn]) -> Iterator[AgentAtWork]:

@@ -15,7 +15,7 @@ from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.search.search import Coverage
 from agent_logger.catalog.summary import Hit, SessionSummary
 from agent_logger.web import formatting
-from agent_logger.web.filters import Wanted
+from agent_logger.web.filters import PageQuery
 from agent_logger.web.site import session_url, site_of
 
 AGENTS = tuple(place.agent for place in AGENT_PLACES)
@@ -26,31 +26,31 @@ BEGUN = re.compile(r"(?:^|\s)\w{3,}$")  # a last word that is long enough to tel
 
 async def sessions(request: Request) -> Response:
     """With `part`, the rows alone: for who has the page already."""
-    site, wanted = site_of(request), Wanted.of(request.query_params)
-    seen = await site.archive.version()
-    rows = await site.archive.ask(lambda catalog: _page(catalog, wanted))
+    site, query = site_of(request), PageQuery.of(request.query_params)
+    version = await site.archive.version()
+    rows = await site.archive.query(lambda catalog: _page(catalog, query))
     template = "_session_rows.html" if "part" in request.query_params else "sessions.html"
     return site.render(
         request,
         template,
-        seen=seen,
-        wanted=wanted,
-        rows=rows[: wanted.limit],
-        more=len(rows) > wanted.limit,
+        seen=version,
+        wanted=query,
+        rows=rows[: query.limit],
+        more=len(rows) > query.limit,
         agents=AGENTS,
-        data=f"/api/v1/sessions{wanted.query(offset=wanted.offset)}",
+        data=f"/api/v1/sessions{query.query(offset=query.offset)}",
     )
 
 
-def _page(catalog: Catalog, wanted: Wanted) -> list[SessionSummary]:
-    return catalog.sessions(wanted.filter(), limit=wanted.limit + 1, offset=wanted.offset, order=wanted.order)
+def _page(catalog: Catalog, query: PageQuery) -> list[SessionSummary]:
+    return catalog.sessions(query.filter(), limit=query.limit + 1, offset=query.offset, order=query.order)
 
 
 # ---------------------------------------------------------------- search
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SessionHits:
     """What was found in one session, the best first."""
 
     session: str
@@ -61,7 +61,7 @@ class Found:
 async def search(request: Request) -> Response:
     site = site_of(request)
     words = request.query_params.get("q", "").strip()[:LONGEST_QUERY]
-    hits, problem, coverage = await site.archive.ask(lambda catalog: _found(catalog, words))
+    hits, problem, coverage = await site.archive.query(lambda catalog: _search(catalog, words))
     template = "_hits.html" if "part" in request.query_params else "search.html"
     return site.render(
         request,
@@ -76,7 +76,7 @@ async def search(request: Request) -> Response:
     )
 
 
-def _found(catalog: Catalog, words: str) -> tuple[Sequence[Hit], str | None, Coverage]:
+def _search(catalog: Catalog, words: str) -> tuple[Sequence[Hit], str | None, Coverage]:
     """What was found, or what cannot be looked for."""
     try:
         return (_hits(catalog, words) if words else []), None, catalog.coverage
@@ -86,25 +86,28 @@ def _found(catalog: Catalog, words: str) -> tuple[Sequence[Hit], str | None, Cov
 
 def _hits(catalog: Catalog, words: str) -> list[Hit]:
     """Where few places have the last word as it is, those that begin so too: it may still be typed."""
-    found = {_place(hit): hit for hit in catalog.search(words, limit=HITS)}
-    if len(found) < HITS and BEGUN.search(words) and words.count('"') % 2 == 0:
+    by_place = {_place(hit): hit for hit in catalog.search(words, limit=HITS)}
+    if len(by_place) < HITS and BEGUN.search(words) and words.count('"') % 2 == 0:
         for hit in catalog.search(f"{words}*", limit=HITS):
-            found.setdefault(_place(hit), hit)
-    return list(found.values())[:HITS]
+            by_place.setdefault(_place(hit), hit)
+    return list(by_place.values())[:HITS]
 
 
 def _place(hit: Hit) -> tuple[object, ...]:
     return hit.session, hit.exchange, hit.turn, hit.kind, hit.at
 
 
-def by_session(hits: Iterable[Hit]) -> list[Found]:
+def by_session(hits: Iterable[Hit]) -> list[SessionHits]:
     """Sessions in the order of their best hit."""
     order: dict[str, int] = {}
     for hit in hits:
         order.setdefault(hit.session, len(order))
     ordered = sorted(hits, key=lambda hit: order[hit.session])
     groups = groupby(ordered, key=lambda hit: hit.session)
-    return [Found(session, (told := list(found))[0].title, told) for session, found in groups]
+    return [
+        SessionHits(session, (hits_of_session := list(hits))[0].title, hits_of_session)
+        for session, hits in groups
+    ]
 
 
 def hit_url(hit: Hit) -> str:
@@ -115,10 +118,10 @@ def hit_url(hit: Hit) -> str:
 
 def marked(hit: Hit) -> Markup:
     """The snippet, with what was looked for marked."""
-    at, told = 0, Markup()
+    at, markup = 0, Markup()
     for start, end in hit.marks:
-        told += Markup("{}<mark>{}</mark>").format(
+        markup += Markup("{}<mark>{}</mark>").format(
             formatting.plain(hit.snippet[at:start]), formatting.plain(hit.snippet[start:end])
         )
         at = end
-    return told + formatting.plain(hit.snippet[at:])
+    return markup + formatting.plain(hit.snippet[at:])

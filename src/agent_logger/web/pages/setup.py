@@ -22,20 +22,20 @@ PROGRAMS: Mapping[str, tuple[str, str]] = {  # by agent: its program, and how it
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class AgentSetup:
     agent: str
     is_installed: bool
     sessions: int
     line: str
 
 
-def look_around() -> list[Found]:
+def look_around() -> list[AgentSetup]:
     """Those that are here first."""
-    found = [
-        Found(agent, shutil.which(program) is not None, _sessions(agent), line)
+    sources = [
+        AgentSetup(agent, shutil.which(program) is not None, _sessions(agent), line)
         for agent, (program, line) in PROGRAMS.items()
     ]
-    return sorted(found, key=lambda it: not it.is_installed)
+    return sorted(sources, key=lambda source: not source.is_installed)
 
 
 def _sessions(agent: str) -> int:

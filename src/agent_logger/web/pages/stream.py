@@ -10,13 +10,13 @@ from agent_logger.protocols.sse import EventSplitter
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class StreamEvent:
     at_ms: float  # since the first piece of the answer
     name: str
     data: str  # redacted
 
 
-def events_of(response: Response, *, websocket: bool = False) -> Iterator[Event]:
+def events_of(response: Response, *, websocket: bool = False) -> Iterator[StreamEvent]:
     """None for an answer that was no stream, or whose stream was too large to be kept in its record."""
     at, splitter = 0.0, EventSplitter()
     undo = None if response.recoded else decoder(_encoding(response))
@@ -28,9 +28,12 @@ def events_of(response: Response, *, websocket: bool = False) -> Iterator[Event]
         except (DecodeError, ValueError):
             return
         if websocket:
-            yield Event(at, "message", _text(data))
+            yield StreamEvent(at, "message", _text(data))
         else:
-            yield from (Event(at, _text(it.name) or "message", _text(it.data)) for it in splitter.feed(data))
+            yield from (
+                StreamEvent(at, _text(event.name) or "message", _text(event.data))
+                for event in splitter.feed(data)
+            )
 
 
 def _encoding(response: Response) -> str:

@@ -18,7 +18,7 @@ MOST_ROWS = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class TimelineRow:
     """A bar, pale until the first word; a tool has none."""
 
     kind: str  # model, or the tool's
@@ -46,7 +46,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TimeSpan:
     """The time that is shown."""
 
     start: datetime
@@ -62,12 +62,12 @@ async def timeline(request: Request) -> Response:
     site, book = site_of(request), await book_of(request)
     calls: list[WireCall] = []
     if "wire" in book.summary.witnesses:
-        calls = await site.archive.ask(lambda catalog: catalog.calls(book.summary.id))
+        calls = await site.archive.query(lambda catalog: catalog.calls(book.summary.id))
     exchange = _chosen(book, request.query_params.get("exchange", ""))
     span = _span(exchange) if exchange else None
-    rows: list[Row] = []
+    rows: list[TimelineRow] = []
     if exchange and exchange.turns and span:
-        rows = list(_rows(book, exchange, span, {it.message_id: it for it in calls if it.message_id}))
+        rows = list(_rows(book, exchange, span, {call.message_id: call for call in calls if call.message_id}))
     return site.render(
         request,
         "timeline.html",
@@ -85,15 +85,21 @@ async def timeline(request: Request) -> Response:
 def _chosen(book: Book, number: str) -> Exchange | None:
     """The one that is asked for, else the one that took longest."""
     exchanges = book.session.exchanges
-    asked = [it for it in exchanges if str(it.number) == number]
+    matching = [exchange for exchange in exchanges if str(exchange.number) == number]
     return (
-        asked[0]
-        if asked
-        else max(exchanges, key=lambda it: formatting.between(it.started, it.ended) or 0, default=None)
+        matching[0]
+        if matching
+        else max(
+            exchanges,
+            key=lambda exchange: formatting.between(exchange.started, exchange.ended) or 0,
+            default=None,
+        )
     )
 
 
-def _rows(book: Book, exchange: Exchange, span: Span, calls: Mapping[str, WireCall]) -> Iterator[Row]:
+def _rows(
+    book: Book, exchange: Exchange, span: TimeSpan, calls: Mapping[str, WireCall]
+) -> Iterator[TimelineRow]:
     first = next((at for at, turn in enumerate(book.turns) if turn is exchange.turns[0]), 0)
     course = _Course(exchange.started or span.start)
     for number, turn in enumerate(exchange.turns, first):
@@ -107,33 +113,35 @@ class _Course:
     def __init__(self, began: datetime) -> None:
         self._done = {MAIN: began}  # when each thread was, as far as we have come
 
-    def answer(self, turn: Turn, number: int, call: WireCall | None) -> Iterator[Row]:
+    def answer(self, turn: Turn, number: int, call: WireCall | None) -> Iterator[TimelineRow]:
         start, end = turn.started or turn.ended, turn.ended or turn.started
         if not start or not end:
             return
-        asked = call.started if call and call.started else min(self._done.get(turn.thread, start), start)
+        request_time = (
+            call.started if call and call.started else min(self._done.get(turn.thread, start), start)
+        )
         self._pass(turn.thread, end)
-        yield Row(
+        yield TimelineRow(
             kind="model",
             label=formatting.model(turn.model) or "model",
             detail="" if turn.thread == MAIN else turn.thread,
             turn=number,
             is_inner=turn.thread != MAIN,
-            began=asked,
-            first=asked + timedelta(milliseconds=call.ttfb_ms) if call and call.ttfb_ms else start,
+            began=request_time,
+            first=request_time + timedelta(milliseconds=call.ttfb_ms) if call and call.ttfb_ms else start,
             ended=end,
             tokens=turn.usage.output_tokens if turn.usage else None,
             call=call,
         )
 
-    def tools(self, turn: Turn, number: int) -> Iterator[Row]:
+    def tools(self, turn: Turn, number: int) -> Iterator[TimelineRow]:
         at = turn.ended or turn.started
         for tool in turn.tool_calls:
             began, ended = tool.started or at, tool.ended or tool.started or at
             if not began or not ended:
                 continue
             self._pass(turn.thread, ended)
-            yield Row(
+            yield TimelineRow(
                 kind=tool.kind,
                 label=tool.name or "tool",
                 detail="no answer" if tool.result is None else "",
@@ -149,10 +157,10 @@ class _Course:
         self._done[thread] = max(moment, self._done.get(thread, moment))
 
 
-def _span(exchange: Exchange) -> Span | None:
+def _span(exchange: Exchange) -> TimeSpan | None:
     moments = [exchange.started, exchange.ended, *_moments(exchange.turns)]
-    known = [it for it in moments if it]
-    return Span(min(known), max(known)) if known else None
+    times = [moment for moment in moments if moment]
+    return TimeSpan(min(times), max(times)) if times else None
 
 
 def _moments(turns: Sequence[Turn]) -> Iterator[datetime | None]:

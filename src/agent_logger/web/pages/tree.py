@@ -16,7 +16,7 @@ from agent_logger.web.site import session_url, site_of
 
 async def tree(request: Request) -> Response:
     site, book = site_of(request), await book_of(request)
-    root = await site.archive.ask(lambda catalog: catalog.tree(book.summary.id))
+    root = await site.archive.query(lambda catalog: catalog.tree(book.summary.id))
     if root is None:
         raise no_session(book.summary.id)
     return site.render(
@@ -33,10 +33,10 @@ async def tree(request: Request) -> Response:
 
 def _first_turns(turns: Sequence[Turn]) -> dict[str, int]:
     """By thread, the number of its first turn."""
-    found: dict[str, int] = {}
+    first_of: dict[str, int] = {}
     for number, turn in enumerate(turns, 1):
-        found.setdefault(turn.thread, number)
-    return found
+        first_of.setdefault(turn.thread, number)
+    return first_of
 
 
 # ---------------------------------------------------------------- side by side
@@ -55,7 +55,7 @@ async def beside(request: Request) -> Response:
     site, one, other = site_of(request), await book_of(request), await book_of(request, "other")
     shared = shared_turns(one, other)
     columns = [Column(book, Drawing(book), list(behind(book, shared))) for book in (one, other)]
-    return await site.archive.do(
+    return await site.archive.run(
         lambda: site.render(
             request,
             "beside.html",
@@ -83,6 +83,6 @@ def shared_turns(one: Book, other: Book) -> int:
 
 def behind(book: Book, shared: int) -> Iterable[tuple[Exchange, Sequence[NumberedTurn]]]:
     for chapter in book.chapters:
-        turns = [it for it in chapter.turns if it.number >= shared]
+        turns = [turn for turn in chapter.turns if turn.number >= shared]
         if turns or (not chapter.turns and chapter is book.chapters[-1]):
             yield chapter.exchange, turns

@@ -14,12 +14,12 @@ from agent_logger.web.site import session_url, site_of
 async def wire(request: Request) -> Response:
     """All calls. With `message`, the one that this answer came with."""
     site, book = site_of(request), await book_of(request)
-    calls = await site.archive.ask(lambda catalog: catalog.calls(book.summary.id))
+    calls = await site.archive.query(lambda catalog: catalog.calls(book.summary.id))
     if message := request.query_params.get("message"):
-        found = next((it for it in calls if it.message_id == message), None)
-        if found is None:
+        call = next((call for call in calls if call.message_id == message), None)
+        if call is None:
             raise HTTPException(404, "The call that this answer came with is not in the logs any more.")
-        return RedirectResponse(session_url(book.summary.id, f"/wire/{found.call}"), 303)
+        return RedirectResponse(session_url(book.summary.id, f"/wire/{call.call}"), 303)
     return _page(request, book, "wire.html", calls=calls, data=f"/api/v1{session_url(book.summary.id)}/calls")
 
 
@@ -31,11 +31,11 @@ async def call(request: Request) -> Response:
         detail = catalog.call(book.summary.id, name)
         return ShownCall.of(detail, calls) if detail else None
 
-    found = await site.archive.ask(look)
-    if found is None:
+    view = await site.archive.query(look)
+    if view is None:
         raise HTTPException(404, f"There is no call {name} in this session.")
-    data = f"/api/v1{session_url(book.summary.id)}/calls/{found.call.call}"
-    return await site.archive.do(lambda: _page(request, book, "call.html", found=found, data=data))
+    data = f"/api/v1{session_url(book.summary.id)}/calls/{view.call.call}"
+    return await site.archive.run(lambda: _page(request, book, "call.html", found=view, data=data))
 
 
 def _page(request: Request, book: Book, template: str, **values: object) -> Response:

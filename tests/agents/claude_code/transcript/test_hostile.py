@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agent_logger.agents.claude_code.transcript.responses import responses_of
 from agent_logger.agents.claude_code.transcript.session import Transcript, session_of, transcript_of
-from agent_logger.agents.source_files import File, Source
+from agent_logger.agents.source_files import File, SourceFiles
 from agent_logger.model.session import Usage
 from tests.agents.claude_code.claude_files import (
     SESSION,
@@ -29,8 +29,8 @@ ID = "msg_01abcdefghijklmn"
 GOOD = [user("u", "hi"), assistant("a", ID, "hello")]
 
 
-def raw_source(data: bytes) -> Source:
-    return Source(
+def raw_source(data: bytes) -> SourceFiles:
+    return SourceFiles(
         File(
             f"{SESSION}.jsonl", (), chunks=lambda: [data[at : at + 4096] for at in range(0, len(data), 4096)]
         )
@@ -137,7 +137,7 @@ def test_a_line_of_100_mb_is_kept_by_its_place() -> None:
     def chunks() -> list[bytes]:
         return [first + b'{"type":"user","message":"', *[chunk] * 100, b'"}\n' + LINE + b"\n"]
 
-    source = Source(File(f"{SESSION}.jsonl", (), chunks=chunks))
+    source = SourceFiles(File(f"{SESSION}.jsonl", (), chunks=chunks))
     transcript = transcript_of(source)
     ((_, damage),) = transcript.damage
     assert (damage.line, damage.offset, damage.length) == (2, len(first), (100 << 20) + 28)

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent_logger.agents.claude_code.transcript.responses import responses_of
-from agent_logger.agents.source_files import File, Source
+from agent_logger.agents.source_files import File, SourceFiles
 from agent_logger.model.responses import ModelResponse
 from agent_logger.model.session import Usage
 from tests.agents.claude_code.claude_files import SESSION, assistant, fixture, source_of, user
@@ -109,5 +109,5 @@ def test_lines_tell_the_same_whether_they_are_read_at_once_or_one_by_one(
 ) -> None:
     data = b"".join(line + b"\n" for line in lines)
     apart = data.splitlines(keepends=True)
-    told = [list(responses_of(Source(File(name, (), lambda it=it: it)))) for it in ([data], apart)]  # type: ignore[misc]
+    told = [list(responses_of(SourceFiles(File(name, (), lambda it=it: it)))) for it in ([data], apart)]  # type: ignore[misc]
     assert told[0] == told[1]

@@ -12,7 +12,7 @@ from agent_logger.messages.result_usage import Counted
 from agent_logger.model.session import MAIN, SYNTHETIC, ClientTotal, ModelTotal
 
 
-class Answer(NamedTuple):
+class BilledAnswer(NamedTuple):
     """A response in the files of a session."""
 
     message_id: str | None
@@ -22,30 +22,32 @@ class Answer(NamedTuple):
 
 
 def total_of(
-    models: Mapping[str, Counted], before: Iterable[Answer], others: Iterable[Answer]
+    models: Mapping[str, Counted], before: Iterable[BilledAnswer], others: Iterable[BilledAnswer]
 ) -> ClientTotal | None:
     """`before`: the responses before it in its file; `others`: in the files of sub-agents."""
-    counted = [ModelTotal(model=name, usage=it.usage) for name, it in models.items()]
+    counted = [ModelTotal(model=name, usage=counted.usage) for name, counted in models.items()]
     covered = _billed(before)
-    times = [it.at for it in covered if it.at]
-    if not times or not any(any(it.usage.counts) for it in counted if it.usage):
+    times = [answer.at for answer in covered if answer.at]
+    if not times or not any(any(total.usage.counts) for total in counted if total.usage):
         return None
     started, ended = min(times), max(times)
-    covered += [it for it in _billed(others) if it.thread != MAIN and it.at and it.at <= ended]
+    covered += [
+        answer for answer in _billed(others) if answer.thread != MAIN and answer.at and answer.at <= ended
+    ]
     return ClientTotal(
         witness="transcript",
         models=tuple(counted),
         started=started,
         ended=ended,
-        message_ids=tuple(dict.fromkeys(it.message_id for it in covered if it.message_id)),
+        message_ids=tuple(dict.fromkeys(answer.message_id for answer in covered if answer.message_id)),
     )
 
 
-def _billed(answers: Iterable[Answer]) -> list[Answer]:
-    return [it for it in answers if it.model != SYNTHETIC]
+def _billed(answers: Iterable[BilledAnswer]) -> list[BilledAnswer]:
+    return [answer for answer in answers if answer.model != SYNTHETIC]
 
 
-def covered_by(total: ClientTotal | None, answers: Sequence[Answer]) -> int:
+def covered_by(total: ClientTotal | None, answers: Sequence[BilledAnswer]) -> int:
     """How many of these stood before the total that an earlier reading found."""
     ids = set(total.message_ids) if total else set()
-    return max((at + 1 for at, it in enumerate(answers) if it.message_id in ids), default=0)
+    return max((at + 1 for at, answer in enumerate(answers) if answer.message_id in ids), default=0)

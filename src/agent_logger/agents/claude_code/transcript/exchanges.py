@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from agent_logger.agents.claude_code.transcript.records import Origin, UserRecord
+from agent_logger.agents.claude_code.transcript.records import InputOrigin, UserRecord
 from agent_logger.agents.claude_code.transcript.subagents import AgentLines, Joins
 from agent_logger.agents.claude_code.transcript.turns import TurnLines
 from agent_logger.messages.human_input import is_interruption, typed
@@ -32,7 +32,7 @@ class ExchangeLines:
         if at and (self.last is None or at > self.last):
             self.last = at
 
-    def told(self, number: int, turns: Sequence[Turn], *, last: bool, left: bool) -> Exchange:
+    def as_exchange(self, number: int, turns: Sequence[Turn], *, last: bool, left: bool) -> Exchange:
         times = [time for turn in turns for time in (turn.started, turn.ended) if time]
         complete, reason = self._ending(last=last)
         return Exchange(
@@ -87,7 +87,7 @@ def command_of(record: UserRecord, blocks: Sequence[Block]) -> str | None:
 
 def origin_of(record: UserRecord) -> str | None:
     """Who began an exchange, when it was not a person: a task that ended, or a program through the SDK."""
-    kind = record.origin.kind if isinstance(record.origin, Origin) else record.origin
+    kind = record.origin.kind if isinstance(record.origin, InputOrigin) else record.origin
     if kind and kind != "human":
         return kind
     return "sdk" if record.prompt_source == "sdk" or (record.entrypoint or "").startswith("sdk") else None
@@ -112,7 +112,7 @@ def placed(
     """The turns of each exchange: those of a sub-agent behind the turn that started it; of one that nobody
     started, behind all that was said when it began."""
     left = {agent.id: agent for agent in agents}
-    turns = [_with_agents(it.turns, joins, left) for it in exchanges]
+    turns = [_with_agents(exchange.turns, joins, left) for exchange in exchanges]
     for agent in list(left.values()) if exchanges else ():
         if left.pop(agent.id, None):
             turns[_at_the_time(agent, exchanges)] += _with_agents(agent.turns, joins, left)
@@ -137,5 +137,9 @@ def _with_agents(turns: Iterable[TurnLines], joins: Joins, left: dict[str, Agent
 
 def _at_the_time(agent: AgentLines, exchanges: Sequence[ExchangeLines]) -> int:
     began = next((turn.started for turn in agent.turns if turn.started), None)
-    before = [at for at, it in enumerate(exchanges) if began and it.started and it.started <= began]
+    before = [
+        at
+        for at, exchange in enumerate(exchanges)
+        if began and exchange.started and exchange.started <= began
+    ]
     return before[-1] if before else 0

@@ -70,21 +70,21 @@ class Facts:
 
 
 def compaction_of(
-    told: CompactMetadata | CompactionMessage | None, at: datetime | None, thread: str
+    metadata: CompactMetadata | CompactionMessage | None, at: datetime | None, thread: str
 ) -> Compaction:
     return Compaction(
         at=at,
         thread=thread,
-        trigger=told.trigger if told else None,
-        tokens_before=told.pre_tokens if told else None,
-        tokens_after=told.post_tokens if told else None,
+        trigger=metadata.trigger if metadata else None,
+        tokens_before=metadata.pre_tokens if metadata else None,
+        tokens_after=metadata.post_tokens if metadata else None,
     )
 
 
 def _states(record: FileHistoryRecord | FileDeltaRecord) -> Iterator[FileState]:
     if isinstance(record, FileDeltaRecord):
         backups = {record.tracking_path: record.backup} if record.tracking_path and record.backup else {}
-        yield from (_state(path, it, record.timestamp) for path, it in backups.items())
+        yield from (_state(path, copy, record.timestamp) for path, copy in backups.items())
         return
     for path, backup in record.files.items():
         yield _state(path, backup, record.timestamp)
@@ -134,4 +134,8 @@ class Titles:
 
     def _of_lines(self, tree: Tree, others: Mapping[str, str]) -> str | None:
         texts = {**others, **self.summaries}
-        return next((texts[it] for it in reversed(tree.parents) if it in texts), None) if texts else None
+        return (
+            next((texts[parent] for parent in reversed(tree.parents) if parent in texts), None)
+            if texts
+            else None
+        )

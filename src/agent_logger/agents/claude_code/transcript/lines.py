@@ -17,7 +17,7 @@ from agent_logger.agents.claude_code.transcript.records import (
     RECORDS,
     AnyRecord,
     AssistantRecord,
-    Message,
+    ClaudeMessage,
     MessageUsage,
     OtherRecord,
     SessionRecord,
@@ -25,7 +25,7 @@ from agent_logger.agents.claude_code.transcript.records import (
 )
 from agent_logger.agents.source_files import File, lines_of, raw_lines_of
 from agent_logger.protocols import jsonl
-from agent_logger.protocols.jsonl import Damage, Entry, Torn, is_utf8
+from agent_logger.protocols.jsonl import Damage, JsonEntry, Torn, is_utf8
 from agent_logger.protocols.lines import Line, lines_in
 from agent_logger.providers.answer import fields_of, text_of, with_whole_characters
 from agent_logger.providers.lenient import REFUSED, S, fitting
@@ -43,8 +43,8 @@ _head = msgspec.json.Decoder(_Head)
 
 def type_of(data: bytes) -> str:
     """The type of a line, by its first fields, else by all of it; empty if that cannot be told. It may be damaged."""
-    if found := _TYPE.match(data):
-        return found[1].decode("utf-8", "replace")
+    if match := _TYPE.match(data):
+        return match[1].decode("utf-8", "replace")
     try:
         return _head.decode(data).type
     except REFUSED:
@@ -53,10 +53,10 @@ def type_of(data: bytes) -> str:
 
 def _are_objects(lines: list[bytes]) -> bool:
     """Whether each begins and ends as one. Then none goes on in the next line: within one no `{` follows a `}`."""
-    return {it[:1] for it in lines} <= {b"{"} and {it[-2:] for it in lines} <= {b"}\n"}
+    return {line[:1] for line in lines} <= {b"{"} and {line[-2:] for line in lines} <= {b"}\n"}
 
 
-class Reader(Generic[S]):
+class RecordReader(Generic[S]):
     """Reads lines into one type, or into the fields of it that fit."""
 
     def __init__(self, record: type[S]) -> None:
@@ -85,11 +85,11 @@ class Reader(Generic[S]):
         return fitting(self._record, value)
 
 
-_readers: dict[str, Reader[Any]] = {name: Reader(record) for name, record in RECORDS.items()}
-_other: Reader[Any] = Reader(OtherRecord)
+_readers: dict[str, RecordReader[Any]] = {name: RecordReader(record) for name, record in RECORDS.items()}
+_other: RecordReader[Any] = RecordReader(OtherRecord)
 
 
-def reader_of(kind: str) -> Reader[Any]:
+def reader_of(kind: str) -> RecordReader[Any]:
     return _readers.get(kind, _other)
 
 
@@ -102,9 +102,9 @@ def records_of(file: File) -> Iterator[AnyRecord | Damage | Torn]:
         elif (data := line.data) and (record := read(data)):
             yield record
         else:
-            for found in _read_oddly(line):
-                if isinstance(found, Damage) or not copies.have(found.type, id_of(found)):
-                    yield found
+            for odd_record in _read_oddly(line):
+                if isinstance(odd_record, Damage) or not copies.have(odd_record.type, id_of(odd_record)):
+                    yield odd_record
 
 
 def id_of(record: AnyRecord) -> str | None:
@@ -116,15 +116,15 @@ class WholeCopies:
 
     def __init__(self, file: File) -> None:
         self._file = file
-        self._known: set[tuple[str, str | None]] | None = None
+        self._identities: set[tuple[str, str | None]] | None = None
 
     def have(self, kind: str, uuid: str | None) -> bool:
         if uuid is None or (self._file.chunks is None and isinstance(self._file.entries, Iterator)):
             return False  # nobody can tell, or read it again
-        if self._known is None:
+        if self._identities is None:
             records = (read(data) for data in raw_lines_of(self._file))
-            self._known = {(record.type, id_of(record)) for record in records if record}
-        return (kind, uuid) in self._known
+            self._identities = {(record.type, id_of(record)) for record in records if record}
+        return (kind, uuid) in self._identities
 
 
 _ROLE = b'"role":"'
@@ -163,7 +163,7 @@ def _is_odd(record: AnyRecord | None) -> bool:
     if type(record) is not AssistantRecord:
         return False
     message = record.message
-    if not isinstance(message, Message):
+    if not isinstance(message, ClaudeMessage):
         return message is None or has_odd_usage(record.usage)
     return (message.content is None and message.id is None) or has_odd_usage(message.usage or record.usage)
 
@@ -173,14 +173,14 @@ def has_odd_usage(usage: MessageUsage | None) -> bool:
 
 
 def _read_oddly(line: Line) -> Iterator[AnyRecord | Damage]:
-    for found in jsonl.decode(line):
-        if isinstance(found, Damage):
-            yield found
+    for entry in jsonl.decode(line):
+        if isinstance(entry, Damage):
+            yield entry
         else:
-            yield _oddly(found) or Damage(found.line, found.offset, len(found.raw), "not a record")
+            yield _oddly(entry) or Damage(entry.line, entry.offset, len(entry.raw), "not a record")
 
 
-def _oddly(entry: Entry) -> AnyRecord | None:
+def _oddly(entry: JsonEntry) -> AnyRecord | None:
     value = readable(entry)
     if value is None:
         return None
@@ -188,7 +188,7 @@ def _oddly(entry: Entry) -> AnyRecord | None:
     return record
 
 
-def readable(entry: Entry) -> dict[str, Any] | None:
+def readable(entry: JsonEntry) -> dict[str, Any] | None:
     """The object of a line that msgspec refuses, made safe to keep; none if it is none, or nested too deeply."""
     if not isinstance(entry.value, dict):
         return None
@@ -213,7 +213,7 @@ def _known_usage(usage: Any) -> Any:
     return msgspec.to_builtins(message_usage(usage))
 
 
-def _both_messages(entry: Entry) -> dict[str, Any]:
+def _both_messages(entry: JsonEntry) -> dict[str, Any]:
     """The value of a line; a text and an object that are both called `message` are joined."""
     value = fields_of(entry.value)
     message = value.get("message")
@@ -223,7 +223,7 @@ def _both_messages(entry: Entry) -> dict[str, Any]:
         pairs = json.loads(entry.raw, object_pairs_hook=_Pairs)
     except REFUSED:
         return value
-    texts = [it for key, it in pairs if key == "message" and isinstance(it, str)]
+    texts = [text for key, text in pairs if key == "message" and isinstance(text, str)]
     return {**value, "message": {**message, "content": texts[0]}} if texts else value
 
 
@@ -247,5 +247,5 @@ def session_of_line(data: bytes) -> str | None:
     try:
         return _session.decode(data).session_id
     except REFUSED:
-        found = _SESSION.search(data)
-    return found[1].decode("utf-8", "replace") if found else None
+        match = _SESSION.search(data)
+    return match[1].decode("utf-8", "replace") if match else None

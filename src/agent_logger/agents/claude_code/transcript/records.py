@@ -52,20 +52,20 @@ _NAMES = {
 }
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True, gc=False, rename=_NAMES):
+class ContentPart(msgspec.Struct, frozen=True, kw_only=True, gc=False, rename=_NAMES):
     """A piece of a line."""
 
 
-class Reported(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class ReportedUsageLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A piece in the API's own spelling."""
 
 
-class CacheCreation(Reported, frozen=True, kw_only=True):
+class CacheCreation(ReportedUsageLine, frozen=True, kw_only=True):
     ephemeral_5m_input_tokens: int | None = None
     ephemeral_1h_input_tokens: int | None = None
 
 
-class MessageUsage(Reported, frozen=True, kw_only=True):
+class MessageUsage(ReportedUsageLine, frozen=True, kw_only=True):
     """Tokens as the API reported them for one response, in its own names. Nearly all lines have those, so they are
     decoded straight into this; a usage object in other words becomes one by `message_usage`."""
 
@@ -98,15 +98,15 @@ class MessageUsage(Reported, frozen=True, kw_only=True):
     @property
     def is_understood(self) -> bool:
         """It has counts, and nothing that cannot be one."""
-        told = (
+        types = (
             self.input_tokens,
             self.output_tokens,
             self.cache_read_input_tokens,
             self.cache_creation_input_tokens,
         )
-        if told == (None, None, None, None) and self.cache_creation is None:
+        if types == (None, None, None, None) and self.cache_creation is None:
             return False
-        given, output, read, write = told
+        given, output, read, write = types
         bits = (given or 0) | (output or 0) | (read or 0) | (write or 0)  # all of them, at once
         split = self.cache_creation
         if split is not None:
@@ -136,7 +136,7 @@ def message_usage(value: Any) -> MessageUsage | None:
     )
 
 
-class MessageHead(Reported, frozen=True, kw_only=True):
+class MessageHead(ReportedUsageLine, frozen=True, kw_only=True):
     """What a message of the model says of itself."""
 
     id: str | None = None
@@ -150,35 +150,35 @@ class MessageHead(Reported, frozen=True, kw_only=True):
         return self.stop_reason or self.stop_reason_camel
 
 
-class Message(MessageHead, frozen=True, kw_only=True):
+class ClaudeMessage(MessageHead, frozen=True, kw_only=True):
     """What the model said, or was told. `content` is a text or a list of blocks, in the API's own form."""
 
     role: str | None = None
     content: Any = None
 
 
-class Origin(Part, frozen=True, kw_only=True):
+class InputOrigin(ContentPart, frozen=True, kw_only=True):
     kind: str | None = None
 
 
-class ForkedFrom(Part, frozen=True, kw_only=True):
+class ForkedFrom(ContentPart, frozen=True, kw_only=True):
     session_id: str | None = None
 
 
-class ToolUseResult(Part, frozen=True, kw_only=True):
+class ToolUseResult(ContentPart, frozen=True, kw_only=True):
     """What the client knows of a tool's run beside what it tells the model."""
 
     agent_id: str | None = None
     persisted_output_path: str | None = None
 
 
-class CompactMetadata(Part, frozen=True, kw_only=True):
+class CompactMetadata(ContentPart, frozen=True, kw_only=True):
     trigger: str | None = None
     pre_tokens: int | None = None
     post_tokens: int | None = None
 
 
-class CompactionMessage(Reported, frozen=True, kw_only=True):
+class CompactionMessage(ReportedUsageLine, frozen=True, kw_only=True):
     """The same in the messages of an SDK."""
 
     trigger: str | None = None
@@ -186,7 +186,7 @@ class CompactionMessage(Reported, frozen=True, kw_only=True):
     post_tokens: int | None = None
 
 
-class Backup(Part, frozen=True, kw_only=True):
+class Backup(ContentPart, frozen=True, kw_only=True):
     """A file's state: in the client's own shape a name that holds a hash, in the specification's the content."""
 
     backup_file_name: str | None = None
@@ -195,12 +195,12 @@ class Backup(Part, frozen=True, kw_only=True):
     timestamp: str | None = None
 
 
-class Snapshot(Part, frozen=True, kw_only=True):
+class Snapshot(ContentPart, frozen=True, kw_only=True):
     tracked_file_backups: dict[str, Backup] = {}
     timestamp: str | None = None
 
 
-class Attachment(Part, frozen=True, kw_only=True):
+class Attachment(ContentPart, frozen=True, kw_only=True):
     type: str | None = None
     prompt: Any = None  # of `queued_command`: what a person typed while the agent was at work
 
@@ -232,12 +232,12 @@ class UserRecord(SessionRecord, frozen=True, kw_only=True):
 
     TYPE = "user"
 
-    message: Message | str | None = None
+    message: ClaudeMessage | str | None = None
     user_type: str | None = None
     is_meta: bool | None = None
     is_compact_summary: bool | None = None
     prompt_source: str | None = None
-    origin: Origin | str | None = None
+    origin: InputOrigin | str | None = None
     tool_use_result: ToolUseResult | str | list[Any] | None = None
 
 
@@ -246,7 +246,7 @@ class AssistantRecord(SessionRecord, frozen=True, kw_only=True):
 
     TYPE = "assistant"
 
-    message: Message | str | None = None
+    message: ClaudeMessage | str | None = None
     user_type: str | None = None
     request_id: str | None = None
     api_block_index: int | None = None
@@ -402,7 +402,7 @@ RECORDS: dict[str, type[AnyRecord]] = {
 # ---------------------------------------------------------------- token usage
 
 
-class TokenUsage(Part, frozen=True, kw_only=True):
+class TokenUsage(ContentPart, frozen=True, kw_only=True):
     """The two numbers that the specification wants of a session."""
 
     context_tokens: int  # that the model was last given to read, on the main thread

@@ -58,8 +58,8 @@ class RequestReader:
     `known` is what was read of the file earlier, if this goes on from there.
     """
 
-    def __init__(self, known: Iterable[UnansweredRequest] = ()) -> None:
-        self._earlier = list(known)  # lost, or of a killed client
+    def __init__(self, requests: Iterable[UnansweredRequest] = ()) -> None:
+        self._earlier = list(requests)  # lost, or of a killed client
         self._last = self._earlier.pop() if self._earlier and self._earlier[-1].is_open else None
         self._lost: list[UnansweredRequest] = []  # the client may have counted them
         self._killed: list[UnansweredRequest] = []
@@ -127,7 +127,9 @@ def of_agents(
     the client was started again."""
     if total is None or total.ended is None:
         return list(requests)
-    first = max((it for it in restarts if it <= total.ended), default=None)
+    first = max((restart for restart in restarts if restart <= total.ended), default=None)
     return [
-        it for it in requests if it.at is None or it.at > total.ended or (first is not None and it.at < first)
+        request
+        for request in requests
+        if request.at is None or request.at > total.ended or (first is not None and request.at < first)
     ]

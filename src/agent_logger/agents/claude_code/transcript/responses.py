@@ -12,8 +12,14 @@ from typing import NamedTuple
 import msgspec
 
 from agent_logger.agents.claude_code.transcript.beginning import Beginning, BeginningReader
-from agent_logger.agents.claude_code.transcript.cost_state import Answer, covered_by, total_of
-from agent_logger.agents.claude_code.transcript.lines import Reader, WholeCopies, read, readable, type_of
+from agent_logger.agents.claude_code.transcript.cost_state import BilledAnswer, covered_by, total_of
+from agent_logger.agents.claude_code.transcript.lines import (
+    RecordReader,
+    WholeCopies,
+    read,
+    readable,
+    type_of,
+)
 from agent_logger.agents.claude_code.transcript.records import NOTHING, ForkedFrom, MessageHead, MessageUsage
 from agent_logger.agents.claude_code.transcript.requests import (
     API_ERROR,
@@ -28,12 +34,12 @@ from agent_logger.agents.claude_code.transcript.requests import (
 from agent_logger.agents.claude_code.transcript.session import AGENT, session_id_of
 from agent_logger.agents.claude_code.transcript.subagents import WARM_UP, agent_of
 from agent_logger.agents.claude_code.transcript.turns import Billed, is_unique, time_of
-from agent_logger.agents.source_files import File, Source, portions_of
+from agent_logger.agents.source_files import File, SourceFiles, portions_of
 from agent_logger.messages.result_usage import Counted, counted_of
 from agent_logger.model.responses import ModelResponse
 from agent_logger.model.session import MAIN, SIDE, SYNTHETIC, ClientTotal
 from agent_logger.protocols import jsonl
-from agent_logger.protocols.jsonl import Entry, is_utf8
+from agent_logger.protocols.jsonl import JsonEntry, is_utf8
 from agent_logger.protocols.lines import Line, lines_in
 from agent_logger.providers.answer import text_of
 
@@ -66,16 +72,16 @@ class _Record(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     is_api_error_message: object = None
 
 
-_reader = Reader(_Record)
+_reader = RecordReader(_Record)
 
 
-def responses_of(source: Source, known: Iterable[ModelResponse] = ()) -> Iterator[ModelResponse]:
+def responses_of(source: SourceFiles, earlier: Iterable[ModelResponse] = ()) -> Iterator[ModelResponse]:
     """Each response of the session and its sub-agents once, those of the client's own making too (`is_synthetic`).
 
     `known` is what was told of them before, and the source has what was written since, or more; this goes well if all
     ids are unique (`may_read_on`). Whatever is in the files, nothing is raised.
     """
-    return iter(read_responses(source, known).responses)
+    return iter(read_responses(source, earlier).responses)
 
 
 class SessionResponses(NamedTuple):
@@ -91,20 +97,20 @@ class SessionResponses(NamedTuple):
 
 
 def read_responses(
-    source: Source,
-    known: Iterable[ModelResponse] = (),
+    source: SourceFiles,
+    earlier: Iterable[ModelResponse] = (),
     beginning: Beginning | None = None,
     totals: Iterable[ClientTotal] = (),
 ) -> SessionResponses:
     """The same; `beginning` and `totals` are what was known of them before, as `known` of the responses."""
-    rows = _Rows(source, known, beginning, totals)
+    rows = _Rows(source, earlier, beginning, totals)
     rows.read(source.main)
     main = rows.count()
     for file in source.others:
         if file.name.endswith(".jsonl"):
             rows.read(file)
     return SessionResponses(
-        list(rows.told()),
+        list(rows.as_responses()),
         rows.beginning.beginning(),
         rows.totals(main),
         rows.summaries,
@@ -114,7 +120,7 @@ def read_responses(
 
 def may_read_on(responses: Iterable[ModelResponse]) -> bool:
     """Whether what is written behind these can be told from them without reading them again."""
-    return all(is_unique(it.message_id) for it in responses)
+    return all(is_unique(response.message_id) for response in responses)
 
 
 class _Row(Billed, eq=False, gc=False):
@@ -142,37 +148,37 @@ class _Row(Billed, eq=False, gc=False):
             self.count(reported, final=message.stopped is not None)
 
 
-def _row_of(it: ModelResponse) -> _Row:
+def _row_of(response: ModelResponse) -> _Row:
     return _Row(
-        it.message_id,
-        it.request_id,
-        it.thread,
-        it.session,
-        it.project,
-        model=it.model,
-        usage=it.usage,
-        tier=it.tier,
-        at=it.at,
-        final=it.final,
-        cost=it.reported_cost_usd,
+        response.message_id,
+        response.request_id,
+        response.thread,
+        response.session,
+        response.project,
+        model=response.model,
+        usage=response.usage,
+        tier=response.tier,
+        at=response.at,
+        final=response.final,
+        cost=response.reported_cost_usd,
     )
 
 
 class _Rows:
     def __init__(
         self,
-        source: Source,
-        known: Iterable[ModelResponse],
+        source: SourceFiles,
+        earlier: Iterable[ModelResponse],
         before: Beginning | None,
         totals: Iterable[ClientTotal],
     ) -> None:
-        self._known_totals = [it for it in totals if request_of_total(it) is None]
+        self._known_totals = [total for total in totals if request_of_total(total) is None]
         self.requests = RequestReader(filter(None, map(request_of_total, totals)))  # of the main file
         self._of_agents: list[UnansweredRequest] = []
         self._file_requests = self.requests  # of the file that is read
         self._name = source.main.name
-        self._rows = [_row_of(it) for it in known]
-        self.beginning = BeginningReader(before, sum(it.thread == MAIN for it in self._rows))
+        self._rows = [_row_of(response) for response in earlier]
+        self.beginning = BeginningReader(before, sum(row.thread == MAIN for row in self._rows))
         self._begins = True  # the main file is read, and may still tell of its beginning
         self.summaries: dict[str, str] = {}
         self._by_id = {row.message_id: row for row in self._rows if row.message_id}
@@ -193,18 +199,18 @@ class _Rows:
     def totals(self, main: int) -> tuple[ClientTotal, ...]:
         """`main`: how many rows are of the session's own file."""
         total = self._total(main, next(iter(self._known_totals), None))
-        restarts = (it.at for it in self._rows if it.thread == MAIN and it.model == SYNTHETIC and it.at)
+        restarts = (row.at for row in self._rows if row.thread == MAIN and row.model == SYNTHETIC and row.at)
         requests = [*self.requests.unanswered(), *of_agents(self._of_agents, total, restarts)]
         return (*([total] if total else ()), *map(total_of_request, requests))
 
-    def _total(self, main: int, known: ClientTotal | None) -> ClientTotal | None:
-        answers = [Answer(it.message_id, it.thread, it.model, it.at) for it in self._rows]
+    def _total(self, main: int, last_total: ClientTotal | None) -> ClientTotal | None:
+        answers = [BilledAnswer(row.message_id, row.thread, row.model, row.at) for row in self._rows]
         if self._counted is not None:
             return total_of(self._counted, answers[: self._covered], answers[main:])
-        if known is None:
+        if last_total is None:
             return None
-        models = {it.model or "": counted_of(it.usage) for it in known.models if it.usage}
-        return total_of(models, answers[: covered_by(known, answers[:main])], answers[main:])
+        models = {model.model or "": counted_of(model.usage) for model in last_total.models if model.usage}
+        return total_of(models, answers[: covered_by(last_total, answers[:main])], answers[main:])
 
     def _count(self, record: _Record) -> None:
         if self._thread is None and record.model_usage is not None:
@@ -227,7 +233,7 @@ class _Rows:
         self._file_requests = RequestReader() if agent else self.requests
         for portion in portions_of(file):
             records = _reader.all_exact(portion)
-            if records is None or any(it.type == "assistant" and not _is_plain(it) for it in records):
+            if records is None or any(row.type == "assistant" and not _is_plain(row) for row in records):
                 self._read_oddly(portion)
                 continue
             for number, record in enumerate(records):
@@ -293,8 +299,8 @@ class _Rows:
             self._take(record)
 
     def _damaged(self, data: bytes) -> None:
-        for found in jsonl.decode(Line(0, 0, len(data), data)):
-            value = readable(found) if isinstance(found, Entry) else None
+        for entry in jsonl.decode(Line(0, 0, len(data), data)):
+            value = readable(entry) if isinstance(entry, JsonEntry) else None
             if (
                 value
                 and value.get("type") == "assistant"
@@ -346,22 +352,22 @@ class _Rows:
         )
 
     def _row(self, message_id: str | None, record: _Record, thread: str) -> _Row:
-        known = self._by_id.get(message_id) if message_id else None
-        if known and (self._is_unique or self._is_same(known, record, thread)):
-            return known
+        earlier = self._by_id.get(message_id) if message_id else None
+        if earlier and (self._is_unique or self._is_same(earlier, record, thread)):
+            return earlier
         row = _Row(message_id, record.request_id, thread, record.session_id, record.cwd)
         self._rows.append(row)
         if message_id:
             self._by_id[message_id] = row
         return row
 
-    def _is_same(self, known: _Row, record: _Record, thread: str) -> bool:
+    def _is_same(self, earlier: _Row, record: _Record, thread: str) -> bool:
         """Local servers count to 999 and begin again, so one id may be of several responses."""
-        if known.request_id and record.request_id:
-            return known.request_id == record.request_id
-        return self._open.get(thread) is known
+        if earlier.request_id and record.request_id:
+            return earlier.request_id == record.request_id
+        return self._open.get(thread) is earlier
 
-    def told(self) -> Iterator[ModelResponse]:
+    def as_responses(self) -> Iterator[ModelResponse]:
         session = session_id_of(self._name, self._session)
         for row in self._rows:
             yield ModelResponse(
@@ -399,10 +405,10 @@ class _User(msgspec.Struct, gc=False):
     message: _Prompt | str | None = None
 
 
-_user = Reader(_User)
+_user = RecordReader(_User)
 
 
 def _is_warm_up(data: bytes) -> bool:
-    told = _user.exact(data)
-    message = told.message if told else None
+    record = _user.exact(data)
+    message = record.message if record else None
     return (message.content if isinstance(message, _Prompt) else message) == WARM_UP

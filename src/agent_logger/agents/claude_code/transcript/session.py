@@ -13,7 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from agent_logger.agents.claude_code.transcript.beginning import BeginningReader
-from agent_logger.agents.claude_code.transcript.cost_state import Answer, total_of
+from agent_logger.agents.claude_code.transcript.cost_state import BilledAnswer, total_of
 from agent_logger.agents.claude_code.transcript.exchanges import (
     ExchangeLines,
     command_of,
@@ -27,9 +27,9 @@ from agent_logger.agents.claude_code.transcript.lines import records_of
 from agent_logger.agents.claude_code.transcript.records import (
     AssistantRecord,
     AttachmentRecord,
+    ClaudeMessage,
     CostRecord,
     ForkedFrom,
-    Message,
     RequestRecord,
     SessionRecord,
     SystemRecord,
@@ -55,7 +55,7 @@ from agent_logger.agents.claude_code.transcript.turns import (
     time_of,
     with_side_file,
 )
-from agent_logger.agents.source_files import File, Source
+from agent_logger.agents.source_files import File, SourceFiles
 from agent_logger.messages.human_input import is_interruption
 from agent_logger.messages.result_usage import Counted
 from agent_logger.model.ids import UUID
@@ -81,38 +81,38 @@ class Transcript:
     damaged: int
 
 
-def session_of(source: Source, summaries: Mapping[str, str] | None = None) -> Session:
+def session_of(source: SourceFiles, summaries: Mapping[str, str] | None = None) -> Session:
     """Whatever is in the files, nothing is raised. `summaries`: of other sessions' files."""
     reading = _Reading(source)
     reading.read_all()
     return reading.session(summaries or {})
 
 
-def transcript_of(source: Source, summaries: Mapping[str, str] | None = None) -> Transcript:
+def transcript_of(source: SourceFiles, summaries: Mapping[str, str] | None = None) -> Transcript:
     reading = _Reading(source)
     reading.read_all()
     return reading.transcript(summaries or {})
 
 
-def session_id_of(name: str, told: str | None) -> str:
+def session_id_of(name: str, named: str | None) -> str:
     """The name of the file is the session's; lines may still have the name of the one they were copied from."""
     stem = name.rpartition("/")[2].removesuffix(".jsonl")
-    return stem if UUID.fullmatch(stem) else told or stem
+    return stem if UUID.fullmatch(stem) else named or stem
 
 
 @dataclass(slots=True)
 class _Damages:
-    kept: list[tuple[str, Damage]] = field(default_factory=list)
+    places: list[tuple[str, Damage]] = field(default_factory=list)
     count: int = 0
 
     def add(self, name: str, damage: Damage) -> None:
         self.count += 1
-        if len(self.kept) < MOST_DAMAGE:
-            self.kept.append((name, damage))
+        if len(self.places) < MOST_DAMAGE:
+            self.places.append((name, damage))
 
 
 class _Reading:
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: SourceFiles) -> None:
         self._source = source
         self._tree = Tree()
         self._types: dict[str | None, type[SessionRecord]] = {}  # of lines, by their ids
@@ -160,14 +160,14 @@ class _Reading:
 
     def _records(self, file: File) -> Iterator[SessionRecord]:
         """As they stand in the file."""
-        for found in records_of(file):
-            if isinstance(found, SessionRecord):
+        for record in records_of(file):
+            if isinstance(record, SessionRecord):
                 if self._agent is None and self._beginning.is_open:
-                    self._beginning.see(found, _main_response(found))
-                self._note_call(found)
-                yield found
-            elif isinstance(found, Damage):
-                self._damages.add(file.name, found)
+                    self._beginning.see(record, _main_response(record))
+                self._note_call(record)
+                yield record
+            elif isinstance(record, Damage):
+                self._damages.add(file.name, record)
 
     def _note_call(self, record: SessionRecord) -> None:
         requests = self._file_requests
@@ -281,9 +281,9 @@ class _Reading:
         if exchange:
             self._exchanges[exchange - 1].see(self._now)
 
-    def _name_agent(self, told: ToolUseResult | str | list[Any] | None, result: Block) -> None:
-        if isinstance(told, ToolUseResult) and told.agent_id and result.id:
-            self._started_by.setdefault(told.agent_id, result.id)
+    def _name_agent(self, outcome: ToolUseResult | str | list[Any] | None, result: Block) -> None:
+        if isinstance(outcome, ToolUseResult) and outcome.agent_id and result.id:
+            self._started_by.setdefault(outcome.agent_id, result.id)
 
     def _attachment(self, record: AttachmentRecord, agent: AgentLines | None, exchange: int | None) -> None:
         attachment = record.attachment
@@ -303,11 +303,11 @@ class _Reading:
         self._add_to(turn, record, message)
         self._latest[turn.thread] = self._open[turn.thread] = turn
 
-    def _add_to(self, turn: TurnLines, record: AssistantRecord, message: Message) -> None:
+    def _add_to(self, turn: TurnLines, record: AssistantRecord, message: ClaudeMessage) -> None:
         for block in turn.take(record, message, self._now):
             if block.kind == "tool_use":
                 if not block.id:
-                    at = next(at for at, it in enumerate(turn.blocks) if it is block)
+                    at = next(at for at, other in enumerate(turn.blocks) if other is block)
                     block = turn.blocks[at] = self._named_call(block, turn)
                 self._uses.setdefault(block.id or "", turn)
 
@@ -335,12 +335,12 @@ class _Reading:
     def _turn(
         self, message_id: str | None, request_id: str | None, agent: AgentLines | None, exchange: int | None
     ) -> TurnLines:
-        known = self._turns.get(message_id) if message_id else None
-        if known and (known.is_unique or self._is_same(known, request_id, agent)):
-            return known
+        earlier = self._turns.get(message_id) if message_id else None
+        if earlier and (earlier.is_unique or self._is_same(earlier, request_id, agent)):
+            return earlier
         # A turn is known by its id, so one whose id was used before has none.
         thread = agent.thread if agent else MAIN
-        turn = TurnLines(None if known else message_id, thread, is_unique=is_unique(message_id))
+        turn = TurnLines(None if earlier else message_id, thread, is_unique=is_unique(message_id))
         self._all.append(turn)
         if message_id:
             self._turns[message_id] = turn
@@ -352,12 +352,12 @@ class _Reading:
         self._exchange(exchange).turns.append(turn)
         return turn
 
-    def _is_same(self, known: TurnLines, request_id: str | None, agent: AgentLines | None) -> bool:
+    def _is_same(self, earlier: TurnLines, request_id: str | None, agent: AgentLines | None) -> bool:
         """Local servers count to 999 and begin again, so one id may be of several responses."""
-        if known.request_id and request_id:
-            return known.request_id == request_id
+        if earlier.request_id and request_id:
+            return earlier.request_id == request_id
         thread = agent.thread if agent else MAIN
-        return self._open.get(thread) is known and not known.results
+        return self._open.get(thread) is earlier and not earlier.results
 
     def _exchange(self, number: int | None) -> ExchangeLines:
         """The one a turn belongs to; a command that was answered was a prompt after all."""
@@ -410,7 +410,7 @@ class _Reading:
             summaries=self._titles.summaries,
             titled=self._titles.title(self._tree, summaries) is not None,
             loose=self._tree.loose(),
-            damage=self._damages.kept,
+            damage=self._damages.places,
             damaged=self._damages.count,
         )
 
@@ -429,12 +429,14 @@ class _Reading:
             started=self._facts.began,
             ended=self._facts.ended,
             exchanges=[
-                it.told(number, _told(turns[number - 1]), last=number == count, left=number in left)
-                for number, it in enumerate(self._exchanges, 1)
+                exchange.as_exchange(
+                    number, _turns_of(turns[number - 1]), last=number == count, left=number in left
+                )
+                for number, exchange in enumerate(self._exchanges, 1)
             ],
-            side_turns=_told(turn for agent in aside for turn in agent.turns),
+            side_turns=_turns_of(turn for agent in aside for turn in agent.turns),
             parent=self._forked_from,
-            agents=joins.told(),
+            agents=joins.sub_agents(),
             main_missing=self._source.main_missing,
             reported_cost_usd=self._facts.reported_cost_usd,
             compactions=self._facts.compactions,
@@ -445,7 +447,9 @@ class _Reading:
     def _totals(self) -> tuple[ClientTotal, ...]:
         total = self._total()
         restarts = (
-            it.started for it in self._all if it.thread == MAIN and it.model == SYNTHETIC and it.started
+            turn.started
+            for turn in self._all
+            if turn.thread == MAIN and turn.model == SYNTHETIC and turn.started
         )
         requests = [*self._requests.unanswered(), *of_agents(self._of_agents, total, restarts)]
         return (*([total] if total else ()), *map(total_of_request, requests))
@@ -453,20 +457,26 @@ class _Reading:
     def _total(self) -> ClientTotal | None:
         if self._counted is None:
             return None
-        answers = [Answer(it.message_id, it.thread, it.model, it.started) for it in self._all]
+        answers = [BilledAnswer(turn.message_id, turn.thread, turn.model, turn.started) for turn in self._all]
         return total_of(self._counted, answers[: self._covered], answers[self._main :])
 
     def _first_prompt(self) -> str | None:
-        inputs = [it for it in self._exchanges if it.user_input and it.user_input.strip()]
-        first = next((it for it in inputs if not it.is_command), inputs[0] if inputs else None)
+        inputs = [
+            exchange for exchange in self._exchanges if exchange.user_input and exchange.user_input.strip()
+        ]
+        first = next(
+            (exchange for exchange in inputs if not exchange.is_command), inputs[0] if inputs else None
+        )
         return first.user_input.strip().split("\n")[0] if first and first.user_input else None
 
     def _first_task(self) -> str | None:
         """Of a session of which only sub-agents are left."""
         prompts = (
-            (it.prompt.strip() for it in self._agents.values() if it.prompt) if not self._exchanges else ()
+            (agent.prompt.strip() for agent in self._agents.values() if agent.prompt)
+            if not self._exchanges
+            else ()
         )
-        return next((it.split("\n")[0] for it in prompts if it), None)
+        return next((prompt.split("\n")[0] for prompt in prompts if prompt), None)
 
 
 def _main_response(record: SessionRecord) -> str | None:
@@ -479,12 +489,12 @@ def _is_retry(record: SessionRecord) -> bool:
     return isinstance(record, SystemRecord) and record.subtype == "api_error"
 
 
-def _session_of(told: ForkedFrom | str) -> str | None:
-    return told.session_id if isinstance(told, ForkedFrom) else None
+def _session_of(origin: ForkedFrom | str) -> str | None:
+    return origin.session_id if isinstance(origin, ForkedFrom) else None
 
 
-def _told(turns: Iterable[TurnLines]) -> list[Turn]:
-    return [turn.told() for turn in turns]
+def _turns_of(turns: Iterable[TurnLines]) -> list[Turn]:
+    return [turn.as_turn() for turn in turns]
 
 
 CONVERSATION = (AssistantRecord, UserRecord)

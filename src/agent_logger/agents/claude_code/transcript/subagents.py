@@ -17,11 +17,11 @@ _FILE = re.compile(r"(?:.*/)?agent-([^/]+)\.jsonl\Z")
 
 def agent_of(name: str) -> str | None:
     """The id of the sub-agent whose file has this name; none if it is a session's."""
-    found = _FILE.match(name)
-    return found[1] if found else None
+    match = _FILE.match(name)
+    return match[1] if match else None
 
 
-class Meta(msgspec.Struct, frozen=True, rename="camel"):
+class SubagentMeta(msgspec.Struct, frozen=True, rename="camel"):
     """What `agent-<id>.meta.json` says of it."""
 
     agent_type: str | None = None
@@ -30,16 +30,16 @@ class Meta(msgspec.Struct, frozen=True, rename="camel"):
     parent_agent_id: str | None = None
 
 
-_meta = msgspec.json.Decoder(Meta)
+_meta = msgspec.json.Decoder(SubagentMeta)
 
 
-def meta_of(name: str, text: Callable[[str], str | None]) -> Meta:
+def meta_of(name: str, text: Callable[[str], str | None]) -> SubagentMeta:
     """By the name of the agent's own file; empty if there is none, or it cannot be read."""
-    told = text(name.removesuffix(".jsonl") + ".meta.json")
+    content = text(name.removesuffix(".jsonl") + ".meta.json")
     try:
-        return _meta.decode(told) if told else Meta()
+        return _meta.decode(content) if content else SubagentMeta()
     except (ValueError, RecursionError):
-        return Meta()
+        return SubagentMeta()
 
 
 @dataclass(slots=True, eq=False)
@@ -48,7 +48,7 @@ class AgentLines:
 
     id: str
     prompt: str | None = None
-    meta: Meta = field(default_factory=Meta)
+    meta: SubagentMeta = field(default_factory=SubagentMeta)
     turns: list[TurnLines] = field(default_factory=list)
 
     @property
@@ -67,9 +67,9 @@ class Joins:
         self._agents = list(agents)
         self.call_of: dict[str, str] = {}  # by the agent's id
         for agent in self._agents:
-            told = agent.meta.tool_use_id or results.get(agent.id)
-            if told:
-                self.call_of[agent.id] = told
+            tool_use_id = agent.meta.tool_use_id or results.get(agent.id)
+            if tool_use_id:
+                self.call_of[agent.id] = tool_use_id
         if len(self.call_of) < len(self._agents):
             self._join_by_prompt()
         self.agents_of: dict[str, list[AgentLines]] = {}  # by the id of the call
@@ -95,10 +95,10 @@ class Joins:
                 if block.kind == "tool_use" and block.id and tool_kind(block.name or "") == "agent":
                     yield block.id, prompt if isinstance(prompt, str) else ""
 
-    def told(self) -> list[SubAgent]:
-        return [self._told(agent) for agent in self._agents if agent.thread != SIDE]
+    def sub_agents(self) -> list[SubAgent]:
+        return [self._sub_agent(agent) for agent in self._agents if agent.thread != SIDE]
 
-    def _told(self, agent: AgentLines) -> SubAgent:
+    def _sub_agent(self, agent: AgentLines) -> SubAgent:
         call = self.call_of.get(agent.id)
         caller = self._uses.get(call or "")
         parent = agent.meta.parent_agent_id

@@ -14,7 +14,7 @@ _LATE = datetime.max.replace(tzinfo=UTC)
 LATEST = 64  # lines that one may come before its parent
 
 
-class Line(Protocol):
+class TreeLine(Protocol):
     """What has a place in the tree."""
 
     @property
@@ -24,17 +24,17 @@ class Line(Protocol):
     def parent_uuid(self) -> str | None: ...
 
 
-L = TypeVar("L", bound=Line)
+L = TypeVar("L", bound=TreeLine)
 
 
 def behind_parents(lines: Iterable[L]) -> Iterator[L]:
     """The same lines, none before the one it follows: clients that write aside (2.1.50) may put the beginning of a
     session behind what came next. A parent that is too far away, or nowhere, changes nothing."""
-    seen: set[str | None] = {None}
+    visited: set[str | None] = {None}
     held: list[L] = []
     for line in lines:
-        seen.add(line.uuid)
-        if held or line.parent_uuid not in seen:
+        visited.add(line.uuid)
+        if held or line.parent_uuid not in visited:
             held.append(line)
             if len(held) < LATEST:
                 continue
@@ -87,19 +87,19 @@ class Tree:
 
     def loose(self) -> frozenset[str]:
         """Lines that are missing: others name them as their parent."""
-        return frozenset(it for it in self.parents.values() if it and it not in self.parents)
+        return frozenset(parent for parent in self.parents.values() if parent and parent not in self.parents)
 
     def left(self) -> frozenset[int]:
         """Exchanges that the last line does not go on from. Without any parents there is no telling."""
         on_the_way = {exchange for exchange in self._way() if exchange}
-        known = on_the_way and any(self.parents.values())
-        return frozenset(self._prompts) - on_the_way if known else frozenset()
+        on_path = on_the_way and any(self.parents.values())
+        return frozenset(self._prompts) - on_the_way if on_path else frozenset()
 
     def _way(self) -> Iterator[int]:
         exchange = self.exchange_of.get(self._last or "", 0)
-        seen: set[int] = set()
-        while exchange and exchange not in seen:
-            seen.add(exchange)
+        visited: set[int] = set()
+        while exchange and exchange not in visited:
+            visited.add(exchange)
             yield exchange
             exchange = self._before(exchange)
 
@@ -110,18 +110,18 @@ class Tree:
             return exchange - 1
         top = prompt
         for above in self._above(prompt):
-            found = self.exchange_of.get(above)
-            if found is not None and found < exchange:
-                return found
+            number = self.exchange_of.get(above)
+            if number is not None and number < exchange:
+                return number
             top = above
         return 0 if self.parents.get(top) is None else exchange - 1
 
     def _above(self, uuid: str) -> Iterator[str]:
         """From the line above on; lines of a broken file may form a circle."""
-        seen = {uuid}
+        visited = {uuid}
         parent = self.parents.get(uuid)
-        while parent is not None and parent in self.parents and parent not in seen:
-            seen.add(parent)
+        while parent is not None and parent in self.parents and parent not in visited:
+            visited.add(parent)
             yield parent
             parent = self.parents[parent]
 
@@ -173,30 +173,34 @@ class Relatives:
 
     def __init__(self, lineages: Iterable[Lineage]) -> None:
         self._lineages = sorted(lineages, key=_age)
-        self._by_name = {it.session: it for it in self._lineages}
+        self._by_name = {lineage.session: lineage for lineage in self._lineages}
         self._holding: dict[str, set[int]] = {}
-        for number, it in enumerate(self._lineages):
-            for name in it.ids:
+        for number, lineage in enumerate(self._lineages):
+            for name in lineage.ids:
                 self._holding.setdefault(name, set()).add(number)
 
     def parents(self) -> dict[str, str]:
         """Of each session that was forked its parent. No session descends from itself, whatever files say."""
-        found: dict[str, str] = {}
-        surest = sorted(self._lineages, key=lambda it: (not it.recorded_parent, not it.forked_from))
+        parents_by_session: dict[str, str] = {}
+        surest = sorted(
+            self._lineages, key=lambda lineage: (not lineage.recorded_parent, not lineage.forked_from)
+        )
         for own in surest:
             fitting = (
-                it.session for it in self._candidates(own) if not _descends(it.session, own.session, found)
+                candidate.session
+                for candidate in self._candidates(own)
+                if not _descends(candidate.session, own.session, parents_by_session)
             )
             if parent := next(fitting, None):
-                found[own.session] = parent
-        return found
+                parents_by_session[own.session] = parent
+        return parents_by_session
 
     def in_order(self, parents: Mapping[str, str]) -> list[str]:
         """All sessions, each behind its parent; else the one that began first is first."""
         forks: dict[str | None, list[str]] = {}
-        for it in self._lineages:
-            parent = parents.get(it.session)
-            forks.setdefault(parent if parent in self._by_name else None, []).append(it.session)
+        for lineage in self._lineages:
+            parent = parents.get(lineage.session)
+            forks.setdefault(parent if parent in self._by_name else None, []).append(lineage.session)
         ordered = list(forks.get(None, ()))
         for name in ordered:  # grows meanwhile
             ordered += forks.get(name, ())
@@ -211,8 +215,10 @@ class Relatives:
         is named, else the one that shares most and is older; of several, the oldest."""
         sharing = list(self._sharing(own))
         named = own.recorded_parent or own.forked_from
-        numbers = {number for number, it in enumerate(self._lineages) if named and it.session == named}
-        with_named = sum(not numbers.isdisjoint(it) for it in sharing) if numbers else 0
+        numbers = {
+            number for number, lineage in enumerate(self._lineages) if named and lineage.session == named
+        }
+        with_named = sum(not numbers.isdisjoint(members) for members in sharing) if numbers else 0
         if named is None:
             yield from self._older(own, sharing, 0)
         elif own.recorded_parent is None and named in self._by_name:
@@ -237,7 +243,7 @@ class Relatives:
         for name in own.message_ids:
             holding = self._holding.get(name, set())
             left = holding if left is None else left & holding
-            if not any(self._lineages[it].session != own.session for it in left):
+            if not any(self._lineages[number].session != own.session for number in left):
                 return
             yield left
 
@@ -266,15 +272,23 @@ def _is_older(other: Lineage, own: Lineage, shared: int) -> bool:
     return _age(other) < _age(own)
 
 
-def _has_own_line_within(it: Lineage, shared: int) -> bool:
-    return it.own_line_after is not None and it.own_line_after < shared
+def _has_own_line_within(lineage: Lineage, shared: int) -> bool:
+    return lineage.own_line_after is not None and lineage.own_line_after < shared
 
 
-def _own_line(it: Lineage) -> int:
-    return _MANY if it.own_line_after is None else it.own_line_after
+def _own_line(lineage: Lineage) -> int:
+    return _MANY if lineage.own_line_after is None else lineage.own_line_after
 
 
-def _age(it: Lineage) -> tuple[datetime, int, int, Sequence[str], int, datetime, str]:
+def _age(lineage: Lineage) -> tuple[datetime, int, int, Sequence[str], int, datetime, str]:
     """The id of the session is the last resort: between two that say the same in everything else."""
-    ids, length = tuple(it.message_ids), it.responses
-    return it.first or _LATE, _own_line(it), len(ids), ids, length, it.ended or _LATE, it.session
+    ids, length = tuple(lineage.message_ids), lineage.responses
+    return (
+        lineage.first or _LATE,
+        _own_line(lineage),
+        len(ids),
+        ids,
+        length,
+        lineage.ended or _LATE,
+        lineage.session,
+    )

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from agent_logger.agents.claude_code.transcript.records import (
     AssistantRecord,
-    Message,
+    ClaudeMessage,
     MessageUsage,
     ToolUseResult,
     UserRecord,
@@ -77,9 +77,9 @@ class TurnLines(Billed, eq=False, gc=False):
     ended: datetime | None = None
     blocks: list[Block] = []
     results: list[Block] = []
-    known: dict[object, str | set[str]] = {}  # blocks, for lines may repeat them
+    copies_by_key: dict[object, str | set[str]] = {}  # blocks, for lines may repeat them
 
-    def take(self, record: AssistantRecord, message: Message, at: datetime | None) -> list[Block]:
+    def take(self, record: AssistantRecord, message: ClaudeMessage, at: datetime | None) -> list[Block]:
         """Returns the blocks that are new."""
         self.request_id = record.request_id or self.request_id
         self.model = message.model or self.model
@@ -92,7 +92,9 @@ class TurnLines(Billed, eq=False, gc=False):
         reported = message.usage or record.usage
         if reported and self.model != SYNTHETIC:
             self.count(reported, final=message.stopped is not None)
-        new = [it for it in blocks_of(message.content, at) if self._is_new(it, record.api_block_index)]
+        new = [
+            block for block in blocks_of(message.content, at) if self._is_new(block, record.api_block_index)
+        ]
         self.blocks += new
         return new
 
@@ -113,22 +115,22 @@ class TurnLines(Billed, eq=False, gc=False):
         used = block.id if block.kind == "tool_use" else None
         # By their length first: to hash a text takes as long as to read it.
         key: object = used or (block.kind, len(block.text), index)
-        known = self.known.get(key)
-        if known is None:
-            self.known[key] = block.text
+        copies = self.copies_by_key.get(key)
+        if copies is None:
+            self.copies_by_key[key] = block.text
             return True
-        if isinstance(known, str):
-            known = self.known[key] = {known}
-        if used or block.text in known:
+        if isinstance(copies, str):
+            copies = self.copies_by_key[key] = {copies}
+        if used or block.text in copies:
             return False
-        known.add(block.text)
+        copies.add(block.text)
         return True
 
     def waits(self) -> bool:
         """For the model, to be given results of tools, or for the tools."""
         return any(block.kind == "tool_use" for block in self.blocks)
 
-    def told(self) -> Turn:
+    def as_turn(self) -> Turn:
         turn = Turn(
             message_id=self.message_id,
             request_id=self.request_id,
@@ -175,16 +177,16 @@ def _block(part: dict[str, Any], at: datetime | None) -> Block:
         if isinstance(called, str) and isinstance(name, str):
             return Block(kind="tool_use", id=called, name=name, input=part.get("input"), at=at)
     elif kind == "tool_result":
-        called, told = part.get("tool_use_id"), part.get("content")
-        if isinstance(called, str) and isinstance(told, str):
+        called, content = part.get("tool_use_id"), part.get("content")
+        if isinstance(called, str) and isinstance(content, str):
             is_error = part.get("is_error") is True
-            return Block(kind="tool_result", text=told, id=called, is_error=is_error, at=at)
+            return Block(kind="tool_result", text=content, id=called, is_error=is_error, at=at)
     return replace(answer_blocks(ANTHROPIC, {"content": [part]})[0], at=at)
 
 
-def text_of_message(message: Message | str | None) -> Message:
+def text_of_message(message: ClaudeMessage | str | None) -> ClaudeMessage:
     """A text is short for a message that says it."""
-    return Message(content=message) if isinstance(message, str) else message or Message()
+    return ClaudeMessage(content=message) if isinstance(message, str) else message or ClaudeMessage()
 
 
 _SAVED = re.compile(r"\s*<persisted-output>.*?saved to: (\S+)", re.DOTALL)
@@ -198,9 +200,9 @@ def with_side_file(result: Block, record: UserRecord, text: Callable[[str], str 
     return result if whole is None else replace(result, text=whole)
 
 
-def _side_file(result: Block, told: ToolUseResult | str | list[Any] | None) -> str | None:
-    path = told.persisted_output_path if isinstance(told, ToolUseResult) else None
+def _side_file(result: Block, outcome: ToolUseResult | str | list[Any] | None) -> str | None:
+    path = outcome.persisted_output_path if isinstance(outcome, ToolUseResult) else None
     if path is None and result.text.startswith("<persisted-output>") and (saved := _SAVED.match(result.text)):
         path = saved[1]
-    found = _SIDE_FILE.search(path) if path else None
-    return found[0].replace("\\", "/") if found else None
+    match = _SIDE_FILE.search(path) if path else None
+    return match[0].replace("\\", "/") if match else None
