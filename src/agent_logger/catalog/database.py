@@ -6,18 +6,17 @@ the command runs: slower, and right.
 """
 
 import os
-import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
-from zlib import crc32
 
 import msgspec
 
 from agent_logger import platform
 from agent_logger.catalog.schema import SchemaStep
+from agent_logger.files.stored_text import storable
 
 WAIT_SECONDS = 10.0  # for another process that is writing; it never does so for long
 PAGE_CACHE_KB = 16_000
@@ -94,24 +93,6 @@ def listed(values: Iterable[object]) -> str:
     return msgspec.json.encode(
         [storable(value) if isinstance(value, str) else value for value in values]
     ).decode()
-
-
-def storable(text: str) -> str:
-    """With halves of characters, which names of files and foreign texts may have and no database, spelled out."""
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
-
-
-def restored(path: str) -> str:
-    return _HALF.sub(lambda match: chr(int(match[1], 16)), path) if "\\ud" in path else path
-
-
-_HALF = re.compile(r"\\u(d[89a-f][0-9a-f]{2})")
-
-
-def hashed(text: str) -> int:
-    """A number for a text, the same always. Where two texts have the same by chance, it costs a little time."""
-    data = text.encode("utf-8", "surrogatepass")
-    return crc32(data) << 31 ^ crc32(data[::-1])
 
 
 # ---------------------------------------------------------------- inside

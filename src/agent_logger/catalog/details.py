@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from agent_logger.catalog.database import hashed, listed, storable, writing
+from agent_logger.catalog.database import listed, writing
 from agent_logger.catalog.discovery.reader import unpacked
 from agent_logger.catalog.discovery.sessions import joined
 from agent_logger.catalog.ledger.inherited import with_inherited
@@ -20,6 +20,7 @@ from agent_logger.catalog.refresh import incremental
 from agent_logger.catalog.refresh.incremental import Counts, Mark, SessionTail, counts_of, mark_of, tail_of
 from agent_logger.catalog.refresh.refresh import count_change
 from agent_logger.files.projects import project_of
+from agent_logger.files.stored_text import hashed, storable
 from agent_logger.model.redaction.redactor import hidden
 from agent_logger.model.session import Session
 

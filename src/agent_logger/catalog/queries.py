@@ -11,11 +11,12 @@ import msgspec
 
 from agent_logger.agents.claude_code.processes import noted_sessions, running_sessions
 from agent_logger.agents.folders import claude_roots
-from agent_logger.catalog.database import hashed, listed, restored, storable
-from agent_logger.catalog.discovery.source import Source
+from agent_logger.catalog.database import listed
 from agent_logger.catalog.ledger.rows import BIT, WITNESS_SETS, micros_of, time_of
 from agent_logger.catalog.live.liveness import INTERRUPTED, SessionState, SourceState, is_live
 from agent_logger.catalog.summary import Filter, SessionSummary
+from agent_logger.files.sources import Source
+from agent_logger.files.stored_text import hashed, restored, storable
 from agent_logger.model.not_itemised import AT_WORK_SECONDS
 from agent_logger.model.prices import price_date
 from agent_logger.model.session import Cost, Usage

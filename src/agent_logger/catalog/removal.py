@@ -10,9 +10,9 @@ from pathlib import Path
 
 from agent_logger import platform
 from agent_logger.archive.sessions import copies_by_name
-from agent_logger.catalog.discovery.source import Source
 from agent_logger.errors import StoreError
 from agent_logger.files.parts import PartFile, part_of, parts_of
+from agent_logger.files.sources import Source
 from agent_logger.home.facts import Tombstone, bury, tombstones
 from agent_logger.logs.hook_files import hooks_path
 from agent_logger.logs.reader import lineage_of

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import tzinfo
 from typing import Any
 
-from agent_logger.catalog.database import listed, storable
+from agent_logger.catalog.database import listed
 from agent_logger.catalog.discovery.reader import unpacked
 from agent_logger.catalog.ledger.ledger import LedgerRow
 from agent_logger.catalog.ledger.rows import BIT, WITNESS_SETS
 from agent_logger.catalog.ledger.totals import By, Sum, Total, in_order, time_key, totals
 from agent_logger.catalog.queries import moment, since
 from agent_logger.catalog.summary import Filter
+from agent_logger.files.stored_text import storable
 from agent_logger.model.responses import ModelResponse
 
 

@@ -21,13 +21,13 @@ from agent_logger.agents.locations import AGENT_PLACES, AgentLocation, main_file
 from agent_logger.archive.copy import has_caught_up
 from agent_logger.archive.layout import folder_of
 from agent_logger.catalog.discovery.agent_files import agent_sessions
-from agent_logger.catalog.discovery.source import StampCache
 from agent_logger.catalog.refresh.damage import files_of
 from agent_logger.cli._damaged import damage_text, verify_command
 from agent_logger.clock import timestamp
 from agent_logger.errors import SourceError
 from agent_logger.files.git import git_folders
 from agent_logger.files.parts import PartFile, parts_in
+from agent_logger.files.sources import StampCache
 from agent_logger.home.facts import known_folders
 from agent_logger.hooks.settings import commands_in
 from agent_logger.logs.damage import count_damage

@@ -5,11 +5,11 @@ from pathlib import Path
 
 from agent_logger.catalog.database import in_memory
 from agent_logger.catalog.discovery.reader import ResponseBatch
-from agent_logger.catalog.discovery.source import Source
 from agent_logger.catalog.ledger.rows import BIT
 from agent_logger.catalog.refresh.families import SourceReading, post
 from agent_logger.catalog.refresh.ingest import take_in
 from agent_logger.catalog.schema import STEPS
+from agent_logger.files.sources import Source
 from agent_logger.model.responses import ModelResponse
 from agent_logger.model.session import Usage
 

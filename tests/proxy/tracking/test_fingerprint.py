@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_logger.proxy.tracking.body import Api, read
+from agent_logger.providers.request_body import Api, read
 from agent_logger.proxy.tracking.fingerprint import Fingerprints, hex_text, state_of
 
 KEY = bytes(range(32))

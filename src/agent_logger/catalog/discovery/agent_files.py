@@ -17,7 +17,9 @@ from agent_logger.agents.folders import (
 )
 from agent_logger.agents.locations import AGENT_PLACES
 from agent_logger.agents.threads import AgentThread, families
-from agent_logger.catalog.discovery.source import (
+from agent_logger.errors import SourceError
+from agent_logger.files import foreign
+from agent_logger.files.sources import (
     HAVE_HISTORIES,
     NO_MAIN_FILE,
     FileStamps,
@@ -27,8 +29,6 @@ from agent_logger.catalog.discovery.source import (
     stamped,
     stat_of,
 )
-from agent_logger.errors import SourceError
-from agent_logger.files import foreign
 from agent_logger.model.ids import UUID
 
 FIRST_BYTES = 1 << 16  # of a file, to see whose it is

@@ -6,7 +6,7 @@ from pathlib import Path
 from agent_logger.catalog.discovery.agent_files import agent_sessions
 from agent_logger.catalog.discovery.archived import archived_sessions
 from agent_logger.catalog.discovery.own_logs import folders_of_logs, hooked_sessions, logs_in
-from agent_logger.catalog.discovery.source import Source, StampCache
+from agent_logger.files.sources import Source, StampCache
 
 
 def find_sources(home: Path, remembered: StampCache) -> Iterator[Source]:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_logger.agents.claude_code.files import is_id
-from agent_logger.catalog.database import hashed, restored, storable
-from agent_logger.catalog.discovery.source import FileStamps, Source, StampCache, entries_in, stamped, stat_of
 from agent_logger.files import foreign
+from agent_logger.files.sources import FileStamps, Source, StampCache, entries_in, stamped, stat_of
+from agent_logger.files.stored_text import hashed, restored, storable
 
 if TYPE_CHECKING:
     from agent_logger.archive.layout import ArchiveFolder

@@ -6,10 +6,10 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from agent_logger.catalog.database import hashed
-from agent_logger.catalog.discovery.source import FileStamps, Source, StampCache, entries_in, stat_of
 from agent_logger.files import foreign
 from agent_logger.files.parts import log_named
+from agent_logger.files.sources import FileStamps, Source, StampCache, entries_in, stat_of
+from agent_logger.files.stored_text import hashed
 from agent_logger.home.facts import known_folders
 from agent_logger.logs.hook_files import day_folders, tag_in
 

@@ -24,8 +24,6 @@ from agent_logger.agents.opencode import database, older_files
 from agent_logger.agents.openers import sources_of
 from agent_logger.agents.registry import format_of
 from agent_logger.agents.source_files import SourceFiles
-from agent_logger.catalog.database import hashed, storable
-from agent_logger.catalog.discovery.source import Source
 from agent_logger.catalog.discovery.unidentified import own_name
 from agent_logger.catalog.ledger.rows import BIT, micros_of, time_of, tokens_of
 from agent_logger.catalog.ledger.session_responses import responses_of_session, totals_of_session
@@ -33,6 +31,8 @@ from agent_logger.errors import SourceError
 from agent_logger.files import foreign
 from agent_logger.files.follow import Position, Rest
 from agent_logger.files.projects import project_of
+from agent_logger.files.sources import Source
+from agent_logger.files.stored_text import hashed, storable
 from agent_logger.hooks import session as hook_session
 from agent_logger.hooks.reader import agent_of as agent_hooked
 from agent_logger.hooks.reader import events_in, session_in

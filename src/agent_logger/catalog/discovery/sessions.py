@@ -14,9 +14,9 @@ from agent_logger.agents.folders import claude_roots
 from agent_logger.catalog.discovery.agent_files import agent_sessions
 from agent_logger.catalog.discovery.all_sources import find_sources
 from agent_logger.catalog.discovery.reader import hook_events, hooked_session, session_of, told_by
-from agent_logger.catalog.discovery.source import Source, StampCache
 from agent_logger.catalog.joining.join import join
 from agent_logger.errors import SourceError
+from agent_logger.files.sources import Source, StampCache
 from agent_logger.hooks.reader import agent_of
 from agent_logger.hooks.session import session_of as hook_session
 from agent_logger.hooks.session import with_hooks

@@ -16,12 +16,12 @@ from agent_logger.agents.registry import format_of
 from agent_logger.agents.source_files import File, SourceFiles
 from agent_logger.catalog.discovery.all_sources import find_sources
 from agent_logger.catalog.discovery.reader import session_of
-from agent_logger.catalog.discovery.source import Source, StampCache
 from agent_logger.catalog.live.liveness import LIVE_SECONDS
 from agent_logger.catalog.live.moments import Moment, moments_of
 from agent_logger.errors import SourceError
 from agent_logger.files.follow import Follower, Position
 from agent_logger.files.parts import PartFile, live_files_of, part_of, parts_of
+from agent_logger.files.sources import Source, StampCache
 from agent_logger.journal.bodies import decode
 from agent_logger.journal.live_exchanges import from_live
 from agent_logger.logs.exchange_log import session_of as exchange_session

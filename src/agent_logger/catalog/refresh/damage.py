@@ -8,13 +8,14 @@ from pathlib import Path
 
 import msgspec
 
-from agent_logger.catalog.database import storable, writing
-from agent_logger.catalog.discovery.source import Source
+from agent_logger.catalog.database import writing
 from agent_logger.catalog.queries import source_rows
 from agent_logger.catalog.refresh.refresh import count_change
 from agent_logger.errors import SourceError
 from agent_logger.files import foreign
 from agent_logger.files.parts import PartFile, live_files_of, parts_of
+from agent_logger.files.sources import Source
+from agent_logger.files.stored_text import storable
 from agent_logger.logs.damage import DamageCount, count_damage
 
 AT_ONCE = 64  # sources

@@ -18,7 +18,7 @@ import msgspec
 from agent_logger.agents.claude_code.transcript.beginning import Beginning
 from agent_logger.agents.claude_code.transcript.tree import Lineage, Relatives
 from agent_logger.agents.claude_code.transcript.turns import is_unique
-from agent_logger.catalog.database import hashed, listed, storable
+from agent_logger.catalog.database import listed
 from agent_logger.catalog.discovery.reader import (
     NO_SESSION,
     ResponseBatch,
@@ -27,7 +27,6 @@ from agent_logger.catalog.discovery.reader import (
     unpacked,
     unpacked_totals,
 )
-from agent_logger.catalog.discovery.source import Source
 from agent_logger.catalog.ledger.ledger import (
     NOBODY,
     RESULT,
@@ -50,6 +49,8 @@ from agent_logger.catalog.ledger.rows import (
 from agent_logger.catalog.ledger.totals import Sum
 from agent_logger.catalog.ledger.unlisted import has_unlisted_calls
 from agent_logger.catalog.refresh.refresh import REMOVED
+from agent_logger.files.sources import Source
+from agent_logger.files.stored_text import hashed, storable
 from agent_logger.model.not_itemised import in_flight_until
 from agent_logger.model.redaction.redactor import hidden
 from agent_logger.model.responses import ModelResponse, ReportedTotal

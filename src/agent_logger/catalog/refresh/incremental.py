@@ -18,12 +18,12 @@ from agent_logger.agents.claude_code.transcript.session import Transcript, trans
 from agent_logger.agents.claude_code.transcript.turns import is_unique
 from agent_logger.agents.source_files import SourceFiles
 from agent_logger.catalog.discovery.reader import source_of
-from agent_logger.catalog.discovery.source import Source
 from agent_logger.catalog.ledger.metrics import active_seconds, count_tool_calls
 from agent_logger.catalog.ledger.rows import NEVER, micros_of
 from agent_logger.errors import SourceError
 from agent_logger.files import foreign
 from agent_logger.files.follow import Position, Rest, position_at
+from agent_logger.files.sources import Source
 from agent_logger.model.responses import ModelResponse
 from agent_logger.model.session import MAIN, Session, Turn
 

@@ -5,14 +5,15 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 
 import msgspec
 
-from agent_logger.catalog.database import storable, writing
+from agent_logger.catalog.database import writing
 from agent_logger.catalog.discovery.reader import ResponseBatch, told_by, unpacked, unpacked_totals
-from agent_logger.catalog.discovery.source import Source
 from agent_logger.catalog.ledger.rows import BIT
 from agent_logger.catalog.refresh.families import SourceReading, beginning_of, post
 from agent_logger.catalog.refresh.refresh import REMOVED, Progress, count_change
 from agent_logger.errors import SourceError
 from agent_logger.files.follow import Position
+from agent_logger.files.sources import Source
+from agent_logger.files.stored_text import storable
 
 FIRST_READ, MOST_READ = 256, 4096  # sources that are taken in at once
 MOST_RESPONSES = 20_000  # of them

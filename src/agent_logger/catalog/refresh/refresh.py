@@ -9,11 +9,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from agent_logger.catalog.database import hashed, listed, restored, storable, writing
+from agent_logger.catalog.database import listed, writing
 from agent_logger.catalog.discovery.all_sources import find_sources
 from agent_logger.catalog.discovery.own_logs import is_only_sealed
-from agent_logger.catalog.discovery.source import Source, StampCache
 from agent_logger.files import foreign
+from agent_logger.files.sources import Source, StampCache
+from agent_logger.files.stored_text import hashed, restored, storable
 from agent_logger.home.facts import tombstones
 from agent_logger.model.prices import price_date
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from agent_logger.catalog.database import listed, storable
+from agent_logger.catalog.database import listed
 from agent_logger.catalog.details import (
     Details,
     details_from,
@@ -22,7 +22,6 @@ from agent_logger.catalog.details import (
     store_details,
     tail_from,
 )
-from agent_logger.catalog.discovery.source import Source
 from agent_logger.catalog.queries import Behind, sources_of
 from agent_logger.catalog.refresh.incremental import Mark, SessionTail
 from agent_logger.catalog.refresh.refresh import Progress, state
@@ -31,6 +30,8 @@ from agent_logger.catalog.search import query, snippets
 from agent_logger.catalog.search.index import Indexed, IndexedSession, TextPosition
 from agent_logger.catalog.search.texts import INPUT, NO_TURN, TEXT, THINKING, TOOL, Text, texts_of
 from agent_logger.catalog.summary import Hit
+from agent_logger.files.sources import Source
+from agent_logger.files.stored_text import storable
 
 MOST_ROUNDS = 10  # as long as others find more to read
 BATCH_BYTES = 24_000_000  # of texts that are taken in at once

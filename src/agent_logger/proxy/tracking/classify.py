@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from agent_logger.proxy.tracking.body import Api, RequestBody, text, value
+from agent_logger.providers.request_body import Api, RequestBody, text, value
 
 Kind = Literal["probe", "models", "count_tokens", "side", "subagent", "compact", "main", "other"]
 

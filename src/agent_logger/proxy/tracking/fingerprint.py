@@ -24,7 +24,7 @@ from typing import Any
 
 import msgspec
 
-from agent_logger.proxy.tracking.body import Api, mended, value
+from agent_logger.providers.request_body import Api, mended, value
 
 PREFIX = "v1:"
 MOST_KNOWN = 1 << 15  # messages recognised by a digest, in each of two generations

@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from agent_logger.model.records import Identity
-from agent_logger.proxy.tracking.body import RequestBody, text, value
+from agent_logger.providers.request_body import RequestBody, text, value
 
 CLAUDE_SESSION = "x-claude-code-session-id"
 CLAUDE_AGENT = "x-claude-code-agent-id"

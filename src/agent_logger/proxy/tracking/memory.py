@@ -15,7 +15,7 @@ import msgspec
 from agent_logger.model.records import Fork, Record, Request, Response, WireStart, decode
 from agent_logger.providers.ending import is_complete
 from agent_logger.providers.registry import dialect_of
-from agent_logger.proxy.tracking.body import value
+from agent_logger.providers.request_body import value
 from agent_logger.proxy.tracking.classify import api_of
 from agent_logger.proxy.tracking.fingerprint import Fingerprints, Rolled, state_of
 from agent_logger.proxy.tracking.index import (

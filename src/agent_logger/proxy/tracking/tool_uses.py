@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from agent_logger.proxy.tracking.body import value
+from agent_logger.providers.request_body import value
 
 MOST_USES = 20_000  # that are remembered, the last ones
 # Others may be numbers.

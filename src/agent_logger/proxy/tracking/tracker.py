@@ -21,8 +21,8 @@ from typing import Any, Literal
 import msgspec
 
 from agent_logger.model.records import Fork, Identity, Record, Response, Rewrite, WireStart
+from agent_logger.providers.request_body import Api, RequestBody, read, text, value
 from agent_logger.proxy.tracking import classify, identity
-from agent_logger.proxy.tracking.body import Api, RequestBody, read, text, value
 from agent_logger.proxy.tracking.fingerprint import Fingerprints, hex_text
 from agent_logger.proxy.tracking.index import Branch, CallOutcome, CallRow, outcome_of
 from agent_logger.proxy.tracking.memory import Memory

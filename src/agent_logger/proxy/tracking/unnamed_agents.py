@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from agent_logger.providers.lenient import fitting
-from agent_logger.proxy.tracking.body import value
+from agent_logger.providers.request_body import value
 
 AGENT = "agent:"  # how the threads of sub-agents begin
 TOOLS = ("Task", "Agent")

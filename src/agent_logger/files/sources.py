@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from agent_logger.catalog.database import hashed, storable
+from agent_logger.files.stored_text import hashed, storable
 
 HAVE_HISTORIES = ("claude-code", "codex")
 NO_MAIN_FILE = "no main file;"  # begins the stamp of a session of which only the files of sub-agents are left
