@@ -10,7 +10,7 @@ import pytest
 
 import agent_logger
 from agent_logger.agents.claude_code.transcript import records as claude_records
-from agent_logger.agents.registry import format_of
+from agent_logger.agents.registry import reader_of
 from agent_logger.cli import COMMANDS
 from agent_logger.config import SETTINGS
 from agent_logger.model import records
@@ -94,7 +94,7 @@ def test_every_setting_is_explained(setting: str) -> None:
 )
 def test_every_recorded_version_of_an_agent_is_listed(folder: Path) -> None:
     agent = {"claude-cli": "claude-code"}.get(folder.parent.name, folder.parent.name)
-    if format_of(agent):
+    if reader_of(agent):
         page = (DOCS / "COMPATIBILITY.md").read_text()
         assert f"| {agent} | {folder.name} |" in page
         assert f"## {agent}\n\n- " in page

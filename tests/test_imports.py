@@ -27,13 +27,13 @@ MAY_IMPORT = {
     "agents": PURE | SYSTEM | {"files"},
     "journal": FILES,
     "logs": FILES | {"agents", "journal"},
-    "proxy": FILES | {"journal"},
+    "proxy": FILES | {"agents", "journal"},
     "archive": FILES | {"agents", "journal", "logs"},
     "transcripts": FILES | {"agents", "journal", "logs"},
     "recording": FILES | {"agents", "journal", "logs", "proxy"},
     "hooks": FILES | {"agents", "journal", "logs", "archive", "recording"},
     "catalog": FILES | {"agents", "journal", "logs", "archive", "hooks"},
-    "views": PURE | {"config", "logs", "catalog"},
+    "views": PURE | {"config", "agents", "logs", "catalog"},
     **dict.fromkeys(
         ["demo", "web", "adapters", "claude_code", "records", "sdk", "storage", "testing"], None
     ),  # anything but cli

@@ -8,7 +8,9 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
+from agent_logger.agents.registry import reader_of
 from agent_logger.agents.source_files import Entries, File, SourceFiles
+from agent_logger.files.sources import StampCache
 from agent_logger.model.session import Session, Usage
 from agent_logger.protocols import jsonl
 from agent_logger.protocols.jsonl import Torn
@@ -29,6 +31,14 @@ def source(main: bytes, *others: bytes, name: str = "main.jsonl") -> SourceFiles
     return SourceFiles(
         _file(name, main), [_file(f"other-{at}.jsonl", data) for at, data in enumerate(others)]
     )
+
+
+def sources_of(agent: str, folder: Path) -> list[SourceFiles]:
+    """The sessions in the home of a recorded scenario."""
+    reader = reader_of(agent)
+    assert reader and reader.location
+    folders = [folder / "home" / name for name in reader.location.default]
+    return [reader.open_session(found) for found in reader.discover(folders, StampCache())]
 
 
 def _file(name: str, data: bytes) -> File:

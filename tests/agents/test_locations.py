@@ -9,20 +9,32 @@ from pathlib import Path
 import pytest
 
 from agent_logger.agents import locations
-from agent_logger.agents.folders import agent_files
-from agent_logger.agents.locations import AGENT_PLACES, AgentLocation, folders_of, main_files
-from agent_logger.agents.openers import codex_sources, gemini_cli_source, sources_of
-from agent_logger.agents.registry import format_of
+from agent_logger.agents.base import AgentLocation
+from agent_logger.agents.codex.files import sources_in
+from agent_logger.agents.folders import agent_files, agent_folders
+from agent_logger.agents.locations import folders_of, main_files
+from agent_logger.agents.registry import AGENTS, agent_called, located, reader_of
+from agent_logger.files.sources import StampCache, source_at
 from agent_logger.model.session import Usage
 
 DATA = Path(__file__).parents[1] / "data"
-PLACES = {place.agent: place for place in AGENT_PLACES}
+PLACES = {agent.name: location for agent, location in located()}
+
+
+def files(agent: str) -> list[Path]:
+    known = agent_called(agent)
+    assert known
+    return agent_files(known)
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """One home with everything that was recorded of the newest versions."""
     home = tmp_path / "user"
+    for _, location in located():
+        for name in filter(None, (location.variable, location.file_variable)):
+            monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(home))
     for recorded in ("codex/0.166.0/app_server", "gemini-cli/0.61.0/exec_resume"):
         shutil.copytree(DATA / recorded / "home", home, dirs_exist_ok=True)
     folder = home / ".local/share/opencode"
@@ -56,8 +68,7 @@ def test_the_environment_says_where(agent: str, environment: dict[str, str], fol
 
 
 def test_what_is_there_is_found(home: Path) -> None:
-    found = {agent: main_files(place, {}, home) for agent, place in PLACES.items()}
-    assert {agent: len(files) for agent, files in found.items()} == {
+    assert {agent.name: len(agent_files(agent)) for agent in AGENTS} == {
         "claude-code": 0,
         "codex": 3,
         "gemini-cli": 1,
@@ -66,16 +77,19 @@ def test_what_is_there_is_found(home: Path) -> None:
     }
 
 
-def test_archived_sessions_and_other_databases_are_found_too(home: Path) -> None:
+def test_archived_sessions_and_other_databases_are_found_too(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (home / ".codex/archived_sessions").mkdir()
     (home / ".codex/archived_sessions/rollout-2026-x.jsonl").touch()
     (home / ".local/share/opencode/opencode-dev.db").touch()
     (home / "named.db").touch()
-    assert len(main_files(PLACES["codex"], {}, home)) == 4
-    assert len(main_files(PLACES["opencode"], {}, home)) == 2
-    named = {"OPENCODE_DB": str(home / "named.db")}
-    assert home / "named.db" in main_files(PLACES["opencode"], named, home)
-    assert len(main_files(PLACES["opencode"], {"OPENCODE_DB": "opencode-dev.db"}, home)) == 2
+    assert len(files("codex")) == 4
+    assert len(files("opencode")) == 2
+    monkeypatch.setenv("OPENCODE_DB", str(home / "named.db"))
+    assert home / "named.db" in files("opencode")
+    monkeypatch.setenv("OPENCODE_DB", "opencode-dev.db")
+    assert len(files("opencode")) == 2
 
 
 def test_no_link_is_followed_and_nothing_but_files_named(home: Path, tmp_path: Path) -> None:
@@ -88,41 +102,38 @@ def test_no_link_is_followed_and_nothing_but_files_named(home: Path, tmp_path: P
     os.mkfifo(day / "rollout-fifo.jsonl")
     (day / "rollout-folder.jsonl").mkdir()
     (sessions / "loop").symlink_to(sessions)
-    assert len(main_files(PLACES["codex"], {}, home)) == 3
+    assert len(files("codex")) == 3
 
 
 def test_the_agents_folder_itself_may_be_a_link(home: Path, tmp_path: Path) -> None:
     (home / ".codex").rename(tmp_path / "dotfiles")
     (home / ".codex").symlink_to(tmp_path / "dotfiles")
-    assert len(main_files(PLACES["codex"], {}, home)) == 3
+    assert len(files("codex")) == 3
 
 
-def test_two_names_of_one_folder_name_each_file_once(tmp_path: Path) -> None:
+def test_two_names_of_one_folder_name_each_file_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     project = tmp_path / ".claude/projects/-p"
     project.mkdir(parents=True)
     (project / "0b3c1f7e-0000-4000-8000-000000000000.jsonl").touch()
     (tmp_path / ".config").mkdir()
     (tmp_path / ".config/claude").symlink_to(tmp_path / ".claude")
-    assert len(main_files(PLACES["claude-code"], {}, tmp_path)) == 1
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert len(files("claude-code")) == 1
 
 
 def test_there_is_an_end_to_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(locations, "MOST_FILES", 2)
-    assert len(main_files(PLACES["codex"], {}, home)) == 2
+    assert len(files("codex")) == 2
 
 
 def test_a_place_that_is_not_there_has_nothing(tmp_path: Path) -> None:
-    place = AgentLocation(agent="x", globs=("*/*.jsonl",), default=("gone",))
-    assert main_files(place, {}, tmp_path) == []
+    place = AgentLocation(globs=("*/*.jsonl",), default=("gone",))
+    assert main_files(place, [tmp_path / "gone"]) == []
 
 
 def test_the_layout_reads_the_environment(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for place in AGENT_PLACES:
-        for name in (place.variable, place.file_variable):
-            monkeypatch.delenv(name or "", raising=False)
-    monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("CODEX_HOME", str(home / "elsewhere"))
-    assert {place.agent: len(agent_files(place.agent)) for place in AGENT_PLACES} == {
+    assert {agent.name: len(agent_files(agent)) for agent in AGENTS} == {
         "claude-code": 0,
         "codex": 0,
         "gemini-cli": 1,
@@ -150,9 +161,10 @@ def test_the_layout_reads_the_environment(home: Path, monkeypatch: pytest.Monkey
 def test_from_the_home_to_the_money(
     home: Path, agent: str, sessions: int, responses: int, usage: Usage
 ) -> None:
-    reader = format_of(agent)
+    reader = reader_of(agent)
     assert reader
-    found = list(sources_of(agent, main_files(PLACES[agent], {}, home)))
+    sources = reader.discover(agent_folders(reader.location), StampCache())
+    found = [reader.open_session(source) for source in sources]
     rows = [row for source in found for row in reader.responses_of(source)]
     assert (len(found), len(rows)) == (sessions, responses)
     assert sum((row.usage for row in rows if row.usage), Usage()) == usage
@@ -162,31 +174,28 @@ def test_from_the_home_to_the_money(
 
 
 def test_a_sub_agent_whose_parent_is_gone_is_a_session(home: Path) -> None:
-    paths = main_files(PLACES["codex"], {}, home)
+    paths = files("codex")
     [main, sub, _] = paths
     main.unlink()
-    assert [source.main.name for source in codex_sources(paths)][-1] == sub.name
+    assert [source.main.name for source in sources_in(paths)][-1] == sub.name
 
 
 def test_chats_of_sub_agents_go_with_their_session(home: Path) -> None:
-    [chat] = main_files(PLACES["gemini-cli"], {}, home)
+    [chat] = files("gemini-cli")
     for name in ("252c5bc1-3ccd-4a99-8b32-b16c20006afe", "another"):
         (chat.parent / name).mkdir()
         (chat.parent / name / "helper.jsonl").write_text('{"sessionId":"helper","kind":"subagent"}\n')
-    source = gemini_cli_source(chat)
+    gemini = agent_called("gemini-cli")
+    assert gemini
+    source = gemini.open_session(source_at(gemini.name, chat))
     assert [it.name for it in source.others] == ["chats/252c5bc1-3ccd-4a99-8b32-b16c20006afe/helper.jsonl"]
     assert source.text(".project_root") == "/home/user/project"
     assert [source.text(name) for name in ("chats/../../../projects.json", "/etc/passwd", "")] == [None] * 3
 
 
 def test_files_that_vanish_are_empty(home: Path) -> None:
-    paths = main_files(PLACES["codex"], {}, home)
-    sources = list(codex_sources(paths))
+    paths = files("codex")
+    sources = list(sources_in(paths))
     shutil.rmtree(home / ".codex")
     assert [list(source.main.entries) for source in sources] == [[], []]
-    assert list(codex_sources(paths)) == []
-
-
-def test_only_these_agents_are_known_here() -> None:
-    with pytest.raises(ValueError, match="nobody"):
-        list(sources_of("nobody", []))
+    assert list(sources_in(paths)) == []

@@ -6,6 +6,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_logger.agents.claude_code import prompt_history as claude_code
+from agent_logger.agents.codex import prompt_history as codex
 from agent_logger.agents.prompt_history import prompts_of, session_of
 from agent_logger.agents.source_files import File
 from agent_logger.model.session import Session
@@ -16,7 +18,8 @@ CODEX = {"session_id": "019c41d9-0000-7000-8000-000000000001", "ts": 1794726819,
 
 
 def read(data: bytes) -> dict[str, Session]:
-    found = prompts_of(File("history.jsonl", (), chunks=lambda: [data]))
+    reader = codex if b'"ts"' in data else claude_code
+    found = prompts_of(reader, File("history.jsonl", (), chunks=lambda: [data]))
     return {name: session_of("claude-code", name, prompts) for name, prompts in found.items()}
 
 

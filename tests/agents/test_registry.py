@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_logger.agents.locations import AGENT_PLACES
-from agent_logger.agents.registry import FIRST_BYTES, FORMATS, format_of, recognised
+from agent_logger.agents.registry import agent_called, recognise, resume_command
+from agent_logger.files.sources import FIRST_BYTES
 from tests.agents.foreign import DATA, source
 
 CODEX = sorted(DATA.glob("codex/**/rollout-*.jsonl"))
@@ -16,16 +16,16 @@ SUB_AGENTS = {"01a1df72-0827-70a3-9d64-ac108f3cc73f", "01a1df74-2f16-7733-95f5-c
 
 
 def agent(path: Path) -> str | None:
-    found = recognised(path.as_posix(), path.read_bytes()[:FIRST_BYTES])
-    return found.agent if found else None
+    found = recognise(path.as_posix(), path.read_bytes()[:FIRST_BYTES])
+    return found.name if found else None
 
 
-def test_the_recorded_files_are_recognised() -> None:
+def test_the_recorded_files_are_recognise() -> None:
     mains = [path for path in CODEX if path.stem[-36:] not in SUB_AGENTS]
     assert {agent(path) for path in mains} == {"codex"}
     assert {agent(path) for path in GEMINI} == {"gemini-cli"}
     assert CLAUDE and {agent(path) for path in CLAUDE} == {"claude-code"}
-    assert recognised("/x/opencode.db", b"SQLite format 3\0...") is format_of("opencode")
+    assert recognise("/x/opencode.db", b"SQLite format 3\0...") is agent_called("opencode")
 
 
 def test_files_of_sub_agents_are_no_main_files() -> None:
@@ -33,13 +33,13 @@ def test_files_of_sub_agents_are_no_main_files() -> None:
     assert len(subs) == 2
     assert {agent(path) for path in subs} == {None}
     sub = json.dumps({"sessionId": "s", "kind": "subagent"}).encode()
-    assert recognised("chats/p/session-1.jsonl", sub) is None
+    assert recognise("chats/p/session-1.jsonl", sub) is None
 
 
 def test_a_first_line_that_is_longer_than_what_is_seen_of_it_will_do() -> None:
     [main, sub, *_] = sorted(DATA.glob("codex/0.166.0/app_server/**/rollout-*.jsonl"))
-    assert recognised(main.name, main.read_bytes()[:900])
-    assert recognised(sub.name, sub.read_bytes()[:900]) is None
+    assert recognise(main.name, main.read_bytes()[:900])
+    assert recognise(sub.name, sub.read_bytes()[:900]) is None
 
 
 @pytest.mark.parametrize(
@@ -58,17 +58,23 @@ def test_a_first_line_that_is_longer_than_what_is_seen_of_it_will_do() -> None:
     ],
 )
 def test_other_files_are_nobodys(path: str, first: bytes) -> None:
-    assert recognised(path, first) is None
+    assert recognise(path, first) is None
 
 
-def test_every_agent_has_a_row_and_a_place() -> None:
-    assert [it.agent for it in FORMATS] == [it.agent for it in AGENT_PLACES]
-    assert format_of("nobody") is None
+def test_a_name_that_is_no_agents_is_nobodys() -> None:
+    assert agent_called("nobody") is None
+    assert agent_called(None) is None
 
 
 @pytest.mark.parametrize("name", ["codex", "gemini-cli", "opencode", "qwen-code"])
 def test_a_row_reads(name: str) -> None:
-    found = format_of(name)
+    found = agent_called(name)
     assert found
     assert found.session_of(source(b"")).agent == name
     assert list(found.responses_of(source(b""))) == []
+
+
+def test_a_session_with_a_name_of_its_clients_can_be_resumed() -> None:
+    assert resume_command("claude-code", "1f320356") == ["claude", "--resume", "1f320356"]
+    assert resume_command("unheard-of", "x") is None
+    assert resume_command("claude-code", "20261115_080000_unnamed-1") is None

@@ -368,7 +368,7 @@ def test_a_session_is_put_back_by_the_id_that_it_is_listed_with(home: Path, own:
     for folder in (".claude/projects", ".codex/sessions", ".gemini/tmp"):
         shutil.rmtree(home / folder, ignore_errors=True)
     for name in listed:
-        assert put_back(own, name[:18]).session.copy.target in copies_of(own, name)
+        assert put_back(own, name[:18]).session.copy in copies_of(own, name)
     assert main_and_beside(home) == files
 
 

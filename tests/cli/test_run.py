@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from tests.recording.played import script
 
-from agent_logger.agents.claude_code.files import project_folders
+from agent_logger.agents.claude_code.naming import project_folders
 from agent_logger.logs.reader import read_exchanges, read_log
 from agent_logger.model.records import Exchange, SessionStart
 
@@ -423,7 +423,7 @@ def test_an_agent_that_is_not_there_gets_no_proxy(env: dict[str, str], tmp_path:
 
 
 def test_the_session_file_that_the_agent_leaves_is_recorded(env: dict[str, str], tmp_path: Path) -> None:
-    from agent_logger.agents.claude_code.files import folder_name
+    from agent_logger.agents.claude_code.naming import folder_name
 
     folder = tmp_path / ".claude/projects" / folder_name(os.path.realpath(tmp_path))
     agent(env, f"mkdir -p {folder}\necho '{{}}' > {folder}/{SESSION}.jsonl")

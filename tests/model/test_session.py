@@ -128,9 +128,3 @@ def test_files_are_the_paths_tools_were_given() -> None:
 )
 def test_tools_are_sorted_by_what_they_do(name: str, kind: ToolKind) -> None:
     assert tool_kind(name) == kind
-
-
-def test_a_session_knows_how_to_go_on() -> None:
-    assert SESSION.resume_command() == ["claude", "--resume", "1f320356"]
-    assert Session(id="x", agent="unheard-of").resume_command() is None
-    assert Session(id="20261115_080000_unnamed-1", agent="claude-code").resume_command() is None

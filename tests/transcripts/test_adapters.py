@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agent_logger import Usage, read_session
-from agent_logger.agents.claude_code.files import project_folders
+from agent_logger.agents.claude_code.naming import project_folders
 from agent_logger.agents.claude_code.transcript.records import token_usage
 from agent_logger.errors import SourceError, StoreError
 from agent_logger.transcripts.adapters import ModelAnswer, TranscriptWriter, answer_of, usage_of

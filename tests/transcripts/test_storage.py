@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import agent_logger
 from agent_logger import FileStorage, InMemoryStorage, SessionStorage, platform, read_session
-from agent_logger.agents.claude_code.files import project_folders
+from agent_logger.agents.claude_code.naming import project_folders
 from agent_logger.catalog.ledger.metrics import metrics_of
 from agent_logger.errors import StoreError
 from agent_logger.files.parts import parts_of

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 from playwright.sync_api import Page as Tab
 
-from agent_logger.web.pages.setup import PROGRAMS
+from agent_logger.agents.registry import AGENTS
 from tests.catalog.catalogs import ID, assistant, claude_file, tool, user
 from tests.web import homes
 from tests.web.browser import Watched, chromium, let_in
@@ -155,7 +155,7 @@ def test_who_has_nothing_yet_is_set_up(tmp_path: Path, browser: Browser) -> None
     with showing(tmp_path) as page, let_in(browser, page) as watched:
         watched.go("/")
         expect(watched.tab.locator(".setup")).to_contain_text("One minute")
-        expect(watched.tab.locator(".agents tbody tr")).to_have_count(len(PROGRAMS))
+        expect(watched.tab.locator(".agents tbody tr")).to_have_count(len(AGENTS))
         expect(watched.tab.locator(".agents")).to_contain_text("agent-logger run -- claude")
         assert watched.axe() == []
         watched.tab.click("text=Record the demo")

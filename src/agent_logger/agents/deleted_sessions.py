@@ -3,9 +3,11 @@
 import os
 from functools import lru_cache, partial
 from pathlib import Path
+from typing import cast
 
 from agent_logger.agents import prompt_history
-from agent_logger.agents.claude_code.files import is_id
+from agent_logger.agents.base import Agent, PromptReader, module
+from agent_logger.agents.claude_code.naming import is_id
 from agent_logger.agents.prompt_history import Prompt
 from agent_logger.agents.source_files import File
 from agent_logger.errors import SourceError
@@ -13,24 +15,25 @@ from agent_logger.files import foreign
 from agent_logger.model.session import Session
 
 
-def prompts_in(path: Path) -> dict[str, list[Prompt]]:
+def prompts_in(agent: Agent, path: Path) -> dict[str, list[Prompt]]:
     """By session. Empty if the file is not there."""
     try:
         status = os.lstat(path)
     except OSError:
         return {}
-    return _prompts_in(path, status.st_ino, status.st_size, status.st_mtime_ns)
+    return _prompts_in(agent, path, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 @lru_cache(maxsize=4)  # each session of a history asks for it
-def _prompts_in(path: Path, *_stamp: int) -> dict[str, list[Prompt]]:
-    file = File(path.name, (), chunks=partial(foreign.chunks, path))
-    return {name: prompts for name, prompts in prompt_history.prompts_of(file).items() if is_id(name)}
+def _prompts_in(agent: Agent, path: Path, *_stamp: int) -> dict[str, list[Prompt]]:
+    reader = cast("PromptReader", module(agent.prompt_reader or ""))
+    by_session = prompt_history.prompts_of(reader, File(path.name, (), chunks=partial(foreign.chunks, path)))
+    return {name: prompts for name, prompts in by_session.items() if is_id(name)}
 
 
-def session_in(path: Path, agent: str, name: str) -> Session:
+def session_in(agent: Agent, path: Path, name: str) -> Session:
     """Raises `SourceError` if the history does not have it any more."""
-    prompts = prompts_in(path).get(name)
+    prompts = prompts_in(agent, path).get(name)
     if prompts is None:
         raise SourceError(f"{path}: nothing of session {name} is left")
-    return prompt_history.session_of(agent, name, prompts)
+    return prompt_history.session_of(agent.name, name, prompts)

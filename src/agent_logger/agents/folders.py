@@ -1,65 +1,42 @@
 """The folders and files of agents on this machine, as the environment says."""
 
 import os
-import re
-import unicodedata
+from collections.abc import Iterable
 from pathlib import Path
 
-from agent_logger.agents.locations import AGENT_PLACES, AgentLocation, folders_of, main_files, older_files_in
-
-HISTORY_FILE = "history.jsonl"  # what people typed, in the folders of Claude Code and Codex
-
-
-def claude_roots() -> list[Path]:
-    """Configuration folders of Claude Code: those of `CLAUDE_CONFIG_DIR`, which may be a list, else the usual ones."""
-    folders = folders_of(place_of("claude-code"), os.environ, Path.home())
-    return [Path(unicodedata.normalize("NFC", os.path.realpath(folder))) for folder in folders]
+from agent_logger.agents.base import Agent, AgentLocation
+from agent_logger.agents.locations import folders_of, is_file, main_files, older_files_in
 
 
-CLAUDE_VARIABLES = (
-    "CLAUDE_CONFIG_DIR",
-    "CLAUDE_PROJECT_DIR",
-    "CLAUDE_PLUGIN_ROOT",
-    "CLAUDE_ENV_FILE",
-    "CLAUDE_CODE_REMOTE",
-    "CLAUDE_CODE_ENTRYPOINT",
-    "CLAUDE_CODE_SESSION_ID",
-)
-
-
-def claude_variables() -> dict[str, str]:
-    """What Claude Code tells its children, and is told; no other variable, for those hold secrets."""
-    return {name: value for name in CLAUDE_VARIABLES if (value := os.environ.get(name))}
-
-
-def agent_folders(place: AgentLocation) -> list[Path]:
+def agent_folders(location: AgentLocation | None) -> list[Path]:
     """Where an agent keeps its sessions, as the environment says; links on the way are followed, for its owner made
     them."""
-    folders = folders_of(place, os.environ, Path.home())
+    folders = folders_of(location, os.environ, Path.home()) if location else []
     return list(dict.fromkeys(Path(os.path.realpath(folder)) for folder in folders))
 
 
-def provider_root(provider: str) -> Path:
-    """Where an adapter for a provider keeps its sessions: `OPENAI_CONFIG_DIR`, or where Claude Code has its own."""
-    named = os.environ.get(f"{variable_prefix(provider)}_CONFIG_DIR")
-    return Path(named).expanduser().absolute() if named else claude_roots()[0]
+def agent_files(agent: Agent) -> list[Path]:
+    """The main files of an agent on this machine."""
+    if agent.location is None:
+        return []
+    folders = agent_folders(agent.location)
+    return sorted({*main_files(agent.location, folders), *named_files(agent.location, folders)})
 
 
-def variable_prefix(provider: str) -> str:
-    """`openai` has variables like `OPENAI_CONFIG_DIR`."""
-    return re.sub(r"[^A-Z0-9]", "_", provider.upper())
+def named_files(location: AgentLocation, folders: Iterable[Path]) -> list[Path]:
+    """The main file that a variable names, if it is there."""
+    named = os.environ.get(location.file_variable or "")
+    return [path for folder in folders if named and is_file(path := folder / named)]
 
 
-def agent_files(agent: str) -> list[Path]:
-    """The main files of an agent on this machine, where the environment says they are."""
-    return main_files(place_of(agent), os.environ, Path.home())
-
-
-def older_agent_files(agent: str) -> list[Path]:
+def older_agent_files(agent: Agent) -> list[Path]:
     """The same of what it wrote before: a newer version may have taken over what is in them."""
-    place = place_of(agent)
-    return [path for folder in agent_folders(place) for path in older_files_in(place, folder)]
+    if agent.location is None:
+        return []
+    folders = agent_folders(agent.location)
+    return [path for folder in folders for path in older_files_in(agent.location, folder)]
 
 
-def place_of(agent: str) -> AgentLocation:
-    return next(place for place in AGENT_PLACES if place.agent == agent)
+def variables(names: Iterable[str]) -> dict[str, str]:
+    """Of the environment, those that are set; no other, for they hold secrets."""
+    return {name: value for name in names if (value := os.environ.get(name))}

@@ -6,13 +6,13 @@ A hook's child imports this, so it imports little.
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from fnmatch import fnmatchcase
-from glob import escape
 from pathlib import Path
 from typing import NamedTuple
 
+from agent_logger.agents.base import AgentLocation
 from agent_logger.agents.folders import agent_folders
-from agent_logger.agents.locations import AGENT_PLACES, AgentLocation, matching
+from agent_logger.agents.locations import beside, is_main_file, matching
+from agent_logger.agents.registry import located
 from agent_logger.archive.copy import CopyOutcome, can_keep, copy_file
 from agent_logger.archive.layout import ArchiveFolder, folder_of, prepare
 from agent_logger.errors import AgentLoggerError
@@ -79,12 +79,12 @@ def keep_session(home: Path, transcript: Path) -> CopyReport:
     """One session, by its main file. Any program may have named it: it counts only if it is one below a folder of an
     agent's, and no link."""
     report = CopyReport()
-    for place in AGENT_PLACES:
-        for origin in agent_folders(place):
+    for agent, location in located():
+        for origin in agent_folders(location):
             parts = _parts_below(origin, transcript)
-            if parts and is_main_file(place, parts):
-                folder = folder_of(home, place.agent, origin)
-                keep_files(home, folder, _session_files(place.agent, origin, parts), report)
+            if parts and is_main_file(location, parts):
+                folder = folder_of(home, agent.name, origin)
+                keep_files(home, folder, _session_files(location, origin, parts), report)
                 return report
     return report
 
@@ -95,25 +95,7 @@ def _parts_below(origin: Path, path: Path) -> Parts | None:
     return real.relative_to(origin).parts if real.is_relative_to(origin) else None
 
 
-def is_main_file(place: AgentLocation, parts: Parts) -> bool:
-    patterns = [glob.split("/") for glob in place.globs]
-    return any(len(pattern) == len(parts) and all(map(fnmatchcase, parts, pattern)) for pattern in patterns)
-
-
-def _session_files(agent: str, origin: Path, parts: Parts) -> Iterator[Parts]:
+def _session_files(location: AgentLocation, origin: Path, parts: Parts) -> Iterator[Parts]:
     yield parts
-    for pattern in _beside(agent, parts):
-        names = [part if part == "**" else escape(part) for part in pattern]
-        yield from (path.relative_to(origin).parts for path in matching(origin, names))
-
-
-def _beside(agent: str, parts: Parts) -> list[Parts]:
-    """What goes with a main file: where it is below the agent's folder."""
-    stem = parts[-1].rpartition(".")[0]
-    match agent, parts:
-        case "claude-code", ("projects", project, _):
-            own = [("projects", project, stem, "**"), ("projects", project, "memory", "**")]
-            return [*own, ("file-history", stem, "**")]
-        case "gemini-cli", ("tmp", project, *_):
-            return [("tmp", project, ".project_root")]
-    return []
+    for pattern in beside((*location.beside, *location.shared), parts):
+        yield from (path.relative_to(origin).parts for path in matching(origin, pattern))

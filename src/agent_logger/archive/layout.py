@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agent_logger import platform
-from agent_logger.agents.claude_code.files import folder_name
+from agent_logger.agents.claude_code.naming import folder_name
 from agent_logger.archive.copy import OLDER
 from agent_logger.files.foreign import SEALED
 
 FOLDER_FILE = ".folder"
-DATABASES = ("opencode",)  # agents whose main files are databases, which must not be copied as they lie there
 MOST_NAME = 60  # characters of the path that are in a folder's name, for people
 MAKING = re.compile(rf"\..+\.\d+{OLDER}(?:-journal)?|\.{FOLDER_FILE}\.\d+")  # what a killed copier left
 

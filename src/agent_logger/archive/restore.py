@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from agent_logger import platform
+from agent_logger.agents.base import AgentLocation
 from agent_logger.agents.folders import agent_folders
-from agent_logger.agents.locations import AGENT_PLACES
+from agent_logger.agents.locations import beside, fits
+from agent_logger.agents.registry import agent_called
 from agent_logger.archive import restore_database
 from agent_logger.archive.layout import ArchivedCopy, copies
 from agent_logger.archive.sessions import Archived, archived_sessions
@@ -52,22 +54,24 @@ def find(home: Path, given: str) -> Archived:
     if len({session.id for session in matching}) > 1:
         count = len({session.id for session in matching})
         raise SourceError(f"{given} begins the ids of {count} sessions in the archive; give more of it")
-    return max(matching, key=lambda session: session.modified)
+    return max(matching, key=lambda session: session.source.modified)
 
 
 def plan(session: Archived) -> Plan:
     """Where the agent looks now: the folder the files came from if it is one of these, else the first of them. A
     database may have been anywhere."""
-    place = next(place for place in AGENT_PLACES if place.agent == session.agent)
-    roots = agent_folders(place)
-    origin = session.copy.folder.origin
-    root = origin if origin in roots or session.agent == "opencode" else roots[0]
-    if session.agent == "opencode":
-        database = root.joinpath(*session.copy.parts)
+    agent = agent_called(session.agent)
+    assert agent
+    assert agent.location
+    roots = agent_folders(agent.location)
+    origin = session.folder.origin
+    root = origin if origin in roots or agent.location.is_database else roots[0]
+    if agent.location.is_database:
+        database = root.joinpath(*session.parts)
         if foreign.existing(database):
             return Plan(session, [], restore_database.rows_of(session.file, session.id, database))
-        return Plan(session, [RestoreStep(session.file, root, session.copy.parts, "missing")])
-    return Plan(session, [_step(copy, root) for copy in _copies_of(session)])
+        return Plan(session, [RestoreStep(session.file, root, session.parts, "missing")])
+    return Plan(session, [_step(copy, root) for copy in _copies_of(session, agent.location)])
 
 
 def _step(copy: ArchivedCopy, root: Path) -> RestoreStep:
@@ -87,22 +91,12 @@ def _digest(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _copies_of(session: Archived) -> Iterator[ArchivedCopy]:
-    main = session.copy.target
-    source = session.source()
-    names = [file.name for file in (source.main, *source.others)]
-    match session.agent:
-        case "codex":
-            paths = {copy.target for copy in copies(session.copy.folder) if copy.target.name in names}
-            below: list[Path] = []
-        case "gemini-cli":
-            project = main.parent.parent
-            paths, below = {project / ".project_root", *(project / name for name in names)}, []
-        case _:
-            paths = {main.parent / name for name in names}
-            below = [main.with_suffix(""), session.copy.folder.copies / "file-history" / session.id]
-    for copy in copies(session.copy.folder):
-        if copy.target in paths or any(map(copy.target.is_relative_to, below)):
+def _copies_of(session: Archived, location: AgentLocation) -> Iterator[ArchivedCopy]:
+    """Of the main file, those of sub-agents, and what lies beside them for this session alone."""
+    own = {session.source.path, *(session.source.others or ())}
+    patterns = beside(location.beside, session.parts)
+    for copy in copies(session.folder):
+        if str(copy.target) in own or any(fits(copy.parts, pattern) for pattern in patterns):
             yield copy
 
 

@@ -5,11 +5,11 @@ import time
 from pathlib import Path
 
 from agent_logger.agents.folders import agent_files, agent_folders
-from agent_logger.agents.locations import AGENT_PLACES, kept_files
+from agent_logger.agents.locations import kept_files
+from agent_logger.agents.registry import located
 from agent_logger.archive import copy_database
 from agent_logger.archive.collect import CopyReport, Trouble, keep_files
 from agent_logger.archive.layout import (
-    DATABASES,
     MAKING,
     ArchiveFolder,
     archive_path,
@@ -28,12 +28,11 @@ MAKING_SECONDS = 86_400.0  # after which nobody is making that copy any more
 def archive_all(home: Path, quiet_seconds: float = 0.0) -> CopyReport:
     """A database that was written to within `quiet_seconds` is left for later."""
     report = CopyReport()
-    for place in AGENT_PLACES:
-        for origin in agent_folders(place):
-            keep_files(home, folder_of(home, place.agent, origin), kept_files(place, origin), report)
-    for agent in DATABASES:
-        for path in agent_files(agent):
-            _keep_database(folder_of(home, agent, path.parent), path, quiet_seconds, report)
+    for agent, location in located():
+        for origin in agent_folders(location):
+            keep_files(home, folder_of(home, agent.name, origin), kept_files(location, origin), report)
+        for path in agent_files(agent) if location.is_database else ():
+            _keep_database(folder_of(home, agent.name, path.parent), path, quiet_seconds, report)
     return report
 
 

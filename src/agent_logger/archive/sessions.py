@@ -1,103 +1,95 @@
 """The sessions in the archive: of what is there, main files, by agent and the client's id."""
 
-from collections.abc import Iterator
-from functools import partial
-from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from collections.abc import Container, Iterator
+from pathlib import Path
+from typing import NamedTuple, cast
 
-from agent_logger.agents.claude_code.files import is_id
-from agent_logger.agents.claude_code.opener import claude_source
-from agent_logger.agents.framing import modified
-from agent_logger.agents.locations import AGENT_PLACES, AgentLocation
-from agent_logger.agents.openers import gemini_cli_session, sources_of
+from agent_logger.agents.base import Agent, DatabaseFiles, module
+from agent_logger.agents.registry import agent_called, reader_of
 from agent_logger.agents.source_files import SourceFiles
-from agent_logger.archive.collect import is_main_file
 from agent_logger.archive.copy import generations
-from agent_logger.archive.layout import DATABASES, ArchivedCopy, ArchiveFolder, copies, folders
+from agent_logger.archive.layout import ArchiveFolder, copies, folders
 from agent_logger.files import foreign
-from agent_logger.model.ids import UUID
+from agent_logger.files.sources import Source, StampCache
 
 
 class Archived(NamedTuple):
     """A session of which there is a copy, whether its agent still has it or not."""
 
-    id: str
-    copy: ArchivedCopy  # of its main file
-    file: Path  # the same under its plain name; of a database, the generation that it is in
-    source: "partial[SourceFiles]"  # what its reader is given
-    modified: float
-    others: tuple[Path, ...] = ()  # of its sub-agents, where only their content says so
+    folder: ArchiveFolder
+    copy: Path  # of its main file, under its plain name
+    source: Source  # of a database, in the generation of the copy that has it
+
+    @property
+    def id(self) -> str:
+        return self.source.name
 
     @property
     def agent(self) -> str:
-        return self.copy.folder.agent
+        return self.folder.agent
+
+    @property
+    def file(self) -> Path:
+        return Path(self.source.path)
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The path of its main file below the agent's folder."""
+        return self.copy.relative_to(self.folder.copies).parts
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What it may be called by. The name of a file of Gemini CLI has a part of the id, which stands inside."""
-        inside = gemini_cli_session(self.copy.target) if self.agent == "gemini-cli" else None
+        """What it may be called by: the name of a file may have a part of the id, which stands inside."""
+        agent = agent_called(self.agent)
+        inside = module(agent.files).session_id(self.copy) if agent and agent.has_id_inside else None
         return (self.id, inside) if inside else (self.id,)
+
+    def open(self) -> SourceFiles:
+        """Raises `SourceError`, `OSError`."""
+        agent = agent_called(self.agent)
+        assert agent
+        return agent.open_session(self.source)
 
 
 def archived_sessions(home: Path) -> Iterator[Archived]:
     for folder in folders(home):
-        yield from archived_in(folder)
+        yield from archived_in(folder, StampCache())
 
 
-def archived_in(folder: ArchiveFolder) -> Iterator[Archived]:
-    """Of one folder of an agent's. Files are opened only of agents whose names of files do not tell whose they are."""
-    place = next((place for place in AGENT_PLACES if place.agent == folder.agent), None)
-    if place:
-        yield from _sessions(place, folder)
-
-
-def _sessions(place: AgentLocation, folder: ArchiveFolder) -> Iterator[Archived]:
-    if place.agent == "opencode":
-        for copy in copies(folder):  # databases, whatever they are called
-            yield from _in_database(copy)
+def archived_in(folder: ArchiveFolder, cache: StampCache, skip: Container[str] = ()) -> Iterator[Archived]:
+    """Of one folder of an agent's, but for those with names that are to be skipped. Found and not opened."""
+    agent = reader_of(folder.agent)
+    if agent is None or agent.location is None:
         return
-    mains = {copy.target: copy for copy in copies(folder) if is_main_file(place, copy.parts)}
-    if place.agent == "claude-code":
-        for target, copy in mains.items():
-            if is_id(target.stem):
-                yield Archived(target.stem, copy, target, partial(claude_source, target), copy.modified)
+    if agent.location.is_database:
+        yield from _in_databases(agent, folder, cache, skip)
         return
-    by_name = {target.name: copy for target, copy in mains.items()}
-    for source in sources_of(place.agent, mains):
-        name = PurePosixPath(source.main.name).name
-        copy = by_name[name]
-        others = tuple(by_name[other.name].target for other in source.others if other.name in by_name)
-        yield Archived(id_in(name), copy, copy.target, partial(_same, source), modified(copy.target), others)
+    for source in agent.discover([folder.copies], cache, skip):
+        if not source.main_missing:
+            yield Archived(folder, Path(source.path), source)
 
 
-def _in_database(copy: ArchivedCopy) -> Iterator[Archived]:
-    """What a newer copy does not hold any more is in an older one."""
-    visited: set[str] = set()
-    for path in (copy.target, *generations(copy.target)):
-        for source in sources_of("opencode", [path]):
-            name = id_in(source.main.name)
-            if name not in visited:
-                visited.add(name)
-                yield Archived(name, copy, path, partial(_same, source), modified(path))
-
-
-def _same(source: SourceFiles) -> SourceFiles:
-    return source
-
-
-def id_in(name: str) -> str:
-    """The client's id in the name of a file, else the name."""
-    match = UUID.search(name)
-    return match[0] if match else PurePosixPath(name).stem
+def _in_databases(
+    agent: Agent, folder: ArchiveFolder, cache: StampCache, skip: Container[str]
+) -> Iterator[Archived]:
+    """Whatever they are called. What a newer copy does not hold any more is in an older one."""
+    files = cast("DatabaseFiles", module(agent.files))
+    for copy in copies(folder):
+        names: set[str] = set()
+        for path in (copy.target, *generations(copy.target)):
+            for source in files.sessions_in(agent, path, cache):
+                if source.name not in names and source.name not in skip:
+                    names.add(source.name)
+                    yield Archived(folder, copy.target, source)
 
 
 def copies_by_name(home: Path) -> dict[str, list[Path]]:
     """The copies of sessions' main files, as they lie in the archive, the newest first, by what the session may be
     called by; none of a database, for it holds the sessions of others too."""
     paths_by_name: dict[str, list[Path]] = {}
-    sessions = [session for session in archived_sessions(home) if session.agent not in DATABASES]
-    for session in sorted(sessions, key=lambda session: -session.modified):
-        plain = (session.copy.target, *generations(session.copy.target))
+    sessions = [session for session in archived_sessions(home) if session.source.key == session.source.path]
+    for session in sorted(sessions, key=lambda session: -session.source.modified):
+        plain = (session.copy, *generations(session.copy))
         copies = [copy for path in plain if (copy := foreign.existing(path))]
         for name in session.names:
             paths_by_name.setdefault(name, []).extend(copies)

@@ -9,8 +9,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from agent_logger.agents.claude_code.processes import noted_sessions, running_sessions
-from agent_logger.agents.folders import claude_roots
+from agent_logger.agents.running import noted_sessions, running_sessions
 from agent_logger.catalog.database import listed
 from agent_logger.catalog.ledger.rows import BIT, WITNESS_SETS, micros_of, time_of
 from agent_logger.catalog.live.liveness import INTERRUPTED, SessionState, SourceState, is_live
@@ -145,14 +144,15 @@ class _Live:
 
     def __init__(self, sources: Mapping[str, Sequence[SourceState]]) -> None:
         self.now = time.time()
-        self._noted = noted_sessions(claude_roots())
+        self._noted = noted_sessions()
         self._sources = sources
 
     def holds(self, name: str, ended: int | None, *, in_flight: bool, over: bool) -> bool:
         last = None if ended is None else ended / 1e6
         state = SessionState(last, in_flight, over, self._sources.get(name, ()))
-        is_noted = any(source.agent == "claude-code" for source in state.sources)
-        return is_live(state, self.now, runs=self._noted.runs(name, last) if is_noted else None)
+        notes = (self._noted[source.agent] for source in state.sources if source.agent in self._noted)
+        noted = next(notes, None)
+        return is_live(state, self.now, runs=noted.runs(name, last) if noted else None)
 
 
 def may_be_live(database: sqlite3.Connection) -> list[str]:
@@ -165,7 +165,7 @@ def may_be_live(database: sqlite3.Connection) -> list[str]:
             OR id IN (SELECT session FROM sources WHERE {OPEN_LOG})
             OR modified >= :begin AND (detailed IS NOT stamp OR coalesce({ENDED} >= :begin * 1e6, 1))
         """,
-        {"begin": begin, "running": listed(running_sessions(claude_roots()))},
+        {"begin": begin, "running": listed(running_sessions())},
     )
     return [name for (name,) in rows]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agent_logger.agents.folders import agent_folders
-from agent_logger.agents.locations import AGENT_PLACES
+from agent_logger.agents.registry import located
 from agent_logger.catalog.database import writing
 from agent_logger.catalog.discovery.own_logs import folders_of_logs
 
@@ -39,7 +39,7 @@ def seal(database: sqlite3.Connection, home: Path, after_seconds: float | None, 
 
 def _folders(home: Path) -> Iterator[Path]:
     """But for agents' own, where a storage may have been put: they are to find its files there as they are."""
-    theirs = [folder for place in AGENT_PLACES for folder in agent_folders(place)]
+    theirs = [folder for _, location in located() for folder in agent_folders(location)]
     for folder in folders_of_logs(home):
         real = folder.resolve()
         if folder.is_symlink():  # what is behind it need not be ours

@@ -5,19 +5,20 @@ import shlex
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, NamedTuple, Self
+from typing import Literal, Self
 
 import msgspec
 
 from agent_logger import config, platform
-from agent_logger.agents.claude_code.context import cleanup_days
-from agent_logger.agents.claude_code.files import session_files
-from agent_logger.agents.folders import agent_folders, claude_roots
-from agent_logger.agents.locations import AGENT_PLACES, AgentLocation, main_files_in
+from agent_logger.agents.base import Agent, ProxySetup, module
+from agent_logger.agents.claude_code.folders import claude_roots
+from agent_logger.agents.folders import agent_folders
+from agent_logger.agents.locations import main_files
+from agent_logger.agents.registry import AGENTS, located
 from agent_logger.archive.copy import has_caught_up
 from agent_logger.archive.layout import folder_of
 from agent_logger.catalog.discovery.agent_files import agent_sessions
@@ -27,7 +28,7 @@ from agent_logger.clock import timestamp
 from agent_logger.errors import SourceError
 from agent_logger.files.git import git_folders
 from agent_logger.files.parts import PartFile, parts_in
-from agent_logger.files.sources import StampCache
+from agent_logger.files.sources import Source, StampCache
 from agent_logger.home.facts import known_folders
 from agent_logger.hooks.settings import commands_in
 from agent_logger.logs.damage import count_damage
@@ -250,45 +251,31 @@ def _clients(proxies: list[ProxyReport]) -> Iterator[Finding]:
     """Whether what is started from this shell goes through a proxy."""
     if not proxies:
         return
-    for place in AGENT_PLACES:
-        if place.agent not in SET_UP or not any(folder.is_dir() for folder in agent_folders(place)):
+    for agent, location in located():
+        if not any(folder.is_dir() for folder in agent_folders(location)):
             continue
-        if any(_is_set_up(place, proxy.port) for proxy in proxies):
-            yield Finding(check="set up", mark="ok", text=f"{place.agent} goes through the proxy")
+        if any(_is_set_up(agent, proxy.port) for proxy in proxies):
+            yield Finding(check="set up", mark="ok", text=f"{agent.name} goes through the proxy")
         else:
-            finding = f"{place.agent}, started from this shell, does not go through the proxy"
-            yield Finding(check="set up", mark="note", text=finding, next=SET_UP[place.agent].next)
+            finding = f"{agent.name}, started from this shell, does not go through the proxy"
+            yield Finding(check="set up", mark="note", text=finding, next=_next(agent))
 
 
-class SetUp(NamedTuple):
-    """What sends an agent through the proxy."""
-
-    variable: str
-    file: str  # of its settings, below its folder
-    next: str  # what to do
-
-
-_EVAL = 'eval "$(agent-logger env)", or agent-logger run -- '
-SET_UP: Mapping[str, SetUp] = {
-    "claude-code": SetUp("ANTHROPIC_BASE_URL", "settings.json", f"{_EVAL}claude"),
-    "codex": SetUp(
-        "OPENAI_BASE_URL",
-        "config.toml",
-        "a provider in ~/.codex/config.toml (docs/proxy.md), or agent-logger run -- codex",
-    ),
-    "gemini-cli": SetUp("GOOGLE_GEMINI_BASE_URL", ".env", f"{_EVAL}gemini"),
-    "opencode": SetUp("OPENCODE_CONFIG_CONTENT", "opencode.json", f"{_EVAL}opencode"),
-    "qwen-code": SetUp("OPENAI_BASE_URL", ".env", f"{_EVAL}qwen"),
-}
+def _next(agent: Agent) -> str:
+    """What sends it through the proxy."""
+    if agent.setup and agent.setup.hint:
+        return agent.setup.hint
+    return f'eval "$(agent-logger env)", or agent-logger run -- {agent.run.executable if agent.run else agent.name}'
 
 
-def _is_set_up(place: AgentLocation, port: int) -> bool:
-    """By its variable, or by a file of its own: that of Codex can do it alone."""
-    address, way = f"127.0.0.1:{port}/", SET_UP[place.agent]
-    value = config.variable(way.variable) or ""
-    if address in value and (place.agent != "codex" or value == base_urls(port)["OPENAI_BASE_URL"]):
+def _is_set_up(agent: Agent, port: int) -> bool:
+    """By its variable, or by a file of its own."""
+    setup, address = agent.setup or ProxySetup(), f"127.0.0.1:{port}/"
+    value = config.variable(setup.variable) or "" if setup.variable else ""
+    if address in value and (not setup.must_match or value == base_urls(port).get(setup.variable or "")):
         return True
-    return any(address in _text(folder / way.file) for folder in agent_folders(place))
+    files = [folder / setup.settings_file for folder in agent_folders(agent.location) if setup.settings_file]
+    return any(address in _text(file) for file in files)
 
 
 def _text(path: Path) -> str:
@@ -303,17 +290,18 @@ def _unseen(home: Path, proxies: list[ProxyReport]) -> Iterator[Finding]:
     if not proxies:
         return
     recorded = {client_id(log) for folder in known_folders(home) for log in _recent_logs(folder)}
-    unseen: dict[str, int] = {}
-    for place in AGENT_PLACES[:2]:  # those whose files have the id that is also on the wire
-        for origin in agent_folders(place):
-            for path in main_files_in(place, origin):
-                is_live = time.time() - platform.modified_at(path) < LIVE_SECONDS
-                if is_live and not any(name and name in path.name for name in recorded):
-                    unseen[place.agent] = unseen.get(place.agent, 0) + 1
+    unseen: dict[Agent, int] = {}
+    for agent, location in located():
+        if not agent.names_sessions_on_wire or location.is_database:
+            continue  # the names of its files do not tell whether a session was on the wire
+        for path in main_files(location, agent_folders(location)):
+            is_live = time.time() - platform.modified_at(path) < LIVE_SECONDS
+            if is_live and not any(name and name in path.name for name in recorded):
+                unseen[agent] = unseen.get(agent, 0) + 1
     for agent, count in unseen.items():
         sessions = "a session" if count == 1 else f"{count} sessions"
-        finding = f"{agent} is at work in {sessions} that the proxy sees no call of"
-        yield Finding(check="unseen", mark="wrong", text=finding, next=SET_UP[agent].next)
+        finding = f"{agent.name} is at work in {sessions} that the proxy sees no call of"
+        yield Finding(check="unseen", mark="wrong", text=finding, next=_next(agent))
 
 
 def _recent_logs(folder: Path) -> Iterator[PartFile]:
@@ -348,18 +336,24 @@ def _hooks() -> Iterator[Finding]:
 
 
 def _doomed(home: Path) -> Iterator[Doomed]:
-    """Claude Code deletes what was not written to for so long, when it starts."""
-    for root in claude_roots():
-        days = cleanup_days(root)
-        folder = folder_of(home, "claude-code", root)
-        for file in session_files(root):
-            target = folder.target(file.path.relative_to(root).parts)
-            try:
-                is_archived = has_caught_up(os.lstat(file.path), target)
-            except OSError:
-                continue
-            after = timestamp(file.modified + days * DAY_SECONDS)
-            yield Doomed(id=file.id, path=str(file.path), deleted_after=after, is_archived=is_archived)
+    """Some agents delete what was not written to for so long, when they start."""
+    for agent in AGENTS:
+        for root in agent_folders(agent.location) if agent.cleanup else ():
+            days: int = module(agent.cleanup or "").cleanup_days(root)
+            for source in agent.discover([root], StampCache()):
+                if not source.main_missing and (session := _doomed_session(home, root, source, days)):
+                    yield session
+
+
+def _doomed_session(home: Path, root: Path, source: Source, days: int) -> Doomed | None:
+    target = folder_of(home, source.agent or "", root).target(Path(source.path).relative_to(root).parts)
+    try:
+        status = os.lstat(source.path)
+        is_archived = has_caught_up(status, target)
+    except OSError:
+        return None
+    after = timestamp(status.st_mtime + days * DAY_SECONDS)
+    return Doomed(id=source.name, path=source.path, deleted_after=after, is_archived=is_archived)
 
 
 def _cleanup(doomed: list[Doomed]) -> Iterator[Finding]:

@@ -61,7 +61,7 @@ def _own_command() -> list[str]:
 
 
 def _change(install: bool, yes: bool) -> int:
-    from agent_logger.agents.folders import claude_roots
+    from agent_logger.agents.claude_code.folders import claude_roots
     from agent_logger.files.replace import Edited
     from agent_logger.hooks.settings import installed, uninstalled
 

@@ -199,9 +199,11 @@ class _Run:
 
 
 def _files(start: "RunStart") -> "SessionFiles | None":
+    from agent_logger.agents.registry import agent_called
     from agent_logger.recording.run.session_files import SessionFiles
 
-    return SessionFiles(start.began.agent, Path.cwd()) if start.began.agent else None
+    agent = agent_called(start.began.agent)
+    return SessionFiles(agent, Path.cwd()) if agent else None
 
 
 def _start(words: list[str], prompt: str | None) -> "RunStart":

@@ -6,14 +6,19 @@ stand only inside a file, as whose sub-agent it is of, are read once and remembe
 
 import os
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from stat import S_ISREG
 from typing import Any, NamedTuple
 
 import msgspec
 
+from agent_logger.files.foreign import SEALED
 from agent_logger.files.stored_text import hashed, storable
 
-HAVE_HISTORIES = ("claude-code", "codex")
+FIRST_BYTES = 1 << 16  # of a file, enough to see whose it is
+PROMPTS_ONLY = (
+    "prompts only;"  # begins the stamp of a session of which only the agent's history of prompts tells
+)
 NO_MAIN_FILE = "no main file;"  # begins the stamp of a session of which only the files of sub-agents are left
 UNATTRIBUTED = "unattributed"  # a log of calls that belong to no session; some of them are paid for
 
@@ -33,7 +38,7 @@ class Source(NamedTuple):
     @property
     def prompts_only(self) -> bool:
         """The path is that of the agent's history, for the session's own file is gone."""
-        return self.agent in HAVE_HISTORIES and self.key != self.path
+        return self.stamp.startswith(PROMPTS_ONLY)
 
     @property
     def main_missing(self) -> bool:
@@ -48,6 +53,11 @@ class Source(NamedTuple):
     def is_of_hooks(self) -> bool:
         """The path is no file, but stands for those of one session and one day."""
         return self.agent is None and self.key != self.path
+
+
+def source_at(agent: str, path: Path) -> Source:
+    """A session by its main file alone: whatever else belongs to it is looked for."""
+    return Source(str(path), agent, str(path), "", 0.0, 0, "")
 
 
 class StampCache:
@@ -110,6 +120,16 @@ def stat_of(path: str) -> os.stat_result | None:
         return os.lstat(path)
     except OSError:
         return None
+
+
+def stat_of_copy(path: str) -> os.stat_result | None:
+    """Of a file that may be sealed."""
+    return stat_of(path) or stat_of(path + SEALED)
+
+
+def first_line_stamp(stat: os.stat_result) -> str:
+    """What the first line of a file is known by: it may be cut, and another one written."""
+    return f"{stat.st_ino}:{min(stat.st_size, FIRST_BYTES)}"
 
 
 def stamped(entry: os.DirEntry[str]) -> tuple[str, os.stat_result] | None:

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from agent_logger.agents.folders import agent_folders
-from agent_logger.agents.locations import AGENT_PLACES
 from agent_logger.agents.objects import time_of
+from agent_logger.agents.registry import located
 from agent_logger.errors import SourceError
 from agent_logger.files import foreign
 from agent_logger.home.layout import is_hashed
@@ -59,9 +59,9 @@ def events_in(folders: Iterable[Path], tag: str) -> list[HookEvent]:
 def agent_of(events: Iterable[HookEvent]) -> str | None:
     """Whose hooks these are: the one below whose folder the transcript is."""
     paths = {event.input.transcript_path for event in events if event.input.transcript_path}
-    for place in AGENT_PLACES:
-        if any(Path(path).is_relative_to(folder) for path in paths for folder in agent_folders(place)):
-            return place.agent
+    for agent, location in located():
+        if any(Path(path).is_relative_to(folder) for path in paths for folder in agent_folders(location)):
+            return agent.name
     return None
 
 

@@ -8,13 +8,15 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from agent_logger.agents.claude_code import AGENT as CLAUDE_CODE
 from agent_logger.agents.claude_code.transcript.facts import compaction_of
 from agent_logger.agents.claude_code.transcript.records import CompactionMessage, MessageUsage, message_usage
 from agent_logger.agents.claude_code.transcript.turns import more_final
 from agent_logger.agents.command_lines import starts_new
 from agent_logger.agents.objects import in_utc
+from agent_logger.agents.registry import names_sessions_on_wire
 from agent_logger.logs.context import context_files
-from agent_logger.logs.exchange_sums import NAME_SESSIONS, usage_by_model, with_sums
+from agent_logger.logs.exchange_sums import usage_by_model, with_sums
 from agent_logger.messages import counters
 from agent_logger.messages.entries import whole_thought
 from agent_logger.messages.outcome import failure_of
@@ -46,7 +48,7 @@ def session_of(records: Iterable[AnyRecord], exchanges: Sequence[Exchange], log:
     """The session of a log: its other records, and its exchanges, each once. `log` names one that no client did."""
     start = next((record for record in records if isinstance(record, SessionStart)), _UNSAID)
     witness = start.witness or witness_of(exchanges)
-    agent = start.agent or ("claude-code" if witness == "sdk" else None)
+    agent = start.agent or (CLAUDE_CODE.name if witness == "sdk" else None)
     exchanges = _checked(exchanges, is_new=witness == "run" and starts_new(start.argv or [], agent))
     read_exchanges = [_exchange(exchange, start.model, witness) for exchange in exchanges]
     times = [time for exchange in read_exchanges for time in (exchange.started, exchange.ended) if time]
@@ -57,7 +59,8 @@ def session_of(records: Iterable[AnyRecord], exchanges: Sequence[Exchange], log:
         if exchange.stats and exchange.stats.cost_usd is not None
     ]
     pairs = list(zip(read_exchanges, exchanges, strict=True))
-    is_named = any(ids) and agent in NAME_SESSIONS
+    # What others took in sum could not be told from what their unnamed calls took.
+    is_named = any(ids) and names_sessions_on_wire(agent)
     totals = [total for pair in pairs for total in _totals(*pair, start.model, witness, is_named=is_named)]
     if is_named:
         read_exchanges = [

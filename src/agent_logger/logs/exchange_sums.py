@@ -13,8 +13,6 @@ from agent_logger.model.prices import canonical, priced
 from agent_logger.model.records import ExchangeStats
 from agent_logger.model.session import SIDE, Exchange, Turn, Usage, Witness
 
-# On the wire too. What others took in sum could not be told from what their unnamed calls took.
-NAME_SESSIONS = ("claude-code", "codex")
 UNKNOWN = "unknown"  # a model that no line names
 
 

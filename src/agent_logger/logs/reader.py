@@ -9,13 +9,12 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from agent_logger.agents.claude_code.opener import claude_source
-from agent_logger.agents.openers import sources_of
-from agent_logger.agents.registry import FIRST_BYTES, recognised
+from agent_logger.agents.registry import recognise
 from agent_logger.errors import SourceError
 from agent_logger.files import foreign
 from agent_logger.files.line_files import part_entries
 from agent_logger.files.parts import PartFile, live_files_of, part_of, parts_of
+from agent_logger.files.sources import FIRST_BYTES, source_at
 from agent_logger.journal.bodies import decode
 from agent_logger.journal.live import merged, read_live
 from agent_logger.journal.ownership import ids_of, kind_of
@@ -121,13 +120,10 @@ def _read_foreign(path: Path) -> Session:
     path = path.with_name(path.name.removesuffix(foreign.SEALED))
     if foreign.existing(path) is None:
         raise SourceError(f"{path}: no such log")
-    form = recognised(path.absolute().as_posix(), next(foreign.chunks(path), b"")[:FIRST_BYTES])
-    if form is None:
+    agent = recognise(path.absolute().as_posix(), next(foreign.chunks(path), b"")[:FIRST_BYTES])
+    if agent is None:
         raise SourceError(f"{path}: not a log of a session")
-    own = claude_source(path) if form.agent == "claude-code" else next(sources_of(form.agent, [path]), None)
-    if own is None:
-        raise SourceError(f"{path}: no session in it")
-    return form.session_of(own)
+    return agent.session_of(agent.open_session(source_at(agent.name, path)))
 
 
 def kind_of_log(folder: Path, name: str) -> Kind | None:

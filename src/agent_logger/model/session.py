@@ -6,8 +6,7 @@ Whatever the witnesses were, these say the same things. Nothing here is stored: 
 from the logs, and can be derived again, better, from the same files.
 """
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, Self
 
@@ -386,11 +385,6 @@ class Session(Model, frozen=True, kw_only=True, gc=False):
     def _context_sizes(self) -> list[int]:
         return [turn.usage.context_tokens for turn in self.turns if turn.thread == MAIN and turn.usage]
 
-    def resume_command(self) -> list[str] | None:
-        """What to run to go on with this session; `None` for an agent that cannot, or that gave it no name."""
-        command = None if _LOG_NAME.match(self.id) else RESUME.get(self.agent or "")
-        return command(self.id) if command else None
-
 
 def _unique(turns: Iterable[Turn]) -> list[Turn]:
     """Each response once: a later copy of a message id is the more final one."""
@@ -477,13 +471,3 @@ def tool_kind(name: str) -> ToolKind:
 
 
 _KIND_OF = {name: kind for kind, names in TOOL_KINDS.items() for name in names}
-
-
-_LOG_NAME = re.compile(r"\d{8}([_-])\d{6}\1")  # how our own logs are called
-RESUME: Mapping[str, Callable[[str], list[str]]] = {
-    "claude-code": lambda session: ["claude", "--resume", session],
-    "codex": lambda session: ["codex", "resume", session],
-    "gemini-cli": lambda session: ["gemini", "--resume", session],
-    "opencode": lambda session: ["opencode", "--session", session],
-    "qwen-code": lambda session: ["qwen", "--resume", session],
-}

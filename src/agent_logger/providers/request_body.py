@@ -105,3 +105,29 @@ def value(raw: msgspec.Raw) -> Any:
 def text(raw: msgspec.Raw) -> str | None:
     decoded = value(raw)
     return decoded if isinstance(decoded, str) else None
+
+
+LONGEST_ID = 256  # characters; a longer one is not a name
+
+
+def named_id(value: object) -> str | None:
+    """What can be the name of a session."""
+    if isinstance(value, str) and 0 < len(value) <= LONGEST_ID and value.isprintable():
+        return value
+    return None
+
+
+def only_text(unit: msgspec.Raw) -> str | None:
+    """Of a message that has one text and nothing else."""
+    message = value(unit)
+    texts = texts_in(message.get("content")) if isinstance(message, dict) else []
+    return texts[0] if len(texts) == 1 else None
+
+
+def texts_in(content: Any) -> list[str]:
+    if isinstance(content, str):
+        return [content]
+    blocks = content if isinstance(content, list) else []
+    return [
+        block["text"] for block in blocks if isinstance(block, dict) and isinstance(block.get("text"), str)
+    ]

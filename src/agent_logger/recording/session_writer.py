@@ -11,6 +11,7 @@ from pathlib import Path
 from msgspec import UNSET
 
 from agent_logger.agents.command_lines import starts_new
+from agent_logger.agents.registry import agent_called
 from agent_logger.clock import CLOCK, Clock
 from agent_logger.errors import AgentLoggerError
 from agent_logger.files.parts import PartFile, parts_of
@@ -123,8 +124,9 @@ class SessionWriter:
         return self._log.exchanges.continues if self._log else None
 
     def _context(self, cwd: str | None) -> Json:
-        """It is Claude Code's: of others it says nothing."""
-        return noted_context(cwd) if self._began.agent in (None, "claude-code") else UNSET
+        """Only of agents that have one; a session of nobody in particular is the SDK's."""
+        agent = agent_called(self._began.agent)
+        return noted_context(cwd) if self._began.agent is None or (agent and agent.context) else UNSET
 
     # ------------------------------------------------------------ which log
 

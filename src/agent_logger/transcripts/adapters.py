@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from agent_logger import __version__, config, platform
-from agent_logger.agents.claude_code.files import folder_name
-from agent_logger.agents.folders import provider_root, variable_prefix
+from agent_logger.agents.claude_code.folders import provider_root, variable_prefix
+from agent_logger.agents.claude_code.naming import folder_name
 from agent_logger.clock import CLOCK
 from agent_logger.errors import SourceError, StoreError
 from agent_logger.files.append import Appender

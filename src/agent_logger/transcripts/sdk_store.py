@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from agent_logger.agents.claude_code import AGENT as CLAUDE_CODE
 from agent_logger.clock import CLOCK
 from agent_logger.errors import StoreError
 from agent_logger.files.parts import PartFile
@@ -25,7 +26,6 @@ from agent_logger.platform import on_fork
 from agent_logger.transcripts.log import Stamp, TranscriptLog, logs_in
 from agent_logger.transcripts.store import Transcripts
 
-AGENT = "claude-code"
 ELSEWHERE = "other"  # for what lies below a session under a name that could not be a path
 MOST_OPEN = 256  # logs that are held open; the one not used for longest is closed
 
@@ -146,7 +146,7 @@ def _header(key: Key) -> SessionHeader:
         cwd=None,
         project_path=None,
         git_branch=None,
-        agent=AGENT,
+        agent=CLAUDE_CODE.name,
         model=None,
         version=None,
     )

@@ -16,7 +16,7 @@ from itertools import chain
 from pathlib import Path
 
 from agent_logger import __version__
-from agent_logger.agents.claude_code.files import folder_name
+from agent_logger.agents.claude_code.naming import folder_name
 from agent_logger.clock import CLOCK, Clock
 from agent_logger.errors import SourceError, StoreError
 from agent_logger.files.git import branch_of

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
+from agent_logger.agents.registry import resume_command
 from agent_logger.catalog.ledger.metrics import Metrics
 from agent_logger.catalog.ledger.unlisted import session_has_unlisted_calls
 from agent_logger.model.redaction.redactor import hidden
@@ -48,7 +49,7 @@ def _facts(session: Session, metrics: Metrics) -> Iterator[tuple[str, str]]:
     yield "forked from", hidden(session.parent or "")
     yield "before the fork", _before_the_fork(session)
     yield "missing", "the session's main file" if session.main_missing else ""
-    yield "resume", hidden(" ".join(session.resume_command() or ()))
+    yield "resume", hidden(" ".join(resume_command(session.agent, session.id) or ()))
 
 
 def inherited_text(session: Session, shorten: Callable[[str], str] = str) -> str:

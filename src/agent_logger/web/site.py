@@ -13,8 +13,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from agent_logger import __version__
+from agent_logger.agents.registry import resume_command
 from agent_logger.catalog.summary import SessionSummary
-from agent_logger.model.session import Session
 from agent_logger.proxy.status import ProxyReport, proxy_reports
 from agent_logger.views.endings import exchange_ending, turn_ending
 from agent_logger.views.figures import not_itemised_text
@@ -119,7 +119,7 @@ def _environment() -> Environment:
 
 
 def _resume(summary: SessionSummary) -> list[str] | None:
-    return Session(id=summary.id, agent=summary.agent).resume_command()
+    return resume_command(summary.agent, summary.id)
 
 
 def _icon(name: str) -> Markup:

@@ -6,27 +6,34 @@ from pathlib import Path
 
 import pytest
 
-from agent_logger.agents.claude_code.files import find, folder_name, is_id, project_folders, session_files
+from agent_logger.agents.claude_code import AGENT
+from agent_logger.agents.claude_code.files import discover, find
+from agent_logger.agents.claude_code.naming import folder_name, is_id, project_folders
+from agent_logger.files.sources import Source, StampCache
 
 DATA = Path(__file__).parents[2] / "data" / "claude-cli"
 TREES = sorted(path for path in DATA.rglob("projects") if path.is_dir())
 SESSION = "707575f7-6966-4682-abc3-e62e1560a136"
 
 
+def session_files(root: Path) -> list[Source]:
+    return list(discover(AGENT, [root], StampCache()))
+
+
 @pytest.mark.parametrize("projects", TREES, ids=lambda it: it.relative_to(DATA).as_posix())
 def test_the_sessions_of_a_real_tree_are_all_found_and_sub_agents_are_none(projects: Path) -> None:
-    found = {it.path for it in session_files(projects.parent)}
+    found = {Path(it.path) for it in session_files(projects.parent)}
     assert found == {path for path in projects.glob("*/*.jsonl") if not path.name.startswith("agent-")}
-    assert all(it.id == it.path.stem for it in session_files(projects.parent))
+    assert all(it.name == Path(it.path).stem for it in session_files(projects.parent))
 
 
 @pytest.mark.parametrize("projects", TREES, ids=lambda it: it.relative_to(DATA).as_posix())
 def test_a_projects_folder_is_named_by_the_clients_rule(projects: Path) -> None:
     for it in session_files(projects.parent):
-        folders = [json.loads(line).get("cwd") for line in it.path.read_text().splitlines()]
+        folders = [json.loads(line).get("cwd") for line in Path(it.path).read_text().splitlines()]
         first = next(filter(None, folders), None)
         if first and "/odd_cwds/" in str(it.path):  # elsewhere the recorded folders were renamed
-            assert folder_name(first) == it.path.parent.name
+            assert folder_name(first) == Path(it.path).parent.name
 
 
 def write(path: Path, *, age: float = 0.0) -> Path:
@@ -46,7 +53,7 @@ def test_every_layout_is_looked_at(tmp_path: Path, number: int) -> None:
     repo = tmp_path / "my.repo"
     repo.mkdir()
     path = write(layouts(tmp_path / "c", repo)[number])
-    assert [it.path for it in find([tmp_path / "c"], SESSION)] == [path]
+    assert [Path(it.path) for it in find([tmp_path / "c"], SESSION)] == [path]
 
 
 def test_the_repositorys_own_comes_first_then_the_newest(tmp_path: Path) -> None:
@@ -55,8 +62,8 @@ def test_the_repositorys_own_comes_first_then_the_newest(tmp_path: Path) -> None
     own = write(root / "projects" / project_folders(repo)[0] / f"{SESSION}.jsonl", age=100)
     old = write(root / "projects" / "-other" / f"{SESSION}.jsonl", age=50)
     new = write(root / "sessions" / f"{SESSION}.jsonl")
-    assert [it.path for it in find([root], SESSION)] == [new, old, own]
-    assert [it.path for it in find([root, root], SESSION, repo)] == [own, new, old]
+    assert [Path(it.path) for it in find([root], SESSION)] == [new, old, own]
+    assert [Path(it.path) for it in find([root, root], SESSION, repo)] == [own, new, old]
 
 
 HOSTILE = [

@@ -11,7 +11,7 @@ from agent_logger.agents.codex import session as codex
 from agent_logger.agents.codex.lines import Info
 from agent_logger.agents.codex.meta import meta_of
 from agent_logger.agents.codex.usage import Meter
-from agent_logger.agents.registry import format_of, recognised
+from agent_logger.agents.registry import agent_called, recognise, resume_command
 from agent_logger.agents.source_files import SourceFiles
 from agent_logger.model.session import Session, Usage
 from agent_logger.protocols.jsonl import JsonEntry
@@ -181,7 +181,7 @@ def test_the_session_tells_project_times_and_tool_calls() -> None:
     session = read("0.166.0/tools_fork_failure")[0]
     assert (session.agent, session.project, session.title) == ("codex", "/home/user/project", "Patch p.txt")
     assert session.started and session.ended and (session.ended - session.started).seconds == 21
-    assert session.resume_command() == ["codex", "resume", session.id]
+    assert resume_command(session.agent, session.id) == ["codex", "resume", session.id]
     first, patch = session.tool_calls[0], session.tool_calls[1]
     assert (first.kind, first.input, first.is_error) == ("shell", {"cmd": "ls nowhere"}, True)
     assert first.result and "No such file" in first.result
@@ -442,7 +442,7 @@ def test_a_rollout_of_before_lines_had_times_and_payloads() -> None:
     assert (session.id, session.title, str(session.started)[:10]) == (ID, "List", "2025-08-01")
     assert shown(session) == [("List", [["I look.", ">shell", "<failed"], ["Nothing there."]])]
     assert list(codex.responses_of(source(old))) == []  # it tells no usage
-    assert recognised(f"rollout-2025-08-01T10-00-00-{ID}.jsonl", old) is format_of("codex")
+    assert recognise(f"rollout-2025-08-01T10-00-00-{ID}.jsonl", old) is agent_called("codex")
 
 
 def test_damage_costs_what_is_damaged_alone() -> None:

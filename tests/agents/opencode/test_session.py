@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from agent_logger.agents.opencode import session as opencode
 from agent_logger.agents.opencode.database import session_ids, source_of
+from agent_logger.agents.registry import resume_command
 from agent_logger.agents.source_files import Entries, File, SourceFiles
 from agent_logger.model.session import Session, Usage
 from agent_logger.protocols.jsonl import JsonEntry
@@ -81,7 +82,7 @@ def test_the_session_tells_what_it_is(session: Session) -> None:
         "Fake session title",
         "/home/user/project",
     )
-    assert session.resume_command() == ["opencode", "--session", MAIN]
+    assert resume_command(session.agent, session.id) == ["opencode", "--session", MAIN]
     assert session.threads == ["main", CHILD]
     assert session.started and session.started.isoformat() == "2026-11-15T13:39:37.531000+00:00"
     task = session.tool_calls[0]

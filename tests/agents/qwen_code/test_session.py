@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from agent_logger.agents.qwen_code import session as qwen_code
-from agent_logger.agents.registry import format_of, recognised
+from agent_logger.agents.registry import agent_called, recognise, resume_command
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.model.session import Usage
 from tests.agents.foreign import broken, lines, shown, source
@@ -71,7 +71,7 @@ def test_the_conversation_has_its_tools_and_calls_aside() -> None:
         ("chatcmpl-3", "agent:memory-1"),
         ("chatcmpl-4", "side"),
     ]
-    assert session.resume_command() == ["qwen", "--resume", ID]
+    assert resume_command(session.agent, session.id) == ["qwen", "--resume", ID]
 
 
 def test_each_call_is_billed_once_and_the_cache_is_told_apart() -> None:
@@ -94,7 +94,7 @@ def test_without_telemetry_a_response_has_no_id_and_counts() -> None:
 
 
 def test_its_file_is_told_from_one_of_claude_code_and_listed(home: Path) -> None:
-    assert recognised(f"chats/{ID}.jsonl", CHAT) is format_of("qwen-code")
+    assert recognise(f"chats/{ID}.jsonl", CHAT) is agent_called("qwen-code")
     path = home / ".qwen" / "projects" / "-p" / "chats" / f"{ID}.jsonl"
     path.parent.mkdir(parents=True)
     path.write_bytes(CHAT)
@@ -113,4 +113,4 @@ def test_nothing_in_a_file_makes_reading_it_fail(main: bytes) -> None:
 
 @pytest.mark.parametrize("first", [b"", b'{"type":"user"}\n', b"\xff"])
 def test_other_files_are_not_its(first: bytes) -> None:
-    assert recognised(f"chats/{ID}.jsonl", first) is not format_of("qwen-code")
+    assert recognise(f"chats/{ID}.jsonl", first) is not agent_called("qwen-code")

@@ -8,14 +8,13 @@ import pytest
 from msgspec.structs import replace
 
 from agent_logger.agents.gemini_cli.session import session_of
-from agent_logger.agents.openers import sources_of
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.discovery.unidentified import is_told_by, name_among
 from agent_logger.home.facts import register_log_folder
 from agent_logger.logs.wire_log.session import session_of as wire_session
 from agent_logger.model.records import WireStart
 from agent_logger.model.session import Block, Session, Turn, Usage
-from tests.agents.foreign import DATA, scenarios
+from tests.agents.foreign import DATA, scenarios, sources_of
 from tests.catalog.witnesses import timed
 from tests.journal.wire_logs import write
 from tests.logs.wire_log.wire_records import talk
@@ -26,7 +25,7 @@ TALK = talk("gemini-cli/0.61.0/exec_resume")
 
 @pytest.fixture
 def chat() -> Session:
-    [source] = sources_of("gemini-cli", sorted(FOLDER.joinpath("home").rglob("*.jsonl")))
+    [source] = sources_of("gemini-cli", FOLDER)
     return session_of(source)
 
 

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from agent_logger.agents.codex.session import session_of as codex_session
 from agent_logger.agents.gemini_cli.session import session_of as gemini_session
-from agent_logger.agents.openers import sources_of
 from agent_logger.catalog.joining.join import join
 from agent_logger.catalog.ledger.ledger import Ledger
 from agent_logger.catalog.ledger.session_responses import responses_of_session
@@ -35,7 +34,7 @@ from agent_logger.model.session import (
     Witness,
 )
 from tests.agents.claude_code.claude_files import Fixture, fixtures
-from tests.agents.foreign import DATA, scenarios
+from tests.agents.foreign import DATA, scenarios, sources_of
 from tests.catalog.rows import unique
 from tests.catalog.witnesses import seen, timed, told
 from tests.logs.wire_log.wire_records import talks
@@ -69,7 +68,7 @@ def test_what_was_billed_is_counted_once(fixture: Fixture, tmp_path: Path) -> No
     "folder", [it for it in scenarios("codex") if it.joinpath("wire.jsonl").exists()], ids=str
 )
 def test_codex_names_its_responses_in_its_files_too(folder: Path) -> None:
-    [file] = sources_of("codex", sorted(folder.joinpath("home").rglob("*.jsonl")))
+    [file] = sources_of("codex", folder)
     [spoken] = [it for it in talks() if it.name == folder.relative_to(DATA).as_posix()]
     wire, transcript = wire_session(timed(spoken)), codex_session(file)
     whole = join([wire, transcript])
@@ -85,7 +84,7 @@ def test_codex_names_its_responses_in_its_files_too(folder: Path) -> None:
 def test_without_an_id_the_words_tell_and_it_says_so() -> None:
     """Gemini CLI names its answers itself, and its model as it was asked for."""
     [folder] = scenarios("gemini-cli")
-    [file] = sources_of("gemini-cli", sorted(folder.joinpath("home").rglob("*.jsonl")))
+    [file] = sources_of("gemini-cli", folder)
     [spoken] = [it for it in talks() if it.name.startswith("gemini-cli")]
     wire, transcript = wire_session(timed(spoken)), gemini_session(file)
     whole = join([wire, transcript])

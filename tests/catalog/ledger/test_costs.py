@@ -5,7 +5,7 @@ from functools import cache
 import pytest
 
 from agent_logger.agents.claude_code.transcript import session as claude_code
-from agent_logger.agents.registry import format_of
+from agent_logger.agents.registry import reader_of
 from agent_logger.catalog.ledger.metrics import metrics_of
 from agent_logger.logs.wire_log import session as wire_log
 from agent_logger.model.prices import price
@@ -24,7 +24,7 @@ def sessions(told_by: str) -> list[Session]:
         return [wire_log.session_of(it.records()) for it in talks()]
     if told_by == "claude-code":
         return [claude_code.session_of(it) for fixture in fixtures() for it in fixture.sources()]
-    form = format_of(told_by)
+    form = reader_of(told_by)
     assert form
     paths = sorted(DATA.glob(f"{told_by}/*/*/home/**/*-20*.jsonl"))
     files = [(it.name, it.read_bytes().replace(b"gpt-fake-1", b"gpt-5-codex")) for it in paths]

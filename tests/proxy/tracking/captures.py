@@ -7,11 +7,18 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from agent_logger.proxy.tracking.identity import CLAUDE_SESSION, GATEWAYS
+from agent_logger.proxy.tracking.identity import GATEWAYS
 from agent_logger.proxy.tracking.tracker import Decision, TrackedAnswer, TrackedRequest, Tracker
 
 DATA = Path(__file__).parents[2] / "data"
-SESSION_HEADERS = {CLAUDE_SESSION, "session-id", "session_id", "thread-id", "x-session-id", *GATEWAYS}
+SESSION_HEADERS = {
+    "x-claude-code-session-id",
+    "session-id",
+    "session_id",
+    "thread-id",
+    "x-session-id",
+    *GATEWAYS,
+}
 KEY = b"k" * 32
 
 

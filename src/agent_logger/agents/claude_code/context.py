@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from agent_logger.agents.folders import claude_roots, claude_variables
+from agent_logger.agents.claude_code.folders import claude_roots, claude_variables
 
 NAMES = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md")
 MOST_BYTES = 4 << 20  # of a file that are looked at

@@ -9,14 +9,13 @@ import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
+from agent_logger.agents.running import NotedSessions
 from agent_logger.files import foreign
 
 MOST_BYTES = 1 << 16
-SLACK_SECONDS = 1.0  # between the time in the last line of a session and the one that its client ends at
 _NOTE = re.compile(r"[1-9][0-9]{0,9}\.json")
 
 
@@ -27,24 +26,6 @@ class _Note(msgspec.Struct, rename="camel"):
 
 
 _note = msgspec.json.Decoder(_Note)
-
-
-class NotedSessions(NamedTuple):
-    """What the notes say, over all configuration folders."""
-
-    running: frozenset[str]  # ids of sessions that a process has open
-    killed: frozenset[str]  # whose process left its note behind
-    changed: float | None  # when a note was last written or taken away, in seconds since 1970; none: never
-
-    def runs(self, session: str, last_event: float | None) -> bool | None:
-        """Whether a process has it open; none if nothing tells. A client that ends takes its note away, so where that
-        happened after the last event of a session without a note, its client has ended."""
-        if session in self.running:
-            return True
-        ended = (
-            self.changed is not None and last_event is not None and self.changed >= last_event - SLACK_SECONDS
-        )
-        return False if ended or session in self.killed else None
 
 
 def noted_sessions(roots: Iterable[Path]) -> NotedSessions:

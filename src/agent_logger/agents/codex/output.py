@@ -113,3 +113,6 @@ def _input(item: dict[str, Any]) -> dict[str, Any]:
 
 def _output(item: dict[str, Any]) -> Any:
     return next((item[key] for key in ("aggregated_output", "result", "error") if item.get(key)), "")
+
+
+OUTPUT = CodexOutput

@@ -132,3 +132,6 @@ def _sum(models: dict[str, dict[str, Any]]) -> ReportedUsage | None:
         sum(column) for column in zip(*(counts.values() for counts in models.values()), strict=True)
     )
     return ReportedUsage(input_tokens=uncached, output_tokens=output, cache_read_input_tokens=cached)
+
+
+OUTPUT = GeminiOutput

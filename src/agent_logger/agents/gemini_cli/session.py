@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from agent_logger.agents.conversation import Conversation, OpenTurn
+from agent_logger.agents.gemini_cli import PROJECT_FILE
 from agent_logger.agents.objects import objects_of, time_of
 from agent_logger.agents.source_files import File, SourceFiles
 from agent_logger.messages.human_input import typed
@@ -27,7 +28,6 @@ from agent_logger.providers.lenient import REFUSED, fitting
 from agent_logger.providers.token_counts import TokenCounts
 
 AGENT = "gemini-cli"
-PROJECT_FILE = ".project_root"  # in the folder above the chats
 FIRST_MESSAGES = 10  # the client tells the model at once where it is
 # Every other line is one, and its neighbour has the time.
 _TICK = re.compile(rb'\{"\$set":\{"lastUpdated":"[^"\\]*"\}\}')

@@ -1,0 +1,37 @@
+"""opencode: https://opencode.ai"""
+
+import re
+
+from agent_logger.agents.base import Agent, AgentLocation, ProxySetup, RunSupport, WireIdentity
+
+AGENT = Agent(
+    name="opencode",
+    location=AgentLocation(
+        default=(".local/share/opencode",),
+        variable="XDG_DATA_HOME",
+        below="opencode",
+        file_variable="OPENCODE_DB",
+        globs=("opencode.db", "opencode-*.db"),
+        older=("storage/session/*/ses_*.json", "project/*/storage/session/info/ses_*.json"),
+        is_database=True,
+    ),
+    main_file=re.compile(r"(?:^|/)(?:opencode[^/]*\.db|storage/session/[^/]+/ses_[^/]+\.json)$"),
+    files=f"{__name__}.files",
+    reader=f"{__name__}.session",
+    response_ids="client",
+    names_parents=True,
+    grows_by_lines=False,
+    wire=WireIdentity(user_agents=("opencode/",), calls=f"{__name__}.wire"),
+    run=RunSupport(
+        executable="opencode",
+        package="opencode-ai",
+        headless=("run",),
+        resume_option="--session",
+        resume=("-s", "--session"),
+        go_on=("-c", "--continue"),
+        flags=("--fork", "--share", "--print-logs", "--thinking"),
+        lists=("-f", "--file"),
+        output=f"{__name__}.output",
+    ),
+    setup=ProxySetup(variable="OPENCODE_CONFIG_CONTENT", settings_file="opencode.json"),
+)

@@ -113,3 +113,6 @@ class OpencodeOutput:
             else None,
         )
         return SdkMessage(message.raw, "result", message.type, message.session_id, result=result)
+
+
+OUTPUT = OpencodeOutput

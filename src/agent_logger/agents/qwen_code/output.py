@@ -28,3 +28,6 @@ class QwenOutput:
 def _without_cached(usage: ReportedUsage) -> ReportedUsage:
     input_tokens, cached = usage.input_tokens or 0, usage.cache_read_input_tokens or 0
     return replace(usage, input_tokens=max(0, input_tokens - cached))
+
+
+OUTPUT = QwenOutput

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agent_logger.catalog.discovery.agent_files import agent_sessions
-from agent_logger.catalog.discovery.archived import archived_sessions
+from agent_logger.catalog.discovery.archived import archived_sources
 from agent_logger.catalog.discovery.own_logs import folders_of_logs, hooked_sessions, logs_in
 from agent_logger.files.sources import Source, StampCache
 
@@ -16,7 +16,7 @@ def find_sources(home: Path, remembered: StampCache) -> Iterator[Source]:
     of_agents = list(agent_sessions(remembered))
     whole = [source for source in of_agents if not source.prompts_only]
     present = [(source.agent, source.name) for source in whole if not source.main_missing]
-    archived = list(archived_sessions(home, present, remembered))
+    archived = list(archived_sources(home, present, remembered))
     yield from whole
     yield from archived
     if typed := [source for source in of_agents if source.prompts_only]:

@@ -1,14 +1,13 @@
 """Reading one witness of a session: what it tells of the model's responses, and the session it makes of itself."""
 
 import dataclasses
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from agent_logger.agents.claude_code.opener import claude_source
+from agent_logger.agents.base import Agent
 from agent_logger.agents.claude_code.transcript.beginning import Beginning
 from agent_logger.agents.claude_code.transcript.responses import (
     FAMILY,
@@ -16,13 +15,10 @@ from agent_logger.agents.claude_code.transcript.responses import (
     may_read_on,
     read_responses,
 )
-from agent_logger.agents.claude_code.transcript.session import AGENT
 from agent_logger.agents.claude_code.transcript.session import session_of as claude_session_of
 from agent_logger.agents.claude_code.transcript.subagents import agent_of
 from agent_logger.agents.deleted_sessions import session_in as session_typed_in
-from agent_logger.agents.opencode import database, older_files
-from agent_logger.agents.openers import sources_of
-from agent_logger.agents.registry import format_of
+from agent_logger.agents.registry import reader_of
 from agent_logger.agents.source_files import SourceFiles
 from agent_logger.catalog.discovery.unidentified import own_name
 from agent_logger.catalog.ledger.rows import BIT, micros_of, time_of, tokens_of
@@ -65,12 +61,27 @@ def session_of(source: Source, summaries: Mapping[str, str] | None = None) -> Se
     if source.is_of_hooks:
         events = hook_events([source])
         return hook_session.session_of(hooked_session(source), agent_hooked(events), events)
-    if source.agent and source.prompts_only:
-        return session_typed_in(Path(source.path), source.agent, source.name)
-    if source.agent == "claude-code":
-        return claude_session_of(source_of(source), summaries)
-    form = format_of(source.agent) if source.agent else None
-    return form.session_of(source_of(source)) if form else read_session(Path(source.path))
+    if source.agent is None:
+        return read_session(Path(source.path))
+    agent = _agent(source)
+    if source.prompts_only:
+        return session_typed_in(agent, Path(source.path), source.name)
+    if agent.reads_on:
+        return claude_session_of(agent.open_session(source), summaries)
+    return agent.session_of(agent.open_session(source))
+
+
+def _agent(source: Source) -> Agent:
+    """Raises `SourceError` if its files cannot be read: a newer version of ours may have noted it."""
+    agent = reader_of(source.agent)
+    if agent is None:
+        raise SourceError(f"{source.path}: there is no reader for files of {source.agent}")
+    return agent
+
+
+def open_source(source: Source) -> SourceFiles:
+    """The files of an agent's session. Raises `SourceError`, `OSError`."""
+    return _agent(source).open_session(source)
 
 
 def hooked_session(source: Source) -> str:
@@ -83,30 +94,9 @@ def hook_events(sources: Sequence[Source]) -> list[HookEvent]:
     return events_in([Path(source.path).parent for source in sources], sources[0].name)
 
 
-def source_of(found_source: Source) -> SourceFiles:
-    """The files of an agent's session. Raises `SourceError`, `OSError`."""
-    path, others = Path(found_source.path), [Path(other) for other in found_source.others or ()]
-    match found_source.agent, path.suffix:
-        case "claude-code", _:
-            names = (
-                None
-                if found_source.others is None
-                else [os.path.relpath(other, path.parent) for other in others]
-            )
-            return claude_source(path, names)
-        case "opencode", ".json":
-            return older_files.source_of(path, others)
-        case "opencode", _:
-            return database.source_of(path, found_source.name)
-    source = next(sources_of(found_source.agent or "", [path, *others]), None)
-    if source is None:
-        raise SourceError(f"{path}: no session in it")
-    return source
-
-
-def told_by(source: Source, before: ResponseBatch | None = None) -> ResponseBatch:
+def read_batch(source: Source, before: ResponseBatch | None = None) -> ResponseBatch:
     """All that was billed; reading on from what was told before, where that can be done. Raises as `session_of`."""
-    batch = _told_by(source, before)
+    batch = _batch(source, before)
     responses = _in_their_projects(batch.responses)
     try:
         data = packed(responses)
@@ -158,26 +148,26 @@ def _made_whole(response: ModelResponse) -> ModelResponse:
     return msgspec.structs.replace(response, **{name: storable(value) for name, value in texts.items()})
 
 
-def _told_by(source: Source, before: ResponseBatch | None) -> ResponseBatch:
+def _batch(source: Source, before: ResponseBatch | None) -> ResponseBatch:
     if source.is_of_hooks:
         return ResponseBatch(hooked_session(source), None, BIT["hook"], [])
     if source.is_of_no_session:
-        return _told_by_calls(Path(source.path))
+        return _batch_of_calls(Path(source.path))
     if source.agent is None:
-        return _told_by_log(Path(source.path))
+        return _batch_of_log(Path(source.path))
     if source.prompts_only:
         return ResponseBatch(source.name, None, 0, [])
-    if source.agent == "claude-code":
-        return _told_by_claude(source, before)
-    form = format_of(source.agent)
-    assert form
-    responses = list(form.responses_of(source_of(source)))
+    agent = _agent(source)
+    if agent.reads_on:
+        return _batch_read_on(source, before)
+    files = agent.open_session(source)
+    responses = list(agent.responses_of(files))
     # Without an answer too: the name of a file may not have the whole id, and a resumed session a second file.
     named = responses[0].session if responses else session_of(source).id or source.name
-    return ResponseBatch(named, form.parent_of(source_of(source)), BIT["transcript"], responses)
+    return ResponseBatch(named, agent.parent_of(files), BIT["transcript"], responses)
 
 
-def _told_by_log(path: Path) -> ResponseBatch:
+def _batch_of_log(path: Path) -> ResponseBatch:
     session = read_session(path, alone=True)
     session = msgspec.structs.replace(session, id=own_name(session, path.stem) or session.id)
     responses = list(responses_of_session(session))
@@ -191,7 +181,7 @@ def _told_by_log(path: Path) -> ResponseBatch:
     )
 
 
-def _told_by_calls(path: Path) -> ResponseBatch:
+def _batch_of_calls(path: Path) -> ResponseBatch:
     """What was paid for and belongs to no session. It goes by a name that no session has."""
     name = f"{NO_SESSION}{hashed(str(path))}"
     responses = responses_of_session(read_session(path, alone=True))
@@ -200,11 +190,11 @@ def _told_by_calls(path: Path) -> ResponseBatch:
     )
 
 
-def _told_by_claude(found_source: Source, before: ResponseBatch | None) -> ResponseBatch:
+def _batch_read_on(found_source: Source, before: ResponseBatch | None) -> ResponseBatch:
     path = Path(found_source.path)
-    source = source_of(found_source)
+    source = open_source(found_source)
     if foreign.existing(path) != path:  # a sealed copy in the archive, which does not grow
-        return _told_by_file(found_source, read_responses(source))
+        return _batch_of_file(found_source, read_responses(source))
     main_responses = _of_main(before.responses, source) if before else None
     rest = Rest(Path(found_source.path), before.position if before and main_responses is not None else None)
     if rest.restarted:
@@ -218,11 +208,11 @@ def _told_by_claude(found_source: Source, before: ResponseBatch | None) -> Respo
     )
     responses = read_responses(read, main_responses or (), beginning, totals)
     if goes_on and (responses.must_reread or not may_read_on(responses.responses)):
-        return _told_by_claude(found_source, None)
-    return _told_by_file(found_source, responses)._replace(position=rest.position, is_rest=goes_on)
+        return _batch_read_on(found_source, None)
+    return _batch_of_file(found_source, responses)._replace(position=rest.position, is_rest=goes_on)
 
 
-def _told_by_file(source: Source, read: SessionResponses) -> ResponseBatch:
+def _batch_of_file(source: Source, read: SessionResponses) -> ResponseBatch:
     name = _named(source, read.responses)
     return ResponseBatch(
         name,
@@ -230,15 +220,15 @@ def _told_by_file(source: Source, read: SessionResponses) -> ResponseBatch:
         BIT["transcript"],
         read.responses,
         beginning=read.beginning,
-        totals=_totals(read, name),
+        totals=_totals(read, source.agent or "", name),
         summaries=read.summaries,
     )
 
 
-def _totals(read: SessionResponses, name: str) -> list[ReportedTotal]:
+def _totals(read: SessionResponses, agent: str, name: str) -> list[ReportedTotal]:
     project = next((response.project for response in read.responses), None)
     return [
-        ReportedTotal(session=name, project=project, agent=AGENT, family=FAMILY, total=total)
+        ReportedTotal(session=name, project=project, agent=agent, family=FAMILY, total=total)
         for total in read.totals
     ]
 

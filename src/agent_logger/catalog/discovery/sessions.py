@@ -10,10 +10,10 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from agent_logger.agents.claude_code.files import find
-from agent_logger.agents.folders import claude_roots
+from agent_logger.agents.claude_code.folders import claude_roots
 from agent_logger.catalog.discovery.agent_files import agent_sessions
 from agent_logger.catalog.discovery.all_sources import find_sources
-from agent_logger.catalog.discovery.reader import hook_events, hooked_session, session_of, told_by
+from agent_logger.catalog.discovery.reader import hook_events, hooked_session, read_batch, session_of
 from agent_logger.catalog.joining.join import join
 from agent_logger.errors import SourceError
 from agent_logger.files.sources import Source, StampCache
@@ -47,7 +47,7 @@ def place_of(source: Source) -> Place:
         source.modified,
         source.size,
         partial(session_of, source),
-        lambda: iter(told_by(source).responses),
+        lambda: iter(read_batch(source).responses),
         source.prompts_only,
         source.is_of_hooks,
     )
@@ -79,13 +79,9 @@ def find_session(session_id: str, repo_root: Path | None = None) -> Path | None:
 
 def files_of(session_id: str, repo_root: Path | None = None) -> list[Path]:
     """All that have this id, the best first. `ValueError`: that is no id."""
-    of_claude = [file.path for file in find(claude_roots(), session_id, repo_root)]
-    others = [
-        place.path
-        for place in discover()
-        if place.name == session_id and place.agent != "claude-code" and not place.prompts_only
-    ]
-    return of_claude + others
+    of_claude = [Path(source.path) for source in find(claude_roots(), session_id, repo_root)]
+    others = [place.path for place in discover() if place.name == session_id and not place.prompts_only]
+    return list(dict.fromkeys(of_claude + others))
 
 
 def joined(witnesses: Sequence[Source], summaries: Mapping[str, str] | None = None) -> Session | None:

@@ -4,21 +4,22 @@ Gemini CLI and Qwen Code send no id, nor did Claude Code in its first months, wh
 Without this their sessions would be there twice, and count twice.
 """
 
-import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
 
-from agent_logger.agents.claude_code.files import session_files
+from agent_logger.agents.base import Agent
+from agent_logger.agents.claude_code import AGENT as CLAUDE_CODE
+from agent_logger.agents.claude_code.files import response_ids
 from agent_logger.agents.claude_code.transcript.turns import is_unique
-from agent_logger.agents.folders import agent_files, claude_roots
-from agent_logger.agents.openers import sources_of
-from agent_logger.agents.registry import format_of
+from agent_logger.agents.registry import reader_of
+from agent_logger.catalog.discovery.agent_files import sessions_of
 from agent_logger.catalog.joining.match import said_in
 from agent_logger.catalog.joining.merge import utc
 from agent_logger.errors import SourceError
-from agent_logger.files import foreign
+from agent_logger.files.sources import StampCache
 from agent_logger.model.session import SIDE, Session, Usage
 
-AGENTS = ("gemini-cli", "qwen-code")
 NEAR_SECONDS = 60.0  # a file may be begun before the first call, and ended behind the last
 
 Utterance = tuple[tuple[str, ...], Usage | None]
@@ -29,9 +30,13 @@ def own_name(session: Session, log: str) -> str | None:
     if session.id != log or session.started is None:
         return None
     since = utc(session.started).timestamp() - NEAR_SECONDS
-    if session.agent == "claude-code":
-        return _name_by_ids(session, since)
-    return name_among(session, _chats(session.agent, since)) if session.agent in AGENTS else None
+    agent = reader_of(session.agent)
+    match agent and agent.wire.match_files_by:
+        case "response_ids":
+            return _name_by_ids(session, since)
+        case "words" if agent:
+            return name_among(session, _recent_sessions(agent, since))
+    return None
 
 
 def name_among(session: Session, others: Iterable[Session]) -> str | None:
@@ -100,19 +105,14 @@ def _meet(one: Session, two: Session) -> bool:
     return begun - min(utc(one.ended), utc(two.ended)).timestamp() < NEAR_SECONDS
 
 
-def _chats(agent: str, since: float) -> Iterator[Session]:
-    form = format_of(agent)
-    for path in agent_files(agent) if form else ():
-        try:
-            if form and path.stat().st_mtime > since:
-                yield from map(form.session_of, sources_of(agent, [path]))
-        except (SourceError, OSError):
-            continue
+def _recent_sessions(agent: Agent, since: float) -> Iterator[Session]:
+    for source in sessions_of(agent, StampCache()):
+        if source.modified > since:
+            with suppress(SourceError, OSError):
+                yield agent.session_of(agent.open_session(source))
 
 
-# ---------------------------------------------------------------- Claude Code
-
-_RESPONSE = re.compile(rb'"id":"(msg_[^"]+)"')
+# ---------------------------------------------------------------- by the ids of responses
 
 
 def _name_by_ids(session: Session, since: float) -> str | None:
@@ -130,7 +130,6 @@ def _name_by_ids(session: Session, since: float) -> str | None:
 
 
 def _responses_in_files(since: float) -> Iterator[tuple[str, set[bytes]]]:
-    for root in claude_roots():
-        for file in session_files(root):
-            if file.modified > since:
-                yield file.id, set(_RESPONSE.findall(b"".join(foreign.chunks(file.path))))
+    for source in sessions_of(CLAUDE_CODE, StampCache()):
+        if source.modified > since:
+            yield source.name, response_ids(Path(source.path))

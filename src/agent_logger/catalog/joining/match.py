@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from agent_logger.agents.registry import AGENTS
 from agent_logger.catalog.ledger.ledger import LONG_REQUEST_ID, is_unique_id
 from agent_logger.catalog.ledger.session_responses import family_of
 from agent_logger.model.ids import UUID
@@ -24,7 +25,8 @@ RANK: tuple[Witness, ...] = ("transcript", "sdk", "run", "wire", "hook")
 
 JOINED: tuple[JoinedBy, ...] = ("message id", "request id", "tool call", "order")  # the weakest last
 
-NAMES_ITS_OWN = {"opencode", "gemini-cli"}  # in their files responses have ids of the client's making
+# In their files responses have ids of the client's making.
+CLIENT_IDS = {agent.name for agent in AGENTS if agent.response_ids == "client"}
 
 
 @dataclass(slots=True, eq=False)
@@ -177,7 +179,7 @@ def _names(copy: Copy) -> Iterator[tuple[JoinedBy, Hashable]]:
 def _vendor_id(copy: Copy) -> str | None:
     """The message id, if it makes this response another than any other."""
     turn = copy.turn
-    if not turn.message_id or (copy.session.agent in NAMES_ITS_OWN and "wire" not in turn.witnesses):
+    if not turn.message_id or (copy.session.agent in CLIENT_IDS and "wire" not in turn.witnesses):
         return None
     return turn.message_id if is_unique_id(family_of(copy.session, turn), turn.message_id) else None
 

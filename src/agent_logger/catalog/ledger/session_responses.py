@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
+from agent_logger.agents.registry import AGENTS
 from agent_logger.model.prices import canonical
 from agent_logger.model.responses import ModelResponse, ReportedTotal
 from agent_logger.model.session import Session, Turn, Witness
@@ -16,7 +17,7 @@ FAMILY_OF_ID: Mapping[str, str] = {
     "gen-": "openrouter",
 }
 FAMILY_OF_VENDOR: Mapping[str, str] = {"anthropic": "anthropic", "openai": "openai", "google": "gemini"}
-FAMILY_OF_AGENT: Mapping[str, str] = {"claude-code": "anthropic", "codex": "openai", "gemini-cli": "gemini"}
+FAMILY_OF_AGENT: Mapping[str, str] = {agent.name: agent.family for agent in AGENTS if agent.family}
 
 # A turn of a session that was read from several witnesses is told once, by the one that knows most.
 BEST_FIRST: tuple[Witness, ...] = ("wire", "transcript", "sdk", "run", "hook")

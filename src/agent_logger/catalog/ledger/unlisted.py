@@ -7,7 +7,7 @@ there were.
 
 from collections.abc import Collection, Iterable
 
-from agent_logger.agents.registry import format_of
+from agent_logger.agents.registry import reader_of
 from agent_logger.model.session import ClientTotal, Session, Witness
 
 UNLISTED_CALLS = (
@@ -22,8 +22,8 @@ def has_unlisted_calls(
     """Whether calls may have been made that are in no sum."""
     if "transcript" not in witnesses or "wire" in witnesses:
         return False
-    form = format_of(agent) if agent else None
-    return bool(form and not form.lists_every_call) and not any(map(_is_of_all_calls, totals))
+    reader = reader_of(agent)
+    return bool(reader and not reader.lists_every_call) and not any(map(_is_of_all_calls, totals))
 
 
 def _is_of_all_calls(total: ClientTotal) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from agent_logger.agents.registry import format_of
+from agent_logger.agents.registry import agent_called
 from agent_logger.agents.source_files import File, SourceFiles
 from agent_logger.catalog.discovery.all_sources import find_sources
 from agent_logger.catalog.discovery.reader import session_of
@@ -34,8 +34,6 @@ from agent_logger.protocols.jsonl import Damage, JsonEntry
 
 LOOK_SECONDS = 2.0  # between two looks for files that are new, or grow again
 FIRST_BYTES = 4 << 20  # of a file, from its end, that are read when it is first seen
-
-NOT_IN_LINES = ("gemini-cli", "opencode", "qwen-code")  # only all of it tells what is new
 
 Entries = list[JsonEntry | Damage]
 
@@ -87,7 +85,8 @@ class Tail:
             self._watched[name].look(source)
 
     def _id_of(self, source: Source) -> str:
-        if source.agent not in (None, "gemini-cli"):
+        agent = agent_called(source.agent)
+        if agent and not agent.has_id_inside:
             return source.name
         if source.key not in self._ids and (session_id := _told_id(source)):
             self._ids[source.key] = session_id
@@ -152,7 +151,8 @@ class _Watched:
 
     def _sessions(self) -> Iterator[tuple[Session, bool]]:
         """The session as a whole, or pieces of it, with what is new."""
-        if self.source.agent in NOT_IN_LINES:
+        agent = agent_called(self.source.agent)
+        if agent and not agent.grows_by_lines:
             if self._stamp != self.source.stamp:
                 self._stamp = self.source.stamp
                 yield from ((session, True) for session in _whole(self.source))
@@ -162,9 +162,8 @@ class _Watched:
                 yield self._piece(file, entries)
 
     def _piece(self, file: "_File", entries: Entries) -> tuple[Session, bool]:
-        form = format_of(self.source.agent) if self.source.agent else None
-        if form:
-            return form.session_of(SourceFiles(File(file.path.name, entries))), False
+        if agent := agent_called(self.source.agent):
+            return agent.session_of(SourceFiles(File(file.path.name, entries))), False
         records = list(file.records(entries))
         if file.kind == "wire":
             for record in records:
@@ -215,8 +214,6 @@ def _files_of(source: Source) -> Iterable[Path]:
         plain = [part.path for part in parts_of(path.parent, source.name) if not part.is_sealed()]
         live = [file for files in live_files_of(path.parent, source.name).values() for file in files]
         return [*plain, *live]
-    if source.agent == "claude-code":
-        return [path, *sorted(path.with_suffix("").glob("subagents/*.jsonl"))]
     return [path, *map(Path, source.others or ())]
 
 

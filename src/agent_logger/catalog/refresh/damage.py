@@ -65,11 +65,11 @@ def files_of(found_source: Source) -> list[Path]:
     if found_source.agent is None:
         return files_of_log(PartFile(path.parent, found_source.name))
     from agent_logger.catalog.discovery.reader import (
-        source_of,  # the readers are needed only for what has changed
+        open_source,  # the readers are needed only for what has changed
     )
 
     try:
-        source = source_of(found_source)
+        source = open_source(found_source)
     except (OSError, SourceError):
         return []
     files = [

@@ -16,8 +16,9 @@ import msgspec
 
 from agent_logger.agents.claude_code.transcript.session import Transcript, transcript_of
 from agent_logger.agents.claude_code.transcript.turns import is_unique
+from agent_logger.agents.registry import agent_called
 from agent_logger.agents.source_files import SourceFiles
-from agent_logger.catalog.discovery.reader import source_of
+from agent_logger.catalog.discovery.reader import open_source
 from agent_logger.catalog.ledger.metrics import active_seconds, count_tool_calls
 from agent_logger.catalog.ledger.rows import NEVER, micros_of
 from agent_logger.errors import SourceError
@@ -122,7 +123,8 @@ def tail_of(sources: Iterable[Source], mark: Mark, before: Iterable[ModelRespons
 def _only(sources: Iterable[Source]) -> Source | None:
     """The file of a session that nobody else has seen, and no sealed copy of it."""
     listing = list(sources)
-    if len(listing) != 1 or listing[0].agent != "claude-code" or listing[0].prompts_only:
+    agent = agent_called(listing[0].agent) if len(listing) == 1 else None
+    if agent is None or not agent.reads_on or listing[0].prompts_only:
         return None
     path = Path(listing[0].path)
     return listing[0] if foreign.existing(path) == path else None
@@ -138,7 +140,7 @@ def _read(found_source: Source, position: Position) -> tuple[Transcript, Positio
         rest = Rest(Path(found_source.path), position)
         if rest.restarted:
             return None
-        source = source_of(found_source)
+        source = open_source(found_source)
         main = dataclasses.replace(source.main, chunks=rest.chunks)
         return transcript_of(SourceFiles(main, (), source.text)), rest.position
     except (SourceError, OSError):

@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 import msgspec
 
 from agent_logger.catalog.database import writing
-from agent_logger.catalog.discovery.reader import ResponseBatch, told_by, unpacked, unpacked_totals
+from agent_logger.catalog.discovery.reader import ResponseBatch, read_batch, unpacked, unpacked_totals
 from agent_logger.catalog.ledger.rows import BIT
 from agent_logger.catalog.refresh.families import SourceReading, beginning_of, post
 from agent_logger.catalog.refresh.refresh import REMOVED, Progress, count_change
@@ -48,7 +48,7 @@ def take_in(
 
 def _read(source: Source, before: ResponseBatch | None) -> SourceReading:
     try:
-        return SourceReading(source, told_by(source, before))
+        return SourceReading(source, read_batch(source, before))
     except (SourceError, OSError) as error:
         nothing = ResponseBatch(source.name, None, BIT["transcript"] if source.agent else 0, [])
         return SourceReading(source, nothing, str(error))

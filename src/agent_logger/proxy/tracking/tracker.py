@@ -20,6 +20,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from agent_logger.agents.registry import wire_of
 from agent_logger.model.records import Fork, Identity, Record, Response, Rewrite, WireStart
 from agent_logger.providers.request_body import Api, RequestBody, read, text, value
 from agent_logger.proxy.tracking import classify, identity
@@ -146,7 +147,7 @@ class Tracker:
         if branch is None:
             return None
         row = branch.rows.get(decision.seq)
-        if answer.message and branch.agent == "claude-code":
+        if answer.message and wire_of(branch.agent).matches_agents_by_prompt:
             self._unnamed.note(branch.root, answer.message)
         outcome = outcome_of(answer.status, answer.stop_reason, complete=answer.complete)
         after = None
@@ -162,7 +163,7 @@ class Tracker:
         branch = self.memory.branch(session)
         if isinstance(record, Response) and isinstance(record.message, msgspec.Raw):
             message = value(record.message)
-            if branch and branch.agent == "claude-code" and isinstance(message, dict):
+            if branch and wire_of(branch.agent).matches_agents_by_prompt and isinstance(message, dict):
                 self._unnamed.note(branch.root, message)
 
     def resumed(self, session: str, seq: int, *, method: str, path: str, message: bool = False) -> Decision:
@@ -217,7 +218,7 @@ class Tracker:
         A person's prompt may be passed on word for word. So what is known of the conversation, once it was answered,
         says more than its prompt.
         """
-        own = [branch for branch in group if branch.agent == "claude-code"]
+        own = [branch for branch in group if wire_of(branch.agent).matches_agents_by_prompt]
         calls = (self._unnamed.asking(root, units) for root in {branch.root for branch in own})
         call = next(filter(None, calls), None)
         if call is None and not any(is_unnamed(thread) for branch in own for thread in branch.threads):

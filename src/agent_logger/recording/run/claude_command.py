@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypedDict, Unpack
 
 from agent_logger import config
+from agent_logger.agents.claude_code import AGENT as CLAUDE_CODE
 from agent_logger.agents.command_lines import resumed_by, starts_new
 from agent_logger.home.facts import session_labelled
 from agent_logger.home.install import hmac_of
@@ -15,7 +16,6 @@ from agent_logger.model.records import SystemPrompt
 from agent_logger.recording.exchanges import Began
 from agent_logger.recording.run.recording import RunStart
 
-AGENT = "claude-code"
 ARGUMENT_BYTES = 64 << 10  # a longer prompt goes by standard input: the system takes 128 KB in one argument
 STREAM = ("--output-format", "stream-json", "--verbose")
 StrPath = str | os.PathLike[str]
@@ -121,8 +121,10 @@ def command(prompt: str, **options: Unpack[RunOptions]) -> Command:
     )
     sessions_dir = Path(run_options.sessions_dir or "./sessions").expanduser().absolute()
     words = [run_options.executable, "-p", *([prompt] if is_argument else []), *_arguments(run_options)]
-    is_new = starts_new(["claude", *_arguments(run_options)], AGENT)
-    began = Began("run", AGENT, cwd=folder, system_prompt=_noted(run_options) or None, is_new=is_new)
+    is_new = starts_new(["claude", *_arguments(run_options)], CLAUDE_CODE.name)
+    began = Began(
+        "run", CLAUDE_CODE.name, cwd=folder, system_prompt=_noted(run_options) or None, is_new=is_new
+    )
     return Command(
         start=RunStart(
             argv=words,

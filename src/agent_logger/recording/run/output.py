@@ -5,16 +5,13 @@ in one; they are also the run's `warnings`. Nothing here raises.
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Protocol
+from collections.abc import Iterator
 
 import msgspec
 from msgspec import Raw
 
-from agent_logger.agents.codex import output as codex
-from agent_logger.agents.gemini_cli import output as gemini
-from agent_logger.agents.opencode import output as opencode
-from agent_logger.agents.qwen_code import output as qwen
+from agent_logger.agents.base import OutputReader, module
+from agent_logger.agents.registry import agent_called
 from agent_logger.messages import sdk
 from agent_logger.messages.sdk import STDERR, UNKNOWN, SdkMessage
 from agent_logger.protocols import jsonl
@@ -30,35 +27,34 @@ MOST_WARNINGS, WARNING_CHARACTERS = 100, 1000
 _MAY_BE_JSON = re.compile(rb"^[ \t\r]*(?:\xef\xbb\xbf)?[{\[][^\n]*\n?", re.MULTILINE)
 
 
-class OutputReader(Protocol):
-    """One agent's lines."""
+class _SdkOutput:
+    """Of an agent that prints what the Agent SDK does."""
 
-    def read(self, line: bytes) -> list[SdkMessage]:
-        """The messages of one JSON object; none if it is not one of the agent's."""
-
-
-class _Claude:
     def read(self, line: bytes) -> list[SdkMessage]:
         message = sdk.read(line)
         return [] if message.is_text else [message]
 
 
-READERS: Mapping[str, type[OutputReader]] = {
-    "claude-code": _Claude,
-    "codex": codex.CodexOutput,
-    "gemini-cli": gemini.GeminiOutput,
-    "opencode": opencode.OpencodeOutput,
-    "qwen-code": qwen.QwenOutput,
-}
+def output_reader(name: str | None) -> OutputReader:
+    """An agent that is not known is read as one that prints what the Agent SDK does."""
+    agent = agent_called(name)
+    if agent is None or agent.run is None or agent.run.output is None:
+        return _SdkOutput()
+    reader: OutputReader = module(agent.run.output).OUTPUT()
+    return reader
+
+
+def prints_sdk_messages(agent: str | None) -> bool:
+    return isinstance(output_reader(agent), _SdkOutput)
 
 
 class RunOutput:
-    """The standard output of one run, in whatever pieces it comes. An agent that is not known is read as Claude's."""
+    """The standard output of one run, in whatever pieces it comes."""
 
     def __init__(self, agent: str | None = None) -> None:
         self.warnings: list[str] = []
         self._more_warnings = 0
-        self._reader: OutputReader = READERS.get(agent or "", _Claude)()
+        self._reader = output_reader(agent)
         self._held = bytearray()  # what follows the last newline
         self._strange: list[bytes] = []  # lines of text, to become one message
         self._document: bytearray | None = bytearray()  # all of them, as long as it can be one JSON text

@@ -23,7 +23,7 @@ from agent_logger.model.redaction.environment import environment_credentials
 from agent_logger.model.redaction.redactor import Redactor
 from agent_logger.recording.exchanges import Began, Exchanges, UserInput
 from agent_logger.recording.run.events import Event, Events
-from agent_logger.recording.run.output import ErrorOutput, RunOutput
+from agent_logger.recording.run.output import ErrorOutput, RunOutput, prints_sdk_messages
 from agent_logger.recording.session_writer import SessionWriter
 
 log = logging.getLogger("agent_logger")
@@ -139,7 +139,7 @@ class RunRecording:
         """What is written has no secret in it. The caller hears what was printed."""
         if message.is_text:
             return replace(message, raw=data)
-        if self._start.began.agent in (None, "claude-code"):
+        if prints_sdk_messages(self._start.began.agent):
             return sdk.read(data)
         inner, result = self._clean_inner(message.inner), self._clean_result(message.result)
         return replace(message, raw=data, inner=inner, result=result)

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from agent_logger import platform
-from agent_logger.agents.claude_code.files import is_id, project_folders
+from agent_logger.agents.base import Agent, module
+from agent_logger.agents.claude_code.naming import is_id
 from agent_logger.agents.folders import agent_files
 from agent_logger.clock import CLOCK
 from agent_logger.protocols.json_text import encode
@@ -13,16 +14,20 @@ from agent_logger.recording.run.recording import RunRecording
 class SessionFiles:
     """The files of an agent that change while it runs in a folder."""
 
-    def __init__(self, agent: str, cwd: Path) -> None:
-        self._agent, self._folders = agent, project_folders(cwd)
+    def __init__(self, agent: Agent, cwd: Path) -> None:
+        self._agent = agent
+        # None: the agent does not name folders by project.
+        self._folders: tuple[str, ...] | None = (
+            module(agent.naming).project_folders(cwd) if agent.naming else None
+        )
         self._since = CLOCK.wall() - 1  # file systems round
 
     def note(self, recording: RunRecording) -> None:
-        """One alone also tells which session it was."""
+        """One alone also tells which session it was, where its name is the id."""
         paths = self.changed()
         for path in paths:
             fact = {"type": "system", "subtype": "session_file", "path": str(path)}
-            if self._agent == "claude-code" and len(paths) == 1 and is_id(path.stem):
+            if self._folders and len(paths) == 1 and is_id(path.stem):
                 fact["session_id"] = path.stem
             recording.note(encode(fact))
 
@@ -32,4 +37,4 @@ class SessionFiles:
         return sorted(changed, key=platform.modified_at)
 
     def _is_of_this_folder(self, path: Path) -> bool:
-        return self._agent != "claude-code" or path.parent.name in self._folders
+        return self._folders is None or path.parent.name in self._folders

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeVar
 import msgspec
 from msgspec import Meta
 
-from agent_logger.agents.claude_code.files import project_folders
+from agent_logger.agents.claude_code.naming import project_folders
 from agent_logger.logs.reader import read_session
 from agent_logger.logs.verify import verify_file
 from agent_logger.model.session import Session, Usage

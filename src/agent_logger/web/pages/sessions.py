@@ -10,7 +10,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
-from agent_logger.agents.locations import AGENT_PLACES
+from agent_logger.agents.registry import located
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.search.search import Coverage
 from agent_logger.catalog.summary import Hit, SessionSummary
@@ -18,7 +18,7 @@ from agent_logger.web import formatting
 from agent_logger.web.filters import PageQuery
 from agent_logger.web.site import session_url, site_of
 
-AGENTS = tuple(place.agent for place in AGENT_PLACES)
+AGENT_NAMES = tuple(agent.name for agent, _ in located())
 HITS = 24
 LONGEST_QUERY = 200
 BEGUN = re.compile(r"(?:^|\s)\w{3,}$")  # a last word that is long enough to tell something apart
@@ -37,7 +37,7 @@ async def sessions(request: Request) -> Response:
         wanted=query,
         rows=rows[: query.limit],
         more=len(rows) > query.limit,
-        agents=AGENTS,
+        agents=AGENT_NAMES,
         data=f"/api/v1/sessions{query.query(offset=query.offset)}",
     )
 

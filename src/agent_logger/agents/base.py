@@ -1,0 +1,226 @@
+"""What is known of an agent: one `Agent` in each package beside this module, and all of them in `registry`.
+
+A descriptor is data. Code is named by its module and imported when it is needed: most commands read the files of one
+agent, and `--help` those of none.
+"""
+
+import re
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Literal, Protocol, cast
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import msgspec
+
+    from agent_logger.agents.prompt_history import Prompt
+    from agent_logger.agents.source_files import SourceFiles
+    from agent_logger.files.sources import Source, StampCache
+    from agent_logger.messages.sdk import SdkMessage
+    from agent_logger.model.records import Identity
+    from agent_logger.model.responses import ModelResponse
+    from agent_logger.model.session import Session
+    from agent_logger.providers.answer import Json
+    from agent_logger.providers.request_body import RequestBody
+
+SINGLE_FILE = "agent_logger.agents.single_file"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentLocation:
+    """Where an agent keeps its sessions. Patterns are matched below each of its folders, name by name; `**` is
+    everything from there on."""
+
+    default: tuple[str, ...]  # its folders, below the home
+    globs: tuple[str, ...]  # of main files
+    older: tuple[str, ...] = ()  # of files that were main ones before these, the newest kind first
+    variable: str | None = None  # of the environment, names the folder instead
+    below: str = ""  # of what the variable names
+    several: bool = False  # the variable may name several folders, separated by commas
+    file_variable: str | None = None  # names a main file, from the folder if it is relative
+    is_database: bool = False  # a main file is a database with many sessions, which cannot be copied as it is
+    keep: tuple[str, ...] = ()  # what the archive copies
+    # What belongs to one session, beside the main file and those of its sub-agents, and what its project shares.
+    # `{folder}` is that of the main file, `{above}` the one above that, `{stem}` the main file's name without its end.
+    beside: tuple[str, ...] = ()
+    shared: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WireIdentity:
+    """How the agent's calls are recognised by a proxy."""
+
+    user_agents: tuple[str, ...] = ()  # how the user agent or the originator begins, in lower case
+    session_headers: tuple[str, ...] = ()  # that have the session's id, the most certain first
+    agent_header: str | None = None  # that has the id of the sub-agent that asks, or again the session's
+    calls: str | None = None  # module with `CALLS`, its `CallShapes`
+    compaction: str | None = None  # how the prompt for a summary of the conversation begins
+    compaction_item: str | None = None  # the type of an item that asks for one
+    # The prompt of a sub-agent that does not name itself is that of the tool call which started it.
+    matches_agents_by_prompt: bool = False
+    # How a session that has no id on the wire is found in the agent's files.
+    match_files_by: Literal["response_ids", "words"] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSupport:
+    """The command line of the agent, as far as `run` must understand it."""
+
+    executable: str
+    package: str  # of npm, that installs it
+    headless: tuple[str, ...]  # one of these: it prints and ends, and wants no terminal
+    resume_option: str  # that an id follows
+    prompt_after: tuple[str, ...] = ()  # options that the prompt follows; none: it is the last argument
+    resume: tuple[str, ...] = ()
+    go_on: tuple[str, ...] = ()  # with the last session, whichever it is
+    flags: tuple[str, ...] = ()  # options without a value
+    lists: tuple[str, ...] = ()  # options with many
+    output: str | None = (
+        None  # module with `OUTPUT`, its `OutputReader`; none: it prints what the Agent SDK does
+    )
+    example: str | None = None  # a command line that is recorded, where the executable alone is not
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProxySetup:
+    """What sends the agent through the proxy."""
+
+    variable: str | None = None
+    must_match: bool = False  # the variable counts only with the very URL that `env` sets
+    settings_file: str | None = None  # below its folder; has the address in it
+    hint: str | None = None  # what to do, where `env` does not
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agent:
+    name: str
+    location: AgentLocation | None = None
+    main_file: re.Pattern[str] | None = None  # how the path of a session's main file ends
+    files: str = SINGLE_FILE  # module with `AgentFiles`
+    reader: str | None = (
+        None  # module with `SessionReader`; none: recorded on the wire, its files are not read
+    )
+    responses: str | None = None  # module with `responses_of`, where that is not the reader
+    wire: WireIdentity = WireIdentity()
+    run: RunSupport | None = None
+    setup: ProxySetup | None = None
+    aliases: tuple[str, ...] = ()
+    family: str | None = None  # of models, if it can use one alone
+    response_ids: Literal["vendor", "client"] = "vendor"  # who made those in its files
+    names_sessions_on_wire: bool = True
+    names_parents: bool = False  # the reader has `parent_of`
+    reads_on: bool = False  # the reader can go on where it ended, when a file has grown
+    grows_by_lines: bool = True  # else only the whole file tells what is new
+    has_id_inside: bool = False  # the name of a main file has only a part of the session's id
+    lists_every_call: bool = False  # its files do, those for titles and the like too
+    prompt_history: str | None = None  # a file in its folder that has what was typed in all sessions
+    prompt_reader: str | None = None  # module with `PromptReader`, for that file
+    processes: str | None = None  # module with `noted_sessions`: which sessions a process has open
+    naming: str | None = (
+        None  # module with `project_folders`: what the folder of a project is called below its own
+    )
+    cleanup: str | None = None  # module with `cleanup_days`: after how many it deletes sessions
+    context: bool = False  # instructions and settings that apply to a session are noted with it
+
+    def session_of(self, source: "SourceFiles") -> "Session":
+        return self._reader.session_of(source)
+
+    def responses_of(self, source: "SourceFiles") -> Iterator["ModelResponse"]:
+        reader = cast("SessionReader", module(self.responses)) if self.responses else self._reader
+        return reader.responses_of(source)
+
+    def parent_of(self, source: "SourceFiles") -> str | None:
+        """The session that this one was forked from, as its file says, where files do. Reads its beginning alone."""
+        return self._reader.parent_of(source) if self.names_parents else None
+
+    def discover(
+        self, folders: Sequence["Path"], cache: "StampCache", skip: Container[str] = ()
+    ) -> Iterator["Source"]:
+        """The sessions below folders of the agent, or of copies of them, found and not opened. `skip`: names of
+        sessions that nobody asks for."""
+        return self._files.discover(self, folders, cache, skip)
+
+    def open_session(self, source: "Source") -> "SourceFiles":
+        """The files of a session. `others` that are none: they are looked for. Raises `SourceError`, `OSError`."""
+        return self._files.open_session(source)
+
+    def is_main_file(self, path: str, first: bytes) -> bool:
+        """By the end of its path and its first bytes; the file of a sub-agent is none."""
+        return bool(self.main_file and self.main_file.search(path)) and self._files.begins_session(first)
+
+    @property
+    def _files(self) -> "AgentFiles":
+        return cast("AgentFiles", module(self.files))
+
+    @property
+    def _reader(self) -> "SessionReader":
+        if self.reader is None:
+            raise ValueError(f"no reader for files of {self.name}")
+        return cast("SessionReader", module(self.reader))
+
+
+@cache
+def module(name: str) -> ModuleType:
+    return import_module(name)
+
+
+# ---------------------------------------------------------------- what the named modules have
+
+
+class AgentFiles(Protocol):
+    """Finding and opening the files of one agent."""
+
+    def discover(
+        self, agent: Agent, folders: Sequence["Path"], cache: "StampCache", skip: Container[str], /
+    ) -> Iterator["Source"]: ...
+
+    def open_session(self, source: "Source", /) -> "SourceFiles": ...
+
+    def begins_session(self, first: bytes, /) -> bool:
+        """Whether a main file begins with these bytes."""
+
+
+class DatabaseFiles(AgentFiles, Protocol):
+    """The same of an agent whose main files are databases."""
+
+    def sessions_in(self, agent: Agent, path: "Path", cache: "StampCache", /) -> Iterator["Source"]: ...
+
+
+class SessionReader(Protocol):
+    """From the files of a session to what happened in it. Reads what it is given and opens nothing."""
+
+    def session_of(self, source: "SourceFiles", /) -> "Session": ...
+
+    def responses_of(self, source: "SourceFiles", /) -> Iterator["ModelResponse"]: ...
+
+    def parent_of(self, source: "SourceFiles", /) -> str | None: ...
+
+
+class CallShapes:
+    """What the calls of one agent look like; these are those of an agent of which nothing is known."""
+
+    def is_side(self, body: "RequestBody", units: Sequence["msgspec.Raw"], *, has_id: bool) -> bool:
+        """Whether the call is beside the conversation: a title, a classifier, a router, a warm-up."""
+        return False
+
+    def session_in(self, body: "RequestBody", *, is_own: bool) -> "Identity | None":
+        """The session that a request body names. `is_own`: the call is known to be of this agent."""
+        return None
+
+
+class OutputReader(Protocol):
+    """One agent's lines, as it prints them."""
+
+    def read(self, line: bytes) -> "list[SdkMessage]":
+        """The messages of one JSON object; none if it is not one of the agent's."""
+
+
+class PromptReader(Protocol):
+    """The lines of a history of prompts."""
+
+    def prompt_of(self, value: "Json", /) -> "tuple[str | None, Prompt]":
+        """The session that a line names, and what was typed in it."""

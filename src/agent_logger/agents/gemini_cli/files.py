@@ -1,0 +1,108 @@
+"""The files of Gemini CLI: a chat per session in the folder of its project, which also says where the project is.
+Chats of sub-agents lie in a folder that is called as the session."""
+
+import os
+from collections.abc import Container, Iterator, Sequence
+from functools import partial
+from pathlib import Path, PurePosixPath
+
+import msgspec
+
+from agent_logger.agents.base import Agent
+from agent_logger.agents.framing import source_file
+from agent_logger.agents.gemini_cli import PROJECT_FILE
+from agent_logger.agents.locations import main_files
+from agent_logger.agents.single_file import id_in
+from agent_logger.agents.source_files import SourceFiles
+from agent_logger.files import foreign
+from agent_logger.files.sources import FileStamps, Source, StampCache, entries_in, stat_of_copy
+
+MOST_FIRST_BYTES = 1 << 20  # of a chat's first line
+MOST_DOCUMENT_BYTES = 64 << 20  # of a chat that is one document
+MOST_AGENTS = 10_000  # chats of sub-agents of one session
+
+
+def discover(
+    agent: Agent, folders: Sequence[Path], cache: StampCache, skip: Container[str] = ()
+) -> Iterator[Source]:
+    """The name of a chat ends as the session's id, and the name of the folder of its sub-agents, begin."""
+    below: dict[str, list[tuple[str, list[os.DirEntry[str]]]]] = {}
+    for path in map(str, main_files(agent.location, folders) if agent.location else ()):
+        chats, file_name = os.path.split(path)
+        if chats not in below:
+            below[chats] = _agent_folders(chats)
+        stat, name = stat_of_copy(path), id_in(path)
+        if stat is None or name in skip:
+            continue
+        files = FileStamps()
+        files.add_stat(stat, "")
+        started = [entry for folder, entries in below[chats] if folder[:8] in file_name for entry in entries]
+        others = tuple(entry.path.removesuffix(foreign.SEALED) for entry in started if files.add(entry))
+        yield Source(path, agent.name, path, name, files.modified, files.size, files.stamp, others)
+
+
+def _agent_folders(chats: str) -> list[tuple[str, list[os.DirEntry[str]]]]:
+    folders = [item for item in entries_in(chats) if item.is_dir(follow_symlinks=False)]
+    return [(item.name, sorted(entries_in(item.path), key=lambda child: child.name)) for item in folders]
+
+
+def open_session(source: Source) -> SourceFiles:
+    """Names are from the project's folder on, for that holds its path."""
+    path = Path(source.path)
+    project = path.parent.parent
+    main = path.relative_to(project)
+    session = session_id(path)
+    agents = [chat for chat in _chats_below(path.parent) if session == chat.parent.name]
+    others = [source_file(project, agent.relative_to(project).as_posix()) for agent in agents]
+    return SourceFiles(source_file(project, main.as_posix()), others, partial(_text, project))
+
+
+def _chats_below(chats: Path) -> list[Path]:
+    try:
+        folders = [entry.path for entry in os.scandir(chats) if entry.is_dir(follow_symlinks=False)]
+        paths = {
+            Path(entry.path.removesuffix(foreign.SEALED))
+            for folder in folders
+            for entry in os.scandir(folder)
+            if entry.is_file(follow_symlinks=False)
+        }
+    except OSError:
+        return []
+    return sorted(path for path in paths if path.suffix in (".jsonl", ".json"))[:MOST_AGENTS]
+
+
+def _text(project: Path, name: str) -> str | None:
+    """Names come from the reader alone: of the project's path, and of chats."""
+    parts = PurePosixPath(name).parts
+    if name != PROJECT_FILE and (parts[:1] != ("chats",) or ".." in parts):
+        return None
+    return foreign.text(project / name, MOST_DOCUMENT_BYTES)
+
+
+# ---------------------------------------------------------------- how a file begins
+
+
+class _Line(msgspec.Struct, gc=False):
+    id: str | None = msgspec.field(name="sessionId", default=None)
+    kind: str = "main"
+
+
+_line = msgspec.json.Decoder(_Line).decode
+
+
+def session_id(path: Path) -> str | None:
+    """That stands in the first line."""
+    try:
+        return _line((foreign.text(path, MOST_FIRST_BYTES) or "").split("\n", 1)[0]).id
+    except (ValueError, RecursionError):
+        return None
+
+
+def begins_session(first: bytes) -> bool:
+    try:
+        line = _line(first.split(b"\n", 1)[0])
+    except (ValueError, RecursionError):
+        line = _Line()
+    if line.id is not None:
+        return line.kind == "main"
+    return b'"sessionId":' in first and b'"kind": "subagent"' not in first  # an older, indented document

@@ -1,0 +1,18 @@
+"""The calls of Gemini CLI: what it asks beside a conversation, as which model to use, is to be answered in JSON."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from agent_logger.agents.base import CallShapes
+from agent_logger.providers.request_body import RequestBody, value
+
+
+class GeminiCalls(CallShapes):
+    def is_side(self, body: RequestBody, units: Sequence[msgspec.Raw], *, has_id: bool) -> bool:
+        config = value(body.generation_config)
+        asks_for_json = isinstance(config, dict) and config.get("responseMimeType") == "application/json"
+        return asks_for_json and not body.has_tools
+
+
+CALLS = GeminiCalls()

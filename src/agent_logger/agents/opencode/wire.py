@@ -1,0 +1,16 @@
+"""The calls of opencode: those of a conversation always have tools."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from agent_logger.agents.base import CallShapes
+from agent_logger.providers.request_body import RequestBody
+
+
+class OpencodeCalls(CallShapes):
+    def is_side(self, body: RequestBody, units: Sequence[msgspec.Raw], *, has_id: bool) -> bool:
+        return not body.has_tools
+
+
+CALLS = OpencodeCalls()

@@ -1,0 +1,13 @@
+"""The files of Qwen Code: one per session, with lines as Claude Code's, but for what is in them."""
+
+import re
+
+from agent_logger.agents.single_file import discover, open_session
+
+__all__ = ["begins_session", "discover", "open_session"]
+
+_LINE = re.compile(rb'\{"uuid":"[^"]*","parentUuid":[^{]*"message":\{"role":"\w+","parts":\[')
+
+
+def begins_session(first: bytes) -> bool:
+    return any(map(_LINE.match, first.split(b"\n")))

@@ -1,0 +1,46 @@
+"""Which sessions are open just now, as far as agents note it."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NamedTuple, cast
+
+from agent_logger.agents.base import module
+from agent_logger.agents.folders import agent_folders
+from agent_logger.agents.registry import AGENTS
+
+SLACK_SECONDS = 1.0  # between the time in the last line of a session and the one that its client ends at
+
+
+class NotedSessions(NamedTuple):
+    """What the notes of an agent say, over all of its folders."""
+
+    running: frozenset[str]  # ids of sessions that a process has open
+    killed: frozenset[str]  # whose process left its note behind
+    changed: float | None  # when a note was last written or taken away, in seconds since 1970; none: never
+
+    def runs(self, session: str, last_event: float | None) -> bool | None:
+        """Whether a process has it open; none if nothing tells. A client that ends takes its note away, so where that
+        happened after the last event of a session without a note, its client has ended."""
+        if session in self.running:
+            return True
+        ended = (
+            self.changed is not None and last_event is not None and self.changed >= last_event - SLACK_SECONDS
+        )
+        return False if ended or session in self.killed else None
+
+
+def noted_sessions() -> dict[str, NotedSessions]:
+    """By agent; of those that note it."""
+    return {
+        agent.name: cast("Noted", module(agent.processes).noted_sessions)(agent_folders(agent.location))
+        for agent in AGENTS
+        if agent.processes
+    }
+
+
+Noted = Callable[[Iterable[Path]], NotedSessions]
+
+
+def running_sessions() -> frozenset[str]:
+    """The ids of sessions that a process has open."""
+    return frozenset().union(*(noted.running for noted in noted_sessions().values()))
