@@ -29,13 +29,13 @@ class AgentSetup:
     line: str
 
 
-def look_around() -> list[AgentSetup]:
+def agent_setups() -> list[AgentSetup]:
     """Those that are here first."""
-    sources = [
+    setups = [
         AgentSetup(agent, shutil.which(program) is not None, _sessions(agent), line)
         for agent, (program, line) in PROGRAMS.items()
     ]
-    return sorted(sources, key=lambda source: not source.is_installed)
+    return sorted(setups, key=lambda setup: not setup.is_installed)
 
 
 def _sessions(agent: str) -> int:
