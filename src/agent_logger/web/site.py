@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from agent_logger import __version__
+from agent_logger.catalog.ledger.unlisted import UNLISTED_CALLS
 from agent_logger.catalog.summary import SessionSummary
 from agent_logger.model.session import Session
 from agent_logger.proxy.status import ProxyReport, proxy_reports
@@ -124,6 +125,7 @@ def _environment() -> Environment:
         "turn_ending": turn_ending,
         "exchange_ending": exchange_ending,
         "resume_command": _resume_command,
+        "unlisted_calls_note": UNLISTED_CALLS,
     }
     return environment
 
