@@ -16,11 +16,11 @@ from agent_logger.model.session import (
     Usage,
 )
 from agent_logger.views.outline import (
-    AgentAtWork,
+    AgentWork,
     NumberedTurn,
     TextPart,
     Thought,
-    Used,
+    ToolUse,
     chapters,
     side_turns,
 )
@@ -38,13 +38,13 @@ def tree(turns: Iterable[NumberedTurn]) -> list[object]:
         found += [
             {agent.name: tree(agent.turns)}
             for part in it.parts()
-            if isinstance(part, Used)
+            if isinstance(part, ToolUse)
             for agent in part.agents
         ]
     return found
 
 
-def names(agents: Iterable[AgentAtWork]) -> list[str]:
+def names(agents: Iterable[AgentWork]) -> list[str]:
     return [agent.name for agent in agents]
 
 
@@ -76,7 +76,7 @@ def test_a_compaction_stands_before_the_turn_that_came_next_in_its_thread() -> N
     ]
     session = Session(id="x", exchanges=[Exchange(number=1, turns=turns)], compactions=compactions)
     (chapter,) = chapters(session)
-    told = {it.number: list(it.before()) for it in (*chapter.turns, *chapter.agents[0].turns)}
+    told = {it.number: list(it.preceding_events()) for it in (*chapter.turns, *chapter.agents[0].turns)}
     assert told == {0: [], 1: [], 2: ["compacted"], 3: ["compacted (auto), 155.0k to 12.4k tokens"]}
 
 
@@ -115,13 +115,13 @@ def test_parts_come_in_order_results_with_their_call_and_none_is_lost() -> None:
     (chapter,) = chapters(Session(id="x", exchanges=[Exchange(number=1, turns=[turn(0, blocks)])]))
     thought, said, used, *rest, orphan = chapter.turns[0].parts()
     assert (thought, said) == (Thought("hm"), TextPart(Prose("I do.")))
-    assert isinstance(used, Used) and used.view.summary == "ls"
+    assert isinstance(used, ToolUse) and used.view.summary == "ls"
     assert rest == [
         TextPart(Picture("image/png", "aGk=")),
         TextPart(Json({"type": "new"})),
         TextPart(Prose("said")),
     ]
-    assert isinstance(orphan, Used) and (orphan.call.result, orphan.call.name) == ("left over", None)
+    assert isinstance(orphan, ToolUse) and (orphan.call.result, orphan.call.name) == ("left over", None)
 
 
 def test_what_an_agent_was_asked_stands_with_the_call_that_started_it_alone() -> None:
@@ -129,7 +129,7 @@ def test_what_an_agent_was_asked_stands_with_the_call_that_started_it_alone() ->
     blocks = [*call(1, "Agent", {"prompt": "Find it"}, "Here"), asked, Block(kind="other", text="Find")]
     (chapter,) = chapters(Session(id="x", exchanges=[Exchange(number=1, turns=[turn(0, blocks)])]))
     used, said = chapter.turns[0].parts()
-    assert isinstance(used, Used) and said == TextPart(Prose("Find"))
+    assert isinstance(used, ToolUse) and said == TextPart(Prose("Find"))
 
 
 def test_no_key_is_in_any_part() -> None:

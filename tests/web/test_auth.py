@@ -11,7 +11,7 @@ import pytest
 
 from agent_logger.web.auth import HEADERS
 from agent_logger.web.site import STATIC
-from agent_logger.web.tokens import LINK_SECONDS, Passes
+from agent_logger.web.tokens import LINK_SECONDS, PageTokens
 from tests.ports import free_port
 from tests.web.page_process import Page, showing
 
@@ -96,32 +96,32 @@ def test_a_link_works_once(page: Page) -> None:
 
 
 def test_a_link_and_a_cookie_are_different_things() -> None:
-    passes = Passes(b"k" * 32, 8081, "run")
-    token = passes.link().partition("token=")[2]
-    assert not passes.admits(token)
-    cookie = passes.redeem(token)
+    tokens = PageTokens(b"k" * 32, 8081, "run")
+    token = tokens.link().partition("token=")[2]
+    assert not tokens.admits(token)
+    cookie = tokens.redeem(token)
     assert cookie is not None
-    assert passes.admits(cookie)
-    assert passes.redeem(cookie) is None
+    assert tokens.admits(cookie)
+    assert tokens.redeem(cookie) is None
 
 
 def test_passes_are_of_one_key_one_port_and_some_time() -> None:
     now = 1000.0
-    passes = Passes(b"k" * 32, 8081, "run", lambda: now)
-    token = passes.link().partition("token=")[2]
-    assert Passes(b"x" * 32, 8081, "run", lambda: now).redeem(token) is None
-    assert Passes(b"k" * 32, 8082, "run", lambda: now).redeem(token) is None
-    assert Passes(b"k" * 32, 8081, "another run", lambda: now).redeem(token) is None
-    later = Passes(b"k" * 32, 8081, "run", lambda: now + LINK_SECONDS + 1)
+    tokens = PageTokens(b"k" * 32, 8081, "run", lambda: now)
+    token = tokens.link().partition("token=")[2]
+    assert PageTokens(b"x" * 32, 8081, "run", lambda: now).redeem(token) is None
+    assert PageTokens(b"k" * 32, 8082, "run", lambda: now).redeem(token) is None
+    assert PageTokens(b"k" * 32, 8081, "another run", lambda: now).redeem(token) is None
+    later = PageTokens(b"k" * 32, 8081, "run", lambda: now + LINK_SECONDS + 1)
     assert later.redeem(token) is None
-    assert Passes(b"k" * 32, 8081, "run", lambda: now + 1).redeem(token)
+    assert PageTokens(b"k" * 32, 8081, "run", lambda: now + 1).redeem(token)
 
 
 @pytest.mark.parametrize("token", ["", ".", "..", "a.b.c", "9" * 400 + ".x.y", "é.ü.ö", "\0"])
 def test_what_is_no_pass_opens_nothing(token: str) -> None:
-    passes = Passes(b"k" * 32, 8081, "run")
-    assert passes.redeem(token) is None
-    assert not passes.admits(token)
+    tokens = PageTokens(b"k" * 32, 8081, "run")
+    assert tokens.redeem(token) is None
+    assert not tokens.admits(token)
 
 
 @pytest.mark.parametrize("route", [*ROUTES, "/api/v1/sessions"])

@@ -35,58 +35,58 @@ class _Interrupted(threading.Event):
 
 
 @pytest.fixture
-def keeper(home: Path) -> Iterator[Refresher]:
-    keeper = Refresher(home)
-    keeper.wake()
-    yield keeper
-    keeper.close()
+def refresher(home: Path) -> Iterator[Refresher]:
+    refresher = Refresher(home)
+    refresher.wake()
+    yield refresher
+    refresher.close()
 
 
-def _lies_down(keeper: Refresher, meanwhile: Callable[[], object]) -> None:
-    keeper._wake = _Interrupted(meanwhile)
-    keeper._last_wake = 0.0  # long ago
+def _make_idle(refresher: Refresher, meanwhile: Callable[[], object]) -> None:
+    refresher._wake_event = _Interrupted(meanwhile)
+    refresher._last_wake = 0.0  # long ago
 
 
-def test_who_looks_while_the_keeper_lies_down_wakes_it(keeper: Refresher) -> None:
-    looks = keeper._looks
-    _lies_down(keeper, keeper.wake)
-    assert until(lambda: keeper._looks > looks + 2)
+def test_a_request_wakes_a_refresher_that_is_going_idle(refresher: Refresher) -> None:
+    count = refresher._refresh_count
+    _make_idle(refresher, refresher.wake)
+    assert until(lambda: refresher._refresh_count > count + 2)
 
 
-def test_a_page_that_ends_while_the_keeper_lies_down_does_not_wait_for_it(keeper: Refresher) -> None:
+def test_closing_does_not_wait_for_a_refresher_that_is_going_idle(refresher: Refresher) -> None:
     def end() -> None:
-        keeper._ended.set()
-        keeper._wake.set()
+        refresher._closed.set()
+        refresher._wake_event.set()
 
-    _lies_down(keeper, end)
-    keeper._thread.join(60)
-    assert not keeper._thread.is_alive()
+    _make_idle(refresher, end)
+    refresher._thread.join(60)
+    assert not refresher._thread.is_alive()
 
 
-class _Vanishing(CatalogPool):
+class _VanishingSession(CatalogPool):
     """A session is removed as soon as somebody was told of it."""
 
     path: Path
 
-    async def ask(self, question: Callable[[Catalog], T]) -> T:
-        answer, version = await super().query(question), self.keeper.version
+    async def query(self, question: Callable[[Catalog], T]) -> T:
+        answer, version = await super().query(question), self.refresher.version
         if self.path.exists():
             self.path.unlink()
-            while self.keeper.version == version:
-                self.keeper.wake()
+            while self.refresher.version == version:
+                self.refresher.wake()
                 await asyncio.sleep(0.02)
         return answer
 
 
 def test_a_session_that_is_removed_while_a_page_begins_to_listen_is_told_as_gone(home: Path) -> None:
     session = ID.format(1)
-    archive = _Vanishing(home / ".agent-logger")
-    archive.path = claude_file(home, session, [user(1, "Hello", session)])
+    pool = _VanishingSession(home / ".agent-logger")
+    pool.path = claude_file(home, session, [user(1, "Hello", session)])
     app = Starlette()
-    app.state.site = Site(archive)
+    app.state.site = Site(pool)
 
     async def told() -> str:
-        await archive.keeper.note_view()
+        await pool.refresher.wait_for_refresh()
         asked = {"type": "http", "app": app, "path_params": {"session_id": session}, "query_string": b""}
         answer = await session_events(Request(asked))
         assert isinstance(answer, StreamingResponse)
@@ -99,4 +99,4 @@ def test_a_session_that_is_removed_while_a_page_begins_to_listen_is_told_as_gone
     try:
         assert asyncio.run(told()) == GONE
     finally:
-        archive.close()
+        pool.close()

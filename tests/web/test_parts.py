@@ -11,7 +11,7 @@ from agent_logger.catalog.summary import SessionSummary
 from agent_logger.model.session import Cost, Exchange, Session, SubAgent, Turn, Usage
 from agent_logger.web import charts, formatting
 from agent_logger.web.charts import Point
-from agent_logger.web.pages.session_view import SEGMENT_TURNS, Book
+from agent_logger.web.pages.session_view import SEGMENT_TURNS, SessionView
 
 NOW = datetime(2026, 11, 15, 14, 0, tzinfo=UTC)
 
@@ -59,7 +59,7 @@ def test_durations(seconds: float | None, told: str) -> None:
 @pytest.mark.parametrize("days", [0, 1, 40, 400])
 def test_times_are_as_near_as_one_needs_them(days: int) -> None:
     at = NOW - timedelta(days=days)
-    assert len(formatting.when(at, NOW)) in ({0: [5], 1: [15], 40: [11, 12], 400: [10]}[days])
+    assert len(formatting.short_time(at, NOW)) in ({0: [5], 1: [15], 40: [11, 12], 400: [10]}[days])
 
 
 def test_every_value_of_a_template_loses_its_keys() -> None:
@@ -87,7 +87,7 @@ def test_what_a_chart_is_told_is_text() -> None:
     assert "<i>" not in drawn
 
 
-def _book(exchanges: int, turns: int, agents: int = 0) -> Book:
+def _view(exchanges: int, turns: int, agents: int = 0) -> SessionView:
     def turn(exchange: int, number: int) -> Turn:
         usage = Usage(input_tokens=1, output_tokens=10, cache_read_tokens=30_000 if number % 10 else 1000)
         return Turn(message_id=f"msg_{exchange}_{number}", usage=usage, model="claude-sonnet-4-5")
@@ -99,7 +99,7 @@ def _book(exchanges: int, turns: int, agents: int = 0) -> Book:
     ]
     known = [SubAgent(thread=f"agent:{at}") for at in range(agents)]
     session = Session(id="s", exchanges=made, agents=known)
-    return Book(_summary(session), session)
+    return SessionView(_summary(session), session)
 
 
 def _summary(session: Session) -> SessionSummary:
@@ -116,23 +116,23 @@ def _summary(session: Session) -> SessionSummary:
 def test_segments_hold_every_turn_once_and_know_the_way_to_it(
     exchanges: int, turns: int, agents: int
 ) -> None:
-    book = _book(exchanges, turns, agents)
-    numbers = [it.number for segment in book.segments for it in segment.turns]
-    inner = [it.number for chapter in book.chapters for agent in chapter.agents for it in agent.turns]
-    assert sorted(numbers + inner) == list(range(len(book.turns)))
-    for number in range(len(book.turns)):
-        part, *rest = book.way_to(number)
-        assert book.segment(part.removeprefix("part-")) is not None
+    view = _view(exchanges, turns, agents)
+    numbers = [it.number for segment in view.segments for it in segment.turns]
+    inner = [it.number for chapter in view.chapters for agent in chapter.agents for it in agent.turns]
+    assert sorted(numbers + inner) == list(range(len(view.turns)))
+    for number in range(len(view.turns)):
+        part, *rest = view.path_to_turn(number)
+        assert view.segment(part.removeprefix("part-")) is not None
         assert bool(rest) == (number in inner)
-    assert len({segment.key for segment in book.segments}) == len(book.segments)
+    assert len({segment.key for segment in view.segments}) == len(view.segments)
 
 
 def test_an_exchange_costs_what_its_turns_cost_each_once() -> None:
-    book = _book(2, 3)
-    whole = sum((book.cost(number) or Cost(nano_usd=0)).nano_usd or 0 for number in range(3))
-    assert book.cost_of(book.session.exchanges[0]).nano_usd == whole > 0
+    view = _view(2, 3)
+    whole = sum((view.cost(number) or Cost(nano_usd=0)).nano_usd or 0 for number in range(3))
+    assert view.cost_of(view.session.exchanges[0]).nano_usd == whole > 0
 
 
 def test_a_context_that_fell_is_marked() -> None:
-    book = _book(1, 21)
-    assert [fall.turn for fall in book.falls] == [10, 20]
+    view = _view(1, 21)
+    assert [fall.turn for fall in view.falls] == [10, 20]

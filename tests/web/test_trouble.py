@@ -10,9 +10,9 @@ import pytest
 from playwright.sync_api import expect
 from starlette.testclient import TestClient
 
-from agent_logger.web.app import page as app
+from agent_logger.web.app import page_app
 from agent_logger.web.catalog_pool import CatalogPool
-from agent_logger.web.tokens import Passes
+from agent_logger.web.tokens import PageTokens
 from tests.web import homes
 from tests.web.browser import chromium, let_in
 from tests.web.page_process import Page, showing
@@ -95,19 +95,19 @@ def test_while_the_catalog_is_made_the_page_says_how_far_it_is(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("agent_logger.web.catalog_pool.WAIT_SECONDS", 0.0)
-    archive = CatalogPool(home / ".agent-logger")
-    passes = Passes(b"k" * 32, 8081, "run")
-    client = TestClient(app(archive, passes, 8081), base_url="http://127.0.0.1:8081")
+    pool = CatalogPool(home / ".agent-logger")
+    tokens = PageTokens(b"k" * 32, 8081, "run")
+    client = TestClient(page_app(pool, tokens, 8081), base_url="http://127.0.0.1:8081")
     try:
-        client.get(passes.link())
-        assert until(archive.keeper.ready.is_set)
-        archive.keeper.close()
-        archive.keeper.ready.clear()  # as it is until everything was looked at
-        archive.keeper.done, archive.keeper.total = 3_000_000, 12_000_000
+        client.get(tokens.link())
+        assert until(pool.refresher.ready.is_set)
+        pool.refresher.close()
+        pool.refresher.ready.clear()  # as it is until everything was looked at
+        pool.refresher.done, pool.refresher.total = 3_000_000, 12_000_000
         shown, told = client.get("/sessions"), client.get("/api/v1/sessions")
         assert (shown.status_code, "3.0 MB of 12.0 MB so far" in shown.text) == (503, True)
         assert (told.status_code, told.json()["next_step"] != "") == (503, True)
-        archive.keeper.ready.set()
+        pool.refresher.ready.set()
         assert client.get("/sessions").status_code == 200
     finally:
-        archive.close()
+        pool.close()

@@ -1,6 +1,5 @@
 """`agent-logger show`: one session, readable."""
 
-import dataclasses
 from typing import TYPE_CHECKING
 
 import click
@@ -153,7 +152,7 @@ def _without_credentials(detail: "CallDetail") -> "CallDetail":
     request = msgspec.structs.replace(request, headers=hidden_headers(request.headers))
     if response and response.headers:
         response = msgspec.structs.replace(response, headers=hidden_headers(response.headers))
-    return dataclasses.replace(detail, request=request, response=response)
+    return msgspec.structs.replace(detail, request=request, response=response)
 
 
 def _print_wire(settings: config.Settings, name: str, turn: int, *, as_json: bool) -> None:

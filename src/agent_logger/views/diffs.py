@@ -25,13 +25,13 @@ def _lines(text: str) -> list[str]:
 
 
 def _hunk(old: Sequence[str], new: Sequence[str]) -> Iterator[DiffLine]:
-    before = max(0, _common(old, new) - AROUND)
+    before = max(0, _common_lines(old, new) - AROUND)
     old, new = old[before:], new[before:]
-    after = max(0, _common(old[::-1], new[::-1]) - AROUND)
+    after = max(0, _common_lines(old[::-1], new[::-1]) - AROUND)
     old, new = old[: len(old) - after], new[: len(new) - after]
     if len(old) * len(new) > MOST_COMPARED:
-        yield from _signed("-", old)
-        yield from _signed("+", new)
+        yield from _diff_lines("-", old)
+        yield from _diff_lines("+", new)
         return
     groups = SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(AROUND)
     for number, group in enumerate(groups):
@@ -39,19 +39,19 @@ def _hunk(old: Sequence[str], new: Sequence[str]) -> Iterator[DiffLine]:
             yield DiffLine("@", "")
         for tag, old_start, old_end, new_start, new_end in group:
             if tag == "equal":
-                yield from _signed(" ", old[old_start:old_end])
+                yield from _diff_lines(" ", old[old_start:old_end])
             else:
-                yield from _signed("-", old[old_start:old_end])
-                yield from _signed("+", new[new_start:new_end])
+                yield from _diff_lines("-", old[old_start:old_end])
+                yield from _diff_lines("+", new[new_start:new_end])
 
 
-def _common(one: Sequence[str], other: Sequence[str]) -> int:
+def _common_lines(one: Sequence[str], other: Sequence[str]) -> int:
     """How many lines at the beginning are the same."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((number for number, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
-def _signed(sign: Sign, lines: Iterable[str]) -> Iterator[DiffLine]:
+def _diff_lines(sign: Sign, lines: Iterable[str]) -> Iterator[DiffLine]:
     return (DiffLine(sign, line) for line in lines)
 
 
@@ -70,17 +70,17 @@ def patch_diffs(text: str) -> list[Diff]:
     patch = text.partition(BEGIN)[2].partition(_END)[0]
     heads = list(_FILE.finditer(patch))
     ends = [*(head.start() for head in heads[1:]), len(patch)]
-    return [_of_file(head, patch[head.end() : end]) for head, end in zip(heads, ends, strict=False)]
+    return [_file_diff(head, patch[head.end() : end]) for head, end in zip(heads, ends, strict=False)]
 
 
-def _of_file(head: re.Match[str], body: str) -> Diff:
-    moved = _MOVE.search(body)
-    note = f"moved to {moved[1].strip()}" if moved else _NOTES[head[1]]
-    lines = (_patched(line) for line in _lines(body) if not line.startswith("*** "))
+def _file_diff(head: re.Match[str], body: str) -> Diff:
+    move = _MOVE.search(body)
+    note = f"moved to {move[1].strip()}" if move else _NOTES[head[1]]
+    lines = (_patch_line(line) for line in _lines(body) if not line.startswith("*** "))
     return Diff(head[2].strip(), tuple(lines), note)
 
 
-def _patched(line: str) -> DiffLine:
+def _patch_line(line: str) -> DiffLine:
     if line.startswith("@@"):
         return DiffLine("@", line[2:].strip())
     return DiffLine(_SIGNS.get(line[:1], " "), line[1:])

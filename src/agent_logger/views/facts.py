@@ -8,7 +8,7 @@ from agent_logger.catalog.ledger.unlisted import session_has_unlisted_calls
 from agent_logger.model.redaction.redactor import hidden
 from agent_logger.model.session import MAIN, Session
 from agent_logger.views.figures import (
-    compacted,
+    compaction_text,
     counted,
     moment,
     money,
@@ -67,7 +67,8 @@ def _before_the_fork(session: Session) -> str:
 def _compactions(session: Session) -> Iterator[str]:
     for compaction in session.compactions:
         where = "" if compaction.thread == MAIN else f" in {hidden(compaction.thread)}"
-        yield f"{moment(compaction.at)} {compacted(compaction).removeprefix('compacted').strip(' ,')}{where}".strip()
+        sizes = compaction_text(compaction).removeprefix("compacted").strip(" ,")
+        yield f"{moment(compaction.at)} {sizes}{where}".strip()
 
 
 def context_of(session: Session) -> str:

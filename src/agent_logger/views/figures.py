@@ -77,7 +77,7 @@ def turn_figures(turn: Turn) -> str:
     return " · ".join(filter(None, (hidden(turn.model or ""), took, money(cost) if cost else "")))
 
 
-def compacted(compaction: Compaction) -> str:
+def compaction_text(compaction: Compaction) -> str:
     """`compacted (auto), 155.0k to 12.4k tokens`"""
     sizes = [
         None if size is None else short(size) for size in (compaction.tokens_before, compaction.tokens_after)

@@ -70,8 +70,8 @@ def hidden_line(line: bytes) -> bytes:
         if hidden != values:  # however short it is
             for form, hidden_form in ((values[0], hidden[0]), (values, hidden)):
                 line = line.replace(_member(name, form), _member(name, hidden_form))
-    headers = [(_encoded(name), _encoded(text)) for name, values in pairs for text in values]
-    return hidden_bytes(line, credentials_of(headers, _encoded(carriers.path)))
+    headers = [(_encode(name), _encode(text)) for name, values in pairs for text in values]
+    return hidden_bytes(line, credentials_of(headers, _encode(carriers.path)))
 
 
 def _pairs(headers: Headers | None) -> Iterator[tuple[str, list[str]]]:
@@ -85,7 +85,7 @@ def _member(name: str, value: str | list[str]) -> bytes:
     return msgspec.json.encode({name: value})[1:-1]
 
 
-def _encoded(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 

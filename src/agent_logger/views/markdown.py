@@ -25,12 +25,12 @@ from agent_logger.views.figures import (
     turn_figures,
 )
 from agent_logger.views.outline import (
-    AgentAtWork,
+    AgentWork,
     Chapter,
     NumberedTurn,
     Part,
     Thought,
-    Used,
+    ToolUse,
     chapters,
     side_turns,
 )
@@ -79,10 +79,10 @@ def _chapter(session: Session, chapter: Chapter) -> Iterator[str]:
     yield f"## {exchange.number}. {_plain(' · '.join(filter(None, parts)))}"
     if chapter.user_input is not None:
         yield ""
-        yield from _quoted(_markdown(Prose(chapter.user_input)))
-    if chapter.printed:
+        yield from _quote(_markdown(Prose(chapter.user_input)))
+    if chapter.output:
         yield ""
-        yield from _markdown(chapter.printed)
+        yield from _markdown(chapter.output)
     for turn in chapter.turns:
         yield from _turn(turn)
     for agent in chapter.agents:
@@ -92,7 +92,7 @@ def _chapter(session: Session, chapter: Chapter) -> Iterator[str]:
 
 
 def _turn(turn: NumberedTurn) -> Iterator[str]:
-    for event in turn.before():
+    for event in turn.preceding_events():
         yield from ("", f"*{_plain(event)}*")
     yield ""
     yield f"### {turn.number} · {_plain(turn_figures(turn.turn))}"
@@ -106,36 +106,36 @@ def _turn(turn: NumberedTurn) -> Iterator[str]:
 def _part(part: Part) -> Iterator[str]:
     match part:
         case Thought(text):
-            yield from _quoted(["*Thinking*", "", *_markdown(Prose(text))])
-        case Used():
-            yield from _used(part)
+            yield from _quote(["*Thinking*", "", *_markdown(Prose(text))])
+        case ToolUse():
+            yield from _tool_use(part)
         case _:
             yield from _markdown(part.piece)
 
 
-def _used(use: Used) -> Iterator[str]:
-    seconds = call_seconds(use.call)
-    states = ["failed"] * use.view.is_error + ["no answer"] * (not use.view.is_answered)
+def _tool_use(tool_use: ToolUse) -> Iterator[str]:
+    seconds = call_seconds(tool_use.call)
+    states = ["failed"] * tool_use.view.is_error + ["no answer"] * (not tool_use.view.is_answered)
     state_text = ", ".join([*states, *([seconds_text(seconds)] if seconds is not None else [])])
-    summary = _span(use.view.summary) if use.view.summary else ""
+    summary = _span(tool_use.view.summary) if tool_use.view.summary else ""
     yield " ".join(
-        filter(None, (f"**{_plain(use.view.tool)}**", summary, f"({state_text})" if state_text else ""))
+        filter(None, (f"**{_plain(tool_use.view.tool)}**", summary, f"({state_text})" if state_text else ""))
     )
-    for piece in use.view.pieces:
+    for piece in tool_use.view.pieces:
         yield ""
         yield from _markdown(piece)
-    for agent in use.agents:
+    for agent in tool_use.agents:
         yield from _agent(agent)
 
 
-def _agent(agent: AgentAtWork) -> Iterator[str]:
+def _agent(agent: AgentWork) -> Iterator[str]:
     """Indented, as it is a conversation inside another."""
     yield ""
     turns = (line for turn in agent.turns for line in _turn(turn))
-    yield from _quoted([f"**{_plain(agent.name)}**", *turns])
+    yield from _quote([f"**{_plain(agent.name)}**", *turns])
 
 
-def _quoted(lines: Iterable[str]) -> Iterator[str]:
+def _quote(lines: Iterable[str]) -> Iterator[str]:
     return (f"> {line}".rstrip(" ") for line in lines)
 
 
@@ -150,7 +150,7 @@ def _markdown(piece: Any) -> Iterator[str]:
 @_markdown.register
 def _(piece: Prose) -> Iterator[str]:
     text, more = _cut(printable(piece.text, lines=True))
-    yield from text.split("\n") if _stays_in_place(text) else _fenced(text, "markdown")
+    yield from text.split("\n") if _is_self_contained(text) else _fence(text, "markdown")
     yield from more
 
 
@@ -161,13 +161,13 @@ def _(piece: Code) -> Iterator[str]:
 
 @_markdown.register
 def _(piece: OutputPiece) -> Iterator[str]:
-    yield from _block(_uncoloured(piece.text))
+    yield from _block(_without_colours(piece.text))
 
 
 @_markdown.register
 def _(piece: Terminal) -> Iterator[str]:
     command = f"$ {piece.command}\n" if piece.command else ""
-    yield from _block(command + _uncoloured(piece.output or ""), "console")
+    yield from _block(command + _without_colours(piece.output or ""), "console")
     if piece.exit:
         yield from ("", f"exit code {piece.exit}")
 
@@ -218,11 +218,11 @@ def _(piece: Picture) -> Iterator[str]:
 
 def _block(text: str, language: str = "") -> Iterator[str]:
     visible, more = _cut(printable(text.replace("\r\n", "\n"), lines=True))
-    yield from _fenced(visible.removesuffix("\n"), language)
+    yield from _fence(visible.removesuffix("\n"), language)
     yield from more
 
 
-def _fenced(text: str, language: str = "") -> Iterator[str]:
+def _fence(text: str, language: str = "") -> Iterator[str]:
     """Between fences that are longer than any in the text."""
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
     yield fence + (language if re.fullmatch(r"[\w+#-]{1,20}", language) else "")
@@ -248,14 +248,14 @@ def _span(text: str) -> str:
     return f"{ticks} {line} {ticks}" if line[:1] == "`" or line[-1:] == "`" else f"{ticks}{line}{ticks}"
 
 
-def _uncoloured(text: str) -> str:
+def _without_colours(text: str) -> str:
     return COLOURS.sub("", text)
 
 
 _AFTER = "after"
 
 
-def _stays_in_place(text: str) -> bool:
+def _is_self_contained(text: str) -> bool:
     """Whether a text is Markdown that ends where it ends, and brings nothing along: no HTML, no pictures from
     elsewhere, no links but to the web, no names of links for other texts."""
     env: dict[str, Any] = {}
@@ -267,12 +267,12 @@ def _stays_in_place(text: str) -> bool:
 def _is_harmless(token: Token) -> bool:
     if token.type in ("html_block", "html_inline", "image"):
         return False
-    if token.type == "link_open" and not _leads_to_the_web(str(token.attrs.get("href"))):
+    if token.type == "link_open" and not _is_web_link(str(token.attrs.get("href"))):
         return False
     return all(map(_is_harmless, token.children or ()))
 
 
-def _leads_to_the_web(url: str) -> bool:
+def _is_web_link(url: str) -> bool:
     try:
         return urlsplit(url).scheme in SCHEMES
     except ValueError:

@@ -26,7 +26,7 @@ from agent_logger.model.session import (
     Usage,
 )
 from agent_logger.views.endings import exchange_ending
-from agent_logger.views.figures import compacted, not_itemised_text, tokens, utc
+from agent_logger.views.figures import compaction_text, not_itemised_text, tokens, utc
 from agent_logger.views.hide import hidden_value
 from agent_logger.views.pictures import pictures_in
 from agent_logger.views.pieces import Json, OutputPiece, Piece, Prose, ToolView
@@ -50,22 +50,22 @@ class TextPart:
 
 
 @dataclass(frozen=True, slots=True)
-class Used:
+class ToolUse:
     """A tool call, and the agents that it started."""
 
     call: ToolCall
     view: ToolView
-    agents: tuple["AgentAtWork", ...] = ()
+    agents: tuple["AgentWork", ...] = ()
 
 
-Part = Thought | TextPart | Used
+Part = Thought | TextPart | ToolUse
 
 
 @dataclass(frozen=True, slots=True)
 class NumberedTurn:
     number: int  # its place in `Session.turns`
     turn: Turn
-    agents: Mapping[str, tuple["AgentAtWork", ...]] = field(default_factory=dict)  # by the tool call's id
+    agents: Mapping[str, tuple["AgentWork", ...]] = field(default_factory=dict)  # by the tool call's id
     compactions: Sequence[Compaction] = ()  # since the turn before
 
     def parts(self) -> Iterator[Part]:
@@ -73,14 +73,14 @@ class NumberedTurn:
         calls = iter(self.turn.tool_calls)  # uses first, then results that nobody asked for
         for block in self.turn.blocks:
             if block.kind == "tool_use":
-                yield self._used(next(calls))
-            elif block.kind != "tool_result" and not self._is_asked_of_an_agent(block):
+                yield self._tool_use(next(calls))
+            elif block.kind != "tool_result" and not self._is_agent_prompt(block):
                 yield from _parts_of(block)
-        yield from map(self._used, calls)
+        yield from map(self._tool_use, calls)
 
-    def before(self) -> Iterator[str]:
+    def preceding_events(self) -> Iterator[str]:
         """What happened to the conversation since the turn before."""
-        yield from map(compacted, self.compactions)
+        yield from map(compaction_text, self.compactions)
 
     def remarks(self) -> Iterator[str]:
         """What a reader should know beside what it says: that it was cut, and what a witness says otherwise."""
@@ -89,7 +89,7 @@ class NumberedTurn:
         elif not self.turn.complete:
             yield CUT
         for difference in self.turn.differences:
-            if self._is_told_early(difference):
+            if self._is_early_count(difference):
                 continue
             remark = (
                 tokens(difference.value)
@@ -98,7 +98,7 @@ class NumberedTurn:
             )
             yield f"the {difference.witness} witness has another {difference.field}: {remark}"
 
-    def _is_told_early(self, difference: Difference) -> bool:
+    def _is_early_count(self, difference: Difference) -> bool:
         """What an SDK or a run knew of the output before it was there: so it is with every turn, and means nothing."""
         if (
             difference.witness not in TOLD_EARLY
@@ -108,7 +108,7 @@ class NumberedTurn:
             return False
         return replace(difference.value, output_tokens=self.turn.usage.output_tokens) == self.turn.usage
 
-    def _is_asked_of_an_agent(self, block: Block) -> bool:
+    def _is_agent_prompt(self, block: Block) -> bool:
         """What an SDK repeats of the call that started a sub-agent, which stands there already."""
         if block.kind != "other" or not block.text:
             return False
@@ -117,14 +117,14 @@ class NumberedTurn:
             for other in self.turn.blocks
             if other.kind == "tool_use" and isinstance(other.input, dict)
         )
-        return any(given.get("prompt") == block.text for given in inputs)
+        return any(fields.get("prompt") == block.text for fields in inputs)
 
-    def _used(self, call: ToolCall) -> Used:
-        return Used(call, tool_view(call), self.agents.get(call.id or "", ()))
+    def _tool_use(self, call: ToolCall) -> ToolUse:
+        return ToolUse(call, tool_view(call), self.agents.get(call.id or "", ()))
 
 
 @dataclass(frozen=True, slots=True)
-class AgentAtWork:
+class AgentWork:
     """What a sub-agent did in one exchange."""
 
     thread: str
@@ -143,7 +143,7 @@ class AgentAtWork:
 class Chapter:
     exchange: Exchange
     turns: tuple[NumberedTurn, ...]  # of the main thread
-    agents: tuple[AgentAtWork, ...]  # whose call is in another exchange, or not known
+    agents: tuple[AgentWork, ...]  # whose call is in another exchange, or not known
     not_itemised: tuple[NotItemised, ...] = ()
 
     @property
@@ -156,19 +156,19 @@ class Chapter:
         return hidden(self.exchange.origin or "")
 
     @property
-    def printed(self) -> OutputPiece | None:
+    def output(self) -> OutputPiece | None:
         """By a run of which nothing else is known."""
         return OutputPiece(hidden(self.exchange.printed)) if self.exchange.printed else None
 
     @property
-    def _is_said_below(self) -> bool:
+    def _last_turn_is_cut(self) -> bool:
         """Its last turn was cut, and says so itself."""
         return self.exchange.end_reason == "cut" and any(CUT in turn.remarks() for turn in self.turns[-1:])
 
     @property
     def remarks(self) -> list[str]:
         """That it did not come to its end, if anybody knows, and that the conversation did not go on from it."""
-        ending = None if self._is_said_below else exchange_ending(self.exchange)
+        ending = None if self._last_turn_is_cut else exchange_ending(self.exchange)
         cut = [hidden(ending.text)] if ending else []
         left = ["taken back: the conversation went on from before it"] if self.exchange.left else []
         return cut + left + [not_itemised_text(remainder) for remainder in self.not_itemised]
@@ -190,13 +190,13 @@ def compactions_of(session: Session) -> dict[int, list[Compaction]]:
     by_turn: dict[int, list[Compaction]] = {}
     turns = session.turns if session.compactions else []
     for compaction in session.compactions:
-        behind = (number for number, turn in enumerate(turns) if _is_behind(turn, compaction))
-        if (number := next(behind, None)) is not None:
+        following = (number for number, turn in enumerate(turns) if _is_after(turn, compaction))
+        if (number := next(following, None)) is not None:
             by_turn.setdefault(number, []).append(compaction)
     return by_turn
 
 
-def _is_behind(turn: Turn, compaction: Compaction) -> bool:
+def _is_after(turn: Turn, compaction: Compaction) -> bool:
     if turn.thread != compaction.thread or turn.started is None or compaction.at is None:
         return False
     return utc(turn.started) >= utc(compaction.at)
@@ -220,9 +220,9 @@ class _Layout:
         self._threads: dict[str, list[tuple[int, Turn]]] = {}
         for number, turn in enumerate(exchange.turns, first):
             self._threads.setdefault(turn.thread, []).append((number, turn))
-        self._started: dict[str, list[str]] = {}  # threads by the tool call that began them
+        self._threads_by_call: dict[str, list[str]] = {}  # threads by the tool call that began them
         for thread in self._threads:
-            self._started.setdefault(self._call_of(thread), []).append(thread)
+            self._threads_by_call.setdefault(self._call_of(thread), []).append(thread)
 
     def _call_of(self, thread: str) -> str:
         agent = self._sub_agents.get(thread)
@@ -233,7 +233,7 @@ class _Layout:
         main = self._numbered(self._threads.pop(MAIN, []), 0)
         agents = []
         while self._threads:  # also those that began each other, in a circle
-            agents.append(self._at_work(next(iter(self._threads)), 0))
+            agents.append(self._agent_work(next(iter(self._threads)), 0))
         return Chapter(self._exchange, main, tuple(agents), not_itemised)
 
     def _numbered(self, turns: Sequence[tuple[int, Turn]], depth: int) -> tuple[NumberedTurn, ...]:
@@ -242,23 +242,23 @@ class _Layout:
             for number, turn in turns
         )
 
-    def _agents(self, turn: Turn, depth: int) -> dict[str, tuple[AgentAtWork, ...]]:
-        if len(self._started) <= 1 or depth >= DEEPEST:  # no thread but the main one, as most often
+    def _agents(self, turn: Turn, depth: int) -> dict[str, tuple[AgentWork, ...]]:
+        if len(self._threads_by_call) <= 1 or depth >= DEEPEST:  # no thread but the main one, as most often
             return {}
         calls = (block.id for block in turn.blocks if block.kind == "tool_use" and block.id)
-        started = {
-            call: [thread for thread in self._started.get(call, ()) if thread in self._threads]
+        threads_by_call = {
+            call: [thread for thread in self._threads_by_call.get(call, ()) if thread in self._threads]
             for call in calls
         }
         return {
-            call: tuple(self._at_work(thread, depth + 1) for thread in threads)
-            for call, threads in started.items()
+            call: tuple(self._agent_work(thread, depth + 1) for thread in threads)
+            for call, threads in threads_by_call.items()
             if threads
         }
 
-    def _at_work(self, thread: str, depth: int) -> AgentAtWork:
+    def _agent_work(self, thread: str, depth: int) -> AgentWork:
         turns = self._threads.pop(thread, [])
-        return AgentAtWork(thread, self._sub_agents.get(thread), self._numbered(turns, depth))
+        return AgentWork(thread, self._sub_agents.get(thread), self._numbered(turns, depth))
 
 
 def _parts_of(block: Block) -> Iterator[Part]:

@@ -12,10 +12,10 @@ from agent_logger.model.records import Record, Unknown
 from agent_logger.views.hide import hidden_line
 
 
-def wire_lines(folder: Path, name: str, damaged: Callable[[object], None]) -> Iterator[bytes]:
+def wire_lines(folder: Path, name: str, on_damage: Callable[[object], None]) -> Iterator[bytes]:
     """The lines of the file, each with its newline, and without keys. Bodies stand in them, however large.
 
-    What cannot be read is left out, and `damaged` is told where it is. Raises `SourceError` if there is no such log.
+    What cannot be read is left out, and `on_damage` is called with it. Raises `SourceError` if there is no such log.
     """
     if kind_of_log(folder, name) != "wire":
         raise SourceError(f"{folder / name}: not a wire log")
@@ -26,4 +26,4 @@ def wire_lines(folder: Path, name: str, damaged: Callable[[object], None]) -> It
         elif isinstance(record, Unknown):
             yield hidden_line(record.raw) + b"\n"
         else:
-            damaged(record)
+            on_damage(record)

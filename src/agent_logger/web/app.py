@@ -23,7 +23,7 @@ from agent_logger.web.pages.home import home
 from agent_logger.web.pages.sessions import search, sessions
 from agent_logger.web.pages.timeline import timeline
 from agent_logger.web.site import HERE, PIECES_CSS, STATIC, Site, site_of
-from agent_logger.web.tokens import COOKIE_SECONDS, Passes
+from agent_logger.web.tokens import COOKIE_SECONDS, PageTokens
 
 log = logging.getLogger("agent_logger.web")
 
@@ -34,7 +34,7 @@ NEXT_STEPS = {
 }
 
 
-FOR_EVER = "public, max-age=31536000, immutable"
+IMMUTABLE = "public, max-age=31536000, immutable"
 
 
 class StaticFileServer(StaticFiles):
@@ -42,11 +42,11 @@ class StaticFileServer(StaticFiles):
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         response = await super().get_response(path, scope)
-        response.headers["Cache-Control"] = FOR_EVER
+        response.headers["Cache-Control"] = IMMUTABLE
         return response
 
 
-OF_A_SESSION = {
+SESSION_ROUTES = {
     "": session.session,
     "/head": session.head,
     "/events": live.session_events,
@@ -55,59 +55,59 @@ OF_A_SESSION = {
     "/agents/{turn:int}": session.agent,
     "/turns/{turn:int}": session.turn,
     "/turns/{turn:int}/tools/{tool:int}": session.turn,
-    "/turns/{turn:int}/way": session.way_to,
+    "/turns/{turn:int}/way": session.path_to_turn,
     "/find": session.find,
     "/timeline": timeline,
     "/wire": wire.wire,
     "/wire/{call}": wire.call,
     "/tree": tree.tree,
-    "/beside/{other}": tree.beside,
-    "/why": cost.session_why,
+    "/beside/{other}": tree.comparison,
+    "/why": cost.session_cost,
 }
 
 
 async def pieces_css(_request: Request) -> Response:
     """What pieces look like, here as in an exported file."""
-    return FileResponse(PIECES_CSS, headers={"Cache-Control": FOR_EVER})
+    return FileResponse(PIECES_CSS, headers={"Cache-Control": IMMUTABLE})
 
 
-def page(archive: CatalogPool, passes: Passes, port: int) -> ASGIApp:
-    async def way_in(request: Request) -> Response:
-        cookie = passes.redeem(request.query_params.get("token", ""))
+def page_app(pool: CatalogPool, tokens: PageTokens, port: int) -> ASGIApp:
+    async def open_link(request: Request) -> Response:
+        cookie = tokens.redeem(request.query_params.get("token", ""))
         if cookie is None:
             return await refusal(request, 401, "This link was used already, or is too old.")
         response = RedirectResponse("/", 303)
         response.set_cookie(
-            passes.cookie_name, cookie, max_age=COOKIE_SECONDS, httponly=True, samesite="strict"
+            tokens.cookie_name, cookie, max_age=COOKIE_SECONDS, httponly=True, samesite="strict"
         )
         return response
 
     routes = [
         Route("/", home),
-        Route("/open", way_in),
+        Route("/open", open_link),
         Route("/sessions", sessions),
         Route("/search", search),
         Route("/demo", demo, methods=["POST"]),
         Route("/live", live.live),
         Route("/live/events", live.live_events),
         Route("/events", live.events),
-        Route("/why", cost.why),
+        Route("/why", cost.cost),
         Route("/health", health.health),
         Route("/health/damage/{number:int}", health.damage),
-        *(Route(f"/sessions/{{session_id}}{rest}", answer) for rest, answer in OF_A_SESSION.items()),
+        *(Route(f"/sessions/{{session_id}}{rest}", answer) for rest, answer in SESSION_ROUTES.items()),
         *endpoints.routes(),
         Route(f"{endpoints.V1}/openapi.json", openapi),
         Route(f"{STATIC}/pieces.css", pieces_css),
         Mount(STATIC, StaticFileServer(directory=HERE / "static")),
     ]
     app = Starlette(routes=routes, exception_handlers=ERRORS)
-    app.state.site = Site(archive)
+    app.state.site = Site(pool)
 
     async def refusal(request: Request, status: int, reason: str) -> Response:
         request.scope["app"] = app
         return failure(request, status, reason)
 
-    return PageGuard(app, port=port, passes=passes, refuse=refusal)
+    return PageGuard(app, port=port, tokens=tokens, refuse=refusal)
 
 
 # ---------------------------------------------------------------- what went wrong, and what to do next
@@ -119,39 +119,41 @@ def failure(request: Request, status: int, reason: str) -> Response:
     if request.url.path.startswith(endpoints.V1):
         return endpoints.json_answer({"status": status, "error": reason or phrase, "next_step": step}, status)
     return site_of(request).render(
-        request, "error.html", status=status, reason=reason or phrase, step=step, code=status
+        request, "error.html", status=status, reason=reason or phrase, next_step=step, code=status
     )
 
 
-async def _http(request: Request, error: Exception) -> Response:
+async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     detail = error.detail if error.detail != HTTPStatus(error.status_code).phrase else ""
     reason = detail or {404: "There is no such page."}.get(error.status_code, "")
     return failure(request, error.status_code, reason)
 
 
-async def _busy(request: Request, error: Exception) -> Response:
+async def _unavailable(request: Request, error: Exception) -> Response:
     """Files that cannot be read now, a catalog being made anew, a full disk."""
     log.warning("%s: %s", request.url.path, error)
     return failure(request, 503, f"This cannot be read right now: {error}")
 
 
-async def _reading(request: Request, error: Exception) -> Response:
+async def _still_reading(request: Request, error: Exception) -> Response:
     assert isinstance(error, StillReadingError)
     if request.url.path.startswith(endpoints.V1):
         return failure(request, 503, f"Not yet: {error}.")
-    return site_of(request).render(request, "reading.html", status=503, done=error.done, total=error.total)
+    return site_of(request).render(
+        request, "reading.html", status=503, read_bytes=error.done, total_bytes=error.total
+    )
 
 
-async def _broken(request: Request, error: Exception) -> Response:
+async def _internal_error(request: Request, error: Exception) -> Response:
     return failure(request, 500, f"{type(error).__name__}: this should not have happened.")
 
 
 ERRORS = {
-    HTTPException: _http,
-    OSError: _busy,
-    sqlite3.Error: _busy,
-    AgentLoggerError: _busy,
-    StillReadingError: _reading,
-    500: _broken,
+    HTTPException: _http_error,
+    OSError: _unavailable,
+    sqlite3.Error: _unavailable,
+    AgentLoggerError: _unavailable,
+    StillReadingError: _still_reading,
+    500: _internal_error,
 }

@@ -13,12 +13,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agent_logger.web.tokens import Passes
+from agent_logger.web.tokens import PageTokens
 
-NAMES = ("127.0.0.1", "localhost", "[::1]")
+HOST_NAMES = ("127.0.0.1", "localhost", "[::1]")
 OWN_SITE = ("same-origin", "none")  # none: a person typed the address
-OPEN_TO_ALL = ("/open", "/static/")  # the way in, and what is in the package anyway
-CHANGES = "x-agent-logger"  # the header that a form or a foreign page cannot send
+PUBLIC_PATHS = ("/open", "/static/")  # the way in, and what is in the package anyway
+CHANGE_HEADER = "x-agent-logger"  # the header that a form or a foreign page cannot send
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -34,9 +34,9 @@ Refusal = Callable[[Request, int, str], Awaitable[Response]]
 
 
 class PageGuard:
-    def __init__(self, app: ASGIApp, *, port: int, passes: Passes, refuse: Refusal) -> None:
-        self._app, self._passes, self._refuse = app, passes, refuse
-        self._hosts = {f"{name}:{port}" for name in NAMES} | (set(NAMES) if port == 80 else set())
+    def __init__(self, app: ASGIApp, *, port: int, tokens: PageTokens, refuse: Refusal) -> None:
+        self._app, self._tokens, self._refuse = app, tokens, refuse
+        self._hosts = {f"{name}:{port}" for name in HOST_NAMES} | (set(HOST_NAMES) if port == 80 else set())
         self._origins = {f"http://{host}" for host in self._hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -45,12 +45,12 @@ class PageGuard:
         if scope["type"] != "http":
             return await send({"type": "websocket.close", "code": 1008})
         answer = _with_headers(send)
-        if refused := self._refused(scope):
-            response = await self._refuse(Request(scope, receive), *refused)
+        if refusal := self._refusal(scope):
+            response = await self._refuse(Request(scope, receive), *refusal)
             return await response(scope, receive, answer)
         return await self._app(scope, receive, answer)
 
-    def _refused(self, scope: Scope) -> tuple[int, str] | None:
+    def _refusal(self, scope: Scope) -> tuple[int, str] | None:
         headers = Headers(scope=scope)
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
@@ -59,14 +59,14 @@ class PageGuard:
             return 403, "Other web pages may not use this one."
         if any(site.lower() not in OWN_SITE for site in headers.getlist("sec-fetch-site")):
             return 403, "A link on another page led here. Type the address yourself, and it opens."
-        if scope["method"] not in ("GET", "HEAD") and not ("origin" in headers and CHANGES in headers):
+        if scope["method"] not in ("GET", "HEAD") and not ("origin" in headers and CHANGE_HEADER in headers):
             return 403, "Only this page itself may change something."
-        if not scope["path"].startswith(OPEN_TO_ALL) and not self._is_let_in(headers):
+        if not scope["path"].startswith(PUBLIC_PATHS) and not self._has_cookie(headers):
             return 401, "This browser has not been let in yet."
         return None
 
-    def _is_let_in(self, headers: Headers) -> bool:
-        return any(self._passes.admits(cookie) for cookie in _cookies(headers, self._passes.cookie_name))
+    def _has_cookie(self, headers: Headers) -> bool:
+        return any(self._tokens.admits(cookie) for cookie in _cookies(headers, self._tokens.cookie_name))
 
 
 def _cookies(headers: Headers, name: str) -> list[str]:

@@ -17,12 +17,12 @@ from typing import Any, TypeVar
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.summary import SessionSummary
 from agent_logger.files.parts import part_of
-from agent_logger.web.pages.session_view import Book
+from agent_logger.web.pages.session_view import SessionView
 from agent_logger.web.refresher import Refresher
 
 THREADS = 4
-SESSIONS_KEPT = 4
-ANSWERS_KEPT = 32
+CACHED_SESSIONS = 4
+CACHED_ANSWERS = 32
 FRESH_SECONDS = 5.0  # of a catalog that keeps itself up
 WAIT_SECONDS = 2.0  # for a catalog that is being made; then the page says so
 
@@ -43,39 +43,41 @@ class CatalogPool:
         self.home = home
         self._threads = ThreadPoolExecutor(THREADS, "agent-logger-page")
         # Where no catalog can be kept on the disk, each one is in memory alone, and has to be kept up by itself.
-        self._alone = ThreadPoolExecutor(1, "agent-logger-page-alone")
-        self._own = threading.local()
-        self._opened: list[Catalog] = []
-        self._books: OrderedDict[str, tuple[State, Book]] = OrderedDict()
+        self._single_thread = ThreadPoolExecutor(1, "agent-logger-page-alone")
+        self._local = threading.local()
+        self._catalogs: list[Catalog] = []
+        self._views: OrderedDict[str, tuple[State, SessionView]] = OrderedDict()
         self._answers: dict[Hashable, tuple[int, Any]] = {}
-        self._reading: dict[str, threading.Lock] = {}
+        self._read_locks: dict[str, threading.Lock] = {}
         self._lock = threading.Lock()
-        self.keeper = Refresher(home, seal_after_seconds)
+        self.refresher = Refresher(home, seal_after_seconds)
 
     async def version(self) -> int:
         """For a page that listens, before anything is asked: what changes while it is made is told by its events."""
         await self._wait()
-        return self.keeper.version
+        return self.refresher.version
 
     async def query(self, question: Callable[[Catalog], T]) -> T:
         """Raises `StillReadingError` while the catalog is made for the first time."""
-        self.keeper.wake()
+        self.refresher.wake()
         await self._wait()
         loop = asyncio.get_running_loop()
-        if self.keeper.problem:
-            return await loop.run_in_executor(self._alone, lambda: question(self._catalog(FRESH_SECONDS)))
+        if self.refresher.problem:
+            return await loop.run_in_executor(
+                self._single_thread, lambda: question(self._catalog(FRESH_SECONDS))
+            )
         return await loop.run_in_executor(self._threads, lambda: question(self._catalog()))
 
     async def cached(self, key: Hashable, question: Callable[[Catalog], T]) -> T:
         """The same, and the answer is kept until anything in the catalog is another."""
-        version = self.keeper.version
+        version = self.refresher.version
         cached = self._answers.get(key)
         if cached is None or cached[0] != version:
             cached = (version, await self.query(question))
-            if len(self._answers) >= ANSWERS_KEPT:
+            if len(self._answers) >= CACHED_ANSWERS:
                 self._answers.clear()
             self._answers[key] = cached
-        self.keeper.wake()
+        self.refresher.wake()
         answer: T = cached[1]
         return answer
 
@@ -83,60 +85,60 @@ class CatalogPool:
         """What reads files without the catalog."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
-    async def book(self, session_id: str) -> Book | None:
+    async def session_view(self, session_id: str) -> SessionView | None:
         return await self.query(lambda catalog: self.read(catalog, session_id))
 
-    def read(self, catalog: Catalog, session_id: str) -> Book | None:
+    def read(self, catalog: Catalog, session_id: str) -> SessionView | None:
         summary = catalog.summary(session_id)
         if summary is None:
             return None
         with self._lock:
-            reading = self._reading.setdefault(summary.id, threading.Lock())
-        with reading:  # two pieces of a page that is opened are asked for at once, and read once
-            return self._kept_or_read(catalog, summary)
+            read_lock = self._read_locks.setdefault(summary.id, threading.Lock())
+        with read_lock:  # two pieces of a page that is opened are asked for at once, and read once
+            return self._cached_or_read(catalog, summary)
 
     async def _wait(self) -> None:
-        until = time.monotonic() + WAIT_SECONDS
-        while not self.keeper.ready.is_set():
-            if time.monotonic() > until:
-                raise StillReadingError(self.keeper.done, self.keeper.total)
+        deadline = time.monotonic() + WAIT_SECONDS
+        while not self.refresher.ready.is_set():
+            if time.monotonic() > deadline:
+                raise StillReadingError(self.refresher.done, self.refresher.total)
             await asyncio.sleep(0.02)
 
     def close(self) -> None:
-        self.keeper.close()
-        for threads in (self._threads, self._alone):
+        self.refresher.close()
+        for threads in (self._threads, self._single_thread):
             threads.shutdown(cancel_futures=True)
-        for catalog in self._opened:
+        for catalog in self._catalogs:
             catalog.close()
 
     def _catalog(self, fresh_seconds: float = float("inf")) -> Catalog:
-        """Of this thread. The keeper keeps it up, unless it is told to do so itself."""
-        existing: Catalog | None = getattr(self._own, "catalog", None)
-        if existing and existing.problem and not self.keeper.problem:  # it can be kept on the disk again
+        """Of this thread. The refresher updates it, unless it has to do so itself."""
+        existing: Catalog | None = getattr(self._local, "catalog", None)
+        if existing and existing.problem and not self.refresher.problem:  # it can be kept on the disk again
             existing.close()
-            self._opened.remove(existing)
+            self._catalogs.remove(existing)
             existing = None
         if existing is None:
-            self._own.catalog = Catalog(self.home, fresh_seconds=fresh_seconds)
-            self._opened.append(self._own.catalog)
-        catalog: Catalog = self._own.catalog
+            self._local.catalog = Catalog(self.home, fresh_seconds=fresh_seconds)
+            self._catalogs.append(self._local.catalog)
+        catalog: Catalog = self._local.catalog
         return catalog
 
-    def _kept_or_read(self, catalog: Catalog, summary: SessionSummary) -> Book | None:
+    def _cached_or_read(self, catalog: Catalog, summary: SessionSummary) -> SessionView | None:
         state = state_of(summary.paths)
-        stored = self._books.get(summary.id)
+        stored = self._views.get(summary.id)
         if stored and stored[0] == state and stored[1].summary.live == summary.live:
             return stored[1]
         session = catalog.session(summary.id)
         if session is None:
             return None
-        book = Book(summary, session, digest(state))
+        view = SessionView(summary, session, digest(state))
         with self._lock:
-            self._books[summary.id] = (state, book)
-            self._books.move_to_end(summary.id)
-            while len(self._books) > SESSIONS_KEPT:
-                self._books.popitem(last=False)
-        return book
+            self._views[summary.id] = (state, view)
+            self._views.move_to_end(summary.id)
+            while len(self._views) > CACHED_SESSIONS:
+                self._views.popitem(last=False)
+        return view
 
 
 def digest(state: State) -> str:

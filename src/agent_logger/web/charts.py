@@ -42,10 +42,10 @@ def _bar(number: int, point: Point, highest: float) -> Markup:
         '<rect class="room" x="{x}" y="0" width="10" height="100"/>'
         '<rect class="bar {kind}" x="{bar}" y="{y:.2f}" width="7" height="{height:.2f}" rx="1"/>'
     ).format(x=number * 10, bar=number * 10 + 1.5, y=100 - height, height=height, kind=point.kind)
-    return _linked(point, shape)
+    return _link(point, shape)
 
 
-def _linked(point: Point, shape: Markup) -> Markup:
+def _link(point: Point, shape: Markup) -> Markup:
     """The table has these links too; a keyboard should not have to pass hundreds of them twice."""
     markup = Markup("<title>{}: {}</title>").format(point.label, point.text)
     if not point.href:
@@ -66,9 +66,9 @@ def part(value: float, whole: float, kind: str = "") -> Markup:
 
 def stack(parts: Iterable[tuple[str, float]]) -> Markup:
     """One bar, of several parts with a class each."""
-    parts_drawn = [(kind, value) for kind, value in parts if value > 0]
-    whole, at, shapes = sum(value for _, value in parts_drawn) or 1, 0.0, Markup()
-    for kind, value in parts_drawn:
+    visible_parts = [(kind, value) for kind, value in parts if value > 0]
+    whole, at, shapes = sum(value for _, value in visible_parts) or 1, 0.0, Markup()
+    for kind, value in visible_parts:
         length = 100 * value / whole
         shapes += Markup('<rect class="bar {}" x="{:.2f}" width="{:.2f}" height="6"/>').format(
             kind, at, length
@@ -93,13 +93,13 @@ def heat_map(days: Mapping[date, Point], today: date, label: str) -> Markup:
         if day.day <= 7 and weekday == 0 and week < WEEKS - 1:
             months += Markup('<text x="{}" y="10">{}</text>').format(MARGIN + week * CELL, f"{day:%b}")
         shapes += _square(MARGIN + week * CELL, 16 + weekday * CELL, days.get(day), day, steps)
-    days_named = Markup().join(
+    weekday_labels = Markup().join(
         Markup('<text x="0" y="{}">{}</text>').format(25 + CELL * weekday, name)
         for weekday, name in ((0, "Mon"), (2, "Wed"), (4, "Fri"))
     )
     return Markup(
         '<svg class="chart heat" viewBox="0 0 {} {}" role="group" aria-label="{}">{}{}{}</svg>'
-    ).format(MARGIN + WEEKS * CELL, 16 + 7 * CELL, label, months, days_named, shapes)
+    ).format(MARGIN + WEEKS * CELL, 16 + 7 * CELL, label, months, weekday_labels, shapes)
 
 
 def _square(x: int, y: int, point: Point | None, day: date, steps: Sequence[float]) -> Markup:
@@ -108,7 +108,7 @@ def _square(x: int, y: int, point: Point | None, day: date, steps: Sequence[floa
     shape = Markup('<rect class="level-{}" x="{}" y="{}" width="{}" height="{}" rx="2"/>').format(
         level, x, y, SQUARE, SQUARE
     )
-    return _linked(point or Point(label=day.isoformat(), value=0, text="nothing"), shape)
+    return _link(point or Point(label=day.isoformat(), value=0, text="nothing"), shape)
 
 
 # ---------------------------------------------------------------- a line over turns
@@ -183,12 +183,12 @@ def mini_map(ticks: Sequence[Tick]) -> Markup:
 # ---------------------------------------------------------------- a bar of a timeline
 
 
-def span(begins: float, waits: float, lasts: float, kind: str) -> Markup:
+def span(start: float, wait: float, length: float, kind: str) -> Markup:
     """All in thousandths of the room; what lasted no time at all is still to be seen."""
-    lasts = max(lasts, 2.0)
-    begins = min(begins, 1000 - lasts) if lasts < 1000 else 0.0
+    length = max(length, 2.0)
+    start = min(start, 1000 - length) if length < 1000 else 0.0
     return Markup(
         '<svg class="span" viewBox="0 0 1000 12" preserveAspectRatio="none" aria-hidden="true">'
-        '<rect class="waits {kind}" x="{x:.1f}" y="1" width="{lasts:.1f}" height="10"/>'
+        '<rect class="waits {kind}" x="{x:.1f}" y="1" width="{length:.1f}" height="10"/>'
         '<rect class="runs {kind}" x="{then:.1f}" y="1" width="{runs:.1f}" height="10"/></svg>'
-    ).format(kind=kind, x=begins, lasts=lasts, then=begins + waits, runs=max(lasts - waits, 1.5))
+    ).format(kind=kind, x=start, length=length, then=start + wait, runs=max(length - wait, 1.5))

@@ -62,15 +62,15 @@ class PageQuery:
             live=bool(self.live),
         )
 
-    def query(self, **changes: str | int) -> str:
+    def query_string(self, **changes: str | int) -> str:
         """`?agent=codex&since=2026-11-15`, with what is not said left out; nothing for all sessions."""
-        changed = replace(self, **({"offset": 0} | changes))  # type: ignore[arg-type] # names of fields
-        given = {
+        query = replace(self, **({"offset": 0} | changes))  # type: ignore[arg-type] # names of fields
+        parameters = {
             field.name: value
             for field in fields(PageQuery)
-            if (value := getattr(changed, field.name)) != field.default
+            if (value := getattr(query, field.name)) != field.default
         }
-        return f"?{urlencode(given)}" if given else ""
+        return f"?{urlencode(parameters)}" if parameters else ""
 
     @property
     def conditions(self) -> dict[str, str]:

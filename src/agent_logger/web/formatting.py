@@ -14,7 +14,7 @@ from agent_logger.views.figures import counted as counted
 from agent_logger.views.printable import printable
 
 SHORTEST_KEY = 12  # characters; most of what a template writes is shorter, and there are thousands of them
-DATED = re.compile(r"-20\d{6}$")
+DATE_SUFFIX = re.compile(r"-20\d{6}$")
 UNKNOWN, NONE = "unknown", "–"
 
 
@@ -58,7 +58,7 @@ def duration(seconds: float | None) -> str:
     return NONE if seconds is None else seconds_text(seconds)
 
 
-def when(at: datetime | None, now: datetime | None = None) -> str:
+def short_time(at: datetime | None, now: datetime | None = None) -> str:
     """As near as one needs it: `14:03`, `yesterday 14:03`, `Nov 9 14:03`, `2025-11-09`."""
     if at is None:
         return NONE
@@ -72,13 +72,13 @@ def when(at: datetime | None, now: datetime | None = None) -> str:
     return f"{at:%Y-%m-%d}"
 
 
-def exactly(at: datetime | None) -> str:
+def exact_time(at: datetime | None) -> str:
     return at.astimezone().isoformat(sep=" ", timespec="seconds") if at else ""
 
 
 def model(name: str | None) -> str:
     """Without the day of its making, which says little to a reader and makes most names twice as long."""
-    return DATED.sub("", name or "")
+    return DATE_SUFFIX.sub("", name or "")
 
 
 def folder(path: str | None) -> str:

@@ -25,38 +25,38 @@ class _Spool:
     """Of one log folder."""
 
     in_flight: InFlight
-    polled: float = 0.0
     polled_at: float = 0.0
+    used_at: float = 0.0
 
 
 @dataclass(slots=True)
-class _Watched:
+class _WatchedSession:
     """A session that somebody looks at."""
 
     calls: OpenCalls
     spools: list[Path]
-    polled_at: float = field(default=0.0)
+    used_at: float = field(default=0.0)
 
 
 _WORD = re.compile(r"[!-~]+\Z")
 
 
-def _whole_words(blocks: list[Block]) -> list[Block]:
+def _complete_words(blocks: list[Block]) -> list[Block]:
     """Without the word that is being written: half of a key would not be known as one."""
     if not blocks:
         return []
     *before, last = blocks
-    given = _WORD.sub("", last.input) if isinstance(last.input, str) else last.input
-    return [*before, replace(last, text=_WORD.sub("", last.text), input=given)]
+    input_value = _WORD.sub("", last.input) if isinstance(last.input, str) else last.input
+    return [*before, replace(last, text=_WORD.sub("", last.text), input=input_value)]
 
 
-class WordByWord:
+class InFlightTurns:
     """For all who watch, in whichever thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._spools: dict[Path, _Spool] = {}
-        self._sessions: dict[tuple[Path, ...], _Watched] = {}
+        self._sessions: dict[tuple[Path, ...], _WatchedSession] = {}
 
     def turns(self, summary: SessionSummary) -> list[Turn]:
         """Of a session, those that are being written. Not complete, and without a number yet."""
@@ -65,13 +65,13 @@ class WordByWord:
         with self._lock:
             now = time.monotonic()
             self._forget(now)
-            watched = self._watched(summary.paths)
-            watched.polled_at = now
-            return list(self._open_turns(watched, now))
+            session = self._session(summary.paths)
+            session.used_at = now
+            return list(self._open_turns(session, now))
 
-    def _open_turns(self, watched: _Watched, now: float) -> Iterator[Turn]:
-        spools = [reader for folder in watched.spools if (reader := self._polled(folder, now))]
-        for call in watched.calls.poll():
+    def _open_turns(self, session: _WatchedSession, now: float) -> Iterator[Turn]:
+        spools = [reader for folder in session.spools if (reader := self._poll(folder, now))]
+        for call in session.calls.poll():
             for read_answer in filter(None, (spool.answer(call.call) for spool in spools)):
                 dialect, answer = read_answer
                 blocks = answer_blocks(dialect, answer.message) if answer.message is not None else []
@@ -79,22 +79,22 @@ class WordByWord:
                     message_id=answer.message_id,
                     thread=call.thread,
                     model=answer.model,
-                    blocks=_whole_words(blocks),
+                    blocks=_complete_words(blocks),
                     complete=False,
                 )
 
-    def _watched(self, paths: tuple[Path, ...]) -> _Watched:
+    def _session(self, paths: tuple[Path, ...]) -> _WatchedSession:
         if paths not in self._sessions:
             folders = dict.fromkeys(spool_folder(path.parent.parent) for path in paths)
-            there = [folder for folder in folders if folder.is_dir()]
-            self._sessions[paths] = _Watched(OpenCalls(paths), there)
+            existing = [folder for folder in folders if folder.is_dir()]
+            self._sessions[paths] = _WatchedSession(OpenCalls(paths), existing)
         return self._sessions[paths]
 
-    def _polled(self, folder: Path, now: float) -> InFlight | None:
+    def _poll(self, folder: Path, now: float) -> InFlight | None:
         spool = self._spools.setdefault(folder, _Spool(InFlight(folder)))
-        spool.polled_at = now
-        if now - spool.polled >= POLL_SECONDS:
-            spool.polled = now
+        spool.used_at = now
+        if now - spool.polled_at >= POLL_SECONDS:
+            spool.polled_at = now
             try:
                 spool.in_flight.poll()
             except OSError:  # removed under our hands: the next look begins anew
@@ -104,8 +104,8 @@ class WordByWord:
 
     def _forget(self, now: float) -> None:
         for folder, spool in list(self._spools.items()):
-            if now - spool.polled_at > FORGET_SECONDS:
+            if now - spool.used_at > FORGET_SECONDS:
                 self._spools.pop(folder).in_flight.close()
-        for paths, watched in list(self._sessions.items()):
-            if now - watched.polled_at > FORGET_SECONDS:
+        for paths, session in list(self._sessions.items()):
+            if now - session.used_at > FORGET_SECONDS:
                 del self._sessions[paths]

@@ -16,12 +16,14 @@ from agent_logger.catalog.catalog import Catalog
 from agent_logger.errors import AgentLoggerError
 
 SECONDS = 1.0  # between two looks at all files
-PATIENCE_SECONDS = 30.0  # without anybody looking, until it rests
+IDLE_SECONDS = 30.0  # without anybody looking, until it rests
 INDEX_SECONDS = 5.0  # of filling the search index, until the files are looked at again
 RETRY_SECONDS = 30.0  # until a disk that could not be written to is tried again
-ASIDE_BYTES = 20_000_000  # of files that are not in the search index: more, and another process reads them
+BACKGROUND_BYTES = (
+    20_000_000  # of files that are not in the search index: more, and another process reads them
+)
 SEAL_SECONDS = 1.0  # of sealing logs, likewise
-BREATH_SECONDS = 0.002  # after each file that is read, for those who look meanwhile
+PAUSE_SECONDS = 0.002  # after each file that is read, for those who look meanwhile
 
 log = logging.getLogger("agent_logger.web")
 
@@ -34,57 +36,57 @@ class Refresher:
         self.ready = threading.Event()  # everything was looked at once
         self._home, self._seal_after = home, seal_after_seconds
         self._last_wake = 0.0
-        self._looks = 0
-        self._wake = threading.Event()
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._keep, name="agent-logger-keeper", daemon=True)
+        self._refresh_count = 0
+        self._wake_event = threading.Event()
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="agent-logger-refresher", daemon=True)
         self._thread.start()
 
     def wake(self) -> None:
         """Somebody looks."""
         self._last_wake = time.monotonic()
-        self._wake.set()
+        self._wake_event.set()
 
-    async def note_view(self) -> None:
+    async def wait_for_refresh(self) -> None:
         """Until whatever is there now was looked at; not for ever."""
-        looks = self._looks
+        count = self._refresh_count
         for _ in range(100):
-            if self._looks >= looks + 2:  # one may be under way that began before
+            if self._refresh_count >= count + 2:  # one may be under way that began before
                 return
             self.wake()
             await asyncio.sleep(0.05)
 
     def close(self) -> None:
-        self._ended.set()
-        self._wake.set()
+        self._closed.set()
+        self._wake_event.set()
         self._thread.join(5)
 
-    def _keep(self) -> None:
-        while not self._ended.is_set():
-            again = time.monotonic() + RETRY_SECONDS
+    def _run(self) -> None:
+        while not self._closed.is_set():
+            retry_at = time.monotonic() + RETRY_SECONDS
             with Catalog.open(self._home) as catalog:
-                while not self._ended.is_set() and not (catalog.problem and time.monotonic() > again):
-                    self._try(catalog)
+                while not self._closed.is_set() and not (catalog.problem and time.monotonic() > retry_at):
+                    self._try_refresh(catalog)
                     self._rest()
 
-    def _try(self, catalog: Catalog) -> None:
+    def _try_refresh(self, catalog: Catalog) -> None:
         try:
-            self._look(catalog)
+            self._refresh(catalog)
             self.problem = catalog.problem
         except (OSError, sqlite3.Error, AgentLoggerError) as error:  # a disk that fails now may not tomorrow
             log.warning("the catalog: %s", error)
             self.problem = str(error)
         self.ready.set()
-        self._looks += 1
+        self._refresh_count += 1
 
-    def _look(self, catalog: Catalog) -> None:
+    def _refresh(self, catalog: Catalog) -> None:
         if not catalog.version:  # it was deleted, or never was
             self.ready.clear()
         catalog.refresh(self._progress)
         self.version, self.problem = catalog.version, catalog.problem
         self.ready.set()
-        covered = catalog.coverage
-        is_much = covered.total - covered.done > ASIDE_BYTES
+        coverage = catalog.coverage
+        is_much = coverage.total - coverage.done > BACKGROUND_BYTES
         if is_much and not catalog.problem and background.start(self._home, self._seal_after):
             return
         catalog.index(self._progress, seconds=INDEX_SECONDS)
@@ -94,11 +96,11 @@ class Refresher:
 
     def _progress(self, done: int, total: int) -> None:
         self.done, self.total = done, total
-        time.sleep(BREATH_SECONDS)
+        time.sleep(PAUSE_SECONDS)
 
     def _rest(self) -> None:
-        self._wake.clear()  # before the look at the clock: whoever wakes us after that is not forgotten
-        if time.monotonic() - self._last_wake > PATIENCE_SECONDS and not self._ended.is_set():
-            self._wake.wait()
+        self._wake_event.clear()  # before the look at the clock: whoever wakes us after that is not forgotten
+        if time.monotonic() - self._last_wake > IDLE_SECONDS and not self._closed.is_set():
+            self._wake_event.wait()
         else:
-            self._ended.wait(SECONDS)
+            self._closed.wait(SECONDS)

@@ -17,15 +17,15 @@ from agent_logger.clock import CLOCK
 from agent_logger.errors import StoreError
 from agent_logger.home.layout import install_key
 from agent_logger.proxy.state import Announcement, PageState, running, running_pages
-from agent_logger.web.app import page
+from agent_logger.web.app import page_app
 from agent_logger.web.catalog_pool import CatalogPool
-from agent_logger.web.tokens import Passes
+from agent_logger.web.tokens import PageTokens
 
 log = logging.getLogger("agent_logger.web")
 
 PORTS_TO_TRY = 20
-BESIDE_A_PROXY = 10  # of niceness: whoever is recorded goes first, but who looks is not starved by a compiler
-LAST_ANSWERS_SECONDS = 1  # streams of events would never end
+PROXY_NICENESS = 10  # of niceness: whoever is recorded goes first, but who looks is not starved by a compiler
+SHUTDOWN_SECONDS = 1  # streams of events would never end
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,33 +39,33 @@ class PageOptions:
 def run(options: PageOptions, ready: Callable[[str], None]) -> None:
     """Until SIGTERM or SIGINT. `ready` is told a link that works once. Raises `StoreError`: the port is taken."""
     if running(options.home):
-        platform.give_way(BESIDE_A_PROXY)
+        platform.give_way(PROXY_NICENESS)
     key = install_key(options.home)
     listener = _listen(options.port, is_chosen=options.port_is_chosen)
     port = listener.getsockname()[1]
     state = PageState(pid=os.getpid(), started=CLOCK.now(), port=port, version=__version__)
-    passes = _passes(key, state)
-    archive = CatalogPool(options.home, options.seal_after_seconds)
+    tokens = _tokens(key, state)
+    pool = CatalogPool(options.home, options.seal_after_seconds)
     try:
-        with _announced(options.home, state):
-            _serve(page(archive, passes, port), listener, lambda: ready(passes.link()))
+        with _announcement(options.home, state):
+            _serve(page_app(pool, tokens, port), listener, lambda: ready(tokens.link()))
     finally:
-        archive.close()
+        pool.close()
         listener.close()
 
 
 def link_to_running(home: Path) -> str | None:
     """To a page of this user that runs already."""
     pages = sorted(running_pages(home), key=lambda page: page.started)
-    return _passes(install_key(home), pages[-1]).link() if pages else None
+    return _tokens(install_key(home), pages[-1]).link() if pages else None
 
 
-def _passes(key: bytes, state: PageState) -> Passes:
-    return Passes(key, state.port, f"{state.pid} {state.started}")
+def _tokens(key: bytes, state: PageState) -> PageTokens:
+    return PageTokens(key, state.port, f"{state.pid} {state.started}")
 
 
 @contextmanager
-def _announced(home: Path, state: PageState) -> Iterator[None]:
+def _announcement(home: Path, state: PageState) -> Iterator[None]:
     """On a disk that is full nobody else can be told of the page; it is shown all the same."""
     try:
         announcement = Announcement(home, state)
@@ -89,7 +89,7 @@ def _serve(app: ASGIApp, listener: socket.socket, ready: Callable[[], None]) -> 
         http="h11",
         ws="none",
         loop="uvloop",
-        timeout_graceful_shutdown=LAST_ANSWERS_SECONDS,
+        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
     )
     _Server(config, ready).run(sockets=[listener])
 

@@ -1,4 +1,4 @@
-"""What all pages share: the archive, the templates, and how an answer is made."""
+"""What all pages share: the catalogs, the templates, and how an answer is made."""
 
 import hashlib
 from collections.abc import Sequence
@@ -14,14 +14,15 @@ from starlette.responses import HTMLResponse, Response
 
 from agent_logger import __version__
 from agent_logger.agents.registry import resume_command
+from agent_logger.catalog.ledger.unlisted import UNLISTED_CALLS
 from agent_logger.catalog.summary import SessionSummary
 from agent_logger.proxy.status import ProxyReport, proxy_reports
 from agent_logger.views.endings import exchange_ending, turn_ending
 from agent_logger.views.figures import not_itemised_text
 from agent_logger.web import charts, formatting
 from agent_logger.web.catalog_pool import CatalogPool
-from agent_logger.web.in_flight import WordByWord
-from agent_logger.web.verification_runs import Checkups
+from agent_logger.web.in_flight import InFlightTurns
+from agent_logger.web.verification_runs import VerificationRuns
 
 HERE = Path(__file__).parent
 PIECES_CSS = Path(str(files("agent_logger.views.html") / "style.css"))
@@ -34,40 +35,40 @@ def _digest() -> str:
 
 
 STATIC = f"/static/{_digest()}"
-GAP = "<!-- the conversation -->"
+CONVERSATION_MARK = "<!-- the conversation -->"
 THEMES = ("light", "dark")
 # Not a secret: without it, the page would be drawn once in the wrong colours.
 THEME_COOKIE = "agent_logger_theme"
 
 
 class Site:
-    def __init__(self, archive: CatalogPool) -> None:
-        self.archive = archive
-        self.checkups = Checkups(archive.home)
-        self.words = WordByWord()
+    def __init__(self, pool: CatalogPool) -> None:
+        self.pool = pool
+        self.verification_runs = VerificationRuns(pool.home)
+        self.in_flight = InFlightTurns()
         self._templates = _environment()
 
     def render(self, request: Request, template: str, /, **values: Any) -> Response:
-        """`data` is where the same is to be had for programs. Parts of a page, named `_so`, have no frame."""
+        """`data_url` is the address of the same for programs. Parts of a page, named `_so`, have no frame."""
         frame = {} if template.startswith("_") else self._frame(request)
         text = self._templates.get_template(template).render(
-            {"path": request.url.path, "query": "", **frame, **values}
+            {"path": request.url.path, "search_text": "", **frame, **values}
         )
         return HTMLResponse(text, values.get("status", 200))
 
     def _frame(self, request: Request) -> dict[str, Any]:
         return {
             "theme": _theme(request),
-            "proxy": _worst(proxy_reports(self.archive.home)),
-            "trouble": self.archive.keeper.problem,
-            "data": None,
+            "proxy": _worst_report(proxy_reports(self.pool.home)),
+            "catalog_problem": self.pool.refresher.problem,
+            "data_url": None,
         }
 
     def render_around(self, request: Request, template: str, /, **values: Any) -> tuple[bytes, bytes]:
         """A page in two halves, for what is between them takes longer: it stands where `{{ conversation }}` does."""
-        text = self.render(request, template, conversation=Markup(GAP), **values).body
-        before, _, behind = bytes(text).partition(GAP.encode())
-        return before, behind
+        text = self.render(request, template, conversation=Markup(CONVERSATION_MARK), **values).body
+        before, _, after = bytes(text).partition(CONVERSATION_MARK.encode())
+        return before, after
 
 
 def site_of(request: Request) -> Site:
@@ -84,7 +85,7 @@ def _theme(request: Request) -> str:
     return theme if theme in THEMES else "auto"
 
 
-def _worst(reports: Sequence[ProxyReport]) -> ProxyReport | None:
+def _worst_report(reports: Sequence[ProxyReport]) -> ProxyReport | None:
     return min(reports, key=lambda report: report.recording, default=None)
 
 
@@ -101,24 +102,35 @@ def _environment() -> Environment:
     environment.filters["not_itemised"] = not_itemised_text
     environment.filters |= {
         name: getattr(formatting, name)
-        for name in ("money", "count", "counted", "size", "duration", "when", "exactly", "folder", "model")
+        for name in (
+            "money",
+            "count",
+            "counted",
+            "size",
+            "duration",
+            "short_time",
+            "exact_time",
+            "folder",
+            "model",
+        )
     }
     environment.globals |= {
         "version": __version__,
         "static": STATIC,
         "charts": charts,
-        "between": formatting.between,
+        "seconds_between": formatting.between,
         "share": formatting.share,
         "session_url": session_url,
         "icon": _icon,
         "turn_ending": turn_ending,
         "exchange_ending": exchange_ending,
-        "resume": _resume,
+        "resume_command": _resume_command,
+        "unlisted_calls_note": UNLISTED_CALLS,
     }
     return environment
 
 
-def _resume(summary: SessionSummary) -> list[str] | None:
+def _resume_command(summary: SessionSummary) -> list[str] | None:
     return resume_command(summary.agent, summary.id)
 
 

@@ -14,41 +14,41 @@ LINK_SECONDS = 600
 COOKIE_SECONDS = 7 * 86_400
 
 
-class Passes:
+class PageTokens:
     """For the page on one port. `key` is the install's; `run` is another one whenever the page is started."""
 
     def __init__(self, key: bytes, port: int, run: str, clock: Callable[[], float] = time.time) -> None:
         self._key, self._clock = key, clock
-        self._of = {"link": f"{port}\n{run}", "cookie": f"{port}"}
+        self._scopes = {"link": f"{port}\n{run}", "cookie": f"{port}"}
         self._port = port
-        self._used: dict[str, float] = {}  # links, and when they are over
+        self._used_links: dict[str, float] = {}  # links, and when they are over
         self.cookie_name = f"agent_logger_{port}"  # browsers tell cookies apart by host, not by port
 
     def link(self) -> str:
-        return f"http://127.0.0.1:{self._port}/open?token={self._signed('link', LINK_SECONDS)}"
+        return f"http://127.0.0.1:{self._port}/open?token={self._sign('link', LINK_SECONDS)}"
 
     def redeem(self, token: str) -> str | None:
         """A cookie's value for a link's token, once."""
         now = self._clock()
-        self._used = {used: until for used, until in self._used.items() if until > now}
-        if token in self._used or not self._is_ours("link", token):
+        self._used_links = {link: until for link, until in self._used_links.items() if until > now}
+        if token in self._used_links or not self._is_valid("link", token):
             return None
-        self._used[token] = now + LINK_SECONDS
-        return self._signed("cookie", COOKIE_SECONDS)
+        self._used_links[token] = now + LINK_SECONDS
+        return self._sign("cookie", COOKIE_SECONDS)
 
     def admits(self, cookie: str) -> bool:
-        return self._is_ours("cookie", cookie)
+        return self._is_valid("cookie", cookie)
 
-    def _signed(self, purpose: str, seconds: int) -> str:
+    def _sign(self, purpose: str, seconds: int) -> str:
         payload = f"{int(self._clock()) + seconds}.{secrets.token_urlsafe(16)}"
         return f"{payload}.{self._signature(purpose, payload)}"
 
-    def _is_ours(self, purpose: str, token: str) -> bool:
+    def _is_valid(self, purpose: str, token: str) -> bool:
         payload, _, signature = token.rpartition(".")
         if not hmac.compare_digest(signature.encode(), self._signature(purpose, payload).encode()):
             return False
         return int(payload.partition(".")[0]) > self._clock()
 
     def _signature(self, purpose: str, payload: str) -> str:
-        message = f"agent-logger page\n{purpose}\n{self._of[purpose]}\n{payload}"
+        message = f"agent-logger page\n{purpose}\n{self._scopes[purpose]}\n{payload}"
         return hmac.digest(self._key, message.encode(), "sha256").hex()

@@ -26,7 +26,7 @@ class DamagedPlace(msgspec.Struct, frozen=True, kw_only=True):
     place: BadPlace
 
 
-class Checkup(msgspec.Struct, frozen=True, kw_only=True):
+class VerificationReport(msgspec.Struct, frozen=True, kw_only=True):
     files: int
     bytes: int
     records: int
@@ -36,7 +36,7 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
     redactions: dict[str, int]  # by rule
 
 
-def checkup(home: Path) -> Checkup:
+def verify_home(home: Path) -> VerificationReport:
     files = list(dict.fromkeys(_files(home)))
     reports = [verify_file(path) for path in files]
     lost, rules = 0, Counter[str]()
@@ -46,7 +46,7 @@ def checkup(home: Path) -> Checkup:
                 lost += record.lost
             elif isinstance(record, Request | Response):
                 rules.update(redaction.rule for redaction in record.redactions or ())
-    return Checkup(
+    return VerificationReport(
         files=len(files),
         bytes=sum(report.bytes for report in reports),
         records=sum(report.records for report in reports),
@@ -81,7 +81,7 @@ def _records(path: Path) -> Iterator[object]:
 
 def main() -> None:
     os.nice(19)
-    sys.stdout.buffer.write(msgspec.json.encode(checkup(Path(sys.argv[1]))))
+    sys.stdout.buffer.write(msgspec.json.encode(verify_home(Path(sys.argv[1]))))
 
 
 if __name__ == "__main__":

@@ -7,29 +7,29 @@ from pathlib import Path
 
 import msgspec
 
-from agent_logger.web.verification import Checkup
+from agent_logger.web.verification import VerificationReport
 
 GOOD_FOR_SECONDS = 300
 
 
-class Checkups:
+class VerificationRuns:
     """The last one, and one that is under way. Nothing is read twice within some minutes."""
 
     def __init__(self, home: Path) -> None:
         self._home = home
-        self._running: asyncio.Task[None] | None = None
-        self.last: Checkup | None = None
+        self._task: asyncio.Task[None] | None = None
+        self.last_report: VerificationReport | None = None
         self.at: datetime | None = None
         self.problem: str | None = None
 
     @property
     def is_running(self) -> bool:
-        return self._running is not None and not self._running.done()
+        return self._task is not None and not self._task.done()
 
     def begin(self) -> None:
         is_old = self.at is None or (datetime.now(UTC) - self.at).total_seconds() > GOOD_FOR_SECONDS
         if is_old and not self.is_running:
-            self._running = asyncio.create_task(self._run())
+            self._task = asyncio.create_task(self._run())
 
     async def _run(self) -> None:
         process = await asyncio.create_subprocess_exec(
@@ -44,7 +44,7 @@ class Checkups:
             if process.returncode is None:
                 process.kill()
         try:
-            self.last = msgspec.json.decode(output, type=Checkup)
+            self.last_report = msgspec.json.decode(output, type=VerificationReport)
             self.problem = None
         except msgspec.MsgspecError:
             self.problem = (error.decode("utf-8", "replace").strip().splitlines() or ["it told nothing"])[-1]

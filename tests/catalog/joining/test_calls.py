@@ -164,7 +164,7 @@ def sent(body: dict[str, Any], path: str = "/v1/messages") -> Request:
 def test_a_mark_of_the_cache_that_moves_is_no_change() -> None:
     moved = {**SENT, "messages": [{"role": "user", "content": "hello"}, *MORE]}
     found = told(SENT, moved)
-    assert (found.kept, found.dropped) == (1, 0)
+    assert (found.unchanged, found.dropped) == (1, 0)
     assert [(it.role, [block.text for block in it.blocks]) for it in found.messages] == [
         ("assistant", ["hi"]),
         ("user", ["again"]),
@@ -175,7 +175,7 @@ def test_what_was_rewritten_is_dropped_and_new() -> None:
     before = {**SENT, "messages": [*SENT["messages"], *MORE]}
     after = {**SENT, "messages": [*SENT["messages"], {"role": "user", "content": "a summary"}]}
     found = told(before, after)
-    assert (found.kept, found.dropped, len(found.messages)) == (1, 2, 1)
+    assert (found.unchanged, found.dropped, len(found.messages)) == (1, 2, 1)
 
 
 def test_a_changed_prompt_and_changed_tools_are_named() -> None:
@@ -194,7 +194,7 @@ def test_where_only_what_is_new_was_sent_all_of_it_is_new() -> None:
     found = told(
         first, {"model": "gpt-5", "previous_response_id": "resp_1", "input": [output]}, "/v1/responses"
     )
-    assert (found.kept, found.dropped) == (0, 0)
+    assert (found.unchanged, found.dropped) == (0, 0)
     assert [(it.role, it.blocks[0].kind, it.blocks[0].text) for it in found.messages] == [
         ("function_call_output", "tool_result", "42")
     ]

@@ -229,7 +229,7 @@ def test_no_cell_is_a_formula(text: str) -> None:
 def test_a_query_that_makes_no_sense_asks_for_everything(query: dict[str, str]) -> None:
     wanted = PageQuery.of(query)
     assert wanted.filter() is not None
-    assert PageQuery.of(dict(_pairs(wanted.query(offset=wanted.offset)))) == wanted
+    assert PageQuery.of(dict(_pairs(wanted.query_string(offset=wanted.offset)))) == wanted
 
 
 def _pairs(query: str) -> list[tuple[str, str]]:

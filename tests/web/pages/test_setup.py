@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from agent_logger.web.pages.setup import look_around
+from agent_logger.web.pages.setup import agent_setups
 from tests.agents.opencode.test_database import DUMP
 from tests.agents.opencode.test_older_files import OLDER, left_behind
 
 
 def sessions_of(agent: str) -> int:
-    return next(it.sessions for it in look_around() if it.agent == agent)
+    return next(it.sessions for it in agent_setups() if it.agent == agent)
 
 
 def test_sessions_in_a_database_and_in_older_files_are_counted_each_once(

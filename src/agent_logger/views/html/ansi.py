@@ -50,7 +50,7 @@ def _runs(text: str) -> Iterator[tuple[Look, str]]:
         yield look, text[end : escape_.start()]
         end = escape_.end()
         if (codes := escape_["sgr"]) is not None:
-            look = changed(look, codes)
+            look = apply_codes(look, codes)
     yield look, text[end:]
 
 
@@ -63,14 +63,14 @@ def _span(look: Look, text: str) -> Markup:
     )
 
 
-def changed(look: Look, codes: str) -> Look:
+def apply_codes(look: Look, codes: str) -> Look:
     numbers = iter([int(part) if part else 0 for part in re.split("[;:]", codes)[:32]])
     for code in numbers:
-        look = _next(look, code, numbers)
+        look = _apply_code(look, code, numbers)
     return look
 
 
-def _next(look: Look, code: int, rest: Iterator[int]) -> Look:
+def _apply_code(look: Look, code: int, rest: Iterator[int]) -> Look:
     if code == 0:
         return Look()
     if code in _SWITCHES:
@@ -78,7 +78,7 @@ def _next(look: Look, code: int, rest: Iterator[int]) -> Look:
     if code in _OFF:
         return replace(look, switches=look.switches - set(_OFF[code]))
     if code in (38, 48):
-        colour = _extended(rest)
+        colour = _extended_colour(rest)
         return replace(look, ink=colour) if code == 38 else replace(look, ground=colour)
     if code in (39, 49):
         return replace(look, ink=None) if code == 39 else replace(look, ground=None)
@@ -96,18 +96,18 @@ _PALETTE += [(229, 229, 229), (127, 127, 127), (255, 0, 0), (0, 255, 0), (255, 2
 _PALETTE += [(255, 0, 255), (0, 255, 255), (255, 255, 255)]
 
 
-def _extended(rest: Iterator[int]) -> int | None:
+def _extended_colour(rest: Iterator[int]) -> int | None:
     """Of 256 colours or of 16 million, the nearest of the sixteen: no style may stand in the text."""
     match next(rest, None):
         case 5:
-            return _of_256(next(rest, 0))
+            return _nearest_of_256(next(rest, 0))
         case 2:
             return _nearest(next(rest, 0), next(rest, 0), next(rest, 0))
         case _:
             return None
 
 
-def _of_256(number: int) -> int:
+def _nearest_of_256(number: int) -> int:
     if number < 16:
         return number
     if number < 232:

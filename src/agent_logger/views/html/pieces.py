@@ -60,13 +60,13 @@ def _prose(piece: Prose) -> Markup:
 @_html.register
 def _code(piece: Code) -> Markup:
     text, rest = _cut(piece.text)
-    return _folded("code", code_lines(text, piece.language), piece.first_line) + rest
+    return _fold("code", code_lines(text, piece.language), piece.first_line) + rest
 
 
 @_html.register
 def _output(piece: OutputPiece) -> Markup:
     text, rest = _cut(piece.text)
-    return _folded("output failed" if piece.is_error else "output", output_lines(text)) + rest
+    return _fold("output failed" if piece.is_error else "output", output_lines(text)) + rest
 
 
 @_html.register
@@ -100,7 +100,7 @@ def _diff(piece: Diff) -> Markup:
         _line(piece.path or ""), _line(piece.note)
     )
     return Markup('<div class="diff">{}{}</div>{}').format(
-        head, _folded("lines", lines), _left_out(piece.lines)
+        head, _fold("lines", lines), _omission_note(piece.lines)
     )
 
 
@@ -109,16 +109,18 @@ def _matches(piece: Matches) -> Markup:
     line = Markup('<span class="number">{}</span> {}')
     files = (
         Markup('<p class="path">{}</p>{}').format(
-            _line(path), _folded("code", [line.format(match.line, _line(match.text)) for match in matches])
+            _line(path), _fold("code", [line.format(match.line, _line(match.text)) for match in matches])
         )
         for path, matches in groupby(piece.matches[:MOST_LINES], key=lambda match: match.path)
     )
-    return Markup('<div class="matches">{}</div>{}').format(Markup("").join(files), _left_out(piece.matches))
+    return Markup('<div class="matches">{}</div>{}').format(
+        Markup("").join(files), _omission_note(piece.matches)
+    )
 
 
 @_html.register
 def _files(piece: FileList) -> Markup:
-    return _folded("files", [escape(_line(path)) for path in piece.paths[:MOST_LINES]]) + _left_out(
+    return _fold("files", [escape(_line(path)) for path in piece.paths[:MOST_LINES]]) + _omission_note(
         piece.paths
     )
 
@@ -163,7 +165,7 @@ _RASTERS: Sequence[tuple[bytes, str]] = (
 @_html.register
 def _picture(piece: Picture) -> Markup:
     size = len(piece.data) * 3 // 4
-    data = _decoded(piece.data) if size <= LARGEST_PICTURE else b""
+    data = _decode(piece.data) if size <= LARGEST_PICTURE else b""
     kind = _raster(data)
     if kind is None:
         return Markup('<p class="note">({}, {}: not shown)</p>').format(
@@ -175,7 +177,7 @@ def _picture(piece: Picture) -> Markup:
     )
 
 
-def _decoded(data: str) -> bytes:
+def _decode(data: str) -> bytes:
     try:
         return base64.b64decode(data)
     except (binascii.Error, ValueError):
@@ -191,7 +193,7 @@ def _raster(data: bytes) -> str | None:
 # ---------------------------------------------------------------- long things
 
 
-def _folded(kind: str, lines: Sequence[Markup], first_number: int | None = None) -> Markup:
+def _fold(kind: str, lines: Sequence[Markup], first_number: int | None = None) -> Markup:
     """The first lines, and the rest where a click shows it."""
     if len(lines) <= FEW_LINES:
         return _pre(kind, lines, first_number)
@@ -226,7 +228,7 @@ def _cut(text: str) -> tuple[str, Markup]:
     )
 
 
-def _left_out(lines: Sequence[object]) -> Markup:
+def _omission_note(lines: Sequence[object]) -> Markup:
     more = len(lines) - MOST_LINES
     return (
         Markup('<p class="note">({} more are in the log)</p>').format(counted(more, "line"))

@@ -16,13 +16,13 @@ from agent_logger.model.session import Session, ToolCall
 from agent_logger.views.facts import facts_of
 from agent_logger.views.figures import call_seconds, moment, money, seconds_text, tokens, turn_figures
 from agent_logger.views.html.pieces import html_of
-from agent_logger.views.outline import Part, Thought, Used, chapters, side_turns
+from agent_logger.views.outline import Part, Thought, ToolUse, chapters, side_turns
 from agent_logger.views.pieces import Piece, Prose
 from agent_logger.views.printable import printable
 
 FIRST_LINE = 100  # characters of a text that stands for the whole
-OPENED = ("write", "edit", "shell")  # kinds of tools whose calls are read without a click
-OPENED_TOOLS = ("todowrite", "update_plan", "exitplanmode", "askuserquestion")
+OPEN_KINDS = ("write", "edit", "shell")  # kinds of tools whose calls are read without a click
+OPEN_TOOLS = ("todowrite", "update_plan", "exitplanmode", "askuserquestion")
 
 
 def session_html(session: Session) -> Iterator[str]:
@@ -38,7 +38,7 @@ def session_html(session: Session) -> Iterator[str]:
             (exchange.number, hidden(exchange.user_input or "(no input)")) for exchange in session.exchanges
         ],
         chapters=((chapter, exchange_total(session, chapter.exchange)) for chapter in chapters(session)),
-        side=side_turns(session),
+        side_turns=side_turns(session),
         witnesses=", ".join(sorted(session.witnesses)) or "its log",
     )
 
@@ -72,14 +72,14 @@ def environment() -> Environment:
         piece_html=html_of,
         prose=_prose,
         tokens=tokens,
-        took=_took,
+        call_duration=_call_duration,
         turn_figures=turn_figures,
         visible=printable,
     )
     templates.tests.update(
-        opened=_is_opened,
-        thought=lambda part: isinstance(part, Thought),
-        used=lambda part: isinstance(part, Used),
+        open=_is_open,
+        thought=_is_thought,
+        tool_use=_is_tool_use,
     )
     return templates
 
@@ -93,14 +93,14 @@ def _first_line(text: str) -> str:
     return printable(shorten(text, FIRST_LINE, placeholder=" ...")) or "(nothing)"
 
 
-def _took(call: ToolCall) -> str:
+def _call_duration(call: ToolCall) -> str:
     seconds = call_seconds(call)
     return "" if seconds is None else seconds_text(seconds)
 
 
-def _is_opened(part: Part) -> bool:
-    return isinstance(part, Used) and (
-        part.view.is_error or part.call.kind in OPENED or (part.call.name or "").lower() in OPENED_TOOLS
+def _is_open(part: Part) -> bool:
+    return isinstance(part, ToolUse) and (
+        part.view.is_error or part.call.kind in OPEN_KINDS or (part.call.name or "").lower() in OPEN_TOOLS
     )
 
 
@@ -108,5 +108,5 @@ def _is_thought(part: Part) -> bool:
     return isinstance(part, Thought)
 
 
-def _is_used(part: Part) -> bool:
-    return isinstance(part, Used)
+def _is_tool_use(part: Part) -> bool:
+    return isinstance(part, ToolUse)

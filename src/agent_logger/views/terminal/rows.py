@@ -47,15 +47,15 @@ class TextRow:
 
 def room(columns: int, depth: int, note: str = "") -> int:
     """Columns that the text of a row may take."""
-    return max(SMALLEST, _left_by(columns, depth, note))
+    return max(SMALLEST, _text_columns(columns, depth, note))
 
 
-def noted(columns: int, depth: int, note: str) -> str:
+def note_if_room(columns: int, depth: int, note: str) -> str:
     """The note, if there is room for one beside the text."""
-    return note if _left_by(columns, depth, note) >= SMALLEST else ""
+    return note if _text_columns(columns, depth, note) >= SMALLEST else ""
 
 
-def _left_by(columns: int, depth: int, note: str) -> int:
+def _text_columns(columns: int, depth: int, note: str) -> int:
     return columns - LEFT - len(BAR) * depth - (width(note) + 2 if note else 0)
 
 
@@ -95,21 +95,21 @@ def folded(text: str, columns: int) -> Iterator[str]:
     empty = True
     for line in printable(text, lines=True).expandtabs(4).rstrip(" \n").split("\n"):
         if line.strip(" "):
-            yield from _folded_line(line, columns)
+            yield from _fold_line(line, columns)
         elif not empty:
             yield ""
         empty = not line.strip(" ")
 
 
-def _folded_line(line: str, columns: int) -> list[str]:
+def _fold_line(line: str, columns: int) -> list[str]:
     text = line.strip(" ")
     indent = " " * min(len(line) - len(line.lstrip(" ")), columns // 2)
     fits = columns - len(indent)
-    lines = wrap(text, fits, break_on_hyphens=False) if line.isascii() else list(_wide(text, fits))
+    lines = wrap(text, fits, break_on_hyphens=False) if line.isascii() else list(_fold_wide(text, fits))
     return [indent + line for line in lines]
 
 
-def _wide(text: str, columns: int) -> Iterator[str]:
+def _fold_wide(text: str, columns: int) -> Iterator[str]:
     """The same for text in which a character may take two columns, or none."""
     line = ""
     for word in text.split(" "):

@@ -11,19 +11,19 @@ from agent_logger.model.session import Session, Turn
 from agent_logger.views.facts import UNLISTED_TEXT, context_of, durations, inherited_text
 from agent_logger.views.figures import call_seconds, counted, money, seconds_text, tokens, turn_seconds, utc
 from agent_logger.views.outline import (
-    AgentAtWork,
+    AgentWork,
     Chapter,
     NumberedTurn,
     Part,
     TextPart,
     Thought,
-    Used,
+    ToolUse,
     chapters,
     side_turns,
 )
 from agent_logger.views.pieces import Prose, Terminal, ToolView
 from agent_logger.views.terminal.pieces import piece_lines
-from agent_logger.views.terminal.rows import Segment, TextRow, fitted, folded, noted, room, row_text
+from agent_logger.views.terminal.rows import Segment, TextRow, fitted, folded, note_if_room, room, row_text
 from agent_logger.views.terminal.screen import short_id, width
 
 SHORTEST = 0.1  # seconds of a tool call that are worth telling
@@ -51,9 +51,11 @@ class SessionText:
 
     def turn(self, number: int) -> Iterator[TextRow] | None:
         """One alone; of an agent's that it started, what these did too. None if there is no such turn."""
-        for all_turn in _all_turns(self._session):
-            if all_turn.number == number:
-                return chain(self._turn(all_turn, 0), [TextRow.of(_seen_by(all_turn.turn), "quiet")])
+        for numbered_turn in _all_turns(self._session):
+            if numbered_turn.number == number:
+                return chain(
+                    self._turn(numbered_turn, 0), [TextRow.of(_witness_text(numbered_turn.turn), "quiet")]
+                )
         return None
 
     # ------------------------------------------------------------ chapters
@@ -82,7 +84,7 @@ class SessionText:
                 if session.main_missing
                 else "",
             ),
-            (_hooked(session),),
+            (_hook_text(session),),
         )
         for line in lines:
             text = " · ".join(filter(None, line))
@@ -91,14 +93,14 @@ class SessionText:
     def _chapter(self, chapter: Chapter) -> Iterator[TextRow]:
         exchange, total = chapter.exchange, exchange_total(self._session, chapter.exchange)
         at = f"{utc(exchange.started).astimezone():%m-%d %H:%M} " if exchange.started else ""
-        note = noted(self._columns, 0, f"{at} {money(total.cost)}".strip())
+        note = note_if_room(self._columns, 0, f"{at} {money(total.cost)}".strip())
         number = f"{exchange.number}"
         prompt = chapter.user_input if chapter.user_input is not None else "(no input)"
         prompt = f"[{chapter.origin}] {prompt}" if chapter.origin else prompt
         rows = (TextRow.of(line, "person") for line in folded(prompt, room(self._columns, 0, note)))
-        yield from _marked(rows, number, note)
-        if chapter.printed:
-            yield from self._piece(piece_lines(chapter.printed), 0, whole=True)
+        yield from _with_margin(rows, number, note)
+        if chapter.output:
+            yield from self._piece(piece_lines(chapter.output), 0, whole=True)
         for turn in chapter.turns:
             yield from self._turn(turn, 0)
         for agent in chapter.agents:
@@ -107,12 +109,12 @@ class SessionText:
             yield TextRow.of(fitted(f"({remark})", room(self._columns, 0)), "quiet")
 
     def _turn(self, turn: NumberedTurn, depth: int) -> Iterator[TextRow]:
-        for event in turn.before():
+        for event in turn.preceding_events():
             yield TextRow(((fitted(f"-- {event} --", room(self._columns, depth)), "quiet"),), depth)
         seconds, cost = turn_seconds(turn.turn), turn.turn.cost
         figures = (seconds_text(seconds) if seconds else "", money(cost) if cost else "")
-        note = noted(self._columns, depth, "  ".join(filter(None, figures)))
-        yield from _marked(self._parts(turn, depth, note), f"#{turn.number}", note)
+        note = note_if_room(self._columns, depth, "  ".join(filter(None, figures)))
+        yield from _with_margin(self._parts(turn, depth, note), f"#{turn.number}", note)
 
     def _parts(self, turn: NumberedTurn, depth: int, note: str) -> Iterator[TextRow]:
         beside = note  # the first row is as much shorter
@@ -139,33 +141,33 @@ class SessionText:
                 yield from (TextRow(((line, ""),), depth) for line in folded(text, columns))
             case TextPart(piece):
                 yield from self._piece(piece_lines(piece), depth)
-            case Used():
-                yield from self._used(part, depth, columns)
+            case ToolUse():
+                yield from self._tool_use(part, depth, columns)
 
-    def _used(self, use: Used, depth: int, columns: int) -> Iterator[TextRow]:
-        seconds, state = call_seconds(use.call), _state(use.view)
+    def _tool_use(self, tool_use: ToolUse, depth: int, columns: int) -> Iterator[TextRow]:
+        seconds, state = call_seconds(tool_use.call), _state(tool_use.view)
         took = seconds_text(seconds) if seconds and seconds >= SHORTEST else ""
-        tool = fitted(use.view.tool, columns // 2)
+        tool = fitted(tool_use.view.tool, columns // 2)
         note = fitted("  ".join(filter(None, (took, state))), columns - width(tool) - 3)
-        summary = fitted(use.view.summary, columns - width(tool) - width(note) - 3)
+        summary = fitted(tool_use.view.summary, columns - width(tool) - width(note) - 3)
         yield TextRow(
             ((f"{tool} ", "strong"), (f"{summary}  ", ""), (note, "failed" if state else "quiet")), depth
         )
-        for piece in use.view.pieces:
+        for piece in tool_use.view.pieces:
             yield from self._piece(piece_lines(piece), depth)
-        for agent in use.agents:
+        for agent in tool_use.agents:
             yield from self._agent(agent, depth)
 
     def _piece(self, lines: Iterable[Segment], depth: int, *, whole: bool = False) -> Iterator[TextRow]:
         columns, lines, whole = room(self._columns, depth) - 2, list(lines), whole or self._whole
-        few = lines if whole or len(lines) <= FEW_LINES + 1 else lines[:FEW_LINES]
-        for text, style in few:
-            fitting = list(folded(text, columns)) or [""] if whole else [fitted(text, columns)]
-            yield from (TextRow(((f"  {line}", style),), depth) for line in fitting)
-        if more := len(lines) - len(few):
+        visible = lines if whole or len(lines) <= FEW_LINES + 1 else lines[:FEW_LINES]
+        for text, style in visible:
+            folded_lines = list(folded(text, columns)) or [""] if whole else [fitted(text, columns)]
+            yield from (TextRow(((f"  {line}", style),), depth) for line in folded_lines)
+        if more := len(lines) - len(visible):
             yield TextRow(((f"  ({counted(more, 'more line')})", "quiet"),), depth)
 
-    def _agent(self, agent: AgentAtWork, depth: int) -> Iterator[TextRow]:
+    def _agent(self, agent: AgentWork, depth: int) -> Iterator[TextRow]:
         turns = f"  {counted(len(agent.turns), 'turn')}"
         name = fitted(agent.name, room(self._columns, depth + 1) - len(turns))
         yield TextRow(((name, "strong"), (turns, "quiet")), depth + 1)
@@ -173,7 +175,7 @@ class SessionText:
             yield from self._turn(turn, depth + 1)
 
 
-def _seen_by(turn: Turn) -> str:
+def _witness_text(turn: Turn) -> str:
     joined = f", known to be the same by {turn.joined_by}" if turn.joined_by else ""
     return f"seen by {', '.join(sorted(turn.witnesses)) or 'nobody'}{joined}"
 
@@ -189,14 +191,14 @@ def session_lines(session: Session, columns: int) -> Iterator[str]:
     return (row_text(row, columns) for row in SessionText(session, columns).rows())
 
 
-def _hooked(session: Session) -> str:
+def _hook_text(session: Session) -> str:
     if not session.hooked:
         return ""
     ended = f"; ended: {session.end_reason}" if session.end_reason else ""
     return f"seen by {', '.join(sorted(session.witnesses))}{ended}"
 
 
-def _marked(rows: Iterator[TextRow], number: str, note: str) -> Iterator[TextRow]:
+def _with_margin(rows: Iterator[TextRow], number: str, note: str) -> Iterator[TextRow]:
     """With a number and a note on the first; if there is none, one that has them."""
     first = next(rows, TextRow())
     yield replace(first, number=number, note=note)
@@ -205,13 +207,13 @@ def _marked(rows: Iterator[TextRow], number: str, note: str) -> Iterator[TextRow
 
 def _all_turns(session: Session) -> Iterator[NumberedTurn]:
     for chapter in chapters(session):
-        yield from _below(chapter.turns, chapter.agents)
+        yield from _nested_turns(chapter.turns, chapter.agents)
     yield from side_turns(session)
 
 
-def _below(turns: Iterable[NumberedTurn], agents: Iterable[AgentAtWork]) -> Iterator[NumberedTurn]:
+def _nested_turns(turns: Iterable[NumberedTurn], agents: Iterable[AgentWork]) -> Iterator[NumberedTurn]:
     for turn in turns:
         yield turn
-        yield from _below((), (agent for started in turn.agents.values() for agent in started))
+        yield from _nested_turns((), (agent for agents in turn.agents.values() for agent in agents))
     for agent in agents:
-        yield from _below(agent.turns, ())
+        yield from _nested_turns(agent.turns, ())

@@ -24,7 +24,7 @@ class WireText:
         own = [call for call in calls if call.call.thread != SIDE and call.call.complete]
         newest = own[-1] if own else calls[-1]
         for call in calls:
-            yield from self._text(_in_short(call.call), "strong" if call is newest else "")
+            yield from self._text(_call_summary(call.call), "strong" if call is newest else "")
         yield from self._request(newest)
         if newest.response:
             yield from self._response(newest.call, newest.response)
@@ -50,7 +50,7 @@ class WireText:
         if changes is not None:
             head += f", {len(new)} of them new since call {changes.since[:13]}"
         yield from self._section(head)
-        for line in _changed(changes) if changes else ():
+        for line in _change_texts(changes) if changes else ():
             yield from self._text(line, "failed")
         for message in new:
             yield from self._text(f"{message.role}:", "strong")
@@ -76,7 +76,7 @@ class WireText:
         return (TextRow.of(line, style) for line in folded(hidden(text), room(self._columns, 0)))
 
 
-def _in_short(call: WireCall) -> str:
+def _call_summary(call: WireCall) -> str:
     times = [
         "" if call.ttfb_ms is None else f"first byte {seconds_text(call.ttfb_ms / 1000)}",
         "" if call.total_ms is None else f"whole {seconds_text(call.total_ms / 1000)}",
@@ -88,7 +88,7 @@ def _in_short(call: WireCall) -> str:
     return " · ".join(filter(None, parts))
 
 
-def _changed(changes: Changes) -> Iterator[str]:
+def _change_texts(changes: Changes) -> Iterator[str]:
     """What a reader would not expect to change."""
     if changes.dropped:
         yield f"{counted(changes.dropped, 'message')} of the call before gone"

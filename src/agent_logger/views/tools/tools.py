@@ -32,7 +32,7 @@ from agent_logger.views.tools.fields import Fields
 from agent_logger.views.tools.outputs import file_pieces, match_pieces, path_pieces, terminal
 
 Rendering = tuple[str, tuple[Piece, ...]]  # the summary, and the pieces
-Renderer = Callable[["_Call"], Rendering | None]  # none: the input is not what this tool is given
+Renderer = Callable[["_Call"], Rendering | None]  # none: the input is not what this tool takes
 
 
 def tool_view(call: ToolCall) -> ToolView:
@@ -40,7 +40,7 @@ def tool_view(call: ToolCall) -> ToolView:
     call = hidden_call(call)
     rendered_call = _Call(call, Fields(call.input))
     render = RENDERERS.get((call.name or "").lower())
-    summary, pieces = (render and render(rendered_call)) or _any(rendered_call)
+    summary, pieces = (render and render(rendered_call)) or _default_rendering(rendered_call)
     return ToolView(
         tool=call.name or "(unknown tool)",
         summary=" ".join(summary.split()),
@@ -53,7 +53,7 @@ def tool_view(call: ToolCall) -> ToolView:
 @dataclass(frozen=True, slots=True)
 class _Call:
     call: ToolCall
-    given: Fields
+    fields: Fields
 
     @property
     def result(self) -> str:
@@ -72,10 +72,10 @@ class _Call:
 
 
 def _read(call: _Call) -> Rendering | None:
-    paths = ", ".join(call.given.texts("paths", "file_paths")) or call.given.path
+    paths = ", ".join(call.fields.texts("paths", "file_paths")) or call.fields.path
     if not paths:
         return None
-    first, count = call.given.number("offset"), call.given.number("limit")
+    first, count = call.fields.number("offset"), call.fields.number("limit")
     lines = f" from line {first}" if first else ""
     lines += f", {count} lines" if count else ""
     if call.call.is_error:
@@ -84,7 +84,7 @@ def _read(call: _Call) -> Rendering | None:
 
 
 def _write(call: _Call) -> Rendering | None:
-    path, content = call.given.path, call.given.text("content", "file_text")
+    path, content = call.fields.path, call.fields.text("content", "file_text")
     if not path:
         return None
     return f"{path} ({_lines(content)})", (Code(content, language_of(path)), *call.failure())
@@ -94,42 +94,42 @@ def _edit(call: _Call) -> Rendering | None:
     """One replacement or several, by Claude Code, Gemini CLI, opencode, and Anthropic's own editor."""
     edits = [
         (edit.text("old_string", "oldString", "old_str"), edit.text("new_string", "newString", "new_str"))
-        for edit in call.given.objects("edits") or [call.given]
+        for edit in call.fields.objects("edits") or [call.fields]
     ]
     if not any(old or new for old, new in edits):
         return None
-    return _edited(call, [diff_of(call.given.path, edits)])
+    return _edit_rendering(call, [diff_of(call.fields.path, edits)])
 
 
-def _edited(call: _Call, diffs: list[Diff]) -> Rendering:
+def _edit_rendering(call: _Call, diffs: list[Diff]) -> Rendering:
     paths = ", ".join(diff.path or "" for diff in diffs)
     added, removed = sum(diff.added for diff in diffs), sum(diff.removed for diff in diffs)
     return f"{paths} (+{added} -{removed})", (*diffs, *call.failure())
 
 
 def _notebook(call: _Call) -> Rendering | None:
-    if not call.given.path:
+    if not call.fields.path:
         return None
-    mode, cell = call.given.text("edit_mode") or "replace", call.given.text("cell_id", "cell_number")
-    code = call.given.text("new_source")
-    language = "md" if call.given.text("cell_type") == "markdown" else "py"
+    mode, cell = call.fields.text("edit_mode") or "replace", call.fields.text("cell_id", "cell_number")
+    code = call.fields.text("new_source")
+    language = "md" if call.fields.text("cell_type") == "markdown" else "py"
     pieces = (Code(code, language),) if code else ()
-    return f"{call.given.path} {mode} cell {cell}", (*pieces, *call.failure())
+    return f"{call.fields.path} {mode} cell {cell}", (*pieces, *call.failure())
 
 
 def _patch(call: _Call) -> Rendering | None:
     text = (
         call.call.input
         if isinstance(call.call.input, str)
-        else call.given.text("input", "patch", "patchText")
+        else call.fields.text("input", "patch", "patchText")
     )
     diffs = patch_diffs(text)
-    return _edited(call, diffs) if diffs else None
+    return _edit_rendering(call, diffs) if diffs else None
 
 
 def _editor(call: _Call) -> Rendering | None:
     """Anthropic's own, which views, creates and edits, and says which in its input."""
-    match call.given.text("command"):
+    match call.fields.text("command"):
         case "view":
             return _read(call)
         case "create":
@@ -137,8 +137,8 @@ def _editor(call: _Call) -> Rendering | None:
         case "str_replace":
             return _edit(call)
         case "insert":
-            return _edited(
-                call, [diff_of(call.given.path, [("", call.given.text("insert_text", "new_str"))])]
+            return _edit_rendering(
+                call, [diff_of(call.fields.path, [("", call.fields.text("insert_text", "new_str"))])]
             )
         case _:
             return None
@@ -158,12 +158,12 @@ def _lines(text: str) -> str:
 
 
 def _shell(call: _Call) -> Rendering | None:
-    command = call.given.text("command", "cmd") or _words(call.given.texts("command", "cmd"))
+    command = call.fields.text("command", "cmd") or _words(call.fields.texts("command", "cmd"))
     if not command:
         return None
     if diffs := patch_diffs(command) if BEGIN in command else []:
-        return _edited(call, diffs)
-    summary = call.given.text("description") or command
+        return _edit_rendering(call, diffs)
+    summary = call.fields.text("description") or command
     return summary, (terminal(command, call.call.result, is_error=call.call.is_error),)
 
 
@@ -173,10 +173,10 @@ def _words(argv: list[str]) -> str:
 
 
 def _background(call: _Call) -> Rendering:
-    shell = call.given.text("bash_id", "shell_id", "task_id") or str(
-        call.given.number("session_id", "pid") or ""
+    shell = call.fields.text("bash_id", "shell_id", "task_id") or str(
+        call.fields.number("session_id", "pid") or ""
     )
-    typed = call.given.text("chars")
+    typed = call.fields.text("chars")
     return f"{shell} {typed}".strip(), (terminal(typed, call.call.result, is_error=call.call.is_error),)
 
 
@@ -184,26 +184,26 @@ def _background(call: _Call) -> Rendering:
 
 
 def _grep(call: _Call) -> Rendering | None:
-    if not call.given.text("pattern", "query"):
+    if not call.fields.text("pattern", "query"):
         return None
-    where = call.given.path, call.given.text("glob", "include", "type")
-    summary = " in ".join(filter(None, (call.given.text("pattern", "query"), *where)))
+    where = call.fields.path, call.fields.text("glob", "include", "type")
+    summary = " in ".join(filter(None, (call.fields.text("pattern", "query"), *where)))
     return summary, call.answer() if call.call.is_error else match_pieces(call.result)
 
 
 def _glob(call: _Call) -> Rendering | None:
-    if not call.given.text("pattern"):
+    if not call.fields.text("pattern"):
         return None
-    summary = " in ".join(filter(None, (call.given.text("pattern"), call.given.path)))
+    summary = " in ".join(filter(None, (call.fields.text("pattern"), call.fields.path)))
     return summary, call.answer() if call.call.is_error else path_pieces(call.result)
 
 
 def _list(call: _Call) -> Rendering | None:
-    return (call.given.path, call.answer()) if call.given.path else None
+    return (call.fields.path, call.answer()) if call.fields.path else None
 
 
 def _fetch(call: _Call) -> Rendering | None:
-    url, prompt = call.given.text("url"), call.given.text("prompt")
+    url, prompt = call.fields.text("url"), call.fields.text("prompt")
     if not url and not prompt:
         return None
     links = (Link(url),) if url else ()
@@ -211,7 +211,7 @@ def _fetch(call: _Call) -> Rendering | None:
 
 
 def _web_search(call: _Call) -> Rendering | None:
-    query = call.given.text("query", "q")
+    query = call.fields.text("query", "q")
     return (query, _prose(call)) if query else None
 
 
@@ -224,9 +224,9 @@ def _prose(call: _Call) -> tuple[Piece, ...]:
 
 
 def _agent(call: _Call) -> Rendering | None:
-    kind = call.given.text("subagent_type", "agent_type", "agent_name")
-    task = call.given.text("prompt", "message", "objective", "task")
-    summary = ": ".join(filter(None, (kind, call.given.text("description") or task)))
+    kind = call.fields.text("subagent_type", "agent_type", "agent_name")
+    task = call.fields.text("prompt", "message", "objective", "task")
+    summary = ": ".join(filter(None, (kind, call.fields.text("description") or task)))
     if not summary:
         return None
     return summary, (*((Prose(task),) if task else ()), *_prose(call))
@@ -240,22 +240,22 @@ def _plan(call: _Call) -> Rendering | None:
         ChecklistItem(
             entry.text("content", "step", "description"), _PROGRESS.get(entry.text("status"), "open")
         )
-        for entry in call.given.objects("todos", "plan")
+        for entry in call.fields.objects("todos", "plan")
     )
     if not items:
         return None
     done = sum(item.progress == "done" for item in items)
-    now = next((item.text for item in items if item.progress == "doing"), call.given.text("explanation"))
+    now = next((item.text for item in items if item.progress == "doing"), call.fields.text("explanation"))
     return ": ".join(filter(None, (f"{done} of {len(items)} done", now))), (Checklist(items), *call.failure())
 
 
 def _exit_plan(call: _Call) -> Rendering | None:
-    plan = call.given.text("plan")
+    plan = call.fields.text("plan")
     return ("a plan", (Prose(plan), *call.answer())) if plan else None
 
 
 def _question(call: _Call) -> Rendering | None:
-    questions = call.given.objects("questions") or [call.given]
+    questions = call.fields.objects("questions") or [call.fields]
     if not questions[0].text("question"):
         return None
     lines = [line for question in questions for line in _choices(question)]
@@ -272,10 +272,10 @@ def _choices(question: Fields) -> Iterator[str]:
 # ---------------------------------------------------------------- all others
 
 
-def _any(call: _Call) -> Rendering:
+def _default_rendering(call: _Call) -> Rendering:
     """As JSON: the input, and the result if it is."""
-    given = () if call.call.input in (None, {}, "") else (Json(call.call.input),)
-    return _first_text(call.call.input), (*given, *_json_or_text(call))
+    fields = () if call.call.input in (None, {}, "") else (Json(call.call.input),)
+    return _first_text(call.call.input), (*fields, *_json_or_text(call))
 
 
 def _json_or_text(call: _Call) -> tuple[Piece, ...]:

@@ -20,15 +20,15 @@ from agent_logger.views.printable import printable_json
 from agent_logger.web.api import items
 from agent_logger.web.api.tables import csv_of
 from agent_logger.web.filters import MOST, TEXTS, PageQuery
-from agent_logger.web.pages.call import ShownCall
+from agent_logger.web.pages.call import CallView
 from agent_logger.web.pages.health import damaged_text
-from agent_logger.web.pages.session import book_of
-from agent_logger.web.pages.session_view import Book
+from agent_logger.web.pages.session import session_view_of
+from agent_logger.web.pages.session_view import SessionView
 from agent_logger.web.pages.sessions import HITS, LONGEST_QUERY
-from agent_logger.web.pages.tree import behind, shared_turns
+from agent_logger.web.pages.tree import shared_turns, turns_after
 from agent_logger.web.site import site_of
 from agent_logger.web.verification import DamagedPlace
-from agent_logger.web.verification_runs import Checkups
+from agent_logger.web.verification_runs import VerificationRuns
 
 V1 = "/api/v1"
 
@@ -61,7 +61,7 @@ def _page(items: Sequence[msgspec.Struct], query: PageQuery) -> Page:
 
 
 async def _sessions(request: Request, query: PageQuery) -> Page:
-    summaries = await site_of(request).archive.query(
+    summaries = await site_of(request).pool.query(
         lambda catalog: catalog.sessions(
             query.filter(), limit=query.limit + 1, offset=query.offset, order=query.order
         )
@@ -72,35 +72,35 @@ async def _sessions(request: Request, query: PageQuery) -> Page:
 
 
 async def _session(request: Request, _query: PageQuery) -> Page:
-    return Page([items.WholeSession.of_book(await book_of(request))])
+    return Page([items.WholeSession.of_view(await session_view_of(request))])
 
 
 async def _exchanges(request: Request, query: PageQuery) -> Page:
-    book = await book_of(request)
-    return _page([items.ExchangeItem.of(book, exchange) for exchange in book.session.exchanges], query)
+    view = await session_view_of(request)
+    return _page([items.ExchangeItem.of(view, exchange) for exchange in view.session.exchanges], query)
 
 
 async def _turns(request: Request, query: PageQuery) -> Page:
-    book = await book_of(request)
-    numbers = range(len(book.turns))[query.offset :]
-    items = [_turn(book, number) for number in numbers[: query.limit]]
+    view = await session_view_of(request)
+    numbers = range(len(view.turns))[query.offset :]
+    items = [_turn(view, number) for number in numbers[: query.limit]]
     return Page(items, len(numbers) > query.limit)
 
 
-def _turn(book: Book, number: int) -> items.TurnItem:
-    return items.TurnItem.of(number, book.turns[number], book.cost(number))
+def _turn(view: SessionView, number: int) -> items.TurnItem:
+    return items.TurnItem.of(number, view.turns[number], view.cost(number))
 
 
 async def _session_ledger(request: Request, query: PageQuery) -> Page:
-    book = await book_of(request)
-    items = await site_of(request).archive.query(
-        lambda catalog: [LedgerItem.of(row) for row in catalog.ledger(session=book.summary.id)]
+    view = await session_view_of(request)
+    items = await site_of(request).pool.query(
+        lambda catalog: [LedgerItem.of(row) for row in catalog.ledger(session=view.summary.id)]
     )
     return _page(items, query)
 
 
 async def _ledger(request: Request, query: PageQuery) -> Page:
-    rows = await site_of(request).archive.query(
+    rows = await site_of(request).pool.query(
         lambda catalog: list(
             islice(catalog.ledger(query.filter()), query.offset, query.offset + query.limit + 1)
         )
@@ -109,25 +109,25 @@ async def _ledger(request: Request, query: PageQuery) -> Page:
 
 
 async def _calls(request: Request, query: PageQuery) -> Page:
-    book = await book_of(request)
-    calls = await site_of(request).archive.query(lambda catalog: catalog.calls(book.summary.id))
+    view = await session_view_of(request)
+    calls = await site_of(request).pool.query(lambda catalog: catalog.calls(view.summary.id))
     return _page([items.CallItem.of(call) for call in calls], query)
 
 
 async def _call(request: Request, _query: PageQuery) -> Page:
-    book, name = await book_of(request), request.path_params["call"]
-    detail = await site_of(request).archive.query(lambda catalog: catalog.call(book.summary.id, name))
+    view, name = await session_view_of(request), request.path_params["call"]
+    detail = await site_of(request).pool.query(lambda catalog: catalog.call(view.summary.id, name))
     if detail is None:
         raise HTTPException(404, f"There is no call {name} in this session.")
-    view, changes = ShownCall(detail, None, None), detail.changes
+    call_view, changes = CallView(detail, None, None), detail.changes
     body = items.CallBody(
         call=items.CallItem.of(detail.call),
-        request_headers=view.request_headers,
+        request_headers=call_view.request_headers,
         request_body=body_of(detail.request).decode("utf-8", "replace"),
-        response_headers=view.response_headers,
+        response_headers=call_view.response_headers,
         response_body=body_of(detail.response).decode("utf-8", "replace") if detail.response else None,
         events=[
-            items.EventItem(at_ms=event.at_ms, name=event.name, data=event.data) for event in view.events
+            items.EventItem(at_ms=event.at_ms, name=event.name, data=event.data) for event in call_view.events
         ],
         new_messages=len(changes.messages) if changes else None,
         kept_messages=changes.unchanged if changes else None,
@@ -136,27 +136,27 @@ async def _call(request: Request, _query: PageQuery) -> Page:
 
 
 async def _tree(request: Request, query: PageQuery) -> Page:
-    book = await book_of(request)
-    root = await site_of(request).archive.query(lambda catalog: catalog.tree(book.summary.id))
+    view = await session_view_of(request)
+    root = await site_of(request).pool.query(lambda catalog: catalog.tree(view.summary.id))
     return _page(items.BranchItem.all_of(root) if root else [], query)
 
 
 async def _beside(request: Request, query: PageQuery) -> Page:
-    one, other = await book_of(request), await book_of(request, "other")
+    one, other = await session_view_of(request), await session_view_of(request, "other")
     shared = shared_turns(one, other)
-    places: list[tuple[Book, int, int]] = [
-        (book, exchange.number, turn.number)
-        for book in (one, other)
-        for exchange, turns in behind(book, shared)
+    places: list[tuple[SessionView, int, int]] = [
+        (view, exchange.number, turn.number)
+        for view in (one, other)
+        for exchange, turns in turns_after(view, shared)
         for turn in turns
     ]
     rest = places[query.offset :]
-    return Page([items.BesideTurn.of_book(*row) for row in rest[: query.limit]], len(rest) > query.limit)
+    return Page([items.BesideTurn.of_view(*row) for row in rest[: query.limit]], len(rest) > query.limit)
 
 
 async def _usage(request: Request, query: PageQuery) -> Page:
     by: By = next((choice for choice in get_args(By) if choice == request.query_params.get("by")), "day")
-    totals = await site_of(request).archive.query(lambda catalog: catalog.usage(by, query.filter()))
+    totals = await site_of(request).pool.query(lambda catalog: catalog.usage(by, query.filter()))
     return _page([UsageRow.of(key, total) for key, total in totals.items()], query)
 
 
@@ -166,30 +166,30 @@ async def _search(request: Request, query: PageQuery) -> Page:
     if not words:
         return Page([])
     try:
-        hits = await site_of(request).archive.query(lambda catalog: catalog.search(words, limit=limit))
+        hits = await site_of(request).pool.query(lambda catalog: catalog.search(words, limit=limit))
     except ValueError as error:
         raise HTTPException(400, str(error)) from error
     return Page([items.HitItem.of(hit) for hit in hits])
 
 
 async def _health(request: Request, query: PageQuery) -> Page:
-    archive = site_of(request).archive
-    reports = await archive.run(lambda: proxy_reports(archive.home))
+    pool = site_of(request).pool
+    reports = await pool.run(lambda: proxy_reports(pool.home))
     return _page([items.ProxyItem.like(report) for report in reports], query)
 
 
-async def _checkup(request: Request, _query: PageQuery) -> Page:
+async def _verification(request: Request, _query: PageQuery) -> Page:
     site = site_of(request)
-    site.checkups.begin()
-    return Page([await site.archive.run(lambda: _checkup_item(site.checkups))])
+    site.verification_runs.begin()
+    return Page([await site.pool.run(lambda: _verification_item(site.verification_runs))])
 
 
-def _checkup_item(checkups: Checkups) -> items.CheckupItem:
-    last = checkups.last
+def _verification_item(runs: VerificationRuns) -> items.CheckupItem:
+    last = runs.last_report
     return items.CheckupItem(
-        at=checkups.at if last else None,
-        running=checkups.is_running,
-        problem=checkups.problem,
+        at=runs.at if last else None,
+        running=runs.is_running,
+        problem=runs.problem,
         files=last.files if last else None,
         records=last.records if last else None,
         torn=last.torn if last else None,
@@ -227,7 +227,7 @@ ENDPOINTS = (
     Endpoint("/ledger", "The rows behind every cost", LedgerItem, _ledger, TEXTS),
     Endpoint("/search", "Words in all sessions", items.HitItem, _search, ("q",)),
     Endpoint("/health", "The proxies that run", items.ProxyItem, _health),
-    Endpoint("/health/checkup", "What is damaged", items.CheckupItem, _checkup, one=True),
+    Endpoint("/health/checkup", "What is damaged", items.CheckupItem, _verification, one=True),
 )
 
 

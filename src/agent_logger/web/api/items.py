@@ -11,7 +11,7 @@ from agent_logger.catalog.summary import Hit, SessionSummary
 from agent_logger.catalog.tree import SessionNode
 from agent_logger.model.session import Cost, Exchange, Turn, Usage
 from agent_logger.views.lists import ListedSession, listed
-from agent_logger.web.pages.session_view import Book
+from agent_logger.web.pages.session_view import SessionView
 from agent_logger.web.pages.sessions import hit_url
 from agent_logger.web.site import session_url
 
@@ -19,7 +19,7 @@ from agent_logger.web.site import session_url
 class ApiItem(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def like(cls, source: object, **more: Any) -> Self:
-        """With what `it` has under the same names, and `more`."""
+        """With what `source` has under the same names, and `more`."""
         return cls(
             **{name: getattr(source, name) for name in cls.__struct_fields__ if name not in more}, **more
         )
@@ -60,11 +60,11 @@ class WholeSession(SessionItem, frozen=True, kw_only=True):
     context_files: list[ContextFileItem]
 
     @classmethod
-    def of_book(cls, book: Book) -> "WholeSession":
+    def of_view(cls, view: SessionView) -> "WholeSession":
         return cls(
-            **asdict(SessionItem.of(book.summary)),
-            compactions=[CompactionItem.like(compaction) for compaction in book.session.compactions],
-            context_files=[ContextFileItem.like(file) for file in book.session.context_files],
+            **asdict(SessionItem.of(view.summary)),
+            compactions=[CompactionItem.like(compaction) for compaction in view.session.compactions],
+            context_files=[ContextFileItem.like(file) for file in view.session.context_files],
         )
 
 
@@ -115,9 +115,9 @@ class BesideTurn(TurnItem, frozen=True, kw_only=True):
     exchange: int
 
     @classmethod
-    def of_book(cls, book: Book, exchange: int, number: int) -> "BesideTurn":
-        turn = TurnItem.of(number, book.turns[number], book.cost(number))
-        return cls(**asdict(turn), session=book.summary.id, exchange=exchange)
+    def of_view(cls, view: SessionView, exchange: int, number: int) -> "BesideTurn":
+        turn = TurnItem.of(number, view.turns[number], view.cost(number))
+        return cls(**asdict(turn), session=view.summary.id, exchange=exchange)
 
 
 class ExchangeItem(ApiItem, frozen=True, kw_only=True):
@@ -133,8 +133,8 @@ class ExchangeItem(ApiItem, frozen=True, kw_only=True):
     cost_usd: float | None
 
     @classmethod
-    def of(cls, book: Book, exchange: Exchange) -> "ExchangeItem":
-        return cls.like(exchange, turns=len(exchange.turns), cost_usd=book.cost_of(exchange).usd)
+    def of(cls, view: SessionView, exchange: Exchange) -> "ExchangeItem":
+        return cls.like(exchange, turns=len(exchange.turns), cost_usd=view.cost_of(exchange).usd)
 
 
 class HitItem(ApiItem, frozen=True, kw_only=True):

@@ -73,11 +73,11 @@ ERROR = {
 
 
 def _operation(endpoint: Endpoint) -> dict[str, Any]:
-    named = [*endpoint.query, "format"] if endpoint.one else [*endpoint.query, "offset", "limit", "format"]
+    names = [*endpoint.query, "format"] if endpoint.one else [*endpoint.query, "offset", "limit", "format"]
     return {
         "summary": endpoint.summary,
         "operationId": re.sub(r"\W+", "_", endpoint.path).strip("_"),
-        "parameters": [*_in_path(endpoint), *map(_in_query, named)],
+        "parameters": [*_in_path(endpoint), *map(_in_query, names)],
         "responses": {
             "200": {"description": endpoint.summary, "content": _content(endpoint)},
             "default": {
@@ -100,7 +100,7 @@ def _in_query(name: str) -> dict[str, Any]:
 
 def _content(endpoint: Endpoint) -> dict[str, Any]:
     item = {"$ref": f"#/components/schemas/{endpoint.item.__name__}"}
-    listed = {
+    list_schema = {
         "type": "object",
         "required": ["items", "next"],
         "properties": {
@@ -109,6 +109,6 @@ def _content(endpoint: Endpoint) -> dict[str, Any]:
         },
     }
     return {
-        "application/json": {"schema": item if endpoint.one else listed},
+        "application/json": {"schema": item if endpoint.one else list_schema},
         "text/csv": {"schema": {"type": "string"}},
     }

@@ -22,13 +22,13 @@ LONGEST_BODY = 200_000  # characters that are laid out as JSON
 
 
 @dataclass(frozen=True, slots=True)
-class ShownCall:
+class CallView:
     detail: CallDetail
     before: WireCall | None  # the calls around it, to walk through
     after: WireCall | None
 
     @classmethod
-    def of(cls, detail: CallDetail, calls: Sequence[WireCall]) -> "ShownCall":
+    def of(cls, detail: CallDetail, calls: Sequence[WireCall]) -> "CallView":
         names = [call.call for call in calls]
         at = names.index(detail.call.call) if detail.call.call in names else 0
         return cls(detail, calls[at - 1] if at else None, calls[at + 1] if at + 1 < len(calls) else None)
@@ -102,10 +102,10 @@ def headers_of(headers: Headers | None) -> list[tuple[str, str]]:
 def body_piece(body: bytes) -> Piece:
     text = hidden(body.decode("utf-8", "replace"))
     is_json = text[:1] in ("{", "[") and len(text) <= LONGEST_BODY
-    return Json(_parsed(text)) if is_json else Code(text)
+    return Json(_json_or_text(text)) if is_json else Code(text)
 
 
-def _parsed(text: str) -> object:
+def _json_or_text(text: str) -> object:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

@@ -13,13 +13,13 @@ from agent_logger.catalog.ledger.totals import Total, total
 from agent_logger.catalog.summary import Uncounted
 from agent_logger.model.prices import price_date
 from agent_logger.web.filters import PageQuery
-from agent_logger.web.pages.session import Drawing, book_of
-from agent_logger.web.pages.session_view import Book
+from agent_logger.web.pages.session import SessionRenderer, session_view_of
+from agent_logger.web.pages.session_view import SessionView
 from agent_logger.web.site import session_url, site_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reasons:
+class CostReport:
     total: Total
     rows: list[LedgerRow]  # of one page
     count: int
@@ -30,64 +30,66 @@ class Reasons:
         return self.count - self.total.responses
 
 
-async def why(request: Request) -> Response:
+async def cost(request: Request) -> Response:
     """Over all sessions that are asked for."""
     site, query = site_of(request), PageQuery.of(request.query_params)
     key = ("why", replace(query, offset=0, limit=1))
-    rows = await site.archive.cached(key, lambda catalog: list(catalog.ledger(query.filter())))
-    reasons = _reasons(rows, query)
+    rows = await site.pool.cached(key, lambda catalog: list(catalog.ledger(query.filter())))
+    report = _report(rows, query)
     return site.render(
         request,
-        "why.html",
-        found=reasons,
-        wanted=query,
-        book=None,
-        base="/why",
+        "cost.html",
+        report=report,
+        query=query,
+        view=None,
+        base_url="/why",
         price_date=price_date(),
-        data=f"/api/v1/ledger{query.query(offset=query.offset)}",
+        data_url=f"/api/v1/ledger{query.query_string(offset=query.offset)}",
     )
 
 
-async def session_why(request: Request) -> Response:
+async def session_cost(request: Request) -> Response:
     """Of one session, or of one exchange in it."""
-    site, book, query = site_of(request), await book_of(request), PageQuery.of(request.query_params)
+    site, view, query = site_of(request), await session_view_of(request), PageQuery.of(request.query_params)
     number = request.query_params.get("exchange", "")
-    ids = _ids(book, number)
-    beyond = {remainder.at for remainder in book.session.not_itemised if str(remainder.exchange) == number}
+    ids = _message_ids(view, number)
+    beyond = {remainder.at for remainder in view.session.not_itemised if str(remainder.exchange) == number}
 
-    def ask(catalog: Catalog) -> Reasons:
-        rows = catalog.ledger(session=book.summary.id)
-        reasons = _reasons((row for row in rows if ids is None or _is_of(row, ids, beyond)), query)
+    def read_report(catalog: Catalog) -> CostReport:
+        rows = catalog.ledger(session=view.summary.id)
+        report = _report((row for row in rows if ids is None or _is_in_exchange(row, ids, beyond)), query)
         if ids is not None or query.offset:
-            return reasons
-        return replace(reasons, not_counted=catalog.uncounted(book.summary.id))
+            return report
+        return replace(report, not_counted=catalog.uncounted(view.summary.id))
 
-    url = session_url(book.summary.id)
+    url = session_url(view.summary.id)
     return site.render(
         request,
-        "why.html",
-        found=await site.archive.query(ask),
-        wanted=query,
-        book=book,
-        it=book.summary,
-        drawing=Drawing(book),
+        "cost.html",
+        report=await site.pool.query(read_report),
+        query=query,
+        view=view,
+        session=view.summary,
+        renderer=SessionRenderer(view),
         exchange=number if ids is not None else "",
-        base=f"{url}/why",
+        base_url=f"{url}/why",
         price_date=price_date(),
-        data=f"/api/v1{url}/ledger",
+        data_url=f"/api/v1{url}/ledger",
     )
 
 
-def _reasons(rows: Iterable[LedgerRow], query: PageQuery) -> Reasons:
-    every = list(rows)[::-1]  # they come in the order of time
-    return Reasons(total=total(every), rows=every[query.offset :][: query.limit], count=len(every))
+def _report(rows: Iterable[LedgerRow], query: PageQuery) -> CostReport:
+    newest_first = list(rows)[::-1]  # they come in the order of time
+    return CostReport(
+        total=total(newest_first), rows=newest_first[query.offset :][: query.limit], count=len(newest_first)
+    )
 
 
-def _is_of(row: LedgerRow, ids: set[str | None], beyond: set[datetime | None]) -> bool:
+def _is_in_exchange(row: LedgerRow, ids: set[str | None], beyond: set[datetime | None]) -> bool:
     """`beyond`: when the exchange ended, if its client counts more than its responses."""
     return row.at in beyond if row.joined_by == "result" else row.message_id in ids
 
 
-def _ids(book: Book, number: str) -> set[str | None] | None:
-    exchanges = [exchange for exchange in book.session.exchanges if str(exchange.number) == number]
+def _message_ids(view: SessionView, number: str) -> set[str | None] | None:
+    exchanges = [exchange for exchange in view.session.exchanges if str(exchange.number) == number]
     return {turn.message_id for turn in exchanges[0].turns if turn.message_id} if exchanges else None

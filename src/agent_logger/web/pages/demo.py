@@ -13,17 +13,17 @@ _one_at_a_time = asyncio.Lock()
 
 
 async def demo(request: Request) -> Response:
-    home = site_of(request).archive.home
+    home = site_of(request).pool.home
     folder = home / "demo"
 
-    def recorded() -> str:
+    def record() -> str:
         log = record_demo(folder)
         register_log_folder(home, folder)
         register_log_folder(home, folder / "logs")
         return log.stem
 
-    archive = site_of(request).archive
+    pool = site_of(request).pool
     async with _one_at_a_time:
-        log = await archive.run(recorded)
-    await archive.keeper.note_view()
+        log = await pool.run(record)
+    await pool.refresher.wait_for_refresh()
     return JSONResponse({"log": log})

@@ -15,42 +15,49 @@ from agent_logger.proxy.status import ProxyReport, proxy_reports
 from agent_logger.web.site import site_of
 from agent_logger.web.verification import DamagedPlace
 
-MOST_SHOWN = 4_000  # bytes of a damaged line
+MOST_BYTES = 4_000  # bytes of a damaged line
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class HealthReport:
     proxies: Sequence[ProxyReport]
     folders: Sequence[FolderUsage]
     home: FolderUsage | None
 
 
-def look(home: Path) -> Health:
+def health_report(home: Path) -> HealthReport:
     usages = [folder_usage(path) for path in outermost([home, *log_folders(home)]) if path != home]
-    return Health(proxy_reports(home), usages, folder_usage(home) if home.is_dir() else None)
+    return HealthReport(proxy_reports(home), usages, folder_usage(home) if home.is_dir() else None)
 
 
 async def health(request: Request) -> Response:
     site = site_of(request)
-    site.checkups.begin()
-    report = await site.archive.run(lambda: look(site.archive.home))
-    template = "_checkup.html" if "part" in request.query_params else "health.html"
-    return site.render(request, template, found=report, checkups=site.checkups, data="/api/v1/health")
+    site.verification_runs.begin()
+    report = await site.pool.run(lambda: health_report(site.pool.home))
+    template = "_verification.html" if "part" in request.query_params else "health.html"
+    return site.render(
+        request, template, report=report, verification=site.verification_runs, data_url="/api/v1/health"
+    )
 
 
 async def damage(request: Request) -> Response:
     """One damaged place, as it is. Only those that the last check-up found: an address is no path."""
     site, number = site_of(request), request.path_params["number"]
-    places = site.checkups.last.damage if site.checkups.last else []
+    places = site.verification_runs.last_report.damage if site.verification_runs.last_report else []
     if number >= len(places):
         raise HTTPException(404, "The last check-up found no such damage.")
-    text = await site.archive.run(lambda: damaged_text(places[number]))
+    text = await site.pool.run(lambda: damaged_text(places[number]))
     return site.render(
-        request, "damage.html", it=places[number], text=text, most=MOST_SHOWN, data="/api/v1/health/checkup"
+        request,
+        "damage.html",
+        damage=places[number],
+        text=text,
+        limit_bytes=MOST_BYTES,
+        data_url="/api/v1/health/checkup",
     )
 
 
 def damaged_text(place: DamagedPlace) -> str:
     """What is no UTF-8 in it is written as `\\xNN`."""
-    data = read_at(Path(place.path), place.place.offset, min(place.place.length, MOST_SHOWN))
+    data = read_at(Path(place.path), place.place.offset, min(place.place.length, MOST_BYTES))
     return data.decode("utf-8", "backslashreplace")

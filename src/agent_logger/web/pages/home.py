@@ -14,17 +14,17 @@ from agent_logger.model.session import Cost, Usage
 from agent_logger.web import formatting
 from agent_logger.web.charts import Point
 from agent_logger.web.filters import PageQuery
-from agent_logger.web.pages.setup import AgentSetup, look_around
+from agent_logger.web.pages.setup import AgentSetup, agent_setups
 from agent_logger.web.site import site_of
 
 RANGES = (7, 30, 90, 365)
-RECENT = 8
-RANKED = 8
-NOTHING = Total(usage=Usage(), cost=Cost(nano_usd=None), reported_cost_usd=None, responses=0, partial=0)
+LISTED_SESSIONS = 8
+RANKING_ROWS = 8
+EMPTY_TOTAL = Total(usage=Usage(), cost=Cost(nano_usd=None), reported_cost_usd=None, responses=0, partial=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ranked:
+class RankingRow:
     """One model or project of the time that is looked at."""
 
     name: str
@@ -40,12 +40,12 @@ class Home:
     sessions_today: list[SessionSummary]
     live: int  # sessions that run
     recent: list[SessionSummary]
-    dearest: list[SessionSummary]  # of those active in the days looked at
+    most_expensive: list[SessionSummary]  # of those active in the days looked at
     by_day: Mapping[date, Total]  # of all times
     total: Total  # of the days looked at
-    models: list[Ranked]
-    projects: list[Ranked]
-    setup: list[AgentSetup] | None  # for who has nothing yet
+    models: list[RankingRow]
+    projects: list[RankingRow]
+    setup: list[AgentSetup] | None  # where nothing was recorded yet
 
     @property
     def since(self) -> str:
@@ -62,7 +62,7 @@ class Home:
                 label=f"{day:%a %b} {day.day}",
                 value=total.responses,
                 text=f"{total.responses:,} turns, {formatting.money(total.cost)}",
-                href=of_day(day),
+                href=day_url(day),
             )
             for day, total in self.by_day.items()
         }
@@ -71,7 +71,7 @@ class Home:
     def spend(self) -> list[Point]:
         first = _first(self.today, self.days)
         days = [first + timedelta(days=number) for number in range(self.days)]
-        return [self._point(day, self.by_day.get(day, NOTHING)) for day in days]
+        return [self._point(day, self.by_day.get(day, EMPTY_TOTAL)) for day in days]
 
     @property
     def highest(self) -> str:
@@ -82,58 +82,60 @@ class Home:
     @staticmethod
     def _point(day: date, total: Total) -> Point:
         text = formatting.money(total.cost) if total.responses else "nothing"
-        return Point(label=f"{day:%a %b} {day.day}", value=total.cost.usd or 0, text=text, href=of_day(day))
+        return Point(label=f"{day:%a %b} {day.day}", value=total.cost.usd or 0, text=text, href=day_url(day))
 
 
-def of_day(day: date) -> str:
-    return "/sessions" + PageQuery(since=day.isoformat(), until=day.isoformat()).query()
+def day_url(day: date) -> str:
+    return "/sessions" + PageQuery(since=day.isoformat(), until=day.isoformat()).query_string()
 
 
 async def home(request: Request) -> Response:
     site = site_of(request)
     days = next((days for days in RANGES if str(days) == request.query_params.get("days")), 30)
     today = datetime.now().astimezone().date()
-    version = await site.archive.version()
-    content = await site.archive.cached(("home", today, days), lambda catalog: _look(catalog, today, days))
-    data = f"/api/v1/usage?by=day&since={content.since}"
-    return site.render(request, "home.html", home=content, seen=version, ranges=RANGES, data=data)
+    version = await site.pool.version()
+    content = await site.pool.cached(("home", today, days), lambda catalog: _read_home(catalog, today, days))
+    data_url = f"/api/v1/usage?by=day&since={content.since}"
+    return site.render(
+        request, "home.html", home=content, catalog_version=version, ranges=RANGES, data_url=data_url
+    )
 
 
-def _look(catalog: Catalog, today: date, days: int) -> Home:
+def _read_home(catalog: Catalog, today: date, days: int) -> Home:
     since = _midnight(_first(today, days))
-    recent = catalog.sessions(limit=RECENT)
+    recent = catalog.sessions(limit=LISTED_SESSIONS)
     conditions = Filter(since=since)
     by_day = {date.fromisoformat(day): total for day, total in catalog.usage("day").items() if day}
     models, projects = catalog.usage("model", conditions), catalog.usage("project", conditions)
     return Home(
         today=today,
         days=days,
-        total_today=by_day.get(today, NOTHING),
+        total_today=by_day.get(today, EMPTY_TOTAL),
         sessions_today=catalog.sessions(Filter(since=_midnight(today))),
         live=catalog.count(Filter(live=True)),
         recent=recent,
-        dearest=[
+        most_expensive=[
             session
-            for session in catalog.sessions(conditions, limit=RECENT, order="cost")
+            for session in catalog.sessions(conditions, limit=LISTED_SESSIONS, order="cost")
             if session.cost.nano_usd
         ],
         by_day=by_day,
         total=_sum(total for day, total in by_day.items() if day >= since.date()),
-        models=_ranked(models, "model", since.date()),
-        projects=_ranked(projects, "project", since.date()),
-        setup=None if recent else look_around(),
+        models=_ranking(models, "model", since.date()),
+        projects=_ranking(projects, "project", since.date()),
+        setup=None if recent else agent_setups(),
     )
 
 
-def _ranked(totals: Mapping[str | None, Total], name: str, since: date) -> list[Ranked]:
+def _ranking(totals: Mapping[str | None, Total], name: str, since: date) -> list[RankingRow]:
     """In their order; those without a name or beyond the first few are counted in the total alone."""
     return [
-        Ranked(
+        RankingRow(
             name=key,
             total=total,
-            href="/sessions" + PageQuery(since=since.isoformat()).query(**{name: key}),
+            href="/sessions" + PageQuery(since=since.isoformat()).query_string(**{name: key}),
         )
-        for key, total in list(totals.items())[:RANKED]
+        for key, total in list(totals.items())[:RANKING_ROWS]
         if key
     ]
 

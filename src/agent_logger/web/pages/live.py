@@ -12,12 +12,12 @@ from agent_logger.catalog.catalog import Catalog
 from agent_logger.catalog.summary import Filter, SessionSummary
 from agent_logger.views.outline import NumberedTurn
 from agent_logger.web.catalog_pool import CatalogPool, digest, state_of
-from agent_logger.web.pages.session import Drawing, no_session
-from agent_logger.web.pages.session_view import Book
+from agent_logger.web.pages.session import SessionRenderer, session_not_found
+from agent_logger.web.pages.session_view import SessionView
 from agent_logger.web.site import Site, site_of
 
-SECONDS = 1.0  # between looks at everything
-WORDS_SECONDS = 0.25  # between looks at the files of a session, and at what is being said
+CATALOG_SECONDS = 1.0  # between looks at everything
+ANSWER_SECONDS = 0.25  # between looks at the files of a session, and at what is being said
 QUIET_SECONDS = 15.0  # without a word, and a proxy or a sleeping laptop would think that we are gone
 LAST_TURNS = 2
 MOST_SESSIONS = 12
@@ -25,10 +25,10 @@ CHANGED = "event: changed\ndata: {}\n\n"
 GONE = "event: gone\ndata: {}\n\n"
 LIVE = "event: live\ndata: {}\n\n"
 
-Look = Callable[[], Awaitable[Sequence[str]]]
+Poll = Callable[[], Awaitable[Sequence[str]]]
 
 
-def _stream(look: Look, seconds: float, hello: str = ": hello\n\n") -> Response:
+def _stream(poll: Poll, seconds: float, hello: str = ": hello\n\n") -> Response:
     """Of what each look finds; now and then a word that means nothing."""
 
     async def stream_events() -> AsyncIterator[str]:
@@ -36,7 +36,7 @@ def _stream(look: Look, seconds: float, hello: str = ": hello\n\n") -> Response:
         quiet = 0.0
         while True:
             await asyncio.sleep(seconds)
-            events = await look()
+            events = await poll()
             for event in events:
                 yield event
             quiet = 0.0 if events else quiet + seconds
@@ -49,52 +49,54 @@ def _stream(look: Look, seconds: float, hello: str = ": hello\n\n") -> Response:
 
 async def events(request: Request) -> Response:
     """`changed`, whenever a session is new or went on, since the `version` that the page was made of."""
-    return _stream(_Everything(site_of(request), request).look, SECONDS)
+    return _stream(_CatalogEvents(site_of(request), request).poll, CATALOG_SECONDS)
 
 
 async def live_events(request: Request) -> Response:
     """The same, and `words` of all sessions that run."""
-    return _stream(_Running(site_of(request), request).look, WORDS_SECONDS)
+    return _stream(_LiveSessionEvents(site_of(request), request).poll, ANSWER_SECONDS)
 
 
 async def session_events(request: Request) -> Response:
     """`live` at first, for a session that is; `changed` whenever its files are, since `state` as the page had them;
     `words` while a model answers; `gone` if it was removed."""
     site, session_id = site_of(request), request.path_params["session_id"]
-    version = site.archive.keeper.version  # first: what changes while we ask is a change since
-    summary = await site.archive.query(lambda catalog: catalog.summary(session_id))
+    version = site.pool.refresher.version  # first: what changes while we ask is a change since
+    summary = await site.pool.query(lambda catalog: catalog.summary(session_id))
     if summary is None:
-        raise no_session(session_id)
+        raise session_not_found(session_id)
     state = request.query_params.get("state") or digest(state_of(summary.paths))
-    session = _Session(site, request, summary, version, state)
-    return _stream(session.look, WORDS_SECONDS, LIVE if summary.live else ": hello\n\n")
+    session = _SessionEvents(site, request, summary, version, state)
+    return _stream(session.poll, ANSWER_SECONDS, LIVE if summary.live else ": hello\n\n")
 
 
-class _Everything:
+class _CatalogEvents:
     def __init__(self, site: Site, request: Request) -> None:
-        self._archive = site.archive
-        self._version = request.query_params.get("version") or str(site.archive.keeper.version)
+        self._pool = site.pool
+        self._version = request.query_params.get("version") or str(site.pool.refresher.version)
 
-    async def look(self) -> list[str]:
-        self._archive.keeper.wake()
-        before, self._version = self._version, str(self._archive.keeper.version)
+    async def poll(self) -> list[str]:
+        self._pool.refresher.wake()
+        before, self._version = self._version, str(self._pool.refresher.version)
         return [CHANGED] if before != self._version else []
 
 
-class _Words:
+class _AnswerEvents:
     """What is being said in some sessions, told when it is more than the last time."""
 
     def __init__(self, site: Site, request: Request) -> None:
         self._site, self._request = site, request
         self._last_data: dict[str, str] = {}  # by session
 
-    def look(self, summaries: Iterable[SessionSummary]) -> list[str]:
-        return [event for summary in summaries if (event := self._of(summary))]
+    def poll(self, summaries: Iterable[SessionSummary]) -> list[str]:
+        return [event for summary in summaries if (event := self._event(summary))]
 
-    def _of(self, summary: SessionSummary) -> str | None:
-        turns = [NumberedTurn(-1, turn) for turn in self._site.words.turns(summary)]
+    def _event(self, summary: SessionSummary) -> str | None:
+        turns = [NumberedTurn(-1, turn) for turn in self._site.in_flight.turns(summary)]
         answer = (
-            self._site.render(self._request, "_words.html", turns=turns, drawing=Drawing) if turns else None
+            self._site.render(self._request, "_in_flight.html", turns=turns, renderer=SessionRenderer)
+            if turns
+            else None
         )
         html = bytes(answer.body).decode() if answer else ""
         if html == self._last_data.get(summary.id, ""):
@@ -104,45 +106,45 @@ class _Words:
         return f"event: words\ndata: {data}\n\n"
 
 
-class _Session:
+class _SessionEvents:
     def __init__(
         self, site: Site, request: Request, summary: SessionSummary, version: int, state: str
     ) -> None:
-        self._archive, self._summary = site.archive, summary
+        self._pool, self._summary = site.pool, summary
         self._version, self._state = version, state
-        self._words = _Words(site, request)
+        self._answer_events = _AnswerEvents(site, request)
 
-    async def look(self) -> list[str]:
-        self._archive.keeper.wake()
-        if self._version != self._archive.keeper.version:
-            self._version = self._archive.keeper.version
-            summary = await self._archive.query(lambda catalog: catalog.summary(self._summary.id))
+    async def poll(self) -> list[str]:
+        self._pool.refresher.wake()
+        if self._version != self._pool.refresher.version:
+            self._version = self._pool.refresher.version
+            summary = await self._pool.query(lambda catalog: catalog.summary(self._summary.id))
             if summary is None:
                 return [GONE]
             self._summary = summary
-        return await self._archive.run(self._look)
+        return await self._pool.run(self._file_events)
 
-    def _look(self) -> list[str]:
+    def _file_events(self) -> list[str]:
         before, self._state = self._state, digest(state_of(self._summary.paths))
         changed = [CHANGED] if before != self._state else []
-        return changed + self._words.look([self._summary])
+        return changed + self._answer_events.poll([self._summary])
 
 
-class _Running:
+class _LiveSessionEvents:
     """Which sessions run is asked for as often as anything changes."""
 
     def __init__(self, site: Site, request: Request) -> None:
-        self._archive = site.archive
-        self._everything = _Everything(site, request)
-        self._words = _Words(site, request)
-        self._running: list[SessionSummary] | None = None
+        self._pool = site.pool
+        self._catalog_events = _CatalogEvents(site, request)
+        self._answer_events = _AnswerEvents(site, request)
+        self._summaries: list[SessionSummary] | None = None
 
-    async def look(self) -> list[str]:
-        changed = await self._everything.look()
-        if changed or self._running is None:
-            self._running = await self._archive.query(_live_sessions)
-        running = self._running
-        return changed + await self._archive.run(lambda: self._words.look(running))
+    async def poll(self) -> list[str]:
+        changed = await self._catalog_events.poll()
+        if changed or self._summaries is None:
+            self._summaries = await self._pool.query(_live_sessions)
+        summaries = self._summaries
+        return changed + await self._pool.run(lambda: self._answer_events.poll(summaries))
 
 
 def _live_sessions(catalog: Catalog) -> list[SessionSummary]:
@@ -153,29 +155,36 @@ def _live_sessions(catalog: Catalog) -> list[SessionSummary]:
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class LiveSession:
     """A session that runs, and the last that was said in it."""
 
     summary: SessionSummary
-    drawing: Drawing
+    renderer: SessionRenderer
     last_prompt: str
     turns: Sequence[NumberedTurn]
 
 
 async def live(request: Request) -> Response:
     site = site_of(request)
-    version = await site.archive.version()
-    running = await site.archive.query(lambda catalog: _running(site.archive, catalog))
-    values = {"running": running, "seen": version, "whole": False, "data": "/api/v1/sessions?live=1"}
-    return await site.archive.run(lambda: site.render(request, "live.html", **values))
+    version = await site.pool.version()
+    sessions = await site.pool.query(lambda catalog: _read_live_sessions(site.pool, catalog))
+    values = {
+        "sessions": sessions,
+        "catalog_version": version,
+        "is_expanded": False,
+        "data_url": "/api/v1/sessions?live=1",
+    }
+    return await site.pool.run(lambda: site.render(request, "live.html", **values))
 
 
-def _running(archive: CatalogPool, catalog: Catalog) -> list[Running]:
-    books = (archive.read(catalog, summary.id) for summary in _live_sessions(catalog))
-    return [_last_words(book) for book in books if book]
+def _read_live_sessions(pool: CatalogPool, catalog: Catalog) -> list[LiveSession]:
+    views = (pool.read(catalog, summary.id) for summary in _live_sessions(catalog))
+    return [_live_session(view) for view in views if view]
 
 
-def _last_words(book: Book) -> Running:
-    chapter = book.chapters[-1] if book.chapters else None
+def _live_session(view: SessionView) -> LiveSession:
+    chapter = view.chapters[-1] if view.chapters else None
     prompt = (chapter.user_input or "") if chapter else ""
-    return Running(book.summary, Drawing(book), prompt, chapter.turns[-LAST_TURNS:] if chapter else ())
+    return LiveSession(
+        view.summary, SessionRenderer(view), prompt, chapter.turns[-LAST_TURNS:] if chapter else ()
+    )

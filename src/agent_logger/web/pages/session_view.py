@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from agent_logger.catalog.summary import SessionSummary
 from agent_logger.model.prices import price
 from agent_logger.model.session import MAIN, Compaction, Cost, Exchange, Session, Turn
-from agent_logger.views.figures import compacted, short
+from agent_logger.views.figures import compaction_text, short
 from agent_logger.views.outline import (
-    AgentAtWork,
+    AgentWork,
     Chapter,
     NumberedTurn,
     chapters,
@@ -54,12 +54,12 @@ class ContextFall:
         if self.compaction is None:
             return f"fell from {short(self.before)} to {short(self.after)} tokens"
         before, after = self.compaction.tokens_before, self.compaction.tokens_after
-        return compacted(
+        return compaction_text(
             replace(self.compaction, tokens_before=before or self.before, tokens_after=after or self.after)
         )
 
 
-class Book:
+class SessionView:
     def __init__(self, summary: SessionSummary, session: Session, state: str = "") -> None:
         self.summary, self.session = summary, session
         self.state = state  # of its files when they were read
@@ -68,7 +68,7 @@ class Book:
         self._exchange_costs = dict(self._by_exchange())
         self.chapters = list(chapters(session))
         self.segments = [segment for chapter in self.chapters for segment in _cut(chapter)]
-        self.beside = side_turns(session)
+        self.side_turns = side_turns(session)
         self._by_key = {segment.key: number for number, segment in enumerate(self.segments)}
 
     def cost(self, number: int) -> Cost | None:
@@ -86,16 +86,16 @@ class Book:
     def from_segment(self, key: str) -> list[PageSegment]:
         return self.segments[self._by_key.get(key, 0) :]
 
-    def numbered(self, number: int) -> NumberedTurn | None:
+    def numbered_turn(self, number: int) -> NumberedTurn | None:
         place = self._places.get(number)
         return place[0] if place else None
 
-    def way_to(self, number: int) -> list[str]:
+    def path_to_turn(self, number: int) -> list[str]:
         """The ids of what must be there and open before a turn can be seen, from the outside in."""
         place = self._places.get(number)
         return place[1] if place else []
 
-    def agent(self, first_turn: int) -> AgentAtWork | None:
+    def agent(self, first_turn: int) -> AgentWork | None:
         """By the number of its first turn."""
         return self._agents.get(first_turn)
 
@@ -146,15 +146,15 @@ class Book:
             places |= _walk(segment.turns, way)
             for agent in segment.chapter.agents if segment.is_last else ():
                 places |= _walk(agent.turns, [*way, agent_id(agent)])
-        return places | {turn.number: (turn, ["beside"]) for turn in self.beside}
+        return places | {turn.number: (turn, ["beside"]) for turn in self.side_turns}
 
     @cached_property
-    def _agents(self) -> dict[int, AgentAtWork]:
+    def _agents(self) -> dict[int, AgentWork]:
         turns = (turn for segment in self.segments for turn in segment.turns)
-        standing = (agent for chapter in self.chapters for agent in chapter.agents)
+        unattached = (agent for chapter in self.chapters for agent in chapter.agents)
         return {
             agent.turns[0].number: agent
-            for agent in (*_agents_of(turns), *_with_inner(standing))
+            for agent in (*_agents_of(turns), *_with_inner(unattached))
             if agent.turns
         }
 
@@ -165,7 +165,7 @@ def _cost(turn: Turn) -> Cost | None:
     return price(turn.usage, turn.model, turn.started or turn.ended, turn.service_tier)
 
 
-def agent_id(agent: AgentAtWork) -> str:
+def agent_id(agent: AgentWork) -> str:
     """Of the element that holds its work."""
     return f"agent-{agent.turns[0].number}" if agent.turns else "agent"
 
@@ -193,13 +193,13 @@ def _walk(turns: Iterable[NumberedTurn], way: list[str]) -> dict[int, tuple[Numb
     return places
 
 
-def _agents_of(turns: Iterable[NumberedTurn]) -> Iterator[AgentAtWork]:
+def _agents_of(turns: Iterable[NumberedTurn]) -> Iterator[AgentWork]:
     for turn in turns:
         for agents in turn.agents.values():
             yield from _with_inner(agents)
 
 
-def _with_inner(agents: Iterable[AgentAtWork]) -> Iterator[AgentAtWork]:
+def _with_inner(agents: Iterable[AgentWork]) -> Iterator[AgentWork]:
     for agent in agents:
         yield agent
         yield from _agents_of(agent.turns)

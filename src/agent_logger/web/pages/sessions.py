@@ -21,24 +21,24 @@ from agent_logger.web.site import session_url, site_of
 AGENT_NAMES = tuple(agent.name for agent, _ in located())
 HITS = 24
 LONGEST_QUERY = 200
-BEGUN = re.compile(r"(?:^|\s)\w{3,}$")  # a last word that is long enough to tell something apart
+LAST_WORD = re.compile(r"(?:^|\s)\w{3,}$")  # a last word that is long enough to tell something apart
 
 
 async def sessions(request: Request) -> Response:
-    """With `part`, the rows alone: for who has the page already."""
+    """With `part`, the rows alone: for a browser that has the page already."""
     site, query = site_of(request), PageQuery.of(request.query_params)
-    version = await site.archive.version()
-    rows = await site.archive.query(lambda catalog: _page(catalog, query))
+    version = await site.pool.version()
+    rows = await site.pool.query(lambda catalog: _page(catalog, query))
     template = "_session_rows.html" if "part" in request.query_params else "sessions.html"
     return site.render(
         request,
         template,
-        seen=version,
-        wanted=query,
+        catalog_version=version,
+        query=query,
         rows=rows[: query.limit],
-        more=len(rows) > query.limit,
+        has_more=len(rows) > query.limit,
         agents=AGENT_NAMES,
-        data=f"/api/v1/sessions{query.query(offset=query.offset)}",
+        data_url=f"/api/v1/sessions{query.query_string(offset=query.offset)}",
     )
 
 
@@ -61,18 +61,18 @@ class SessionHits:
 async def search(request: Request) -> Response:
     site = site_of(request)
     words = request.query_params.get("q", "").strip()[:LONGEST_QUERY]
-    hits, problem, coverage = await site.archive.query(lambda catalog: _search(catalog, words))
+    hits, problem, coverage = await site.pool.query(lambda catalog: _search(catalog, words))
     template = "_hits.html" if "part" in request.query_params else "search.html"
     return site.render(
         request,
         template,
-        query=words,
+        search_text=words,
         problem=problem,
-        found=by_session(hits),
-        link=hit_url,
-        marked=marked,
+        results=by_session(hits),
+        hit_url=hit_url,
+        snippet_html=snippet_html,
         coverage=coverage,
-        data=f"/api/v1/search?{urlencode({'q': words})}" if words else None,
+        data_url=f"/api/v1/search?{urlencode({'q': words})}" if words else None,
     )
 
 
@@ -87,7 +87,7 @@ def _search(catalog: Catalog, words: str) -> tuple[Sequence[Hit], str | None, Co
 def _hits(catalog: Catalog, words: str) -> list[Hit]:
     """Where few places have the last word as it is, those that begin so too: it may still be typed."""
     by_place = {_place(hit): hit for hit in catalog.search(words, limit=HITS)}
-    if len(by_place) < HITS and BEGUN.search(words) and words.count('"') % 2 == 0:
+    if len(by_place) < HITS and LAST_WORD.search(words) and words.count('"') % 2 == 0:
         for hit in catalog.search(f"{words}*", limit=HITS):
             by_place.setdefault(_place(hit), hit)
     return list(by_place.values())[:HITS]
@@ -116,7 +116,7 @@ def hit_url(hit: Hit) -> str:
     return session_url(hit.session, place)
 
 
-def marked(hit: Hit) -> Markup:
+def snippet_html(hit: Hit) -> Markup:
     """The snippet, with what was looked for marked."""
     at, markup = 0, Markup()
     for start, end in hit.marks:

@@ -17,7 +17,7 @@ class AgentSetup:
     line: str
 
 
-def look_around() -> list[AgentSetup]:
+def agent_setups() -> list[AgentSetup]:
     """Those that are here first."""
     setups = [setup for agent in AGENTS if (setup := _setup(agent))]
     return sorted(setups, key=lambda setup: not setup.is_installed)

@@ -10,8 +10,8 @@ from starlette.responses import Response
 from agent_logger.catalog.joining.calls import WireCall
 from agent_logger.model.session import MAIN, Exchange, Turn
 from agent_logger.web import formatting
-from agent_logger.web.pages.session import Drawing, book_of
-from agent_logger.web.pages.session_view import Book
+from agent_logger.web.pages.session import SessionRenderer, session_view_of
+from agent_logger.web.pages.session_view import SessionView
 from agent_logger.web.site import session_url, site_of
 
 MOST_ROWS = 400
@@ -59,32 +59,32 @@ class TimeSpan:
 
 
 async def timeline(request: Request) -> Response:
-    site, book = site_of(request), await book_of(request)
+    site, view = site_of(request), await session_view_of(request)
     calls: list[WireCall] = []
-    if "wire" in book.summary.witnesses:
-        calls = await site.archive.query(lambda catalog: catalog.calls(book.summary.id))
-    exchange = _chosen(book, request.query_params.get("exchange", ""))
+    if "wire" in view.summary.witnesses:
+        calls = await site.pool.query(lambda catalog: catalog.calls(view.summary.id))
+    exchange = _selected_exchange(view, request.query_params.get("exchange", ""))
     span = _span(exchange) if exchange else None
     rows: list[TimelineRow] = []
     if exchange and exchange.turns and span:
-        rows = list(_rows(book, exchange, span, {call.message_id: call for call in calls if call.message_id}))
+        rows = list(_rows(view, exchange, span, {call.message_id: call for call in calls if call.message_id}))
     return site.render(
         request,
         "timeline.html",
-        book=book,
-        it=book.summary,
-        drawing=Drawing(book),
+        view=view,
+        session=view.summary,
+        renderer=SessionRenderer(view),
         exchange=exchange,
         span=span,
         rows=rows[:MOST_ROWS],
-        more=len(rows) - MOST_ROWS,
-        data=f"/api/v1{session_url(book.summary.id)}",
+        omitted_rows=len(rows) - MOST_ROWS,
+        data_url=f"/api/v1{session_url(view.summary.id)}",
     )
 
 
-def _chosen(book: Book, number: str) -> Exchange | None:
+def _selected_exchange(view: SessionView, number: str) -> Exchange | None:
     """The one that is asked for, else the one that took longest."""
-    exchanges = book.session.exchanges
+    exchanges = view.session.exchanges
     matching = [exchange for exchange in exchanges if str(exchange.number) == number]
     return (
         matching[0]
@@ -98,29 +98,29 @@ def _chosen(book: Book, number: str) -> Exchange | None:
 
 
 def _rows(
-    book: Book, exchange: Exchange, span: TimeSpan, calls: Mapping[str, WireCall]
+    view: SessionView, exchange: Exchange, span: TimeSpan, calls: Mapping[str, WireCall]
 ) -> Iterator[TimelineRow]:
-    first = next((at for at, turn in enumerate(book.turns) if turn is exchange.turns[0]), 0)
-    course = _Course(exchange.started or span.start)
+    first = next((at for at, turn in enumerate(view.turns) if turn is exchange.turns[0]), 0)
+    times = _ThreadTimes(exchange.started or span.start)
     for number, turn in enumerate(exchange.turns, first):
-        yield from course.answer(turn, number, calls.get(turn.message_id or ""))
-        yield from course.tools(turn, number)
+        yield from times.answer(turn, number, calls.get(turn.message_id or ""))
+        yield from times.tools(turn, number)
 
 
-class _Course:
+class _ThreadTimes:
     """Where the proxy did not see when a model was asked, it was when its thread was done with what came before."""
 
     def __init__(self, began: datetime) -> None:
-        self._done = {MAIN: began}  # when each thread was, as far as we have come
+        self._end_times = {MAIN: began}  # when each thread was, as far as we have come
 
     def answer(self, turn: Turn, number: int, call: WireCall | None) -> Iterator[TimelineRow]:
         start, end = turn.started or turn.ended, turn.ended or turn.started
         if not start or not end:
             return
         request_time = (
-            call.started if call and call.started else min(self._done.get(turn.thread, start), start)
+            call.started if call and call.started else min(self._end_times.get(turn.thread, start), start)
         )
-        self._pass(turn.thread, end)
+        self._advance(turn.thread, end)
         yield TimelineRow(
             kind="model",
             label=formatting.model(turn.model) or "model",
@@ -140,7 +140,7 @@ class _Course:
             began, ended = tool.started or at, tool.ended or tool.started or at
             if not began or not ended:
                 continue
-            self._pass(turn.thread, ended)
+            self._advance(turn.thread, ended)
             yield TimelineRow(
                 kind=tool.kind,
                 label=tool.name or "tool",
@@ -153,8 +153,8 @@ class _Course:
                 failed=tool.is_error,
             )
 
-    def _pass(self, thread: str, moment: datetime) -> None:
-        self._done[thread] = max(moment, self._done.get(thread, moment))
+    def _advance(self, thread: str, moment: datetime) -> None:
+        self._end_times[thread] = max(moment, self._end_times.get(thread, moment))
 
 
 def _span(exchange: Exchange) -> TimeSpan | None:

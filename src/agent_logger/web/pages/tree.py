@@ -9,34 +9,34 @@ from starlette.responses import Response
 
 from agent_logger.model.session import Exchange, Turn
 from agent_logger.views.outline import NumberedTurn
-from agent_logger.web.pages.session import Drawing, book_of, no_session
-from agent_logger.web.pages.session_view import Book
+from agent_logger.web.pages.session import SessionRenderer, session_not_found, session_view_of
+from agent_logger.web.pages.session_view import SessionView
 from agent_logger.web.site import session_url, site_of
 
 
 async def tree(request: Request) -> Response:
-    site, book = site_of(request), await book_of(request)
-    root = await site.archive.query(lambda catalog: catalog.tree(book.summary.id))
+    site, view = site_of(request), await session_view_of(request)
+    root = await site.pool.query(lambda catalog: catalog.tree(view.summary.id))
     if root is None:
-        raise no_session(book.summary.id)
+        raise session_not_found(view.summary.id)
     return site.render(
         request,
         "tree.html",
-        book=book,
-        it=book.summary,
-        drawing=Drawing(book),
+        view=view,
+        session=view.summary,
+        renderer=SessionRenderer(view),
         root=root,
-        first_turns=_first_turns(book.turns),
-        data=f"/api/v1{session_url(book.summary.id)}/tree",
+        first_turns=_first_turns(view.turns),
+        data_url=f"/api/v1{session_url(view.summary.id)}/tree",
     )
 
 
 def _first_turns(turns: Sequence[Turn]) -> dict[str, int]:
     """By thread, the number of its first turn."""
-    first_of: dict[str, int] = {}
+    first_turns: dict[str, int] = {}
     for number, turn in enumerate(turns, 1):
-        first_of.setdefault(turn.thread, number)
-    return first_of
+        first_turns.setdefault(turn.thread, number)
+    return first_turns
 
 
 # ---------------------------------------------------------------- side by side
@@ -46,43 +46,48 @@ def _first_turns(turns: Sequence[Turn]) -> dict[str, int]:
 class Column:
     """One of two sessions, from where it parted from the other."""
 
-    book: Book
-    drawing: Drawing
+    view: SessionView
+    renderer: SessionRenderer
     chapters: Sequence[tuple[Exchange, Sequence[NumberedTurn]]]
 
 
-async def beside(request: Request) -> Response:
-    site, one, other = site_of(request), await book_of(request), await book_of(request, "other")
+async def comparison(request: Request) -> Response:
+    site, one, other = (
+        site_of(request),
+        await session_view_of(request),
+        await session_view_of(request, "other"),
+    )
     shared = shared_turns(one, other)
-    columns = [Column(book, Drawing(book), list(behind(book, shared))) for book in (one, other)]
-    return await site.archive.run(
+    columns = [Column(view, SessionRenderer(view), list(turns_after(view, shared))) for view in (one, other)]
+    return await site.pool.run(
         lambda: site.render(
             request,
-            "beside.html",
-            book=one,
-            it=one.summary,
-            drawing=columns[0].drawing,
+            "comparison.html",
+            view=one,
+            session=one.summary,
+            renderer=columns[0].renderer,
             columns=columns,
-            shared=shared,
-            related=other.summary.id in (one.summary.parent, None) or one.summary.id == other.summary.parent,
-            data=f"/api/v1{session_url(one.summary.id)}/beside/{quote(other.summary.id, safe='')}",
+            shared_count=shared,
+            is_related=other.summary.id in (one.summary.parent, None)
+            or one.summary.id == other.summary.parent,
+            data_url=f"/api/v1{session_url(one.summary.id)}/beside/{quote(other.summary.id, safe='')}",
         )
     )
 
 
-def shared_turns(one: Book, other: Book) -> int:
+def shared_turns(one: SessionView, other: SessionView) -> int:
     """How many turns at the beginning are the same: by their ids, which a fork copies."""
     pairs = zip(one.turns, other.turns, strict=False)
-    same = 0
-    for mine, others in pairs:
-        if mine.message_id is None or mine.message_id != others.message_id:
+    count = 0
+    for turn, other_turn in pairs:
+        if turn.message_id is None or turn.message_id != other_turn.message_id:
             break
-        same += 1
-    return same
+        count += 1
+    return count
 
 
-def behind(book: Book, shared: int) -> Iterable[tuple[Exchange, Sequence[NumberedTurn]]]:
-    for chapter in book.chapters:
+def turns_after(view: SessionView, shared: int) -> Iterable[tuple[Exchange, Sequence[NumberedTurn]]]:
+    for chapter in view.chapters:
         turns = [turn for turn in chapter.turns if turn.number >= shared]
-        if turns or (not chapter.turns and chapter is book.chapters[-1]):
+        if turns or (not chapter.turns and chapter is view.chapters[-1]):
             yield chapter.exchange, turns
