@@ -4,8 +4,8 @@
   the one that was used last. What that does not go on from is read too, and marked as left: it was said, and billed.
 - A fork is a new file with copies of its source's lines, with their ids and times. They are kept, for the source may be
   gone; the ledger knows them again by the vendor's ids of the responses, or by their times.
-- Since 0.87 summaries of a compaction or of a branch have their usage in the file, as do calls to keep the cache warm,
-  and what models took that a tool asked. They are side turns.
+- In 0.87 summaries of a compaction or of a branch have their usage in the file, as do calls to keep the cache warm, and
+  what models took that a tool asked. They are side turns. In 0.74 the file does not tell of these calls.
 """
 
 import re
