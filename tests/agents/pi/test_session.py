@@ -52,22 +52,33 @@ def truth_of(folder: Path, kind: str = "main") -> Usage:
 # ---------------------------------------------------------------- real files
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda it: it.relative_to(DATA).as_posix())
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.relative_to(DATA).as_posix())
 def test_every_complete_response_is_billed_once_over_all_files(folder: Path) -> None:
     responses = responses_in(sorted(folder.glob("home/.pi/agent/sessions/*/*.jsonl")))
-    once = {it.message_id: it.usage for it in responses if it.thread == "main" and it.final}
+    once = {
+        response.message_id: response.usage
+        for response in responses
+        if response.thread == "main" and response.final
+    }
     assert total(once.values()) == truth_of(folder)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda it: it.relative_to(DATA / "pi").as_posix()[:40])
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(DATA / "pi").as_posix()[:40])
 def test_the_responses_are_those_of_the_sessions_turns(path: Path) -> None:
     session = pi.session_of(opened(path))
     responses = list(pi.responses_of(opened(path)))
     billed = [turn for turn in session.turns if turn.is_billed]
-    key = {(it.message_id, it.usage, it.model, it.at, it.thread, it.final) for it in responses}
-    assert key == {(it.message_id, it.usage, it.model, it.started, it.thread, it.complete) for it in billed}
+    key = {
+        (response.message_id, response.usage, response.model, response.at, response.thread, response.final)
+        for response in responses
+    }
+    assert key == {
+        (turn.message_id, turn.usage, turn.model, turn.started, turn.thread, turn.complete) for turn in billed
+    }
     assert len(responses) == len(billed)
-    assert {(it.session, it.project, it.agent) for it in responses} == {(session.id, session.project, "pi")}
+    assert {(response.session, response.project, response.agent) for response in responses} == {
+        (session.id, session.project, "pi")
+    }
 
 
 def test_the_conversation_and_its_tools_are_what_was_scripted() -> None:
@@ -83,14 +94,16 @@ def test_the_conversation_and_its_tools_are_what_was_scripted() -> None:
         ),
         ("Now write a note", [["Writing it.", ">write", "<"], ["note.txt is written."]]),
     ]
-    assert [(it.complete, it.end_reason, it.left) for it in session.exchanges] == [
+    assert [(exchange.complete, exchange.end_reason, exchange.left) for exchange in session.exchanges] == [
         (True, "result", False)
     ] * 2
-    assert [it.kind for it in session.tool_calls] == ["shell", "read", "read", "write"]
+    assert [call.kind for call in session.tool_calls] == ["shell", "read", "read", "write"]
     assert session.tool_calls[0].result == "README.md\nhello.py\n"
     assert session.tool_calls[3].input == {"path": "note.txt", "content": "a note\n"}
     seconds = [
-        (it.ended - it.started).total_seconds() for it in session.tool_calls if it.ended and it.started
+        (call.ended - call.started).total_seconds()
+        for call in session.tool_calls
+        if call.ended and call.started
     ]
     assert seconds == [0.028, 0.028, 0.003, 0.003]
     assert session.files == ["hello.py", "missing.txt", "note.txt"]
@@ -110,7 +123,7 @@ def test_the_session_tells_what_it_is() -> None:
 @pytest.mark.parametrize("version", ["0.74.2", "0.87.1"])
 def test_branches_that_were_left_are_marked_and_billed(version: str) -> None:
     session = read_real(f"{version}/tree")
-    assert [(it.user_input, it.origin, it.left) for it in session.exchanges] == [
+    assert [(exchange.user_input, exchange.origin, exchange.left) for exchange in session.exchanges] == [
         ("List the files", None, False),
         ("Go the wrong way", None, True),
         ("Go the right way", None, False),
@@ -124,13 +137,15 @@ def test_branches_that_were_left_are_marked_and_billed(version: str) -> None:
         ["Two files."],
     ]
     assert shown(session)[2][1] == [["That\u2028is right."]]
-    assert [it.model for it in session.turns if it.thread == "main"] == [
+    assert [turn.model for turn in session.turns if turn.thread == "main"] == [
         *["claude-fake-1"] * 4,
         "gpt-fake-1",
         *["claude-fake-1"] * 3,
     ]
     assert session.title == "Files of the project"
-    assert [(it.tokens_before, it.thread) for it in session.compactions] == [(1233, "main")]
+    assert [(compaction.tokens_before, compaction.thread) for compaction in session.compactions] == [
+        (1233, "main")
+    ]
 
 
 def test_summaries_are_billed_where_the_file_has_their_usage() -> None:
@@ -138,13 +153,13 @@ def test_summaries_are_billed_where_the_file_has_their_usage() -> None:
     session = read_real("0.87.1/tree")
     [branch, compaction] = session.side_turns
     assert total([branch.usage, compaction.usage]) == truth_of(DATA / "pi/0.87.1/tree", "side")
-    assert [(it.model, it.thread) for it in session.side_turns] == [("claude-fake-1", "side")] * 2
+    assert [(turn.model, turn.thread) for turn in session.side_turns] == [("claude-fake-1", "side")] * 2
     assert compaction.blocks[0].text.startswith("## Summary\nA compaction.")
 
 
-def test_a_price_is_told_where_pi_has_one() -> None:
+def test_a_cost_is_reported_where_pi_has_a_price() -> None:
     responses = responses_in(files_of("0.87.1/tree"))
-    assert [(it.model, it.reported_cost_usd) for it in responses[3:6]] == [
+    assert [(response.model, response.reported_cost_usd) for response in responses[3:6]] == [
         ("claude-fake-1", 0.0008977500000000001),
         ("gpt-fake-1", None),  # written as 0
         ("claude-fake-1", 0.001368),
@@ -153,7 +168,9 @@ def test_a_price_is_told_where_pi_has_one() -> None:
 
 def test_failures_cuts_and_kills_leave_what_they_left() -> None:
     session = read_real("0.74.2/failures")
-    assert [(it.user_input, it.complete, it.end_reason) for it in session.exchanges] == [
+    assert [
+        (exchange.user_input, exchange.complete, exchange.end_reason) for exchange in session.exchanges
+    ] == [
         ("Fail please", False, "failed"),
         ("Try again", True, "result"),
         ("Cut it", True, "result"),
@@ -171,9 +188,12 @@ def test_failures_cuts_and_kills_leave_what_they_left() -> None:
 
 
 def test_a_cut_response_counts_as_far_as_is_known() -> None:
-    cut = [it for it in responses_in(files_of("0.74.2/failures")) if not it.final]
-    assert [it.usage and it.usage.output_tokens for it in cut] == [1, 1]  # Anthropic counts at the beginning
-    [unknown] = [it for it in responses_in(files_of("0.74.2/apis")) if not it.final]
+    cut = [response for response in responses_in(files_of("0.74.2/failures")) if not response.final]
+    assert [response.usage and response.usage.output_tokens for response in cut] == [
+        1,
+        1,
+    ]  # Anthropic counts at the beginning
+    [unknown] = [response for response in responses_in(files_of("0.74.2/apis")) if not response.final]
     assert (unknown.usage, bool(unknown.message_id)) == (None, True)  # OpenAI at the end: zeros mean nothing
 
 
@@ -181,17 +201,23 @@ def test_ids_are_the_vendors_whatever_api_was_spoken() -> None:
     folder = DATA / "pi/0.74.2/apis"
     requests = json.loads((folder / "manifest.json").read_text())["requests"]
     responses = responses_in(files_of("0.74.2/apis"))
-    assert [it.message_id for it in responses] == [it["response_id"] for it in requests]
+    assert [response.message_id for response in responses] == [request["response_id"] for request in requests]
     families = ["openai", "openai", "gemini", "gemini", *["openai"] * 4]
-    assert [it.family for it in responses] == families
+    assert [response.family for response in responses] == families
     calls = read_real("0.74.2/apis").tool_calls
-    assert [(it.name, it.is_error) for it in calls] == [("bash", False), ("bash", True), ("read", False)]
+    assert [(call.name, call.is_error) for call in calls] == [
+        ("bash", False),
+        ("bash", True),
+        ("read", False),
+    ]
     assert re.fullmatch(r"call_\w+", calls[0].id or "")  # without the item's
 
 
 def test_forks_name_their_parents_and_bill_nothing_twice() -> None:
     sessions = {path: pi.session_of(opened(path)) for path in files_of("0.74.2/forks")}
-    inputs = {tuple(it.user_input for it in session.exchanges): session for session in sessions.values()}
+    inputs = {
+        tuple(exchange.user_input for exchange in session.exchanges): session for session in sessions.values()
+    }
     first = inputs["First", "Second", "Seventh", "Eighth", "Ninth"]
     again = inputs["First", "Second, otherwise"]
     parents = {session.exchanges[-1].user_input: session.parent for session in sessions.values()}
@@ -209,18 +235,18 @@ def test_forks_name_their_parents_and_bill_nothing_twice() -> None:
     ledger.add(responses_in(list(sessions)))
     rows = list(ledger.rows())
     assert len(rows) == 9
-    assert total(it.usage for it in rows) == truth_of(DATA / "pi/0.74.2/forks")
+    assert total(row.usage for row in rows) == truth_of(DATA / "pi/0.74.2/forks")
 
 
 def test_copies_without_an_id_are_known_by_their_time() -> None:
     fork = "/s/--p--/2026-01-01T00-00-00-000Z_s.jsonl"
-    said = entry("a", "u", assistant("Hi", responseId=None))
-    once = lines(HEAD, entry("u", None, user("Go")), said)
-    copy = lines({**HEAD, "id": "t", "parentSession": fork}, entry("u", None, user("Go")), said)
+    answer = entry("a", "u", assistant("Hi", responseId=None))
+    once = lines(HEAD, entry("u", None, user("Go")), answer)
+    copy = lines({**HEAD, "id": "t", "parentSession": fork}, entry("u", None, user("Go")), answer)
     ledger = Ledger()
     for file in (once, copy):
         ledger.add(pi.responses_of(source(file)))
-    assert [it.copies for it in ledger.rows()] == [2]
+    assert [row.copies for row in ledger.rows()] == [2]
 
 
 # ---------------------------------------------------------------- made up
@@ -240,7 +266,7 @@ def user(text: Any) -> dict[str, Any]:
 
 
 def assistant(*parts: Any, **more: Any) -> dict[str, Any]:
-    content = [{"type": "text", "text": it} if isinstance(it, str) else it for it in parts]
+    content = [{"type": "text", "text": part} if isinstance(part, str) else part for part in parts]
     head = {"role": "assistant", "content": content, "api": "anthropic-messages", "model": "m"}
     return {**head, "usage": USAGE, "stopReason": "stop", "timestamp": 1767225601500, **more}
 
@@ -259,7 +285,9 @@ def test_two_processes_that_write_into_one_file_leave_two_branches() -> None:
         entry("a2", "u2", assistant("In the first")),
         entry("a3", "u3", assistant("In the second")),
     )
-    assert [(*it, exchange.left) for it, exchange in zip(shown(session), session.exchanges, strict=True)] == [
+    assert [
+        (*summary, exchange.left) for summary, exchange in zip(shown(session), session.exchanges, strict=True)
+    ] == [
         ("Go", [["One"]], False),
         ("Here", [["In the first"]], True),
         ("There", [["In the second"]], False),
@@ -274,24 +302,24 @@ def test_a_branch_may_begin_in_the_middle_of_an_exchange_or_before_all() -> None
         entry("a2", "a1", assistant("Done")),
     ]
     middle = read(HEAD, *first, entry("u2", "a1", user("No")), entry("a3", "u2", assistant("Well")))
-    assert [it.left for it in middle.exchanges] == [False, False]
+    assert [exchange.left for exchange in middle.exchanges] == [False, False]
     before = read(HEAD, *first, entry("u2", None, user("No")), entry("a3", "u2", assistant("Well")))
-    assert [it.left for it in before.exchanges] == [True, False]
+    assert [exchange.left for exchange in before.exchanges] == [True, False]
 
 
 def test_a_missing_line_does_not_part_the_conversation() -> None:
     session = read(HEAD, entry("u1", None, user("Go")), entry("u2", "lost", user("On")))
-    assert [it.left for it in session.exchanges] == [False, False]
+    assert [exchange.left for exchange in session.exchanges] == [False, False]
 
 
 def test_a_line_that_stands_there_twice_counts_once() -> None:
-    said = entry("a", "u", assistant("Hi", responseId="msg_1"))
-    file = source(lines(HEAD, entry("u", None, user("Go")), said, HEAD, said))
+    answer = entry("a", "u", assistant("Hi", responseId="msg_1"))
+    file = source(lines(HEAD, entry("u", None, user("Go")), answer, HEAD, answer))
     assert len(list(pi.responses_of(file))) == 1
 
 
 def test_lines_of_the_first_version_have_no_ids() -> None:
-    plain = [{"type": "message", "message": it} for it in (user("Go"), assistant("Hi"), user("On"))]
+    plain = [{"type": "message", "message": message} for message in (user("Go"), assistant("Hi"), user("On"))]
     session = read({**HEAD, "version": None}, *plain)
     assert shown(session) == [("Go", [["Hi"]]), ("On", [])]
 
@@ -309,9 +337,10 @@ def test_lines_of_the_first_version_have_no_ids() -> None:
 )
 def test_a_response_counts_if_it_came_to_anything(message: Any, counted: Any) -> None:
     responses = pi.responses_of(source(lines(HEAD, entry("a", None, message))))
-    assert [(it.usage and it.usage.input_tokens + it.usage.output_tokens, it.final) for it in responses] == (
-        counted
-    )
+    assert [
+        (response.usage and response.usage.input_tokens + response.usage.output_tokens, response.final)
+        for response in responses
+    ] == (counted)
 
 
 def test_usage_beside_responses_is_billed_aside() -> None:
@@ -324,7 +353,7 @@ def test_usage_beside_responses_is_billed_aside() -> None:
         entry("r", "a", nested),
         entry("w", "r", warm, "usage"),
     )
-    assert [(it.model, it.thread) for it in session.turns] == [
+    assert [(turn.model, turn.thread) for turn in session.turns] == [
         ("concrete", "main"),
         (None, "side"),
         ("warm", "side"),
@@ -366,7 +395,9 @@ def test_what_an_extension_adds_begins_an_exchange_only_if_the_agent_had_yielded
         entry("n3", "a2", {"role": "custom", **note}),
         entry("a3", "n3", assistant("Noted")),
     )
-    assert [(it.user_input, it.origin, len(it.turns)) for it in session.exchanges] == [
+    assert [
+        (exchange.user_input, exchange.origin, len(exchange.turns)) for exchange in session.exchanges
+    ] == [
         ("Go", None, 2),
         ("Mind this", "note", 1),
     ]
@@ -375,13 +406,13 @@ def test_what_an_extension_adds_begins_an_exchange_only_if_the_agent_had_yielded
 def test_a_session_may_begin_with_an_extension() -> None:
     note = {"customType": "note", "content": "Mind this"}
     session = read(HEAD, entry("n", None, note, "custom_message"), entry("a", "n", assistant("Noted")))
-    assert [(it.user_input, it.origin, len(it.turns)) for it in session.exchanges] == [
-        ("Mind this", "note", 1)
-    ]
+    assert [
+        (exchange.user_input, exchange.origin, len(exchange.turns)) for exchange in session.exchanges
+    ] == [("Mind this", "note", 1)]
 
 
 def test_a_name_can_be_taken_back() -> None:
-    named = [entry(f"n{at}", None, {"name": it}, "session_info") for at, it in enumerate(["A ", ""])]
+    named = [entry(f"n{at}", None, {"name": name}, "session_info") for at, name in enumerate(["A ", ""])]
     assert read(HEAD, entry("u", None, user("Go")), named[0]).title == "A"
     assert read(HEAD, entry("u", None, user("Go")), *named).title == "Go"
 
@@ -431,9 +462,9 @@ def test_torn_and_damaged_lines_lose_nothing_else(tmp_path: Path) -> None:
 def test_nothing_in_a_file_makes_reading_it_fail(main: bytes) -> None:
     session = pi.session_of(source(main))
     responses = list(pi.responses_of(source(main)))
-    assert total(it.usage for it in responses) == total(turn.usage for turn in session.turns)
+    assert total(response.usage for response in responses) == total(turn.usage for turn in session.turns)
     assert pi.parent_of(source(main)) in (None, session.parent)
-    assert [it.number for it in session.exchanges] == list(range(1, len(session.exchanges) + 1))
+    assert [exchange.number for exchange in session.exchanges] == list(range(1, len(session.exchanges) + 1))
     repr(session).encode()
     for call in session.tool_calls:
         (call.result or "").encode()
@@ -446,7 +477,7 @@ def test_a_circle_of_parents_is_read() -> None:
         entry("b", "a", assistant("Hi")),
         entry("c", "c", user("On")),
     )
-    assert [it.user_input for it in session.exchanges] == ["Go", "On"]
+    assert [exchange.user_input for exchange in session.exchanges] == ["Go", "On"]
 
 
 def test_an_empty_file_is_an_empty_session(tmp_path: Path) -> None:

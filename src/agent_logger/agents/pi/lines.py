@@ -136,7 +136,7 @@ def usage_of(value: Any) -> Usage | None:
 
 
 def cost_of(value: Any) -> float | None:
-    """The price in dollars that pi reckons; none for 0, which is also what it writes without a price."""
+    """The price in dollars that pi calculates; none for 0, which is also what it writes without a price."""
     total = fields_of(fields_of(value).get("cost")).get("total")
     if type(total) is not int and type(total) is not float:
         return None

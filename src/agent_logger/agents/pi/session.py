@@ -55,7 +55,7 @@ _SKILL = re.compile(r'<skill name="([^"]+)" location="[^"]*">.*?(?:</skill>|\Z)'
 @dataclass(slots=True)
 class _PiTurn(OpenTurn):
     family: str = OPENAI
-    cost: float | None = None  # in dollars, as pi reckons it
+    cost: float | None = None  # in dollars, as pi calculates it
     error: str | None = None
 
     def as_turn(self) -> Turn:
