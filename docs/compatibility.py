@@ -94,7 +94,7 @@ TRAPS = {
 - On the wire: `OpenAI/JS`, `Anthropic/JS` or `google-genai-sdk` as user agent in 0.74, `pi (linux …)` in 0.87. With a
   login of Claude's it says `claude-cli/2.1.75` and `x-app: cli` (0.74). The responses API gets the session's id
   (`session_id`, `x-client-request-id`, `prompt_cache_key`), chat completions if the base URL names `api.openai.com`
-  (`prompt_cache_key`), Anthropic's and Gemini's are not.
+  (`prompt_cache_key`), Anthropic's and Gemini's do not.
 - Lines of type `usage` for calls aside, and usage in results of tools that ask models, are read as the documents of
   0.87 and 1.5 describe them; none is recorded. 1.5 could not be run.
 """,
