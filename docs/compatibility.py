@@ -64,6 +64,40 @@ TRAPS = {
 - Before 1.2 there was no database, but a file for each session, message and part: below `storage/`, before 0.6 below
   `project/*/storage/`. Newer versions copy them into their database and leave them there: what is in both counts once.
 """,
+    "pi": """\
+- Lines form a tree by `id` and `parentId`: the user may go back to any line and on from there (`/tree`). The last
+  line is the end of the branch in use; other branches stay in the file, and were billed. Going back is not written
+  itself.
+- `sessions/--<folder>--/<time>_<id>.jsonl` below `~/.pi/agent`. The folder is that of the project without its first
+  slash, with `-` for `/`, `\\` and `:`; other characters stay, so it cannot be read back: `cwd` in the first line
+  can. `PI_CODING_AGENT_DIR` moves `~/.pi/agent`; `PI_CODING_AGENT_SESSION_DIR` and `--session-dir` name a folder for
+  the files themselves, without one per project. `--no-session` writes nothing. There is no history of prompts.
+- A file is begun when the first response has come or failed; before that a kill leaves nothing. From then on a line
+  is appended when its message is complete, so that a kill leaves no answer in part. Files of versions 1 and 2 are
+  rewritten when they are opened; all others only grow.
+- `--fork`, `/fork` and `/clone` copy lines into a new file, with their ids, times and usage: all lines, or those of
+  the branch. The first line names the source by its path (`parentSession`). `--continue`, `--resume` and `--session`
+  go on in the same file.
+- `responseId` is the vendor's, measured over four APIs; by its source Bedrock's responses have none. Ids of tool
+  calls are the vendor's too, but the responses API's have the item's behind them (`call_…|fc_…`), and Gemini's are
+  made up.
+- `usage` is per response: `input` is without what was cached, `reasoning` is in `output`, and zeros also stand for
+  what the provider did not report. `cost` is calculated by pi, 0 without a price.
+- An error is an assistant's line with `stopReason: error`, zeros and no id; the SDKs' own retries leave none, pi's
+  retry leaves one each. A stream that is cut or aborted leaves what came, with the vendor's id, and the counts known
+  then: Anthropic's of its beginning, none of OpenAI's.
+- Calls that write a summary, of a compaction or a branch, have no usage in 0.74; in 0.87 they do, without an id or a
+  model, and a compaction that cuts a turn in two is the sum of two calls. In 0.87 the system prompt is a line too.
+- A model that is chosen by an option on a resume is named by the responses alone, without a `model_change`.
+- A command that ends with a code other than 0 is a failed tool call. There is no title, but a name that the user
+  gives.
+- On the wire: `OpenAI/JS`, `Anthropic/JS` or `google-genai-sdk` as user agent in 0.74, `pi (linux …)` in 0.87. With a
+  login of Claude's it says `claude-cli/2.1.75` and `x-app: cli` (0.74). The responses API gets the session's id
+  (`session_id`, `x-client-request-id`, `prompt_cache_key`), chat completions if the base URL names `api.openai.com`
+  (`prompt_cache_key`), Anthropic's and Gemini's do not.
+- Lines of type `usage` for calls aside, and usage in results of tools that ask models, are read as the documents of
+  0.87 and 1.5 describe them; none is recorded. 1.5 could not be run.
+""",
     "qwen-code": """\
 - Lines are as Claude Code's, contents as Gemini's; what was cached is counted as asked. 0.10 and 0.24 were run, and
   nothing of them is kept here; older chats (0.1), one JSON document below `tmp/`, are not read.
@@ -162,9 +196,15 @@ def _opencode(folder: Path) -> Iterator[str]:
                 yield f"part {told['type']}"
 
 
+def _pi(folder: Path) -> Iterator[str]:
+    for line in _lines(folder, "*/home/.pi/agent/sessions/*/*.jsonl"):
+        yield " ".join(filter(None, (line["type"], line.get("message", {}).get("role"))))
+
+
 _KINDS: dict[str, Callable[[Path], Iterator[str]]] = {
     "claude-code": _claude,
     "codex": _codex,
     "gemini-cli": _gemini,
     "opencode": _opencode,
+    "pi": _pi,
 }

@@ -1,0 +1,143 @@
+"""The lines of pi's session files: a header, then entries that form a tree by `id` and `parentId`."""
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from agent_logger.agents.objects import objects_of, time_of, time_of_ms
+from agent_logger.agents.source_files import File
+from agent_logger.model.session import Block, Usage
+from agent_logger.providers.answer import Json, fields_of
+from agent_logger.providers.blocks import base
+from agent_logger.providers.lenient import fitting
+from agent_logger.providers.token_counts import TokenCounts
+
+MOST_USD = 1e9  # a higher price is a mistake
+_BLANK = re.compile(rb"\s*")
+_FILE_NAME = re.compile(r"(?:^|[/\\])\d{4}-\d\d-\d\dT[^/\\_]*_([^/\\]+)\.jsonl$")
+_ITEM_ID = re.compile(r"\|.*", re.DOTALL)
+
+
+class PiMessage(msgspec.Struct, gc=False):
+    """The message of a line of type `message`, whoever's it is."""
+
+    role: str = ""
+    content: Any = None  # a text, or a list of parts
+    timestamp: Any = None  # milliseconds: when it began
+    api: str | None = None  # this and what follows: of the assistant
+    model: str | None = None
+    response_model: str | None = msgspec.field(name="responseModel", default=None)
+    response_id: str | None = msgspec.field(name="responseId", default=None)
+    usage: Any = None  # of a tool's result too: what models that the tool asked took
+    stop_reason: str | None = msgspec.field(name="stopReason", default=None)
+    error: str | None = msgspec.field(name="errorMessage", default=None)
+    tool_call: str | None = msgspec.field(name="toolCallId", default=None)  # this and the rest: of a result
+    tool: str | None = msgspec.field(name="toolName", default=None)
+    is_error: Any = msgspec.field(name="isError", default=False)
+    custom_type: str | None = msgspec.field(name="customType", default=None)
+
+    @property
+    def began(self) -> datetime | None:
+        return time_of_ms(self.timestamp)
+
+
+class PiLine(msgspec.Struct, gc=False):
+    """Any line. Which fields are there depends on its type."""
+
+    type: str = ""
+    id: str | None = None
+    parent: str | None = msgspec.field(name="parentId", default=None)
+    timestamp: Any = None  # when it was written
+    cwd: str | None = None  # this and the next: of the header
+    parent_session: str | None = msgspec.field(name="parentSession", default=None)
+    message: PiMessage | None = None
+    name: str | None = None  # of `session_info`
+    model_id: str | None = msgspec.field(name="modelId", default=None)  # of `model_change`
+    model: str | None = None  # of `usage`
+    summary: str | None = None  # of `compaction` and `branch_summary`
+    tokens_before: Any = msgspec.field(name="tokensBefore", default=None)
+    usage: Any = None  # of these and of `usage`
+    custom_type: str | None = msgspec.field(name="customType", default=None)  # of `custom_message`
+    content: Any = None
+
+    @property
+    def at(self) -> datetime | None:
+        return time_of(self.timestamp)
+
+
+def lines_of(file: File) -> Iterator[PiLine]:
+    return (fitting(PiLine, fields) for fields in objects_of(file, _BLANK))
+
+
+def id_in_name(path: str) -> str | None:
+    """The session's id, which its file is named after: `<time>_<id>.jsonl`; none for a name of another form."""
+    match = _FILE_NAME.search(path)
+    return match[1] if match else None
+
+
+def blocks_of(content: Any) -> Iterator[Block]:
+    """The parts of a message as the model wrote them."""
+    for part in base.parts_of(content):
+        match part:
+            case {"type": "text", "text": str(text)}:
+                yield base.text(text)
+            case {"type": "thinking", "thinking": str(thought)}:
+                yield base.thinking(thought)
+            case {"type": "toolCall"}:
+                yield _tool_use(part)
+            case {"type": "image"}:
+                yield base.other(part, "image")
+            case _:
+                yield base.other(part)
+
+
+class _ToolCall(msgspec.Struct, gc=False):
+    id: str | None = None
+    name: str | None = None
+    arguments: Any = None
+
+
+def _tool_use(part: Json) -> Block:
+    call = fitting(_ToolCall, part)
+    return base.use(_vendors_id(call.id), call.name, call.arguments)
+
+
+def result_of(message: PiMessage) -> Block:
+    return base.result(
+        _vendors_id(message.tool_call),
+        message.content if isinstance(message.content, str | list) else None,
+        name=message.tool,
+        is_error=message.is_error is True,
+    )
+
+
+def _vendors_id(call: str | None) -> str | None:
+    """The id of a tool call; pi adds that of the item to those of OpenAI's responses: `call_…|fc_…`."""
+    return _ITEM_ID.sub("", call) if call else call
+
+
+def usage_of(value: Any) -> Usage | None:
+    """The tokens as pi counts them, which is as they are billed; none if there are none, or they are not understood.
+
+    pi writes zeros for what its provider did not count.
+    """
+    counts = TokenCounts(value)
+    usage = counts.usage(
+        counts("input"),
+        counts("output"),
+        counts("cache_read"),
+        counts("cache_write"),
+        counts("cache_write_1h"),
+    )
+    return usage if usage and any(usage.counts) else None
+
+
+def cost_of(value: Any) -> float | None:
+    """The price in dollars that pi calculates; none for 0, which is also what it writes without a price."""
+    total = fields_of(fields_of(value).get("cost")).get("total")
+    if type(total) is not int and type(total) is not float:
+        return None
+    return float(total) if 0 < total < MOST_USD else None

@@ -1,0 +1,271 @@
+"""pi's sessions: `sessions/--<folder of the project>--/<time>_<id>.jsonl`, a tree of lines in one file.
+
+- The user may go back to any line and on from there. All branches stay in the file, and the last line is the end of
+  the one that was used last. What that does not go on from is read too, and marked as left: it was said, and billed.
+- A fork is a new file with copies of its source's lines, with their ids and times. They are kept, for the source may be
+  gone; the ledger knows them again by the vendor's ids of the responses, or by their times.
+- In 0.87 summaries of a compaction or of a branch have their usage in the file, as do calls to keep the cache warm, and
+  what models took that a tool asked. They are side turns. In 0.74 the file does not tell of these calls.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from msgspec.structs import replace
+
+from agent_logger.agents.claude_code.transcript.tree import Tree
+from agent_logger.agents.conversation import Conversation, OpenExchange, OpenTurn
+from agent_logger.agents.pi.lines import (
+    PiLine,
+    PiMessage,
+    blocks_of,
+    cost_of,
+    id_in_name,
+    lines_of,
+    result_of,
+    usage_of,
+)
+from agent_logger.agents.source_files import SourceFiles
+from agent_logger.messages.human_input import typed
+from agent_logger.model.responses import ModelResponse
+from agent_logger.model.session import MAIN, SIDE, Block, Compaction, Exchange, Session, Turn
+from agent_logger.providers.blocks.base import joined_text, parts_of
+
+AGENT = "pi"
+# Whose ids the responses have, by the API that was spoken. All others speak as OpenAI does, or tell no ids.
+FAMILIES = {
+    "anthropic-messages": "anthropic",
+    "google-generative-ai": "gemini",
+    "google-gemini-cli": "gemini",
+    "google-vertex": "gemini",
+    "mistral-conversations": "mistral",
+    "bedrock-converse-stream": "bedrock",
+}
+OPENAI = "openai"
+UNKNOWN = "unknown"  # of responses without an id
+# How exchanges end whose last response has one of these reasons; such a response is not whole.
+ENDS = {"error": "failed", "aborted": "cut", "pending": None, "deferred": None}
+TOOL_USE = {"toolUse": "tool_use"}  # in the word of the APIs
+_SKILL = re.compile(r'<skill name="([^"]+)" location="[^"]*">.*?(?:</skill>|\Z)', re.DOTALL)
+
+
+@dataclass(slots=True)
+class _PiTurn(OpenTurn):
+    family: str = OPENAI
+    cost: float | None = None  # in dollars, as pi calculates it
+    error: str | None = None
+
+    def as_turn(self) -> Turn:
+        return replace(OpenTurn.as_turn(self), error=self.error)
+
+    def bill(self, usage: Any, response_id: str | None) -> None:
+        """Take the usage of a response that came to something, however much is known of it."""
+        self.count(usage_of(usage), response_id)
+        self.cost = cost_of(usage)
+
+
+def session_of(source: SourceFiles) -> Session:
+    """Whatever is in the file, nothing is raised."""
+    file = _SessionFile(source)
+    conversation = file.conversation
+    return Session(
+        id=file.id,
+        agent=AGENT,
+        title=file.name or conversation.title(),
+        project=file.project,
+        started=conversation.started,
+        ended=conversation.ended,
+        exchanges=file.exchanges(),
+        side_turns=[turn.as_turn() for turn in file.turns if turn.thread == SIDE],
+        parent=file.parent,
+        compactions=conversation.compactions,
+    )
+
+
+def parent_of(source: SourceFiles) -> str | None:
+    """The session that this one was forked from, as the first line says."""
+    first = next(lines_of(source.main), None)
+    return _parent(first) if first and first.type == "session" else None
+
+
+def _parent(header: PiLine) -> str | None:
+    """It is named by the path of its file."""
+    return id_in_name(header.parent_session) if header.parent_session else None
+
+
+def responses_of(source: SourceFiles) -> Iterator[ModelResponse]:
+    file = _SessionFile(source)
+    for turn in file.turns:
+        if turn.is_counted:
+            yield ModelResponse(
+                family=turn.family,
+                message_id=turn.message_id,
+                model=turn.model,
+                usage=turn.usage,
+                at=turn.started,
+                session=file.id,
+                project=file.project,
+                agent=AGENT,
+                thread=turn.thread,
+                final=turn.complete,
+                reported_cost_usd=turn.cost,
+            )
+
+
+class _SessionFile:
+    """One file, read line by line."""
+
+    def __init__(self, source: SourceFiles) -> None:
+        name = source.main.name
+        self.conversation = Conversation()
+        self.turns: list[_PiTurn] = []  # all responses, in the order of the file
+        self.id = id_in_name(name) or name.rsplit("/", 1)[-1].rsplit(".", 1)[0]
+        self.project: str | None = None
+        self.parent: str | None = None
+        self.name: str | None = None  # what the user calls it
+        self._has_header = False
+        self._tree = Tree()
+        self._model: str | None = None  # the one in use
+        self._injected: OpenExchange | None = None  # what an extension put in last: it may begin an exchange
+        for line in lines_of(source.main):
+            if line.id not in self._tree.parents:  # else the line stands there twice
+                self._take(line)
+
+    def exchanges(self) -> list[Exchange]:
+        left = self._tree.left()
+        return [
+            replace(exchange, left=exchange.number in left) for exchange in self.conversation.as_exchanges()
+        ]
+
+    def _take(self, line: PiLine) -> None:
+        if line.type == "session":
+            self._take_header(line)
+            return
+        before = self._number
+        match line.type:
+            case "message" if line.message:
+                self._take_message(line.message, line)
+            case "custom_message":
+                self._inject(line.custom_type, line.content, line.at)
+            case "model_change":
+                self._model = line.model_id or self._model
+            case "session_info":
+                self.name = (line.name or "").strip() or None
+            case "compaction":
+                self._compact(line)
+            case "branch_summary" | "usage":
+                self._add_side_turn(line.usage, line.model or self._model, line.summary, line.at)
+        self.conversation.see(line.at)
+        if line.id is not None:
+            self._place(line.id, line.parent, begins=self._number > before)
+
+    def _take_header(self, line: PiLine) -> None:
+        if self._has_header:
+            return
+        self._has_header = True
+        self.id = line.id or self.id
+        self.project, self.parent = line.cwd, _parent(line)
+        self.conversation.see(line.at)
+
+    # ------------------------------------------------------------ branches
+
+    @property
+    def _number(self) -> int:
+        return len(self.conversation.exchanges)
+
+    def _place(self, name: str, parent: str | None, *, begins: bool) -> None:
+        """A line is in the exchange that it begins, else in that of the line it follows."""
+        followed = 0 if parent is None else self._tree.exchange_of.get(parent, self._number)
+        self._tree.add(name, parent, self._number if begins else followed)
+        if begins:
+            self._tree.begins(self._number, name)
+
+    def _exchange_of(self, line: PiLine) -> OpenExchange:
+        """The exchange that a response belongs to: that of the line it follows, which is the latest, unless two
+        processes write into one file. A new one, if there was no input before, or what an extension said began it."""
+        number = self._tree.exchange_of.get(line.parent, self._number)
+        followed = self.conversation.exchanges[number - 1] if number else None
+        injected, self._injected = self._injected, None
+        if followed and not (injected and _has_yielded(followed)):
+            return followed
+        self.conversation.exchanges.append(injected or OpenExchange(started=line.at, ended=line.at))
+        return self.conversation.exchanges[-1]
+
+    # ------------------------------------------------------------ what happened
+
+    def _take_message(self, message: PiMessage, line: PiLine) -> None:
+        match message.role:
+            case "user":
+                self._injected = None
+                self.conversation.ask(_typed(message.content), message.began or line.at)
+            case "assistant":
+                self._answer(message, line)
+            case "toolResult":
+                self.conversation.result(result_of(message), message.began or line.at)
+                self._add_side_turn(message.usage, None, None, line.at)
+            case "custom" | "hookMessage":
+                self._inject(message.custom_type, message.content, line.at)
+
+    def _answer(self, message: PiMessage, line: PiLine) -> None:
+        exchange = self._exchange_of(line)
+        reason, blocks = message.stop_reason or "", list(blocks_of(message.content))
+        turn = _PiTurn(
+            message_id=message.response_id,
+            model=message.response_model or message.model or self._model,
+            stop_reason=TOOL_USE.get(reason, message.stop_reason),
+            complete=reason not in ENDS,
+            family=FAMILIES.get(message.api or "", OPENAI),
+            error=message.error if reason == "error" else None,
+        )
+        self._model = message.model or self._model
+        if turn.complete or message.response_id or blocks or usage_of(message.usage):
+            turn.bill(message.usage, message.response_id)
+        turn.see(message.began or line.at)
+        turn.see(line.at)
+        self.turns.append(turn)
+        if exchange is self.conversation.exchanges[-1]:
+            self.conversation.add(turn)
+        else:
+            exchange.turns.append(turn)
+        self.conversation.see(message.began)
+        exchange.end_reason = ENDS.get(reason)
+        for block in blocks:
+            self.conversation.put(turn, block, line.at)
+
+    def _inject(self, origin: str | None, content: Any, at: datetime | None) -> None:
+        self._injected = OpenExchange(
+            joined_text(content) or None, origin or "extension", started=at, ended=at
+        )
+
+    def _compact(self, line: PiLine) -> None:
+        before = line.tokens_before
+        tokens = before if type(before) is int and before >= 0 else None
+        self.conversation.compactions.append(Compaction(at=line.at, thread=MAIN, tokens_before=tokens))
+        self._add_side_turn(line.usage, self._model, line.summary, line.at)
+
+    def _add_side_turn(self, usage: Any, model: str | None, summary: str | None, at: datetime | None) -> None:
+        if usage is None:
+            return
+        turn = _PiTurn(thread=SIDE, model=model, family=UNKNOWN)
+        turn.bill(usage, None)
+        turn.see(at)
+        if summary:
+            turn.blocks.append(Block(kind="text", text=summary, at=at))
+        self.turns.append(turn)
+
+
+def _has_yielded(exchange: OpenExchange) -> bool:
+    """Whether the agent had come to its end."""
+    return bool(exchange.turns) and exchange.turns[-1].stop_reason not in TOOL_USE.values()
+
+
+def _typed(content: Any) -> str:
+    """What the user typed. A skill is called by its name; pi puts its text there."""
+    text = joined_text(content).strip()
+    if skill := _SKILL.match(text):
+        return f"/skill:{skill[1]} {text[skill.end() :].strip()}".strip()
+    has_other = any(part.get("type") != "text" for part in parts_of(content))
+    return typed([text]) or text or ("[image]" if has_other else "")
