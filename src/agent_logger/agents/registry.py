@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import cast
 
-from agent_logger.agents import claude_code, codex, gemini_cli, opencode, qwen_code
+from agent_logger.agents import claude_code, codex, gemini_cli, opencode, pi, qwen_code
 from agent_logger.agents.base import Agent, AgentLocation, CallShapes, WireIdentity, module
 
 AGENTS: tuple[Agent, ...] = (
@@ -14,6 +14,7 @@ AGENTS: tuple[Agent, ...] = (
     gemini_cli.AGENT,
     opencode.AGENT,
     qwen_code.AGENT,
+    pi.AGENT,
 )
 
 _LOG_NAME = re.compile(r"\d{8}([_-])\d{6}\1")  # how our own logs are called

@@ -65,13 +65,6 @@ def find(roots: Sequence[Path], session: str, repo_root: Path | None = None) -> 
     )
 
 
-def response_ids(path: Path) -> set[bytes]:
-    return set(_RESPONSE.findall(b"".join(foreign.chunks(path))))
-
-
-_RESPONSE = re.compile(rb'"id":"(msg_[^"]+)"')
-
-
 # ---------------------------------------------------------------- how a file begins
 
 

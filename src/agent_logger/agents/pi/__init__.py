@@ -1,0 +1,34 @@
+"""pi: https://pi.dev"""
+
+import re
+
+from agent_logger.agents.base import Agent, AgentLocation, ProxySetup, RunSupport, WireIdentity
+from agent_logger.model.ids import UUID_PATTERN
+
+AGENT = Agent(
+    name="pi",
+    location=AgentLocation(
+        default=(".pi/agent",),
+        variable="PI_CODING_AGENT_DIR",
+        globs=("sessions/*/*.jsonl",),
+        keep=("sessions/**",),
+    ),
+    main_file=re.compile(rf"(?:^|/)\d{{4}}-[^/]*_{UUID_PATTERN}\.jsonl$"),
+    files=f"{__name__}.files",
+    reader=f"{__name__}.session",
+    names_parents=True,
+    names_sessions_on_wire=False,  # over the responses API alone
+    wire=WireIdentity(user_agents=("pi (", "pi/"), match_files_by="response_ids"),
+    run=RunSupport(
+        executable="pi",
+        package="@earendil-works/pi-coding-agent",
+        headless=("-p", "--print", "--mode"),
+        resume_option="--session",
+        resume=("--session",),
+        go_on=("-c", "--continue", "-r", "--resume"),
+        flags=("--no-session", "--no-tools", "--offline", "--verbose"),
+    ),
+    setup=ProxySetup(
+        settings_file="models.json", hint="a baseUrl in ~/.pi/agent/models.json (docs/proxy.md)"
+    ),
+)

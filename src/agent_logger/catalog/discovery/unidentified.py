@@ -6,11 +6,8 @@ Without this their sessions would be there twice, and count twice.
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from pathlib import Path
 
 from agent_logger.agents.base import Agent
-from agent_logger.agents.claude_code import AGENT as CLAUDE_CODE
-from agent_logger.agents.claude_code.files import response_ids
 from agent_logger.agents.claude_code.transcript.turns import is_unique
 from agent_logger.agents.registry import reader_of
 from agent_logger.catalog.discovery.agent_files import sessions_of
@@ -33,7 +30,7 @@ def own_name(session: Session, log: str) -> str | None:
     agent = reader_of(session.agent)
     match agent and agent.wire.match_files_by:
         case "response_ids":
-            return _name_by_ids(session, since)
+            return _name_by_ids(session, agent, since) if agent else None
         case "words" if agent:
             return name_among(session, _recent_sessions(agent, since))
     return None
@@ -115,21 +112,23 @@ def _recent_sessions(agent: Agent, since: float) -> Iterator[Session]:
 # ---------------------------------------------------------------- by the ids of responses
 
 
-def _name_by_ids(session: Session, since: float) -> str | None:
+def _name_by_ids(session: Session, agent: Agent, since: float) -> str | None:
     """What is last may be missing. Who goes on with a session has a copy of it and more: the one with least is it."""
     ids = {
-        turn.message_id.encode()
+        turn.message_id
         for turn in session.turns
         if turn.message_id and turn.thread != SIDE and turn.complete and is_unique(turn.message_id)
     }
     return _least(
         (len(response_ids), name)
-        for name, response_ids in _responses_in_files(since)
+        for name, response_ids in _responses_in_files(agent, since)
         if ids & response_ids and len(ids - response_ids) <= (len(ids) > 1)
     )
 
 
-def _responses_in_files(since: float) -> Iterator[tuple[str, set[bytes]]]:
-    for source in sessions_of(CLAUDE_CODE, StampCache()):
+def _responses_in_files(agent: Agent, since: float) -> Iterator[tuple[str, set[str]]]:
+    for source in sessions_of(agent, StampCache()):
         if source.modified > since:
-            yield source.name, response_ids(Path(source.path))
+            with suppress(SourceError, OSError):
+                responses = agent.responses_of(agent.open_session(source))
+                yield source.name, {response.message_id for response in responses if response.message_id}

@@ -1,0 +1,9 @@
+"""The files of pi: one per session, which begins with a line that says so."""
+
+from agent_logger.agents.single_file import discover, open_session
+
+__all__ = ["begins_session", "discover", "open_session"]
+
+
+def begins_session(first: bytes) -> bool:
+    return first.startswith(b'{"type":"session"')
