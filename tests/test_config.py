@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from agent_logger import config
 from agent_logger.cli._settings import settings_options
-from agent_logger.config import SETTINGS, Duration, Origin, Settings, load
+from agent_logger.config import SETTINGS, Configuration, Duration, Origin, load
 from agent_logger.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -91,14 +91,14 @@ def write(path: Path, text: str, mode: int = 0o600) -> Path:
     return path
 
 
-def value(settings: Settings, name: str) -> object:
+def value(settings: Configuration, name: str) -> object:
     got = getattr(settings, name)
     return tuple(map(str, got)) if name == "allow_upstream" else got
 
 
 def test_the_table_and_the_settings_object_have_the_same_names() -> None:
     extra = {"home", "file", "sources"}
-    assert set(Settings._fields) - extra == set(SETTINGS)
+    assert set(Configuration._fields) - extra == set(SETTINGS)
 
 
 def test_without_anything_given_every_value_is_the_default(tmp_path: Path) -> None:
@@ -379,7 +379,7 @@ def test_a_command_has_the_flags_it_asks_for_and_gets_all_settings(monkeypatch: 
     @click.command()
     @click.argument("word")
     @settings_options("port", "allow_upstream")
-    def command(settings: Settings, word: str) -> None:
+    def command(settings: Configuration, word: str) -> None:
         click.echo(f"{word} {settings.port} {settings.workers} {value(settings, 'allow_upstream')}")
 
     monkeypatch.setenv("AGENT_LOGGER_WORKERS", "7")

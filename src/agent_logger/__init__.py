@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from agent_logger.logs.reader import read_session
     from agent_logger.messages.outcome import Failure, RunMetadata
     from agent_logger.model.prices import price
-    from agent_logger.model.records import Exchange as ExchangeRecord
-    from agent_logger.model.records import ExchangeStats, Message, SessionEnd, SessionStart
+    from agent_logger.model.records import ExchangeRecord, ExchangeStats, Message, SessionEnd, SessionStart
     from agent_logger.model.session import (
         Block,
         Cost,
@@ -61,7 +60,7 @@ _HOMES = {
     "Difference": "agent_logger.model.session",
     "Event": "agent_logger.recording.run.events",
     "Exchange": "agent_logger.model.session",
-    "ExchangeRecord": "agent_logger.model.records:Exchange",  # a line of a log; `Exchange` is what all witnesses say
+    "ExchangeRecord": "agent_logger.model.records",  # a line of a log; `Exchange` is what all witnesses say
     "ExchangeStats": "agent_logger.model.records",
     "Failure": "agent_logger.messages.outcome",
     "FileStorage": "agent_logger.transcripts.storage",

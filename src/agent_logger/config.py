@@ -246,7 +246,7 @@ SETTINGS: Mapping[str, Setting] = {
 }
 
 
-class Settings(NamedTuple):
+class Configuration(NamedTuple):
     """Every setting as it applies, checked. Inward go plain arguments, not this object."""
 
     port: int
@@ -274,7 +274,7 @@ class Settings(NamedTuple):
 # ---- reading
 
 
-def load(flags: Flags | None = None, file: str | None = None) -> Settings:
+def load(flags: Flags | None = None, file: str | None = None) -> Configuration:
     """The settings as they apply now. `ConfigError` names the setting, its source, what is allowed.
 
     `flags` holds texts by setting name, `None` or `()` where not given; `file` is `--config`.
@@ -290,7 +290,7 @@ def load(flags: Flags | None = None, file: str | None = None) -> Settings:
     for name in SETTINGS.keys() - values.keys():
         values[name] = _check(SETTINGS[name], SETTINGS[name].default, DEFAULT)
         sources[name] = DEFAULT
-    return Settings(**values, home=home(), file=path, sources=MappingProxyType(sources))
+    return Configuration(**values, home=home(), file=path, sources=MappingProxyType(sources))
 
 
 Given = Iterator[tuple[Setting, object, str]]  # setting, written value, source

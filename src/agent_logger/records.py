@@ -9,7 +9,7 @@ from agent_logger.model.records import (
     CostFrom,
     Encoding,
     EndReason,
-    Exchange,
+    ExchangeRecord,
     ExchangeStats,
     Exit,
     Fork,
@@ -54,6 +54,8 @@ from agent_logger.model.records import (
     tag,
 )
 
+Exchange = ExchangeRecord  # the name it had; `agent_logger.Exchange` is what all witnesses say
+
 __all__ = [
     "KINDS",
     "LIFTS",
@@ -64,6 +66,7 @@ __all__ = [
     "Encoding",
     "EndReason",
     "Exchange",
+    "ExchangeRecord",
     "ExchangeStats",
     "Exit",
     "Fork",

@@ -7,7 +7,7 @@ import msgspec
 from agent_logger.catalog.catalog import Catalog
 from agent_logger.home.facts import register_log_folder
 from agent_logger.journal.journal import Journal
-from agent_logger.model.records import Exchange, SessionStart
+from agent_logger.model.records import ExchangeRecord, SessionStart
 from tests.journal.wire_logs import write
 from tests.logs.wire_log.wire_records import talk
 
@@ -27,7 +27,7 @@ def run_log(folder: Path, name: str, asked: str) -> None:
         witness="run",
         agent="codex",
     )
-    told = Exchange(
+    told = ExchangeRecord(
         session_id=None, exchange=1, ts_start=TS, ts_end=TS, user_input=asked, messages=[], stats=None
     )
     for record in (start, told):

@@ -12,7 +12,7 @@ from agent_logger.demo.proxied import calls
 from agent_logger.files.parts import parts_in
 from agent_logger.logs.reader import read_log
 from agent_logger.logs.verify import log_files, verify_file
-from agent_logger.model.records import Exchange, SessionEnd, SessionStart
+from agent_logger.model.records import ExchangeRecord, SessionEnd, SessionStart
 from agent_logger.platform import size_of
 
 
@@ -45,9 +45,15 @@ def test_the_demo_records_a_conversation_and_shows_it(shown: Shown) -> None:
     assert done.returncode == 0
     [part] = parts_in(shown.folder)
     records = [item.value for item in read_log(part.folder, part.name)]
-    assert [type(it) for it in records] == [SessionStart, Exchange, Exchange, Exchange, SessionEnd]
+    assert [type(it) for it in records] == [
+        SessionStart,
+        ExchangeRecord,
+        ExchangeRecord,
+        ExchangeRecord,
+        SessionEnd,
+    ]
     for it in records:
-        if isinstance(it, Exchange):
+        if isinstance(it, ExchangeRecord):
             assert it.user_input
             assert it.user_input in done.stdout
     assert max(len(line) for line in done.stdout.splitlines() if not line.startswith("log:")) <= 80
@@ -56,7 +62,7 @@ def test_the_demo_records_a_conversation_and_shows_it(shown: Shown) -> None:
 def test_costs_of_exchanges_add_up_to_what_the_client_counted(shown: Shown) -> None:
     [part] = parts_in(shown.folder)
     records = [item.value for item in read_log(part.folder, part.name)]
-    stats = [it.stats for it in records if isinstance(it, Exchange) and it.stats]
+    stats = [it.stats for it in records if isinstance(it, ExchangeRecord) and it.stats]
     [end] = [it for it in records if isinstance(it, SessionEnd)]
     assert end.total_cost_usd == pytest.approx(sum(it.cost_usd or 0 for it in stats))
     assert end.total_cost_usd == pytest.approx(stats[-1].reported_total_cost_usd)

@@ -19,7 +19,7 @@ from tests.catalog.catalogs import ID, assistant, claude_file
 from tests.logs.wire_log.wire_records import talks
 
 from agent_logger.model import records
-from agent_logger.model.records import Exchange, Message, SessionStart
+from agent_logger.model.records import ExchangeRecord, Message, SessionStart
 
 EVIL = "\x1b[2J\x1b]0;owned\x07\x9b31m\x08\x00\x7f\r\x0c\u202egnp\u2028\U000e0041[red]"
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\U000e0000-\U000e0fff]")
@@ -117,7 +117,7 @@ def _own_logs(home: Path, keep: frozenset[str]) -> None:
         permission_mode="y",
         witness="sdk",
     )
-    exchange = Exchange(
+    exchange = ExchangeRecord(
         session_id="e1",
         exchange=1,
         ts_start=said.ts,

@@ -20,7 +20,7 @@ from tests.recording.played import script
 
 from agent_logger.agents.claude_code.naming import project_folders
 from agent_logger.logs.reader import read_exchanges, read_log
-from agent_logger.model.records import Exchange, SessionStart
+from agent_logger.model.records import ExchangeRecord, SessionStart
 
 ROOT = Path(__file__).parents[2]
 RUN = [sys.executable, "-m", "agent_logger", "run"]
@@ -69,7 +69,7 @@ def started(env: dict[str, str], *arguments: str) -> Iterator[subprocess.Popen[b
                 process.kill()
 
 
-def logs(env: dict[str, str]) -> list[tuple[SessionStart | None, list[Exchange]]]:
+def logs(env: dict[str, str]) -> list[tuple[SessionStart | None, list[ExchangeRecord]]]:
     found = []
     for path in sorted(Path(env["HOME"]).glob("sessions/*.jsonl")):
         starts = [it.value for it in read_log(path.parent, path.stem) if isinstance(it.value, SessionStart)]

@@ -12,7 +12,7 @@ from agent_logger.journal.journal import Journal
 from agent_logger.logs.reader import read_exchanges, read_log
 from agent_logger.logs.verify import FileReport, verify_file
 from agent_logger.model.records import (
-    Exchange,
+    ExchangeRecord,
     Gap,
     LiveMessage,
     LiveStart,
@@ -43,8 +43,8 @@ def live(key: str, text: str) -> LiveMessage:
     return LiveMessage(id=key, message=message(text))
 
 
-def exchange(key: str, *texts: str, number: int = 1) -> Exchange:
-    return Exchange(
+def exchange(key: str, *texts: str, number: int = 1) -> ExchangeRecord:
+    return ExchangeRecord(
         id=key,
         session_id="s",
         exchange=number,
@@ -64,7 +64,7 @@ class Found:
     appended: dict[str, str] = field(default_factory=dict)  # id, digest of its text
     times_appended: Counter[str] = field(default_factory=Counter)
     logged: Counter[str] = field(default_factory=Counter)  # how often an exchange is in the log
-    exchanges: dict[str, Exchange] = field(default_factory=dict)  # those in flight too
+    exchanges: dict[str, ExchangeRecord] = field(default_factory=dict)  # those in flight too
     gaps: list[Gap] = field(default_factory=list)
     recovered: int = 0
     unreadable: list[Damage | Unknown] = field(default_factory=list)  # a torn line is none
@@ -103,7 +103,7 @@ def look(folder: Path, name: str = "log") -> Found:
                 found.appended[key] = digest(record.resumed_from)
                 found.times_appended[key] += 1
                 found.order.append(key)
-            case Exchange(id=str(key)):
+            case ExchangeRecord(id=str(key)):
                 found.logged[key] += 1
             case Gap() as gap:
                 found.gaps.append(gap)

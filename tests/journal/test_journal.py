@@ -13,7 +13,7 @@ from agent_logger.journal.open_part import OpenPart
 from agent_logger.journal.seal import seal
 from agent_logger.journal.sync import UPKEEP
 from agent_logger.logs.reader import read_exchanges, read_log
-from agent_logger.model.records import Exchange, Gap, Part, Recovered, Unknown
+from agent_logger.model.records import ExchangeRecord, Gap, Part, Recovered, Unknown
 from tests.journal.logs import damage, exchange, live
 from tests.journal.logs import start as live_start
 from tests.journal.world import NAME, FakeTime, note, notes_in, records_in, start
@@ -270,7 +270,7 @@ def test_the_next_owner_completes_an_orphan(folder: Path) -> None:
     abandon(one)
     journal(folder).open()
     UPKEEP.finish()
-    [found] = [it for it in records_in(folder) if isinstance(it, Exchange)]
+    [found] = [it for it in records_in(folder) if isinstance(it, ExchangeRecord)]
     assert (found.complete, found.end_reason, found.messages[0].text) == (False, "recovered", "roses")
     assert live_paths(folder) == []
 

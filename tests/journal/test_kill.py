@@ -17,7 +17,7 @@ from agent_logger.files.parts import live_files_of, parts_of
 from agent_logger.journal.journal import Journal
 from agent_logger.journal.sync import UPKEEP
 from agent_logger.logs.reader import read_exchanges, read_log
-from agent_logger.model.records import Exchange, Resume
+from agent_logger.model.records import ExchangeRecord, Resume
 from tests.journal.logs import damage, exchange, live, look, reopen, resume, start, torn
 from tests.journal.strace import traced
 from tests.journal.writer import Ack, Job, Writer, Writers
@@ -501,5 +501,5 @@ def test_what_one_process_recovers_another_does_not_recover_again(tmp_path: Path
         assert journal.open()
     for journal in both:
         journal.close()
-    logged = [it.value for it in read_log(tmp_path, "log") if isinstance(it.value, Exchange)]
+    logged = [it.value for it in read_log(tmp_path, "log") if isinstance(it.value, ExchangeRecord)]
     assert [it.id for it in logged] == ["a"]

@@ -34,7 +34,7 @@ from agent_logger.journal import bodies
 from agent_logger.journal.journal import PART_BYTES, Journal
 from agent_logger.journal.seal import seal_due
 from agent_logger.journal.sync import UPKEEP
-from agent_logger.model.records import Exchange, LiveMessage, LiveStart, Message, Resume
+from agent_logger.model.records import ExchangeRecord, LiveMessage, LiveStart, Message, Resume
 from agent_logger.transcripts.store import Transcripts
 
 SOURCE = Path(agent_logger.__file__).parent.parent  # a mutant's copy, where that is what is tested
@@ -155,7 +155,7 @@ class Subject:
         return self.acknowledge(done, Ack(op="add", id=key, number=len(self._messages), digest=digest(text)))
 
     def end(self, key: str) -> bool:
-        exchange = Exchange(
+        exchange = ExchangeRecord(
             id=key,
             session_id="s",
             exchange=self._count,

@@ -13,7 +13,14 @@ from agent_logger.journal.live_exchanges import from_live
 from agent_logger.logs.exchange_log import session_of
 from agent_logger.messages import entries as sdk_entries
 from agent_logger.messages import sdk
-from agent_logger.model.records import Exchange, ExchangeStats, LiveMessage, LiveStart, Message, SessionStart
+from agent_logger.model.records import (
+    ExchangeRecord,
+    ExchangeStats,
+    LiveMessage,
+    LiveStart,
+    Message,
+    SessionStart,
+)
 from agent_logger.model.session import Compaction, ContextFile, Turn, Usage
 
 DATA = Path(__file__).parents[1] / "data"
@@ -63,8 +70,10 @@ def answered(tool: str, output: str) -> Message:
     return Message(source="tool", type="result", ts="t", tool_use_id=tool, output=output, is_error=False)
 
 
-def exchange(*messages: Message, start: str = "2026-11-15T08:00:01.000Z", end: str | None = None) -> Exchange:
-    return Exchange(
+def exchange(
+    *messages: Message, start: str = "2026-11-15T08:00:01.000Z", end: str | None = None
+) -> ExchangeRecord:
+    return ExchangeRecord(
         session_id="1f",
         exchange=1,
         ts_start=start,

@@ -19,7 +19,17 @@ from agent_logger.journal.journal import Journal
 from agent_logger.journal.seal import seal
 from agent_logger.logs.reader import read_session
 from agent_logger.logs.verify import log_files, summary, verify_file
-from agent_logger.model.records import Chunk, Exchange, Kind, Part, Record, Request, Response, Timing, Unknown
+from agent_logger.model.records import (
+    Chunk,
+    ExchangeRecord,
+    Kind,
+    Part,
+    Record,
+    Request,
+    Response,
+    Timing,
+    Unknown,
+)
 from agent_logger.protocols.jsonl import Damage, JsonEntry, Torn
 from tests.journal.logs import exchange
 from tests.journal.world import NAME, note, records_in, start
@@ -351,7 +361,7 @@ def test_an_exchange_names_its_file_by_its_number_even_if_another_process_took_i
     one, two = (Journal(tmp_path, NAME, "exchange") for _ in range(2))
     one.append(exchange("x", "a" * SPILL_BYTES))
     two.append(exchange("y", "b" * SPILL_BYTES))
-    texts = [it.messages[0].text for it in records_in(tmp_path) if isinstance(it, Exchange)]
+    texts = [it.messages[0].text for it in records_in(tmp_path) if isinstance(it, ExchangeRecord)]
     assert sorted(text[0] for text in texts if text) == ["a", "b"]
 
 

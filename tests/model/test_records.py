@@ -31,7 +31,7 @@ PAIRS: list[tuple[Kind, Record, bytes]] = [
     ),
     (
         "exchange",
-        r.Exchange(
+        r.ExchangeRecord(
             session_id="1f320356",
             exchange=1,
             ts_start="a",
@@ -303,7 +303,7 @@ def test_a_log_in_the_form_of_the_specification_is_lifted() -> None:
     assert isinstance(start, r.SessionStart)
     assert (start.v, start.witness) == (r.VERSION, None)
     exchange = r.decode(SEED_EXCHANGE, "exchange")
-    assert isinstance(exchange, r.Exchange)
+    assert isinstance(exchange, r.ExchangeRecord)
     assert exchange.stats is not None
     assert exchange.stats.duration_api_ms is None
     assert exchange.stats.reported_total_cost_usd == exchange.stats.cost_usd == 0.004965

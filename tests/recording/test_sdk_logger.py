@@ -21,7 +21,7 @@ from agent_logger.errors import StoreError
 from agent_logger.home.layout import facts_path
 from agent_logger.journal.sync import UPKEEP
 from agent_logger.logs.reader import read_exchanges, read_log, read_session
-from agent_logger.model.records import Exchange, Gap, Record, Resume, SessionEnd, SessionStart
+from agent_logger.model.records import ExchangeRecord, Gap, Record, Resume, SessionEnd, SessionStart
 
 SESSION = "1f320356-a178-418e-a692-69ce6e1e657c"
 OTHER = "2a320356-a178-418e-a692-69ce6e1e657c"
@@ -58,7 +58,7 @@ def records(logger: SessionLogger) -> list[Record]:
     return [it for it in found if isinstance(it, Record)]
 
 
-def exchanges(logger: SessionLogger) -> list[Exchange]:
+def exchanges(logger: SessionLogger) -> list[ExchangeRecord]:
     assert logger.path
     return read_exchanges(logger.path.parent, logger.path.stem)
 
@@ -89,7 +89,7 @@ def test_a_session_is_a_start_its_exchanges_and_an_end(tmp_path: Path) -> None:
         )
     start, first, second, end = records(logger)
     assert isinstance(start, SessionStart) and isinstance(end, SessionEnd)
-    assert isinstance(first, Exchange) and isinstance(second, Exchange)
+    assert isinstance(first, ExchangeRecord) and isinstance(second, ExchangeRecord)
     assert (start.session_id, start.model, start.cwd) == (SESSION, "claude-haiku-4-5", "/w")
     assert (start.tools_available, start.permission_mode, start.witness) == (["Bash"], "default", "sdk")
     assert [it.user_input for it in (first, second)] == ["write a poem", "more"]
@@ -211,7 +211,7 @@ def test_prompts_that_are_wrapped_name_no_session(tmp_path: Path) -> None:
         ("one", "to one"),
         ("two", "to two"),
     ]
-    assert [type(it) for it in records(logger)] == [SessionStart, Exchange, Exchange, SessionEnd]
+    assert [type(it) for it in records(logger)] == [SessionStart, ExchangeRecord, ExchangeRecord, SessionEnd]
 
 
 TOLD = [  # the JSON of a text, or of what a tool put out; what is read back; whether it is kept whole beside that
@@ -345,7 +345,7 @@ def test_a_session_that_never_says_its_id_is_recorded_too(tmp_path: Path) -> Non
         logger.log_user_input("go")
     start, exchange, end = records(logger)
     assert isinstance(start, SessionStart) and (start.session_id, start.model) == (None, None)
-    assert isinstance(exchange, Exchange) and isinstance(end, SessionEnd)
+    assert isinstance(exchange, ExchangeRecord) and isinstance(end, SessionEnd)
 
 
 def test_a_resumed_session_goes_on_in_its_file(tmp_path: Path) -> None:
@@ -357,7 +357,7 @@ def test_a_resumed_session_goes_on_in_its_file(tmp_path: Path) -> None:
         log_all(second, "b", init(), said("2"), result(0.3))
     assert second.path == renamed
     kinds = [type(it) for it in records(second)]
-    assert kinds == [SessionStart, Exchange, SessionEnd, Resume, Exchange, SessionEnd]
+    assert kinds == [SessionStart, ExchangeRecord, SessionEnd, Resume, ExchangeRecord, SessionEnd]
     assert [it.exchange for it in exchanges(second)] == [1, 2]
     end = records(second)[-1]
     assert isinstance(end, SessionEnd) and end.total_exchanges == 2

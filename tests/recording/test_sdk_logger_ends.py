@@ -13,7 +13,7 @@ import pytest
 
 from agent_logger import SessionLogger
 from agent_logger.logs.reader import read_exchanges, read_log
-from agent_logger.model.records import Exchange, Record, SessionEnd, SessionStart
+from agent_logger.model.records import ExchangeRecord, Record, SessionEnd, SessionStart
 from tests.recording import logging_process
 from tests.recording.logging_process import SESSION
 
@@ -30,7 +30,7 @@ def log_of(folder: Path) -> str:
     return path.stem
 
 
-def found(folder: Path) -> tuple[list[Exchange], list[Record]]:
+def found(folder: Path) -> tuple[list[ExchangeRecord], list[Record]]:
     name = log_of(folder)
     records = [item.value for item in read_log(folder, name)]
     return read_exchanges(folder, name), [it for it in records if isinstance(it, Record)]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent_logger.logs.reader import read_log, read_session
-from agent_logger.model.records import Exchange, ExchangeStats, Record, SessionEnd, SessionStart
+from agent_logger.model.records import ExchangeRecord, ExchangeStats, Record, SessionEnd, SessionStart
 from agent_logger.recording.sdk_logger import SessionLogger
 from tests.recording.sdk_fixtures import CLI, DATA, SDK, lines, objects, truth
 
@@ -20,7 +20,7 @@ ROOT = DATA.parents[1]
 @dataclass
 class Log:
     start: SessionStart
-    exchanges: list[Exchange]
+    exchanges: list[ExchangeRecord]
     end: SessionEnd
 
     @property
@@ -42,7 +42,7 @@ def logs(folder: Path, *, unnamed: int | None = None) -> dict[str, Log]:
         records = [item.value for item in read_log(folder, path.stem)]
         assert all(isinstance(it, Record) for it in records)
         [start] = [it for it in records if isinstance(it, SessionStart)]
-        exchanges = [it for it in records if isinstance(it, Exchange)]
+        exchanges = [it for it in records if isinstance(it, ExchangeRecord)]
         ends = [it for it in records if isinstance(it, SessionEnd)]
         assert [it.exchange for it in exchanges] == list(range(1, len(exchanges) + 1))
         assert ("unnamed" if start.session_id is None else f"_{start.session_id[:8]}.jsonl") in path.name

@@ -11,7 +11,7 @@ import pytest
 
 from agent_logger import SessionLogger
 from agent_logger.logs.reader import read_exchanges
-from agent_logger.model.records import Exchange
+from agent_logger.model.records import ExchangeRecord
 from tests.clients import ANTHROPIC_KEY, NOWHERE, Sandbox
 from tests.fakeapi import FakeAPI
 from tests.recording.test_sdk_logger_fixtures import Log, logs
@@ -79,7 +79,7 @@ def _run(main: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(bounded())
 
 
-def exchanges(logger: SessionLogger) -> list[Exchange]:
+def exchanges(logger: SessionLogger) -> list[ExchangeRecord]:
     assert logger.path
     return read_exchanges(logger.path.parent, logger.path.stem)
 

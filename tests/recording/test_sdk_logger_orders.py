@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from agent_logger import SessionLogger
 from agent_logger.logs.reader import read_log
-from agent_logger.model.records import Exchange, Record
+from agent_logger.model.records import ExchangeRecord, Record
 from tests.recording.test_sdk_logger import OTHER, SESSION, init, result, said
 
 SESSIONS = st.sampled_from([SESSION, OTHER])
@@ -31,7 +31,7 @@ HAPPENINGS = st.one_of(
 )  # fmt: skip
 
 
-def asked(exchange: Exchange) -> list[str]:
+def asked(exchange: ExchangeRecord) -> list[str]:
     return exchange.user_inputs or ([] if exchange.user_input is None else [exchange.user_input])
 
 
@@ -52,7 +52,7 @@ def test_every_input_and_every_message_is_in_a_log_once(happenings: list[Any]) -
         for path in folder.glob("*.jsonl"):
             found = [item.value for item in read_log(folder, path.stem)]
             assert all(isinstance(it, Record) for it in found)
-            own = [it for it in found if isinstance(it, Exchange)]
+            own = [it for it in found if isinstance(it, ExchangeRecord)]
             assert [it.exchange for it in own] == list(range(1, len(own) + 1))
             exchanges += own
         inputs = [text for it in exchanges for text in asked(it)]

@@ -8,7 +8,7 @@ import pytest
 
 from agent_logger import SessionLogger, run
 from agent_logger.logs.reader import read_log, read_session
-from agent_logger.model.records import Exchange, ExchangeStats
+from agent_logger.model.records import ExchangeRecord, ExchangeStats
 
 ID = "1f320356-a178-418e-a692-69ce6e1e657c"
 OPUS, HAIKU = "claude-opus-5-5", "claude-haiku-4-5"
@@ -58,7 +58,7 @@ def logged(folder: Path, *lines: Line, resumed_from: str | None = None) -> list[
             logger.log(line)
     assert logger.path
     found = [item.value for item in read_log(folder, logger.path.stem)]
-    return [it.stats for it in found if isinstance(it, Exchange) and it.stats]
+    return [it.stats for it in found if isinstance(it, ExchangeRecord) and it.stats]
 
 
 @pytest.mark.parametrize("resumed_from", [ID, None, "2a320356-a178-418e-a692-69ce6e1e657c"])

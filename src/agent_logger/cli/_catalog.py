@@ -26,7 +26,7 @@ YOUNG_OBJECTS = 20_000
 
 
 @contextmanager
-def opened(settings: config.Settings) -> "Iterator[Catalog]":
+def opened(settings: config.Configuration) -> "Iterator[Catalog]":
     """Up to date."""
     gc.set_threshold(YOUNG_OBJECTS)
     from agent_logger.catalog.catalog import Catalog
@@ -46,7 +46,7 @@ def opened(settings: config.Settings) -> "Iterator[Catalog]":
             start(settings.home, settings.seal_after)
 
 
-def folders_of_logs(settings: config.Settings) -> list[Path]:
+def folders_of_logs(settings: config.Configuration) -> list[Path]:
     """Where logs are: where settings say, wherever they were ever written to, and in the home; none within another."""
     from agent_logger.home.facts import known_folders
     from agent_logger.logs.disk_usage import outermost
@@ -55,7 +55,7 @@ def folders_of_logs(settings: config.Settings) -> list[Path]:
     return outermost([*chosen, *known_folders(settings.home)])
 
 
-def know_chosen_folders(settings: config.Settings) -> None:
+def know_chosen_folders(settings: config.Configuration) -> None:
     """What lies in a folder that somebody chose is read, whoever wrote it: it may come from another machine."""
     from agent_logger.home.facts import register_log_folder
 

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 MOST_CANDIDATES = 10
 
 
-def session_called(settings: config.Settings, name: str) -> "Session":
+def session_called(settings: config.Configuration, name: str) -> "Session":
     return session_with_damage(settings, name)[0]
 
 
-def session_with_damage(settings: config.Settings, given: str) -> "tuple[Session, Mapping[Path, int]]":
+def session_with_damage(settings: config.Configuration, given: str) -> "tuple[Session, Mapping[Path, int]]":
     """With the files of it that have damaged lines, and how many."""
     from agent_logger.logs.reader import read_session
 
@@ -55,7 +55,7 @@ def _damaged_files(path: Path) -> "Mapping[Path, int]":
     return {file: places for file, places in by_path.items() if places}
 
 
-def files_called(settings: config.Settings, name: str) -> list[Path]:
+def files_called(settings: config.Configuration, name: str) -> list[Path]:
     """Of every witness; of a log of ours all its parts."""
     if _is_there(name):
         return _parts(Path(name))
@@ -64,7 +64,7 @@ def files_called(settings: config.Settings, name: str) -> list[Path]:
     return [file for path in (summary.paths if summary else ()) for file in _parts(path)]
 
 
-def calls_called(settings: config.Settings, name: str) -> "list[WireCall]":
+def calls_called(settings: config.Configuration, name: str) -> "list[WireCall]":
     from agent_logger.catalog.joining.calls import calls_of
 
     if _is_there(name):

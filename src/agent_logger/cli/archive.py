@@ -44,7 +44,9 @@ class ArchiveReport(msgspec.Struct, frozen=True, kw_only=True):
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/archive.json).")
 @settings_options("seal_after")
-def command(settings: config.Settings, watch: bool, restore: str | None, yes: bool, as_json: bool) -> int:
+def command(
+    settings: config.Configuration, watch: bool, restore: str | None, yes: bool, as_json: bool
+) -> int:
     """Keep what agents delete, byte for byte.
 
     Copies the sessions of Claude Code, Codex, Gemini CLI, opencode and Qwen Code, with all that belongs to them, to
@@ -68,7 +70,7 @@ def command(settings: config.Settings, watch: bool, restore: str | None, yes: bo
     return 1 if report.failed else 0
 
 
-def _run(settings: config.Settings) -> "CopyReport":
+def _run(settings: config.Configuration) -> "CopyReport":
     from agent_logger.archive.run import archive_all, seal_archive, sweep
 
     report = archive_all(settings.home)
@@ -77,7 +79,7 @@ def _run(settings: config.Settings) -> "CopyReport":
     return report
 
 
-def _watch(settings: config.Settings, as_json: bool) -> int:
+def _watch(settings: config.Configuration, as_json: bool) -> int:
     """Looks again and again: what is told of is what changed."""
     from agent_logger.archive.run import archive_all
 

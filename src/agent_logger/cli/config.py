@@ -27,7 +27,7 @@ class SettingsReport:
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/config.json).")
 @settings_options(*config.SETTINGS)
-def command(settings: config.Settings, as_json: bool) -> None:
+def command(settings: config.Configuration, as_json: bool) -> None:
     """Every setting, its value and where it came from.
 
     A flag wins over the environment (AGENT_LOGGER_PORT), which wins over the TOML file, which
@@ -47,7 +47,7 @@ def command(settings: config.Settings, as_json: bool) -> None:
         _print(report)
 
 
-def _report(settings: config.Settings) -> SettingsReport:
+def _report(settings: config.Configuration) -> SettingsReport:
     values = {name: Value(settings.written(name), settings.sources[name]) for name in config.SETTINGS}
     return SettingsReport(str(settings.home), str(settings.file) if settings.file else None, values)
 

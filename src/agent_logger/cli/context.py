@@ -24,7 +24,7 @@ SCOPES = {
 @click.argument("folder", default=".", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/context.json).")
 @settings_options()
-def command(settings: config.Settings, folder: Path, as_json: bool) -> int:  # noqa: ARG001
+def command(settings: config.Configuration, folder: Path, as_json: bool) -> int:  # noqa: ARG001
     """Which instructions and settings Claude Code takes along in FOLDER.
 
     The CLAUDE.md files that apply, the settings files in their order, the variables that it reads. No text of

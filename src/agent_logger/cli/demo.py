@@ -16,7 +16,7 @@ from agent_logger.views.terminal.session import session_lines
 @click.command()
 @click.option("--once", is_flag=True, help="End after printing, instead of keeping the scripted API up.")
 @settings_options(sessions_dir="a new temporary one")
-def command(settings: config.Settings, once: bool) -> None:
+def command(settings: config.Configuration, once: bool) -> None:
     """Record a scripted conversation, and show what was recorded.
 
     A model API that plays a script listens on 127.0.0.1; a small agent talks to it through the
@@ -48,7 +48,7 @@ def command(settings: config.Settings, once: bool) -> None:
             threading.Event().wait()
 
 
-def _prepared_folder(settings: config.Settings) -> Path:
+def _prepared_folder(settings: config.Configuration) -> Path:
     from agent_logger.home.facts import register_log_folder
     from agent_logger.home.layout import prepare_log_folder
 

@@ -16,7 +16,7 @@ MARGIN = 18  # columns before what was found
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/doctor.json).")
 @settings_options()
-def command(settings: config.Settings, as_json: bool) -> int:
+def command(settings: config.Configuration, as_json: bool) -> int:
     """Is all well? If not, what to do.
 
     Looks at the proxy, at known log folders, at damage in logs and in agents' files, at which agents are set up and

@@ -22,7 +22,7 @@ HEAD = ("plain", "sealed", "live", "bodies", "other", "total", "free", "logs", "
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/du.json).")
 @settings_options("log_dir", "sessions_dir")
-def command(settings: config.Settings, paths: tuple[Path, ...], as_json: bool) -> None:
+def command(settings: config.Configuration, paths: tuple[Path, ...], as_json: bool) -> None:
     """What logs take on the disk.
 
     PATHS are folders. Without PATHS: the log folder, the sessions folder, the home, and wherever else was ever

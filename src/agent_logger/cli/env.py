@@ -19,7 +19,7 @@ SHELLS = ("bash", "zsh", "fish")
 @click.command()
 @click.argument("shell", type=click.Choice(SHELLS), required=False)
 @settings_options()
-def command(settings: config.Settings, shell: str | None) -> int:
+def command(settings: config.Configuration, shell: str | None) -> int:
     """Print lines to eval in a shell: agents started there are recorded.
 
     The lines set base URLs for Claude Code, Gemini CLI and the SDKs, as long as a proxy of yours runs. A base

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     "-o", "--output", "file", type=click.Path(path_type=Path), help="Write to this new file, not to stdout."
 )
 @settings_options("log_dir")
-def command(settings: config.Settings, session: str, form: str, file: Path | None) -> None:
+def command(settings: config.Configuration, session: str, form: str, file: Path | None) -> None:
     """Write a session as one file that needs no other.
 
     ID is the client's id of a session, the name of its log, the beginning of one of them that no other has, or a
@@ -72,7 +72,7 @@ def _texts(session: "Session", form: str) -> Iterable[str]:
             return [session_json(session), "\n"]
 
 
-def _write_wire(settings: config.Settings, name: str, file: Path | None) -> None:
+def _write_wire(settings: config.Configuration, name: str, file: Path | None) -> None:
     from agent_logger.views.wire_export import wire_lines
 
     log = _path_of(settings, name)
@@ -87,7 +87,7 @@ def _write_wire(settings: config.Settings, name: str, file: Path | None) -> None
         _output.note(f"left out: {places}; 'agent-logger verify' names them")
 
 
-def _path_of(settings: config.Settings, name: str) -> Path:
+def _path_of(settings: config.Configuration, name: str) -> Path:
     """The folder and the name of the log that is meant: in the log folder, else in any that was ever recorded to."""
     from agent_logger.home.facts import known_folders
     from agent_logger.logs.find import logs_called

@@ -25,7 +25,7 @@ class FoundFile(msgspec.Struct, frozen=True, kw_only=True):
 @click.option("--repo", type=click.Path(path_type=Path), help="Prefer the session of this project folder.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/find.json).")
 @settings_options()
-def command(settings: config.Settings, session: str, repo: Path | None, as_json: bool) -> int:
+def command(settings: config.Configuration, session: str, repo: Path | None, as_json: bool) -> int:
     """Print where the file of a session is.
 
     ID is the client's id of a session, the name of its log, or the beginning of one of them that no other has.
@@ -63,7 +63,7 @@ def _by_id(home: Path, session: str, repo: Path | None) -> list[Path]:
         return []  # it is the name of a log, or the beginning of an id
 
 
-def _by_any_name(settings: config.Settings, session: str) -> list[Path]:
+def _by_any_name(settings: config.Configuration, session: str) -> list[Path]:
     with opened(settings) as catalog:
         summary = catalog.summary(one_called(catalog, session)) if catalog.resolve(session) else None
     return list(summary.paths) if summary and not summary.prompts_only else []

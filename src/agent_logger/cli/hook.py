@@ -18,7 +18,7 @@ from agent_logger.errors import SourceError
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @settings_options()
 def command(
-    settings: config.Settings,  # noqa: ARG001
+    settings: config.Configuration,  # noqa: ARG001
     print_settings: bool,
     install: bool,
     uninstall: bool,

@@ -15,7 +15,7 @@ RULES = ("/sessions/*", "!/sessions/.gitkeep", "/logs/")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.argument("folder", default=".", type=click.Path(path_type=Path, file_okay=False, exists=True))
 @settings_options()
-def command(settings: config.Settings, folder: Path, yes: bool) -> int:  # noqa: ARG001
+def command(settings: config.Configuration, folder: Path, yes: bool) -> int:  # noqa: ARG001
     """Set a project folder up, so that its logs stay out of git.
 
     Shows what it will do and asks: sessions/.gitkeep keeps the folder, lines in .gitignore keep the logs out. What is

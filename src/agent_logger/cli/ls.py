@@ -47,7 +47,7 @@ class SessionRow(ListedSession, frozen=True, kw_only=True):
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/ls.json).")
 @settings_options()
 def command(
-    settings: config.Settings,
+    settings: config.Configuration,
     limit: int,
     everything: bool,
     as_json: bool,

@@ -19,7 +19,7 @@ SETTINGS = ("port", "log_dir", "allow_upstream", "redact", "seal_after", "worker
 
 @click.command()
 @settings_options(*SETTINGS)
-def command(settings: config.Settings) -> None:
+def command(settings: config.Configuration) -> None:
     """Record what passes between agents and their models, byte for byte.
 
     The proxy listens on 127.0.0.1. An agent is sent through it by its base URL, which names the
@@ -40,7 +40,7 @@ def command(settings: config.Settings) -> None:
     serve(settings)
 
 
-def serve(settings: config.Settings, listening: Callable[[], None] = lambda: None) -> None:
+def serve(settings: config.Configuration, listening: Callable[[], None] = lambda: None) -> None:
     """`listening` is called when it does."""
     from agent_logger.proxy.relay_process import RelayOptions
     from agent_logger.proxy.server import run

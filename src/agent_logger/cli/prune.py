@@ -51,7 +51,7 @@ class Size(click.ParamType[int]):
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/rm.json).")
 @settings_options()
 def command(
-    settings: config.Settings,
+    settings: config.Configuration,
     older_than: timedelta | None,
     larger_than: int | None,
     dry_run: bool,

@@ -49,7 +49,7 @@ class Removed(msgspec.Struct, frozen=True, kw_only=True):
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/rm.json).")
 @settings_options()
 def command(
-    settings: config.Settings, sessions: tuple[str, ...], dry_run: bool, yes: bool, as_json: bool
+    settings: config.Configuration, sessions: tuple[str, ...], dry_run: bool, yes: bool, as_json: bool
 ) -> int:
     """Delete what was recorded of sessions, for good: shows it and asks.
 

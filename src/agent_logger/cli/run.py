@@ -74,7 +74,7 @@ class _WithCommand(click.Command):
 def command(
     ctx: click.Context,
     /,
-    settings: config.Settings,
+    settings: config.Configuration,
     prompt: str | None,
     timeout: float | None,
     as_json: bool,
@@ -122,7 +122,7 @@ class _Notes(logging.Handler):
 
 
 class _Run:
-    def __init__(self, settings: config.Settings, *, as_json: bool, timeout: float | None) -> None:
+    def __init__(self, settings: config.Configuration, *, as_json: bool, timeout: float | None) -> None:
         self._settings, self._as_json, self._timeout = settings, as_json, timeout
 
     def prompt(self, prompt: str, options: dict[str, Any]) -> int:

@@ -26,7 +26,7 @@ SECONDS = 3.0  # that a person waits for sessions that are not in the index yet
 @click.option("-n", "--limit", type=click.IntRange(min=1), default=10, show_default=True, help="How many.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/search.json).")
 @settings_options()
-def command(settings: config.Settings, words: tuple[str, ...], limit: int, as_json: bool) -> None:
+def command(settings: config.Configuration, words: tuple[str, ...], limit: int, as_json: bool) -> None:
     """Find words in all sessions: what was typed, said and thought, what tools were given and what they answered.
 
     All words must be there. A phrase stands in quotes, word* is a beginning. tool:Bash, file:login.py, is:error,
@@ -65,7 +65,7 @@ def _check(typed: str) -> None:
         raise click.UsageError(str(error)) from error
 
 
-def _say_how_far(settings: config.Settings, catalog: "Catalog") -> None:
+def _say_how_far(settings: config.Configuration, catalog: "Catalog") -> None:
     from agent_logger.catalog.background import start
 
     done, total = catalog.coverage

@@ -38,7 +38,7 @@ class TouchedFiles(msgspec.Struct, frozen=True):
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/show*.json).")
 @settings_options()
 def command(
-    settings: config.Settings,
+    settings: config.Configuration,
     session: str,
     turn: int | None,
     thinking: bool,
@@ -136,7 +136,7 @@ def _print_tools(metrics: "Metrics") -> None:
     _output.table(("tool", "kind", "calls", "errors", "time"), rows)
 
 
-def _print_raw(settings: config.Settings, name: str) -> None:
+def _print_raw(settings: config.Configuration, name: str) -> None:
     """Of every file that tells of the session. Which one it is, is said beside."""
     from agent_logger.files.line_files import raw_lines
 
@@ -155,7 +155,7 @@ def _without_credentials(detail: "CallDetail") -> "CallDetail":
     return msgspec.structs.replace(detail, request=request, response=response)
 
 
-def _print_wire(settings: config.Settings, name: str, turn: int, *, as_json: bool) -> None:
+def _print_wire(settings: config.Configuration, name: str, turn: int, *, as_json: bool) -> None:
     from agent_logger.catalog.joining.calls import call_detail
     from agent_logger.catalog.joining.calls_by_turn import calls_by_turn
     from agent_logger.views.terminal.rows import print_rows

@@ -16,7 +16,7 @@ STOP_SECONDS = 10.0
 @click.option("--no-page", is_flag=True, help="The proxy alone.")
 @click.option("--no-open", is_flag=True, help="Open no browser.")
 @settings_options(*proxy.SETTINGS, "page_port")
-def command(settings: config.Settings, no_page: bool, no_open: bool) -> None:
+def command(settings: config.Configuration, no_page: bool, no_open: bool) -> None:
     """Start recording: the proxy, and the page that shows it. The same as no command.
 
     'agent-logger proxy --help' says how an agent is sent through it, 'agent-logger view --help' what
@@ -35,7 +35,7 @@ def command(settings: config.Settings, no_page: bool, no_open: bool) -> None:
             _end(page)
 
 
-def _page(settings: config.Settings, *, opening: bool) -> subprocess.Popen[str]:
+def _page(settings: config.Configuration, *, opening: bool) -> subprocess.Popen[str]:
     from agent_logger.proxy.attended import attended
 
     arguments = ["view"] if opening else ["view", "--no-open"]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/status.json).")
 @settings_options()
-def command(settings: config.Settings, as_json: bool) -> int:
+def command(settings: config.Configuration, as_json: bool) -> int:
     """Is it recording? What was lost?
 
     Every proxy that runs, with what it has written, what it had to drop, and how far its recorder

@@ -32,7 +32,7 @@ POLL_SECONDS = 0.5
     "--json", "as_json", is_flag=True, help="Print JSON, one object a line (docs/schemas/tail.json)."
 )
 @settings_options()
-def command(settings: config.Settings, session: str | None, lines: int, as_json: bool) -> None:
+def command(settings: config.Configuration, session: str | None, lines: int, as_json: bool) -> None:
     """Follow what all live sessions do, until Ctrl-C.
 
     One line for each thing that happens: the time, the session, its thread, and what it is: input (a person typed),
@@ -58,7 +58,7 @@ def command(settings: config.Settings, session: str | None, lines: int, as_json:
         _print(tail.poll(), as_json=as_json)
 
 
-def _meant(settings: config.Settings, name: str) -> str:
+def _meant(settings: config.Configuration, name: str) -> str:
     with opened(settings) as catalog:
         return one_called(catalog, name)
 

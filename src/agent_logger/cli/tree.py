@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @click.argument("session", metavar="ID")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/tree.json).")
 @settings_options()
-def command(settings: config.Settings, session: str, as_json: bool) -> None:
+def command(settings: config.Configuration, session: str, as_json: bool) -> None:
     """Print a session's sub-agents, and the sessions that were forked from it.
 
     The tree begins with the session that all of them come from; a star marks the one that was asked for. Beside each

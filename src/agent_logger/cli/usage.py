@@ -63,7 +63,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/usage*.json).")
 @settings_options()
 def command(
-    settings: config.Settings,
+    settings: config.Configuration,
     by: str,
     explain: str | None,
     as_json: bool,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/verify.json).")
 @settings_options("log_dir", "sessions_dir")
-def command(settings: config.Settings, paths: tuple[Path, ...], as_json: bool) -> int:
+def command(settings: config.Configuration, paths: tuple[Path, ...], as_json: bool) -> int:
     """Read every byte of logs, and report damage.
 
     PATHS are files, or folders to search for logs: ours, plain or sealed, and the JSONL files

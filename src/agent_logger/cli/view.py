@@ -13,7 +13,7 @@ from agent_logger.cli._settings import settings_options
 @click.command()
 @click.option("--no-open", is_flag=True, help="Open no browser.")
 @settings_options("page_port")
-def command(settings: config.Settings, no_open: bool) -> None:
+def command(settings: config.Configuration, no_open: bool) -> None:
     """See what the agents did, in a browser.
 
     A page on 127.0.0.1, for you alone: it prints a link that works once, and lets in the browser that

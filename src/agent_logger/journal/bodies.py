@@ -14,7 +14,16 @@ from msgspec.structs import replace
 
 from agent_logger.errors import SourceError
 from agent_logger.model import records
-from agent_logger.model.records import AnyRecord, Chunk, Exchange, Kind, Large, Message, Request, Response
+from agent_logger.model.records import (
+    AnyRecord,
+    Chunk,
+    ExchangeRecord,
+    Kind,
+    Large,
+    Message,
+    Request,
+    Response,
+)
 
 SPILL_BYTES = 8 << 20  # a body, or an exchange's messages, over this goes to a file
 _INSIDE = re.compile(r"[^/\0]+\.bodies/[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -44,12 +53,12 @@ def spill(record: AnyRecord, folder: str, free_name: Namer) -> Spilled:
 
 def keeps_its_type(record: AnyRecord, line: bytes) -> bool:
     """Whether the record's line is still one of its type, however large it is."""
-    return len(line) <= SPILL_BYTES or isinstance(record, Exchange | Request | Response)
+    return len(line) <= SPILL_BYTES or isinstance(record, ExchangeRecord | Request | Response)
 
 
 def _spill_known(record: AnyRecord, folder: str, free_name: Namer) -> Spilled | None:
     match record:
-        case Exchange():
+        case ExchangeRecord():
             return _spill_messages(record, folder, free_name(f"{record.exchange}.jsonl"))
         case Request() | Response() if record.body is not None:
             return _spill_body(record, folder, free_name(record.call or "body"))
@@ -58,7 +67,7 @@ def _spill_known(record: AnyRecord, folder: str, free_name: Namer) -> Spilled | 
     return None
 
 
-def _spill_messages(record: Exchange, folder: str, name: str) -> Spilled:
+def _spill_messages(record: ExchangeRecord, folder: str, name: str) -> Spilled:
     data = b"".join(msgspec.json.encode(message) + b"\n" for message in record.messages)
     short = replace(record, messages=[], messages_file=f"{folder}/{name}", file_bytes=len(data))
     return Spilled(records.encode(short), name, data)
@@ -100,7 +109,7 @@ def decode(line: bytes, kind: Kind, log_folder: Path) -> AnyRecord:
 
 def gather(record: AnyRecord, log_folder: Path) -> AnyRecord:
     match record:
-        case Exchange(messages_file=str(file)):
+        case ExchangeRecord(messages_file=str(file)):
             lines = _read(log_folder, file, record.file_bytes).split(b"\n")
             messages = [msgspec.json.decode(line, type=Message) for line in lines if line]
             return replace(record, messages=messages, messages_file=None, file_bytes=None)

@@ -31,7 +31,7 @@ from agent_logger.journal.open_part import OpenPart
 from agent_logger.journal.ownership import ANY, Beyond, Ids, claim
 from agent_logger.journal.sync import UPKEEP
 from agent_logger.model import records
-from agent_logger.model.records import AnyRecord, Exchange, Gap, Kind, LiveMessage, LiveStart, Message
+from agent_logger.model.records import AnyRecord, ExchangeRecord, Gap, Kind, LiveMessage, LiveStart, Message
 
 PART_BYTES = 64 << 20
 FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS = 0.1, 5.0
@@ -177,7 +177,7 @@ class Journal:
         self.lost += counts and not added
         return added
 
-    def end(self, exchange: Exchange) -> bool:
+    def end(self, exchange: ExchangeRecord) -> bool:
         """`False` if its record is lost; the live file then stays, for the next owner to complete."""
         with self._exclusive() as ours:
             if not ours:
@@ -187,12 +187,12 @@ class Journal:
             self._end_live()
             return True
 
-    def end_large(self, exchange: Exchange, finished: Callable[[Message], Message | None]) -> bool:
+    def end_large(self, exchange: ExchangeRecord, finished: Callable[[Message], Message | None]) -> bool:
         """As `end`, for an exchange whose messages are in the live file alone: they go to a file of the log."""
         with self._exclusive() as ours:
             if not ours:
                 return self._append_beside(exchange)
-            named: list[Exchange] = []
+            named: list[ExchangeRecord] = []
             if not self._attempt(lambda: named.append(self._with_file(exchange, finished))):
                 self.lost += 1
                 return False
@@ -343,7 +343,9 @@ class Journal:
         self._dirty.bodies.append(held.path)
         self._dirty.folders |= {held.path.parent, self.folder}
 
-    def _with_file(self, exchange: Exchange, finished: Callable[[Message], Message | None]) -> Exchange:
+    def _with_file(
+        self, exchange: ExchangeRecord, finished: Callable[[Message], Message | None]
+    ) -> ExchangeRecord:
         """Message by message: all of them may be more than memory holds."""
         self._opened()
         lines = live.messages(self._live.path, exchange.id) if self._live else iter(())

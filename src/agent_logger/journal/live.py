@@ -23,7 +23,7 @@ from agent_logger.home.layout import safe_name
 from agent_logger.journal.bodies import decode
 from agent_logger.journal.live_exchanges import from_live
 from agent_logger.model import records
-from agent_logger.model.records import AnyRecord, Exchange, LiveMessage, LiveStart, Message, Unknown
+from agent_logger.model.records import AnyRecord, ExchangeRecord, LiveMessage, LiveStart, Message, Unknown
 from agent_logger.protocols.jsonl import JsonEntry
 
 
@@ -115,7 +115,7 @@ def retire(path: Path) -> Path | None:
     return retired
 
 
-def read_live(path: Path) -> list[Exchange]:
+def read_live(path: Path) -> list[ExchangeRecord]:
     """The exchanges of a live file. Nothing if it has just gone away: then they are in the log."""
     try:
         lines = [entry.raw for entry in entries(path) if isinstance(entry, JsonEntry)]
@@ -140,7 +140,7 @@ def _decoded(line: bytes) -> AnyRecord:
         return Unknown(line)
 
 
-def recover(part: PartFile, write: Callable[[Exchange], None], *, in_flight: Path | None) -> list[Path]:
+def recover(part: PartFile, write: Callable[[ExchangeRecord], None], *, in_flight: Path | None) -> list[Path]:
     """Write what live files hold whose owner is gone; returns the files to remove after the next sync.
 
     `part` is ours; the others are held meanwhile, so that nobody else recovers them too. An exchange that
@@ -158,17 +158,17 @@ def recover(part: PartFile, write: Callable[[Exchange], None], *, in_flight: Pat
     return done
 
 
-Logged = dict[str | None, list[Exchange]]
+Logged = dict[str | None, list[ExchangeRecord]]
 
 
-def _unfinished(paths: list[Path], logged: Logged) -> list[Exchange]:
+def _unfinished(paths: list[Path], logged: Logged) -> list[ExchangeRecord]:
     """What live files say and the log does not."""
     exchanges = merged(exchange for path in sorted(paths) for exchange in read_live(path))
     rest = (_beyond(exchange, logged.get(exchange.id, [])) for exchange in exchanges)
     return sorted((exchange for exchange in rest if exchange), key=lambda exchange: exchange.exchange)
 
 
-def _beyond(exchange: Exchange, logged: list[Exchange]) -> Exchange | None:
+def _beyond(exchange: ExchangeRecord, logged: list[ExchangeRecord]) -> ExchangeRecord | None:
     """The messages that were recovered before, when its writer seemed to be dead, are not recovered again."""
     if any(map(_has_ended, logged)):
         return None
@@ -177,14 +177,14 @@ def _beyond(exchange: Exchange, logged: list[Exchange]) -> Exchange | None:
     return replace(exchange, messages=messages) if messages or not logged else None
 
 
-def _has_ended(exchange: Exchange) -> bool:
+def _has_ended(exchange: ExchangeRecord) -> bool:
     """Whether its writer wrote it, with all there is of it; else it is in flight, or what was found of it."""
     return exchange.complete or exchange.end_reason not in (None, "recovered")
 
 
-def merged(exchanges: Iterable[Exchange]) -> list[Exchange]:
+def merged(exchanges: Iterable[ExchangeRecord]) -> list[ExchangeRecord]:
     """Each exchange once: as it ended, or with all the messages the copies in flight have."""
-    best: dict[object, Exchange] = {}
+    best: dict[object, ExchangeRecord] = {}
     for exchange in exchanges:
         key = exchange.id or id(exchange)
         earlier = best.get(key)
@@ -207,14 +207,14 @@ def _logged(parts: Iterable[PartFile]) -> Logged:
     return exchanges
 
 
-def _exchange(line: object, folder: Path) -> Exchange | None:
+def _exchange(line: object, folder: Path) -> ExchangeRecord | None:
     if not isinstance(line, JsonEntry) or b'"exchange"' not in line.raw:
         return None
     try:
         record = decode(line.raw, "exchange", folder)
     except (msgspec.MsgspecError, SourceError, OSError):
         return None
-    if not isinstance(record, Exchange):
+    if not isinstance(record, ExchangeRecord):
         return None
     return replace(record, messages=[]) if _has_ended(record) else record  # of these only the id matters
 

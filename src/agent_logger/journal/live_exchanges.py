@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 
 from agent_logger.messages.entries import is_thinking_progress
-from agent_logger.model.records import AnyRecord, Exchange, LiveMessage, LiveStart, Message
+from agent_logger.model.records import AnyRecord, ExchangeRecord, LiveMessage, LiveStart, Message
 
 
-def from_live(records: Iterable[AnyRecord]) -> list[Exchange]:
+def from_live(records: Iterable[AnyRecord]) -> list[ExchangeRecord]:
     """The exchanges of a live file, as far as they came; without the progress of thoughts, which no log keeps."""
     starts: dict[str, LiveStart] = {}
     messages: dict[str, list[Message]] = {}
@@ -27,8 +27,8 @@ def _unknown_start(first: LiveMessage) -> LiveStart:
     return LiveStart(id=first.id, session_id=None, exchange=0, ts_start=first.message.ts)
 
 
-def _in_flight(start: LiveStart, messages: list[Message]) -> Exchange:
-    return Exchange(
+def _in_flight(start: LiveStart, messages: list[Message]) -> ExchangeRecord:
+    return ExchangeRecord(
         id=start.id,
         session_id=start.session_id,
         exchange=start.exchange,

@@ -24,7 +24,7 @@ from agent_logger.messages.result_usage import with_result
 from agent_logger.messages.sdk import STDERR, UNKNOWN
 from agent_logger.model import session
 from agent_logger.model.prices import canonical, priced
-from agent_logger.model.records import AnyRecord, Exchange, Exit, Message, SessionStart, as_bytes
+from agent_logger.model.records import AnyRecord, ExchangeRecord, Exit, Message, SessionStart, as_bytes
 from agent_logger.model.remainders import with_remainders
 from agent_logger.model.session import (
     AGENT,
@@ -44,7 +44,7 @@ from agent_logger.model.session import (
 from agent_logger.providers.answer import fields_of, text_of
 
 
-def session_of(records: Iterable[AnyRecord], exchanges: Sequence[Exchange], log: str = "") -> Session:
+def session_of(records: Iterable[AnyRecord], exchanges: Sequence[ExchangeRecord], log: str = "") -> Session:
     """The session of a log: its other records, and its exchanges, each once. `log` names one that no client did."""
     start = next((record for record in records if isinstance(record, SessionStart)), _UNSAID)
     witness = start.witness or witness_of(exchanges)
@@ -91,7 +91,7 @@ def session_of(records: Iterable[AnyRecord], exchanges: Sequence[Exchange], log:
 
 def _totals(
     exchange: session.Exchange,
-    record: Exchange,
+    record: ExchangeRecord,
     model: str | None,
     witness: Witness,
     *,
@@ -133,7 +133,7 @@ def _less(usage: Usage, model: str | None, turns: Iterable[Turn]) -> Usage:
     return Usage(**{name: max(0, getattr(usage, name)) for name in Usage.__struct_fields__})
 
 
-def _checked(exchanges: Sequence[Exchange], *, is_new: bool) -> Sequence[Exchange]:
+def _checked(exchanges: Sequence[ExchangeRecord], *, is_new: bool) -> Sequence[ExchangeRecord]:
     """With the first result's share of the client's counters as it is told today."""
     for at, exchange in enumerate(exchanges):
         if exchange.stats and exchange.stats.reported_model_usage:
@@ -151,7 +151,7 @@ _UNSAID = SessionStart(
 RUN_STARTED = "run_started"  # what a run notes first, where it does not begin with a prompt
 
 
-def witness_of(exchanges: Sequence[Exchange]) -> Witness:
+def witness_of(exchanges: Sequence[ExchangeRecord]) -> Witness:
     """Of a log that does not say it yet, or never will, for its writer was killed."""
     first = next((message for exchange in exchanges for message in exchange.messages), None)
     return "run" if first and first.type == RUN_STARTED else "sdk"
@@ -199,7 +199,7 @@ def _agent(thread: str, caller: Turn | None, use: Block | None) -> SubAgent:
     )
 
 
-def _exchange(record: Exchange, model: str | None, witness: Witness) -> session.Exchange:
+def _exchange(record: ExchangeRecord, model: str | None, witness: Witness) -> session.Exchange:
     started = time_of(record.ts_start)
     turns = [priced(turn) for turn in with_result(_turns(record.messages, model, witness), record.stats)]
     printed = "\n".join(_printed(record.messages)) if not turns else ""

@@ -9,7 +9,7 @@ import msgspec
 from agent_logger.files.parts import PartFile, part_of, parts_in, parts_of
 from agent_logger.journal.ownership import head_of
 from agent_logger.model import records
-from agent_logger.model.records import Exchange, Resume, SessionEnd, SessionStart, WireStart
+from agent_logger.model.records import ExchangeRecord, Resume, SessionEnd, SessionStart, WireStart
 
 
 def logs_called(log_dir: Path, name: str) -> list[PartFile]:
@@ -80,7 +80,7 @@ def session_id_of(log: PartFile) -> str | None:
             record = records.decode(line.raw, "exchange")
         except msgspec.MsgspecError:
             continue
-        if isinstance(record, SessionStart | Exchange | SessionEnd | Resume) and record.session_id:
+        if isinstance(record, SessionStart | ExchangeRecord | SessionEnd | Resume) and record.session_id:
             return record.session_id
     return None
 

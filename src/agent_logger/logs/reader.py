@@ -25,7 +25,7 @@ from agent_logger.logs.transcript.side_files import whole
 from agent_logger.logs.wire_log import session as wire_log
 from agent_logger.model.records import (
     AnyRecord,
-    Exchange,
+    ExchangeRecord,
     Fork,
     Kind,
     Part,
@@ -67,7 +67,9 @@ def read_session(path: Path, *, alone: bool = False) -> Session:
         )
     if part and kind == "exchange":
         read_records = (item.value for item in read_log(part.folder, part.name))
-        records = [record for record in read_records if not isinstance(record, Damage | Torn | Exchange)]
+        records = [
+            record for record in read_records if not isinstance(record, Damage | Torn | ExchangeRecord)
+        ]
         return exchange_log.session_of(records, read_exchanges(part.folder, part.name), part.name)
     if part and kind == "transcript":
         return session_of_log(part, read_header(part), read_messages)
@@ -143,12 +145,12 @@ def read_log(folder: Path, name: str) -> Iterator[LogItem]:
     return (item for _, item in heapq.merge(*streams, key=lambda timed: timed[0]))
 
 
-def read_exchanges(folder: Path, name: str) -> list[Exchange]:
+def read_exchanges(folder: Path, name: str) -> list[ExchangeRecord]:
     """The exchanges of a log, and those in flight, each once."""
     files = live_files_of(folder, name).values()
     in_flight = [exchange for paths in files for path in paths for exchange in read_live(path)]
     # Only now the log: an exchange that ends meanwhile is in it before its live file goes.
-    logged = [item.value for item in read_log(folder, name) if isinstance(item.value, Exchange)]
+    logged = [item.value for item in read_log(folder, name) if isinstance(item.value, ExchangeRecord)]
     return merged(logged + in_flight)
 
 

@@ -194,7 +194,7 @@ class SessionStart(Record, frozen=True, kw_only=True, tag="session_start"):
 EndReason = Literal["result", "input", "reset", "eof", "exit", "recovered"]
 
 
-class Exchange(Record, frozen=True, kw_only=True, tag="exchange"):
+class ExchangeRecord(Record, frozen=True, kw_only=True, tag="exchange"):
     """The line of an exchange: what was asked, all that was said until the agent yielded, and what that took."""
 
     session_id: str | None
@@ -439,7 +439,7 @@ Kind = Literal["exchange", "live", "wire", "transcript", "hook"]
 
 _EVERYWHERE: tuple[type[Record], ...] = (Part, Gap, Recovered, Large)
 KINDS: Mapping[Kind, tuple[type[Record], ...]] = {
-    "exchange": (SessionStart, Exchange, SessionEnd, Resume, *_EVERYWHERE),
+    "exchange": (SessionStart, ExchangeRecord, SessionEnd, Resume, *_EVERYWHERE),
     "live": (LiveStart, LiveMessage),
     "wire": (WireStart, Request, Response, Refusals, Fork, Rewrite, *_EVERYWHERE),
     "transcript": (SessionHeader, Verbatim, *_EVERYWHERE),

@@ -27,7 +27,7 @@ from agent_logger.messages.entries import entries, is_thinking_progress, text_of
 from agent_logger.messages.sdk import STREAM_EVENT, Init, SdkMessage, SdkStreamEvent
 from agent_logger.model.records import (
     EndReason,
-    Exchange,
+    ExchangeRecord,
     ExchangeStats,
     Exit,
     Json,
@@ -63,11 +63,11 @@ class Began:
 class LargeExchange:
     """An exchange without its messages, which are in the live file; each is to pass through `finished`."""
 
-    record: Exchange
+    record: ExchangeRecord
     finished: Callable[[Message], Message | None]
 
 
-Written = SessionStart | Resume | LiveStart | LiveMessage | Exchange | LargeExchange | SessionEnd
+Written = SessionStart | Resume | LiveStart | LiveMessage | ExchangeRecord | LargeExchange | SessionEnd
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,7 +361,7 @@ class Exchanges:
         yield from self._started(ts)
         exchange.finish_tally()
         stats, origin = exchange.result or (None, UNSET)
-        record = Exchange(
+        record = ExchangeRecord(
             session_id=self.session_id,
             ts_end=ts,
             messages=[_with_end(message, exchange.ends) for message in exchange.messages],

@@ -23,7 +23,7 @@ from agent_logger.messages.counters import COST_DIGITS, Counters
 from agent_logger.messages.sdk import SdkMessage
 from agent_logger.model.records import (
     EndReason,
-    Exchange,
+    ExchangeRecord,
     ExchangeStats,
     Exit,
     Json,
@@ -222,7 +222,7 @@ class _Log:
             case LargeExchange():
                 self._in_flight = False
                 return self.journal.end_large(record.record, record.finished)
-            case Exchange():
+            case ExchangeRecord():
                 self._in_flight = False
                 return self.journal.end(record)
         return self.journal.append(record)

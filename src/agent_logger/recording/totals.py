@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from agent_logger.messages import counters
 from agent_logger.messages.counters import COST_DIGITS, Counters, Work
 from agent_logger.messages.sdk import ReportedUsage, usage_in
-from agent_logger.model.records import Exchange, ExchangeStats, Message, SessionEnd, Tokens
+from agent_logger.model.records import ExchangeRecord, ExchangeStats, Message, SessionEnd, Tokens
 from agent_logger.model.session import SYNTHETIC
 
 
@@ -77,7 +77,7 @@ class Totals:
     tools: dict[str, str] = field(default_factory=dict)  # exchange and tool use to tool
 
     @classmethod
-    def of(cls, exchanges: Iterable[Exchange], *, is_new: bool = False) -> "Totals":
+    def of(cls, exchanges: Iterable[ExchangeRecord], *, is_new: bool = False) -> "Totals":
         totals = cls()
         for exchange in exchanges:
             if exchange.stats and totals.counters is None:
@@ -86,7 +86,7 @@ class Totals:
             totals.add(exchange)
         return totals
 
-    def add(self, exchange: Exchange, tally: Tally | None = None) -> None:
+    def add(self, exchange: ExchangeRecord, tally: Tally | None = None) -> None:
         """`tally` of its messages, if somebody kept it."""
         tally = tally or Tally.of(exchange.messages)
         self.exchanges += 1

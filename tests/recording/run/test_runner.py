@@ -15,7 +15,7 @@ import pytest
 
 from agent_logger import Event, Failure, RunResult, run, run_async, stream
 from agent_logger.logs.reader import read_exchanges, read_log
-from agent_logger.model.records import Exchange, Resume, SessionStart
+from agent_logger.model.records import ExchangeRecord, Resume, SessionStart
 from agent_logger.recording.run import child as children
 from tests.memory import PEAK_KB
 from tests.recording.played import script
@@ -60,7 +60,7 @@ def claude(tmp_path: Path) -> Any:
     return make
 
 
-def exchanges(result: RunResult) -> list[Exchange]:
+def exchanges(result: RunResult) -> list[ExchangeRecord]:
     log = Path(result.metadata.log or "")
     return read_exchanges(log.parent, log.stem)
 

@@ -17,7 +17,7 @@ import pytest
 from agent_logger import Failure, RunResult, SessionLogger, read_session, run
 from agent_logger.config import Origin
 from agent_logger.logs.reader import read_exchanges, read_log
-from agent_logger.model.records import Exchange, SessionEnd, SessionStart
+from agent_logger.model.records import ExchangeRecord, SessionEnd, SessionStart
 from agent_logger.model.session import Session
 from tests.clients import ANTHROPIC_KEY, NOWHERE, QUIET_CLAUDE, Sandbox, find_claude
 from tests.fakeapi import Call, FakeAPI
@@ -48,7 +48,7 @@ def claude(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Any:
     return start
 
 
-def exchanges(result: RunResult) -> list[Exchange]:
+def exchanges(result: RunResult) -> list[ExchangeRecord]:
     log = Path(result.metadata.log or "")
     return read_exchanges(log.parent, log.stem)
 

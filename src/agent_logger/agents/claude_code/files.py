@@ -33,6 +33,7 @@ from agent_logger.files.sources import (
 )
 
 Entry = os.DirEntry[str]
+_ENDS = (".jsonl", f".jsonl{SEALED}")
 _AGENT_FILE = re.compile(rf"agent-[^/]+\.jsonl(?:{re.escape(SEALED)})?")
 
 
@@ -100,78 +101,89 @@ def _session_folders(root: str) -> Iterator[tuple[str, list[Entry]]]:
             yield project.path, entries_in(project.path)
 
 
-def _sessions_in(
-    folder: str, entries: list[Entry], cache: StampCache, skip: Container[str]
-) -> Iterator[Source]:
-    mains: dict[str, Entry] = {}
-    folders: dict[str, str] = {}
-    loose: list[Entry] = []
-    for entry in entries:
+class _Folder:
+    """What lies in one folder that has sessions."""
+
+    def __init__(self, path: str, entries: list[Entry], skip: Container[str]) -> None:
+        self.path, self._skip = path, skip
+        self.mains: dict[str, Entry] = {}  # by session
+        self.folders: dict[str, str] = {}  # by name
+        self.loose: list[Entry] = []  # files of sub-agents of whichever session
+        for entry in entries:
+            self._add(entry)
+        if "subagents" in self.folders:
+            below = entries_in(self.folders["subagents"])
+            self.loose += [entry for entry in below if _AGENT_FILE.fullmatch(entry.name)]
+
+    def _add(self, entry: Entry) -> None:
         name = entry.name
-        if name.endswith((".jsonl", f".jsonl{SEALED}")):
+        if name.endswith(_ENDS):
             stem = name.removesuffix(SEALED)[:-6]
             if _AGENT_FILE.fullmatch(name):
-                loose.append(entry)
-            elif is_id(stem) and stem not in skip and (stem not in mains or name[-6:] == ".jsonl"):
-                mains[stem] = entry
-        elif name in mains or entry.is_dir(follow_symlinks=False):
-            folders[name] = entry.path
-    if "subagents" in folders:
-        loose += [item for item in entries_in(folders["subagents"]) if _AGENT_FILE.fullmatch(item.name)]
-    owned = _owned(loose, cache) if loose else {}
+                self.loose.append(entry)
+            elif is_id(stem) and stem not in self._skip and (stem not in self.mains or name[-6:] == ".jsonl"):
+                self.mains[stem] = entry
+        elif name in self.mains or entry.is_dir(follow_symlinks=False):
+            self.folders[name] = entry.path
+
+    def without_main(self, names: Iterable[str | None]) -> Iterator[str]:
+        """Sessions, by these names or those of folders, that have no main file here."""
+        for name in dict.fromkeys((*self.folders, *names)):
+            if name and name not in self.mains and name not in self._skip and is_id(name):
+                yield name
+
+
+def _sessions_in(
+    path: str, entries: list[Entry], cache: StampCache, skip: Container[str]
+) -> Iterator[Source]:
+    """Most sessions are a file alone: ten thousand of them are to be looked at in no time."""
+    folder = _Folder(path, entries, skip)
+    owned = _owned(folder.loose, cache) if folder.loose else {}
     with_agents: dict[str, Source] = {}
     alone: dict[str, tuple[str, os.stat_result]] = {}
-    for name, entry in mains.items():
-        if name in folders or name in owned:
-            if source := _with_agents(folder, name, entry, folders.get(name), owned.get(name, ())):
+    for name, entry in folder.mains.items():
+        if name in folder.folders or name in owned:
+            if source := _with_agents(folder, name, entry, owned.get(name, ())):
                 with_agents[name] = source
         elif stamp_and_stat := stamped(entry):
             alone[name] = stamp_and_stat
-    missing = (name for name in (*folders, *filter(None, owned)) if name not in mains and name not in skip)
-    left = list(_without_main(folder, missing, folders, owned))
-    stamps = [
-        *(with_agent.stamp for with_agent in with_agents.values()),
-        *(stamp for stamp, _ in alone.values()),
-    ]
+    left = list(_without_main(folder, owned))
+    stamps = [source.stamp for source in with_agents.values()]
+    stamps += [stamp for stamp, _ in alone.values()]
     stamps += [f"{source.name}/{source.stamp}" for source in left]
-    if cache.is_as_it_was(folder, stamps, AGENT.name, [*with_agents, *alone]):
+    if cache.is_as_it_was(path, stamps, AGENT.name, [*with_agents, *alone]):
         return
     yield from with_agents.values()
     yield from left
     for name, (stamp, stat) in alone.items():
-        path = f"{folder}/{name}.jsonl"
-        yield Source(path, AGENT.name, path, name, stat.st_mtime, stat.st_size, stamp, ())
+        main = f"{path}/{name}.jsonl"
+        yield Source(main, AGENT.name, main, name, stat.st_mtime, stat.st_size, stamp, ())
 
 
-def _without_main(
-    folder: str,
-    names: Iterable[str],
-    folders: Mapping[str, str],
-    owned: Mapping[str | None, list[Entry]],
-) -> Iterator[Source]:
+def _without_main(folder: _Folder, owned: Mapping[str | None, list[Entry]]) -> Iterator[Source]:
     """Sessions whose main file was deleted, and the files of their sub-agents were not."""
-    for name in filter(is_id, dict.fromkeys(names)):
+    for name in folder.without_main(owned):
         files = FileStamps()
-        below = _agents_below(folders[name]) if name in folders else []
-        others = [_plain(entry) for entry in (*below, *owned.get(name, ())) if files.add(entry, entry.name)]
+        agents = (*_agents_below(folder.folders.get(name)), *owned.get(name, ()))
+        others = [_plain(entry) for entry in agents if files.add(entry, entry.name)]
         if others:
-            path, stamp = f"{folder}/{name}.jsonl", NO_MAIN_FILE + files.stamp
+            path, stamp = f"{folder.path}/{name}.jsonl", NO_MAIN_FILE + files.stamp
             yield Source(path, AGENT.name, path, name, files.modified, files.size, stamp, tuple(others))
 
 
-def _with_agents(
-    folder: str, name: str, entry: Entry, own_folder: str | None, owned: Iterable[Entry]
-) -> Source | None:
+def _with_agents(folder: _Folder, name: str, entry: Entry, owned: Iterable[Entry]) -> Source | None:
     files = FileStamps()
     if not files.add(entry):
         return None
-    agents = (*(_agents_below(own_folder) if own_folder else ()), *owned)
-    others = [_plain(agent) for agent in agents if files.add(agent, agent.name)]
-    path, others = f"{folder}/{name}.jsonl", list(dict.fromkeys(others))
+    agents = (*_agents_below(folder.folders.get(name)), *owned)
+    others = dict.fromkeys(_plain(agent) for agent in agents if files.add(agent, agent.name))
+    path = f"{folder.path}/{name}.jsonl"
     return Source(path, AGENT.name, path, name, files.modified, files.size, files.stamp, tuple(others))
 
 
-def _agents_below(folder: str) -> list[Entry]:
+def _agents_below(folder: str | None) -> list[Entry]:
+    if folder is None:
+        return []
     agents = f"{folder}/subagents"
     entries = [entry for entry in entries_in(agents) if _AGENT_FILE.fullmatch(entry.name)]
     return [] if entries and os.path.islink(agents) else sorted(entries, key=lambda entry: entry.name)

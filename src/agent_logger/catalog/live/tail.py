@@ -28,7 +28,7 @@ from agent_logger.logs.exchange_log import session_of as exchange_session
 from agent_logger.logs.find import client_id, session_id_of
 from agent_logger.logs.reader import kind_of_log
 from agent_logger.logs.wire_log.session import Reading
-from agent_logger.model.records import AnyRecord, Exchange, Kind, SessionStart
+from agent_logger.model.records import AnyRecord, ExchangeRecord, Kind, SessionStart
 from agent_logger.model.session import Session
 from agent_logger.protocols.jsonl import Damage, JsonEntry
 
@@ -169,7 +169,7 @@ class _Watched:
             for record in records:
                 self._wire.take(record)
             return self._wire.session(self._name), True
-        ended = [item for item in records if isinstance(item, Exchange)]
+        ended = [item for item in records if isinstance(item, ExchangeRecord)]
         starts = [item for item in records if isinstance(item, SessionStart)]
         return exchange_session(starts, [*ended, *from_live(records)]), False
 

@@ -8,6 +8,7 @@ whatever it would mean to a database.
 import re
 from dataclasses import dataclass, field
 
+from agent_logger.agents.registry import AGENTS
 from agent_logger.catalog.search.tokenizer import BEGIN, END, UNSPACED, spaced
 
 MOST_WORDS = 64
@@ -15,7 +16,7 @@ EXAMPLES = {
     "tool": "Bash",
     "file": "login.py",
     "project": "shop",
-    "agent": "codex",
+    "agent": AGENTS[0].name,
     "is": "error",
 }  # by field
 

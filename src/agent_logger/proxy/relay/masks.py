@@ -31,7 +31,7 @@ class InLine(NamedTuple):
     parts: tuple[Part, ...]  # what of them can be looked for in any text
 
 
-class Index(Protocol):
+class BytesIndex(Protocol):
     def __call__(self, value: bytes, /, *, lasting: bool = False) -> int:
         """A value's number. `lasting`: it is looked for in later calls, too."""
 
@@ -39,7 +39,7 @@ class Index(Protocol):
 class Credentials:
     """All that a relay has seen, by number."""
 
-    def __init__(self, index: Index) -> None:
+    def __init__(self, index: BytesIndex) -> None:
         prepare()
         self.index = index
         self.earlier: tuple[Part, ...] = ()  # that lasting credentials of the last calls have, longest first

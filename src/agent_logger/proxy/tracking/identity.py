@@ -73,12 +73,12 @@ def _agent(agent_text: str) -> str | None:
 
 def identify(headers: Headers, body: RequestBody | None, agent: str | None) -> Identity | None:
     """The client's own name for the session. Links to earlier responses are not looked at here."""
-    for known in AGENTS:
-        for name in known.wire.session_headers:
+    for candidate in AGENTS:
+        for name in candidate.wire.session_headers:
             if session := named_id(headers.get(name)):
                 return Identity(id=session, source=name, confidence="certain")
-        calls = calls_of(known.name) if body else None
-        if body and calls and (identity := calls.session_in(body, is_own=known.name == agent)):
+        calls = calls_of(candidate.name) if body else None
+        if body and calls and (identity := calls.session_in(body, is_own=candidate.name == agent)):
             return identity
     if session := named_id(headers.get(ANY_SESSION)):
         return Identity(id=session, source=ANY_SESSION, confidence="certain")

@@ -93,7 +93,7 @@ class Root:
     row_count: int = 0
 
 
-class Index:
+class HistoryIndex:
     def __init__(self) -> None:
         self.roots: OrderedDict[str, Root] = OrderedDict()  # the last active one is last
         self.branches: dict[str, Branch] = {}

@@ -23,7 +23,7 @@ from agent_logger.proxy.tracking.index import (
     Branch,
     CallOutcome,
     CallRow,
-    Index,
+    HistoryIndex,
     outcome_of,
     root_of,
 )
@@ -59,7 +59,7 @@ class Memory:
         most_rows: int = MOST_ROWS,
         fingerprints: Fingerprints | None = None,
     ) -> None:
-        self.index = Index()
+        self.index = HistoryIndex()
         self._fingerprints = fingerprints
         self._endpoints: dict[
             tuple[str, int], _Endpoint

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from agent_logger.proxy.tracking.fingerprint import Rolled
-from agent_logger.proxy.tracking.index import Branch, CallOutcome, CallRow, Index
+from agent_logger.proxy.tracking.index import Branch, CallOutcome, CallRow, HistoryIndex
 
 
 @dataclass(slots=True)
@@ -29,7 +29,7 @@ class ForkPoint:
 class HistorySearch:
     """`origin` is the call whose answer the client says it follows; its state comes before the first of `rolled`."""
 
-    index: Index
+    index: HistoryIndex
     provider: str
     rolled: Rolled
     units: Sequence[msgspec.Raw] = ()

@@ -1,0 +1,121 @@
+"""The rules of the house that a machine can check: names, folders, and where things are known."""
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from agent_logger.agents.registry import AGENTS
+
+SOURCE = Path(__file__).parents[1] / "src" / "agent_logger"
+MODULES = sorted(SOURCE.rglob("*.py"))
+FOLDERS = sorted({path.parent for path in MODULES})
+MOST_MODULES = 16  # in one folder
+
+# Names that say nothing without their sentence.
+VAGUE = {
+    *("it", "its", "told", "found", "said", "known", "kept", "seen", "asked", "wanted", "served"),
+    *("shown", "came", "went", "who", "whose"),
+}
+CENTRAL = ("Session", "Exchange", "Turn", "Block", "Call", "Thread", "Record", "Part", "Segment", "Ledger")
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+def relative(path: Path) -> str:
+    return path.relative_to(SOURCE).as_posix()
+
+
+def strings(path: Path) -> Iterator[ast.Constant]:
+    return (
+        node
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    )
+
+
+@pytest.mark.parametrize("path", MODULES, ids=relative)
+def test_an_agents_name_is_written_in_its_own_folder_alone(path: Path) -> None:
+    names = {agent.name for agent in AGENTS} | {alias for agent in AGENTS for alias in agent.aliases}
+    names -= {agent.run.executable for agent in AGENTS if agent.run} - {agent.name for agent in AGENTS}
+    written = {node.value for node in strings(path)} & names
+    room, *rest = path.relative_to(SOURCE).parts
+    if room == "agents" and len(rest) > 1:
+        written -= {agent.name for agent in AGENTS if agent.name.replace("-", "_") == rest[0]}
+    assert not written or room == "demo", f"{relative(path)} writes {sorted(written)}"
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=relative)
+def test_a_folder_has_few_modules(folder: Path) -> None:
+    """But for `cli`, which has one for each command."""
+    is_cli = folder == SOURCE / "cli"
+    modules = [path for path in folder.glob("*.py") if not is_cli or path.stem.startswith("_")]
+    assert len(modules) <= MOST_MODULES
+
+
+def test_helpers_of_commands_are_marked() -> None:
+    from agent_logger.cli import COMMANDS
+
+    commands = {name.replace("-", "_") for name in COMMANDS}
+    modules = {path.stem for path in (SOURCE / "cli").glob("*.py") if not path.stem.startswith("_")}
+    assert modules <= commands
+
+
+def test_a_class_name_is_used_once() -> None:
+    names = Counter(
+        node.name
+        for path in MODULES
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert [name for name, count in names.items() if count > 1] == []
+    assert {name: names[name] for name in CENTRAL if names[name] > 1} == {}
+
+
+def bound_names(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name) | ast.alias(asname=str(name)):
+                yield node.lineno, name
+            case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                yield node.lineno, name
+            case ast.Attribute(attr=name, ctx=ast.Store()):
+                yield node.lineno, name
+            case ast.keyword(arg=str(name)):
+                yield node.value.lineno, name
+
+
+@pytest.mark.parametrize("path", MODULES, ids=relative)
+def test_no_name_is_a_pronoun_or_a_bare_participle(path: Path) -> None:
+    vague = [(line, name) for line, name in bound_names(parsed(path)) if name.strip("_").lower() in VAGUE]
+    assert vague == []
+
+
+ODD_BEGINNINGS = re.compile(r"(?:it|its|they|who|whose|which|that)\b", re.IGNORECASE)
+
+
+def docstrings(path: Path) -> Iterator[tuple[int, str]]:
+    kinds = ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, kinds) and (text := ast.get_docstring(node)):
+            yield getattr(node, "lineno", 1), text
+
+
+@pytest.mark.parametrize("path", MODULES, ids=relative)
+def test_a_docstring_can_be_read_alone(path: Path) -> None:
+    """It begins with a verb or a noun phrase, not with a pronoun that stands for something above it."""
+    odd = [(line, text[:40]) for line, text in docstrings(path) if ODD_BEGINNINGS.match(text)]
+    assert odd == []
+
+
+def test_the_three_drawers_stand_side_by_side() -> None:
+    assert (SOURCE / "views/markdown.py").is_file()
+    for drawer in ("terminal", "html"):
+        assert (SOURCE / "views" / drawer / "session.py").is_file()
