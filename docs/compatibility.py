@@ -72,6 +72,55 @@ TRAPS = {
 """,
 }
 
+# What the real client did.
+OPENCODE_IMPORT = {
+    "what `export ID` prints": (
+        '`{"info": session, "messages": [{"info": message, "parts": [part, ...]}]}`, one session: a sub-agent '
+        "has an export of its own. Each `info` and part is the JSON of its row with `id`, `sessionID` and "
+        "`messageID` added; messages in the order of their times, parts of their ids"
+    ),
+    "what `import FILE` takes": (
+        "one such file, or the URL of a share. A second file on the line is an error"
+    ),
+    "required of a session": (
+        "`id` (begins with `ses`), `slug`, `title`, `version`, `time.created`, `time.updated`, and "
+        "`messages`, which may be empty. A field may be absent but not `null`"
+    ),
+    "required of a message": (
+        "of a prompt: `id` (`msg`), `sessionID`, `role`, `time.created`, `agent`, `model`; of an answer: "
+        "`parentID`, `modelID`, `providerID`, `mode`, `agent`, `path`, `cost`, `tokens` too. Before 0.6 "
+        "opencode wrote no `agent`, `parentID` or `model`"
+    ),
+    "required of a part": (
+        "`id` (`prt`), `sessionID`, `messageID` of a message that is there, `type`, and what the type needs: "
+        "a `reason` at the end of a step, a `title` and `metadata` of a tool that completed"
+    ),
+    "a row that it refuses": (
+        "ends the import with exit code 1. There is no transaction: the session and the rows before it stay, "
+        "and a second import adds the rest"
+    ),
+    "fields that it does not know": ("are dropped; a part of an unknown `type` is refused"),
+    "versions": ("not compared: `version` may be any text"),
+    "a session that is there": (
+        "its messages and parts stay as they are, missing ones are added; title and totals stay; project and "
+        "folder change as below"
+    ),
+    "ids, times, tokens, cost": ("stay. Rows of parts get the time of the import, which their JSON does not"),
+    "project and folder": (
+        "those where the import runs: `projectID`, `directory` and `path` of the file are ignored. `session "
+        "list` in another project does not show it"
+    ),
+    "sub-agents": ("one import each, in any order; they keep `parentID`, and `session list` leaves them out"),
+    "no database yet": ("it is made"),
+    "afterwards": (
+        "`session list` shows the session, `export` prints the same messages, `run --session ID` goes on with "
+        "it"
+    ),
+}
+TABLES = {
+    "opencode": ("`opencode export` and `opencode import`, measured with 1.18.33:", OPENCODE_IMPORT),
+}
+
 AGENTS = {"claude-cli": "claude-code"}  # where the folder is called otherwise
 
 
@@ -105,7 +154,15 @@ def _section(agent: str, folders: list[Path]) -> str:
         for kind, versions in sorted(seen.items())
     ]
     table = f"\n| records seen | versions |\n|---|---|\n{''.join(rows)}" if rows else ""
-    return f"\n## {agent}\n\n{TRAPS[agent]}{table}"
+    return f"\n## {agent}\n\n{TRAPS[agent]}{_measured(agent)}{table}"
+
+
+def _measured(agent: str) -> str:
+    if agent not in TABLES:
+        return ""
+    title, answers = TABLES[agent]
+    rows = [f"| {question} | {answer} |\n" for question, answer in answers.items()]
+    return f"\n{title}\n\n| question | answer |\n|---|---|\n{''.join(rows)}"
 
 
 # ---------------------------------------------------------------- the records of each agent
