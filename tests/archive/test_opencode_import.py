@@ -4,6 +4,7 @@ import json
 import os
 import shlex
 import shutil
+import signal
 import sqlite3
 import stat
 import subprocess
@@ -17,7 +18,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_logger.agents.source_files import File
-from agent_logger.archive import restore
 from agent_logger.archive.import_document import import_document
 from agent_logger.archive.run import archive_all
 from agent_logger.protocols.jsonl import JsonEntry
@@ -406,7 +406,7 @@ def test_an_id_that_is_no_name_of_a_file_becomes_none(database: Path, own: Path,
     change(database, "UPDATE session SET id = ? WHERE id = ?", f"{name}/sub", SUB)
     deleted(database, own)
     done = archive(f"--restore={PurePosixPath(name).stem}", "--yes", code=1)
-    assert "opencode import refuses the id" in done.stderr
+    assert "is none that opencode gives to a session" in done.stderr
     report = json.loads(archive("--restore", MAIN, "--yes", "--json").stdout)
     assert [Path(file["path"]).name for file in report["files"]] == [f"{MAIN}.json"]
     assert [row["row"] for row in report["left_out"]] == ["session"]
@@ -480,19 +480,23 @@ def test_whatever_is_in_the_rows_the_document_is_json_in_the_shape_of_an_export(
     assert all(message["info"]["sessionID"] == "ses_1" for message in document["messages"])
 
 
-def test_a_kill_while_a_document_is_written_leaves_none_under_its_name(
-    database: Path, own: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from agent_logger import platform
+from agent_logger.archive import restore
+platform.sync = lambda fd: os.kill(os.getpid(), signal.SIGKILL)
+home = Path(sys.argv[1])
+restore.carry_out(restore.plan(home, restore.find(home, sys.argv[2])))
+"""
+
+
+def test_a_kill_while_a_document_is_written_leaves_none_under_its_name(database: Path, own: Path) -> None:
     deleted(database, own)
-    planned = restore.plan(own, restore.find(own, FORK))
-
-    class Killed(BaseException):
-        pass
-
-    def killed(fd: int) -> None:
-        raise Killed
-
-    monkeypatch.setattr("agent_logger.platform.sync", killed)
-    with pytest.raises(Killed):
-        restore.carry_out(planned)
-    assert [path for path in (own / "restored").iterdir() if path.suffix == ".json"] == []
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(own), FORK], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    left = list((own / "restored").iterdir())
+    assert len(left) == 1
+    assert left[0].suffix != ".json"
+    assert stat.S_IMODE(left[0].stat().st_mode) == 0o600
+    assert len(restored(own, FORK)["messages"]) == 6

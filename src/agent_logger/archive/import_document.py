@@ -32,7 +32,7 @@ from agent_logger.archive.import_shapes import (
 from agent_logger.errors import SourceError
 from agent_logger.protocols.jsonl import Damage, JsonEntry
 
-_NAME = re.compile(r"ses[0-9A-Za-z_-]{0,100}")  # of a file, too
+_NAME = re.compile(r"ses[0-9A-Za-z_-]{0,100}")
 LONGEST_NAME = 60  # characters of an id in a message to the user
 
 
@@ -69,13 +69,11 @@ class _StoredObject:
         return f"{self.text[:-1]},{extra[1:]}" if self.value else extra
 
 
-def is_session_id(name: str) -> bool:
-    """Whether the import takes such an id, and a file can have it as its name."""
-    return _NAME.fullmatch(name) is not None
-
-
 def import_document(file: File) -> ImportDocument:
-    """Whatever is in the rows. Raises `SourceError` if there is no such session among them."""
+    """Whatever is in the rows. Raises `SourceError` if there is no such session among them, or its id is none of
+    opencode's, which a file could have as its name."""
+    if not _NAME.fullmatch(file.name):
+        raise SourceError(f"the id {file.name[:LONGEST_NAME]!r} is none that opencode gives to a session")
     return _DocumentMaker(file).document()
 
 

@@ -23,7 +23,6 @@ from agent_logger.archive.import_document import (
     ImportDocument,
     LeftOutRow,
     import_document,
-    is_session_id,
 )
 from agent_logger.archive.layout import DATABASES, ArchivedCopy, copies
 from agent_logger.archive.sessions import Archived, archived_sessions
@@ -140,14 +139,13 @@ def _plan_of_documents(home: Path, session: Archived, to: Path | None) -> Plan:
     steps, commands, left_out, completed = [], [], [], 0
     source = session.source()
     for file in (source.main, *source.others):
-        if not is_session_id(file.name):
+        try:
+            document = import_document(file)
+        except SourceError as error:
             if file is source.main:
-                raise SourceError(
-                    f"opencode import refuses the id {file.name[:LONGEST_NAME]!r}: it must begin with 'ses'"
-                )
-            left_out.append(LeftOutRow(file.name[:LONGEST_NAME], "session", "opencode import refuses its id"))
+                raise
+            left_out.append(LeftOutRow(file.name[:LONGEST_NAME], "session", str(error)))
             continue
-        document = import_document(file)
         if document.rows <= _rows_there(session.copy.origin, document.session):
             continue
         left_out += document.left_out
