@@ -118,7 +118,13 @@ OPENCODE_IMPORT = {
     ),
 }
 TABLES = {
-    "opencode": ("`opencode export` and `opencode import`, measured with 1.18.33:", OPENCODE_IMPORT),
+    "opencode": (
+        (
+            "`opencode export` and `opencode import`, measured with 1.18.33; the lists of required fields are\n"
+            "those of the source of 1.18.18, of which samples were tried:"
+        ),
+        OPENCODE_IMPORT,
+    ),
 }
 
 AGENTS = {"claude-cli": "claude-code"}  # where the folder is called otherwise
