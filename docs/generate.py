@@ -213,6 +213,9 @@ GENERATED: dict[str, Callable[[], str]] = {
     "docs/COMPATIBILITY.md": compatibility.page,
     "docs/config.md": config_page,
     "docs/schemas/archive.json": partial(report_schema, "agent-logger archive --json", archive.ArchiveReport),
+    "docs/schemas/restore.json": partial(
+        report_schema, "agent-logger archive --restore --json", archive.RestoreReport
+    ),
     "docs/schemas/context.json": partial(report_schema, "agent-logger context --json", Context),
     "docs/schemas/config.json": partial(report_schema, "agent-logger config --json", config.SettingsReport),
     "docs/schemas/doctor.json": partial(report_schema, "agent-logger doctor --json", _checks.Examined),

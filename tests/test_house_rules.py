@@ -33,19 +33,16 @@ def relative(path: Path) -> str:
     return path.relative_to(SOURCE).as_posix()
 
 
-def strings(path: Path) -> Iterator[ast.Constant]:
-    return (
-        node
-        for node in ast.walk(parsed(path))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    )
+def strings(path: Path) -> set[str]:
+    constants = (node.value for node in ast.walk(parsed(path)) if isinstance(node, ast.Constant))
+    return {value for value in constants if isinstance(value, str)}
 
 
 @pytest.mark.parametrize("path", MODULES, ids=relative)
 def test_an_agents_name_is_written_in_its_own_folder_alone(path: Path) -> None:
     names = {agent.name for agent in AGENTS} | {alias for agent in AGENTS for alias in agent.aliases}
     names -= {agent.run.executable for agent in AGENTS if agent.run} - {agent.name for agent in AGENTS}
-    written = {node.value for node in strings(path)} & names
+    written = strings(path) & names
     room, *rest = path.relative_to(SOURCE).parts
     if room == "agents" and len(rest) > 1:
         written -= {agent.name for agent in AGENTS if agent.name.replace("-", "_") == rest[0]}

@@ -275,7 +275,6 @@ MOVED = {
     "store.remove": "logs.remove",
     "store.replace": "files.replace",
     "store.restore": "archive.restore",
-    "store.restore_database": "archive.restore_database",
     "store.running": "agents.claude_code.processes",
     "store.seal": "journal.seal",
     "store.sealed": "files.sealed",

@@ -109,9 +109,10 @@ import sys, json
 from pathlib import Path
 from agent_logger.errors import AgentLoggerError
 from agent_logger.archive import restore
+home = Path(sys.argv[2])
 for wanted in json.loads(sys.argv[1]):
     try:
-        restore.carry_out(restore.plan(restore.find(Path(sys.argv[2]), wanted)))
+        restore.carry_out(restore.plan(home, restore.find(home, wanted)))
     except AgentLoggerError:
         print('refused')
 """

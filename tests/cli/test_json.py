@@ -27,6 +27,7 @@ ASKED = [
     ("du", ["du"]),
     ("find", ["find", SUB_AGENTS]),
     ("ls", ["ls", "--all"]),
+    ("restore", ["archive", "--restore", SUB_AGENTS, "--yes"]),
     ("rm", ["prune", "--older-than", "1d", "--dry-run"]),
     ("rm", ["rm", "DEMO", "--dry-run"]),
     ("run", ["run", "Fix the timer"]),
@@ -55,6 +56,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (home / "DEMO").write_text(demo(home))
     (home / "bin").mkdir()
     script(home / "bin" / "claude", f"echo '{json.dumps(RESULT)}'")
+    run_command(["archive"], {"PATH": os.environ["PATH"], "HOME": str(home)}, folder=home)
     return home
 
 

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
     import msgspec
 
+    from agent_logger.agents.import_documents import ImportDocument
     from agent_logger.agents.prompt_history import Prompt
-    from agent_logger.agents.source_files import SourceFiles
+    from agent_logger.agents.source_files import File, SourceFiles
     from agent_logger.files.sources import Source, StampCache
     from agent_logger.messages.sdk import SdkMessage
     from agent_logger.model.records import Identity
@@ -96,6 +97,14 @@ class ProxySetup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ImportSupport:
+    """How a session gets into the agent's database: by a command of its own."""
+
+    command: tuple[str, ...]  # that a document follows
+    documents: str  # module with `ImportDocuments`
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:
     name: str
     location: AgentLocation | None = None
@@ -108,6 +117,7 @@ class Agent:
     wire: WireIdentity = WireIdentity()
     run: RunSupport | None = None
     setup: ProxySetup | None = None
+    imports: ImportSupport | None = None
     aliases: tuple[str, ...] = ()
     family: str | None = None  # of models, if it can use one alone
     response_ids: Literal["vendor", "client"] = "vendor"  # who made those in its files
@@ -210,6 +220,13 @@ class CallShapes:
     def session_in(self, body: "RequestBody", *, is_own: bool) -> "Identity | None":
         """The session that a request body names. `is_own`: the call is known to be of this agent."""
         return None
+
+
+class ImportDocuments(Protocol):
+    """From the rows of a session to a document that the agent imports."""
+
+    def import_document(self, file: "File", /) -> "ImportDocument":
+        """Raises `SourceError`."""
 
 
 class OutputReader(Protocol):

@@ -1,43 +1,62 @@
 """Putting a session back from the archive to where its agent finds it: planned first, then written.
 
 Nothing that is there is changed. No link below the agent's folder is followed. A file gets its name when it is whole.
+A session of an agent that has a database is written to a folder of ours, or one that the user names, as documents that
+the agent itself imports: a database of others is read, and never written to.
 """
 
+import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, cast
 
 from agent_logger import platform
-from agent_logger.agents.base import AgentLocation
+from agent_logger.agents.base import Agent, AgentLocation, ImportDocuments, ImportSupport, module
 from agent_logger.agents.folders import agent_folders
+from agent_logger.agents.import_documents import LONGEST_NAME, ImportDocument, LeftOutRow
 from agent_logger.agents.locations import beside, fits
 from agent_logger.agents.registry import agent_called
-from agent_logger.archive import restore_database
+from agent_logger.agents.source_files import File
 from agent_logger.archive.layout import ArchivedCopy, copies
 from agent_logger.archive.sessions import Archived, archived_sessions
 from agent_logger.errors import SourceError, StoreError
 from agent_logger.files import foreign
+from agent_logger.files.sources import source_at
+from agent_logger.protocols.jsonl import JsonEntry
 
+RESTORED = "restored"  # the folder of our home for documents
+MOST_DOCUMENTS = 1_000  # with the same session, each with another content
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class RestoreStep(NamedTuple):
-    copy: Path  # under its plain name
+    copy: Path  # in the archive, under its plain name
     root: Path
     parts: tuple[str, ...]
     state: Literal["missing", "there", "other"]  # as the copy says; or something else is in its place
+    chunks: Callable[[], Iterable[bytes]]  # what to write
 
     @property
     def to(self) -> Path:
         return self.root.joinpath(*self.parts)
 
 
+class ImportCommand(NamedTuple):
+    """What the user runs next."""
+
+    folder: str | None  # where: the session is put into the project there
+    arguments: tuple[str, ...]
+
+
 class Plan(NamedTuple):
     session: Archived
     steps: list[RestoreStep]
-    rows: "restore_database.DatabaseRows | None" = None  # to be added to a database that is there
+    commands: tuple[ImportCommand, ...] = ()
+    left_out: tuple[LeftOutRow, ...] = ()
+    completed: int = 0  # rows of older versions that got fields which the agent's import requires
 
     @property
     def missing(self) -> list[RestoreStep]:
@@ -57,36 +76,36 @@ def find(home: Path, given: str) -> Archived:
     return max(matching, key=lambda session: session.source.modified)
 
 
-def plan(session: Archived) -> Plan:
-    """Where the agent looks now: the folder the files came from if it is one of these, else the first of them. A
-    database may have been anywhere."""
+def plan(home: Path, session: Archived, to: Path | None = None) -> Plan:
+    """Where the agent looks now: the folder the files came from if it is one of these, else the first of them. What the
+    agent has to import goes to the folder `to`, or to one of our home. Raises `SourceError`."""
     agent = agent_called(session.agent)
     assert agent
     assert agent.location
+    if agent.imports:
+        return _plan_of_documents(home, session, agent, agent.imports, to)
     roots = agent_folders(agent.location)
     origin = session.folder.origin
-    root = origin if origin in roots or agent.location.is_database else roots[0]
-    if agent.location.is_database:
-        database = root.joinpath(*session.parts)
-        if foreign.existing(database):
-            return Plan(session, [], restore_database.rows_of(session.file, session.id, database))
-        return Plan(session, [RestoreStep(session.file, root, session.parts, "missing")])
+    root = origin if origin in roots else roots[0]
     return Plan(session, [_step(copy, root) for copy in _copies_of(session, agent.location)])
 
 
 def _step(copy: ArchivedCopy, root: Path) -> RestoreStep:
-    to = root.joinpath(*copy.parts)
+    chunks = partial(foreign.chunks, copy.target)
+    state = _state(root.joinpath(*copy.parts), chunks)
+    return RestoreStep(copy.target, root, copy.parts, state, chunks)
+
+
+def _state(to: Path, chunks: Callable[[], Iterable[bytes]]) -> Literal["missing", "there", "other"]:
     if not os.path.lexists(to):
-        return RestoreStep(copy.target, root, copy.parts, "missing")
-    same = foreign.existing(to) == to and _digest(to) == _digest(copy.target)
-    return RestoreStep(copy.target, root, copy.parts, "there" if same else "other")
+        return "missing"
+    is_same = foreign.existing(to) == to and _digest(foreign.chunks(to)) == _digest(chunks())
+    return "there" if is_same else "other"
 
 
-def _digest(path: Path) -> str:
-    import hashlib
-
+def _digest(chunks: Iterable[bytes]) -> str:
     digest = hashlib.sha256()
-    for chunk in foreign.chunks(path):
+    for chunk in chunks:
         digest.update(chunk)
     return digest.hexdigest()
 
@@ -98,6 +117,67 @@ def _copies_of(session: Archived, location: AgentLocation) -> Iterator[ArchivedC
     for copy in copies(session.folder):
         if str(copy.target) in own or any(fits(copy.parts, pattern) for pattern in patterns):
             yield copy
+
+
+# ---------------------------------------------------------------- documents to import
+
+
+def _plan_of_documents(
+    home: Path, session: Archived, agent: Agent, support: ImportSupport, to: Path | None
+) -> Plan:
+    """One for the session, and one for each that it started; none for what the agent's database holds completely."""
+    root, above = (home, (RESTORED,)) if to is None else (to.absolute(), ())
+    steps, commands, left_out, completed = [], [], [], 0
+    source, origin = session.open(), session.folder.origin.joinpath(*session.parts)
+    documents = cast("ImportDocuments", module(support.documents))
+    for file in (source.main, *source.others):
+        try:
+            document = documents.import_document(file)
+        except SourceError as error:
+            if file is source.main:
+                raise
+            left_out.append(LeftOutRow(file.name[:LONGEST_NAME], "session", str(error)))
+            continue
+        if document.rows <= _rows_there(agent, origin, document.session):
+            continue
+        left_out += document.left_out
+        step = _document_step(session, root, above, document)
+        steps.append(step)
+        commands.append(ImportCommand(document.directory, (*support.command, str(step.to))))
+        completed += document.completed
+    return Plan(session, steps, tuple(commands), tuple(left_out), completed)
+
+
+def _rows_there(agent: Agent, database: Path, session: str) -> set[tuple[str, str]]:
+    """What the agent's own database holds of a session; nothing if it cannot be read."""
+    try:
+        return _row_ids(agent.open_session(source_at(agent.name, database, session)).main)
+    except (OSError, SourceError):
+        return set()
+
+
+def _row_ids(file: File) -> set[tuple[str, str]]:
+    values = [entry.value for entry in file.entries if isinstance(entry, JsonEntry)]
+    return {(value["table"], value["id"]) for value in values if type(value["id"]) is str}
+
+
+def _document_step(
+    session: Archived, root: Path, above: tuple[str, ...], document: ImportDocument
+) -> RestoreStep:
+    """Under the first name that is free, or that a file with the same content has."""
+    for number in range(1, MOST_DOCUMENTS + 1):
+        name = f"{document.session}.json" if number == 1 else f"{document.session}-{number}.json"
+        step = _step_of(session, root, (*above, name), document.data)
+        if step.state != "other":
+            return step
+    raise SourceError(f"{step.to.parent} holds {MOST_DOCUMENTS:,} files with this session; delete some")
+
+
+def _step_of(session: Archived, root: Path, parts: tuple[str, ...], data: bytes) -> RestoreStep:
+    def chunks() -> list[bytes]:
+        return [data]
+
+    return RestoreStep(session.file, root, parts, _state(root.joinpath(*parts), chunks), chunks)
 
 
 # ---------------------------------------------------------------- writing
@@ -114,8 +194,6 @@ def carry_out(planned: Plan) -> None:
             raise StoreError(
                 f"cannot write {step.to}: {getattr(error, 'strerror', None) or error}"
             ) from error
-    if planned.rows:
-        restore_database.add(planned.rows)
 
 
 def _write(step: RestoreStep) -> None:
@@ -126,7 +204,7 @@ def _write(step: RestoreStep) -> None:
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=folder)
         held = platform.Held(fd, step.to)
         try:
-            for chunk in foreign.chunks(step.copy):
+            for chunk in step.chunks():
                 held.write(chunk)
             platform.sync(held.fd)
             os.link(temporary, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)

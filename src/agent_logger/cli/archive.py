@@ -1,8 +1,11 @@
 """`agent-logger archive`: keep what agents delete, and put it back."""
 
+import os
+import shlex
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 import msgspec
@@ -13,13 +16,15 @@ from agent_logger.cli._settings import settings_options
 
 if TYPE_CHECKING:
     from agent_logger.archive.collect import CopyReport, Trouble
-    from agent_logger.archive.restore import Plan
+    from agent_logger.archive.restore import ImportCommand, Plan
 
 WATCH_SECONDS = 5.0  # between two looks, at least
 # And so many times what a look takes, so that it never takes more than a twentieth of a core.
 WATCH_SHARE = 20
 QUIET_SECONDS = 60.0  # a database is copied as a whole, so not while it is being written to
 SEAL_SECONDS = 3600.0
+COLUMNS = 80  # of a command that is printed to be copied
+MOST_ROWS = 10  # that are named one by one
 
 
 class FileTrouble(msgspec.Struct, frozen=True):
@@ -38,31 +43,78 @@ class ArchiveReport(msgspec.Struct, frozen=True, kw_only=True):
     failed: list[FileTrouble]
 
 
+class RestoredFile(msgspec.Struct, frozen=True):
+    path: str
+    state: Literal["written", "there", "other"]  # other: something else is in its place, and stays
+
+
+class NextCommand(msgspec.Struct, frozen=True):
+    folder: str | None  # where to run it
+    arguments: list[str]
+
+
+class MissingRow(msgspec.Struct, frozen=True):
+    session: str
+    row: str  # its table and id
+    reason: str
+
+
+class RestoreReport(msgspec.Struct, frozen=True, kw_only=True):
+    session: str
+    agent: str
+    files: list[RestoredFile]
+    next: list[NextCommand]  # what to run so that the agent has the session; nothing: it has it
+    left_out: list[MissingRow]  # rows of the archived database that the agent's import refuses
+    completed_rows: int  # of older versions: they got fields that the agent's import requires
+
+
 @click.command()
 @click.option("--watch", is_flag=True, help="Go on until stopped, and keep what is new.")
 @click.option("--restore", metavar="ID", help="Put a session back: shows the files and asks.")
+@click.option(
+    "--to",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    help="With --restore of an opencode session: write the files there. [default: restored/ of the home]",
+)
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/schemas/archive.json).")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print JSON (docs/schemas/archive.json; restore.json for --restore).",
+)
 @settings_options("seal_after")
 def command(
-    settings: config.Configuration, watch: bool, restore: str | None, yes: bool, as_json: bool
+    settings: config.Configuration,
+    watch: bool,
+    restore: str | None,
+    to: Path | None,
+    yes: bool,
+    as_json: bool,
 ) -> int:
     """Keep what agents delete, byte for byte.
 
-    Copies the sessions of Claude Code, Codex, Gemini CLI, opencode and Qwen Code, with all that belongs to them, to
+    Copies the sessions of every agent that it knows, with all that belongs to them, to
     archive/ of the home; of what it has already, only what is new. What an agent deletes stays, what it writes anew is
-    a new generation. Agents' own files are never changed, but by --restore. Exit code: 0 all is kept, 1 not all.
+    a new generation. Exit code: 0 all is kept, 1 not all.
+
+    Agents' own files are never changed. --restore writes files that are missing where the agent looks for them. For an
+    opencode session it writes files for `opencode import`, and prints the commands to run next.
 
     \b
     Examples:
       agent-logger archive
       agent-logger archive --watch
       agent-logger archive --restore 707575f7
+      agent-logger archive --restore ses_e1b7f1b26 --to ~/Downloads
     """
     if restore is not None:
-        if watch or as_json:
-            raise click.UsageError("--restore goes with --yes alone")
-        return _restore(settings.home, restore, yes)
+        if watch:
+            raise click.UsageError("--restore and --watch exclude each other")
+        return _restore(settings.home, restore, to, yes, as_json)
+    if to is not None:
+        raise click.UsageError("--to needs --restore")
     if watch:
         return _watch(settings, as_json)
     report = _run(settings)
@@ -131,36 +183,112 @@ def _trouble(trouble: "Trouble") -> FileTrouble:
 # ---------------------------------------------------------------- restoring
 
 
-def _restore(home: Path, name: str, yes: bool) -> int:
+def _restore(home: Path, name: str, to: Path | None, yes: bool, as_json: bool) -> int:
+    from agent_logger.agents.registry import AGENTS
     from agent_logger.archive.restore import carry_out, find, plan
 
-    planned = plan(find(home, name))
-    if not planned.missing and not (planned.rows and planned.rows.missing):
-        return _nothing_to_restore(planned)
-    for line in _lines(planned):
-        _output.echo(line)
-    if not _output.is_agreed("Write this?", yes=yes):
-        return 1
-    carry_out(planned)
-    _output.note(f"{planned.session.id} is back where {planned.session.agent} finds it")
-    return 0
+    session = find(home, name)
+    importing = [agent.name for agent in AGENTS if agent.imports]
+    if to is not None and session.agent not in importing:
+        raise click.UsageError(
+            f"--to is for sessions of {', '.join(importing)}; {session.agent} looks in its own folders only"
+        )
+    planned = plan(home, session, to)
+    is_blocked = not planned.missing and any(step.state == "other" for step in planned.steps)
+    if planned.missing:
+        for line in _lines(planned):
+            (_output.note if as_json else _output.echo)(line)
+        if not _output.is_agreed("Write this?", yes=yes):
+            return 1
+        carry_out(planned)
+    _note_losses(planned)
+    if as_json:
+        _output.json(_restore_report(planned))
+    elif planned.commands:
+        _show_commands(planned)
+    elif planned.missing:
+        _output.note(f"{session.id} is back where {session.agent} finds it")
+    else:
+        _note_nothing(planned)
+    return 1 if is_blocked else 0
 
 
-def _nothing_to_restore(planned: "Plan") -> int:
+def _note_nothing(planned: "Plan") -> None:
     others = [step for step in planned.steps if step.state == "other"]
     for other in others:
         _output.note(f"{other.to}: is there, and is not what was kept; move it away to get {other.copy}")
     if not others:
         _output.note(f"nothing to do: {planned.session.agent} has session {planned.session.id}")
-    return 1 if others else 0
 
 
 def _lines(planned: "Plan") -> list[str]:
     lines = [f"write {step.to}" for step in planned.missing]
-    lines += [
+    return lines + [
         f"leave {step.to}, which is not what was kept" for step in planned.steps if step.state == "other"
     ]
-    if planned.rows:
-        counts = ", ".join(f"{count:,} of {table}" for table, count in planned.rows.missing.items())
-        lines.append(f"add rows to {planned.rows.database}: {counts}")
-    return lines
+
+
+def _note_losses(planned: "Plan") -> None:
+    for lost in planned.left_out[:MOST_ROWS]:
+        _output.note(f"left out of {lost.session}: {lost.row}: {lost.reason}")
+    if len(planned.left_out) > MOST_ROWS:
+        _output.note(f"left out: {len(planned.left_out):,} rows in all; --json names each of them")
+    if planned.completed:
+        rows = "1 row" if planned.completed == 1 else f"{planned.completed:,} rows"
+        _output.note(f"added to {rows} of older versions: fields that the import requires")
+
+
+def _show_commands(planned: "Plan") -> None:
+    for step in planned.steps:
+        if step.state == "there":
+            _output.echo(f"keep {step.to}, which is the same")
+    _output.echo("Run these commands to import the session:")
+    for line in _command_lines(planned.commands):
+        _output.echo(f"  {line}")
+    folders = {command.folder for command in planned.commands if command.folder}
+    for folder in sorted(folders):
+        if not _is_folder(folder):
+            _output.note(
+                f"{folder} is not there: run the commands in the folder the session should belong to"
+            )
+    _output.note("The files hold the session unredacted: delete them after the import.")
+
+
+def _command_lines(commands: "tuple[ImportCommand, ...]") -> Iterator[str]:
+    """For a shell; `cd` where the folder changes. A long one is continued on a second line."""
+    folder: str | None = None
+    for command in commands:
+        if command.folder and command.folder != folder and _is_folder(command.folder):
+            folder = command.folder
+            yield f"cd {_shell_path(folder)}"
+        *words, path = command.arguments
+        line = f"{shlex.join(words)} {_shell_path(path)}"
+        if len(line) + 2 <= COLUMNS:
+            yield line
+        else:
+            yield f"{shlex.join(words)} \\"
+            yield f"  {_shell_path(path)}"
+
+
+def _is_folder(name: str) -> bool:
+    return name.startswith("/") and "\0" not in name and os.path.isdir(name)
+
+
+def _shell_path(path: str) -> str:
+    home = f"{os.path.expanduser('~')}/"
+    below = path.removeprefix(home)
+    return f"~/{shlex.quote(below)}" if below and below != path else shlex.quote(path)
+
+
+def _restore_report(planned: "Plan") -> RestoreReport:
+    def state(of: str) -> Literal["written", "there", "other"]:
+        return "written" if of == "missing" else "there" if of == "there" else "other"
+
+    return RestoreReport(
+        session=planned.session.id,
+        agent=planned.session.agent,
+        files=[RestoredFile(str(step.to), state(step.state)) for step in planned.steps],
+        next=[NextCommand(command.folder, list(command.arguments)) for command in planned.commands],
+        left_out=[MissingRow(*row) for row in planned.left_out],
+        completed_rows=planned.completed,
+    )

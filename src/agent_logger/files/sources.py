@@ -55,9 +55,10 @@ class Source(NamedTuple):
         return self.agent is None and self.key != self.path
 
 
-def source_at(agent: str, path: Path) -> Source:
-    """A session by its main file alone: whatever else belongs to it is looked for."""
-    return Source(str(path), agent, str(path), "", 0.0, 0, "")
+def source_at(agent: str, path: Path, name: str = "") -> Source:
+    """A session by its main file alone: whatever else belongs to it is looked for. `name`: which one of a database;
+    none is the newest."""
+    return Source(str(path), agent, str(path), name, 0.0, 0, "")
 
 
 class StampCache:

@@ -2,7 +2,7 @@
 
 import re
 
-from agent_logger.agents.base import Agent, AgentLocation, ProxySetup, RunSupport, WireIdentity
+from agent_logger.agents.base import Agent, AgentLocation, ImportSupport, ProxySetup, RunSupport, WireIdentity
 
 AGENT = Agent(
     name="opencode",
@@ -33,5 +33,6 @@ AGENT = Agent(
         lists=("-f", "--file"),
         output=f"{__name__}.output",
     ),
+    imports=ImportSupport(command=("opencode", "import"), documents=f"{__name__}.import_document"),
     setup=ProxySetup(variable="OPENCODE_CONFIG_CONTENT", settings_file="opencode.json"),
 )
