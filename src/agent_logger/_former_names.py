@@ -236,7 +236,6 @@ MOVED = {
     "redact": "model.redaction.redactor",
     "session": "model.session",
     "store.agent_folders": "agents.folders",
-    "store.agent_sources": "agents.openers",
     "store.append": "files.append",
     "store.archive": "archive.layout",
     "store.archive_run": "archive.run",
