@@ -19,16 +19,16 @@ from agent_logger.catalog import queries
 from agent_logger.catalog.database import (
     DAMAGED,
     UnusableError,
-    in_memory,
+    discard,
     is_damage,
-    is_kept,
+    is_file,
     is_same_file,
-    opened,
-    remove,
+    open_database,
+    open_in_memory,
 )
 from agent_logger.catalog.queries import NEED_DETAILS, Order
 from agent_logger.catalog.refresh.refresh import Progress, Refreshed, changes, refresh
-from agent_logger.catalog.schema import STEPS, TEXT_STEPS
+from agent_logger.catalog.schema import CATALOG, TEXT_INDEX
 from agent_logger.catalog.summary import Filter, Hit, SessionSummary, Uncounted
 from agent_logger.errors import StoreError
 from agent_logger.home.facts import session_labelled
@@ -415,24 +415,19 @@ class Catalog:
         try:
             return work(self._database())
         except DAMAGED as error:
-            if self._open and not is_kept(self._open):
+            if self._open and not is_file(self._open):
                 raise
             self._recover(error)
         return work(self._database())
 
     def _with_texts(self, work: Callable[[sqlite3.Connection, sqlite3.Connection], T]) -> T:
-        """The same for what needs the search index too: that is begun anew before anything else is."""
+        """The same for what needs the search index too: that is replaced if another catalog does not help."""
         try:
             return self._safely(lambda database: work(database, self._text_database()))
         except DAMAGED as error:
             if self._texts is None or self.problem:
                 raise
-            self._texts.close()
-            if isinstance(error, sqlite3.OperationalError) and not is_damage(error):
-                self._texts = in_memory(TEXT_STEPS)
-            else:
-                self._texts = None
-                remove(self._text_path)
+            self._recover_texts(self._texts, error)
         return self._safely(lambda database: work(database, self._text_database()))
 
     def _text_database(self) -> sqlite3.Connection:
@@ -443,9 +438,9 @@ class Catalog:
             try:
                 if self.problem:
                     raise UnusableError(self.problem)
-                self._texts = opened(self._text_path, TEXT_STEPS)
+                self._texts = open_database(self._text_path, TEXT_INDEX)
             except UnusableError as error:
-                self._texts, self.problem = in_memory(TEXT_STEPS), str(error)
+                self._texts, self.problem = open_in_memory(TEXT_INDEX), str(error)
         return self._texts
 
     def _database(self) -> sqlite3.Connection:
@@ -453,19 +448,23 @@ class Catalog:
             self.close()  # somebody deleted it
         if self._open is None:
             try:
-                self._open = opened(self._path, STEPS)
+                self._open = open_database(self._path, CATALOG)
             except UnusableError as error:
-                self._open, self.problem = in_memory(STEPS), str(error)
+                self._open, self.problem = open_in_memory(CATALOG), str(error)
             queries.prepare(self._open)
         return self._open
 
     def _recover(self, error: Exception) -> None:
+        damaged = self._open
         self.close()
-        if isinstance(error, sqlite3.OperationalError) and not is_damage(
-            error
+        if not (
+            damaged and is_damage(error) and discard(damaged, self._path)
         ):  # full, locked, not to be written to
-            self._open, self.problem = in_memory(STEPS), f"{self._path}: {error}"
+            self._open, self.problem = open_in_memory(CATALOG), f"{self._path}: {error}"
             queries.prepare(self._open)
-        else:
-            remove(self._path)
         refresh(self._database(), self.home)
+
+    def _recover_texts(self, texts: sqlite3.Connection, error: Exception) -> None:
+        texts.close()
+        is_gone = is_damage(error) and discard(texts, self._text_path)
+        self._texts = None if is_gone else open_in_memory(TEXT_INDEX)

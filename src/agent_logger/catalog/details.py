@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from agent_logger.catalog.database import hashed, listed, storable, writing
+from agent_logger.catalog.database import hashed, json_list, storable, transaction
 from agent_logger.catalog.discovery.reader import unpacked
 from agent_logger.catalog.discovery.sessions import joined
 from agent_logger.catalog.ledger.inherited import with_inherited
@@ -35,7 +35,8 @@ def session_from(database: sqlite3.Connection, session: str) -> Session | None:
 def tail_from(database: sqlite3.Connection, session: str, mark: bytes) -> SessionTail | None:
     """What it has behind a mark; none if it is to be read as a whole."""
     rows = database.execute(
-        "SELECT responses FROM sources JOIN told ON told.source = sources.id WHERE session = ?", (session,)
+        "SELECT responses FROM sources JOIN source_responses ON source = sources.id WHERE session = ?",
+        (session,),
     )
     responses = (response for (data,) in rows for response in unpacked(data))
     return tail_of(sources_of(database, session), _mark(mark), responses)
@@ -81,7 +82,8 @@ def read_details(database: sqlite3.Connection, batch: Iterable[Behind]) -> None:
 def _read_on(database: sqlite3.Connection, source: Behind) -> Details | None:
     row = database.execute(
         """
-        SELECT mark, title, project, started, ended, own_reported_usd, inherited_exchanges FROM sessions WHERE id = ?
+        SELECT details_position, title, project, started, ended, reported_session_cost_usd, inherited_exchanges
+        FROM sessions WHERE id = ?
         """,
         (source.id,),
     ).fetchone()
@@ -101,17 +103,19 @@ def _read_on(database: sqlite3.Connection, source: Behind) -> Details | None:
         "ended": max(filter(None, (ended, _micros(tail.session.ended))), default=None),
         "exchanges": tail.exchange - 1 + len(tail.session.exchanges) - (inherited or 0),
         "inherited_exchanges": inherited,
-        "own_turns": tail.turn + len(tail.session.turns) - tail.mark.inherited_turns,
+        "turns": tail.turn + len(tail.session.turns) - tail.mark.inherited_turns,
         "reported": reported if tail.session.reported_cost_usd is None else tail.session.reported_cost_usd,
     }
     return Details(source, values, list(_tools(tail.session)), tail.mark, read_on=True)
 
 
 def store_details(database: sqlite3.Connection, details: Sequence[Details]) -> None:
-    with writing(database):
+    with transaction(database):
         for source, values, _, mark, _ in details:
             if values is None:
-                database.execute("UPDATE sessions SET detailed = ? WHERE id = ?", (source.stamp, source.id))
+                database.execute(
+                    "UPDATE sessions SET details_stamp = ? WHERE id = ?", (source.stamp, source.id)
+                )
             else:
                 encoded = msgspec.json.encode(mark) if mark else None
                 database.execute(_DETAIL, {**values, "id": source.id, "stamp": source.stamp, "mark": encoded})
@@ -120,21 +124,21 @@ def store_details(database: sqlite3.Connection, details: Sequence[Details]) -> N
 
 
 def _keep_tools(database: sqlite3.Connection, details: Sequence[Details]) -> None:
-    anew = listed(detail.of.id for detail in details if not detail.read_on)
-    database.execute("DELETE FROM tools WHERE session IN (SELECT value FROM json_each(?))", (anew,))
+    anew = json_list(detail.of.id for detail in details if not detail.read_on)
+    database.execute("DELETE FROM response_tools WHERE session IN (SELECT value FROM json_each(?))", (anew,))
     tool_rows = [(detail.of.id, key, calls) for detail in details for key, calls in detail.tools]
     none = [row[:2] for row in tool_rows if row[2] is None]
-    database.executemany("DELETE FROM tools WHERE session = ? AND key = ?", none)
+    database.executemany("DELETE FROM response_tools WHERE session = ? AND message_key = ?", none)
     rows = sorted(row for row in tool_rows if row[2] is not None)
-    database.executemany("INSERT OR REPLACE INTO tools VALUES (?, ?, ?)", rows)
+    database.executemany("INSERT OR REPLACE INTO response_tools VALUES (?, ?, ?)", rows)
 
 
 _DETAIL = """
-    UPDATE sessions SET detailed = :stamp, title = :title, project = :project, started = :started, ended = :ended,
-        active = coalesce(:ended, last_at, round(modified * 1e6)), exchanges = :exchanges, tool_calls = :tool_calls,
-        inherited_exchanges = :inherited_exchanges, own_turns = :own_turns,
-        errors = :errors, active_seconds = :active_seconds, in_flight = :in_flight, ending = :ending, over = :over,
-        own_reported_usd = :reported, mark = :mark, agent = coalesce(agent, :agent)
+    UPDATE sessions SET details_stamp = :stamp, details_position = :mark, title = :title, project = :project,
+        started = :started, ended = :ended, last_active = coalesce(:ended, last_response, round(modified * 1e6)),
+        exchanges = :exchanges, inherited_exchanges = :inherited_exchanges, turns = :turns, tool_calls = :tool_calls,
+        errors = :errors, active_seconds = :active_seconds, in_flight = :in_flight, ending = :ending,
+        is_over = :is_over, reported_session_cost_usd = :reported, agent = coalesce(agent, :agent)
     WHERE id = :id
 """
 
@@ -149,14 +153,14 @@ def _values(session: Session, counts: Counts) -> dict[str, object]:
         "ended": _micros(session.ended),
         "exchanges": len(session.exchanges) - (session.inherited.exchanges if session.inherited else 0),
         "inherited_exchanges": _inherited_exchanges(session),
-        "own_turns": len(session.own_turns),
+        "turns": len(session.own_turns),
         "tool_calls": counts.tool_calls,
         "errors": counts.errors,
         "active_seconds": counts.active_micros / 1e6 if session.started or counts.active_micros else None,
         "reported": session.reported_cost_usd,
         "in_flight": in_flight(session),
         "ending": _ending(session),
-        "over": session.end_reason is not None,
+        "is_over": session.end_reason is not None,
     }
 
 
@@ -186,4 +190,4 @@ def _tools(session: Session) -> Iterator[tuple[int, str | None]]:
 
 @lru_cache  # nearly every turn calls one tool once
 def _counted(uses: tuple[str, ...]) -> str:
-    return listed(sorted(Counter(uses).items()))
+    return json_list(sorted(Counter(uses).items()))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import tzinfo
 from typing import Any
 
-from agent_logger.catalog.database import listed, storable
+from agent_logger.catalog.database import json_list, storable
 from agent_logger.catalog.discovery.reader import unpacked
 from agent_logger.catalog.ledger.ledger import LedgerRow
 from agent_logger.catalog.ledger.rows import BIT, WITNESS_SETS
@@ -31,7 +31,9 @@ def _where(where: Filter, session: str | None) -> tuple[str, list[object]]:
     return " AND ".join(term for term, _ in given) or "1", values
 
 
-_ROWS = "FROM ledger JOIN places ON places.id = place JOIN kinds ON kinds.id = kind"
+_ROWS = """
+    FROM ledger JOIN ledger_places ON ledger_places.id = place JOIN model_tiers ON model_tiers.id = model_tier
+"""
 
 
 def ledger_rows(
@@ -43,7 +45,8 @@ def ledger_rows(
 def told_by_session(database: sqlite3.Connection, session: str) -> Iterator[ModelResponse]:
     """All that its sources tell of responses, whether it counts or not."""
     blobs = database.execute(
-        "SELECT responses FROM told JOIN sources ON sources.id = source WHERE session = ?", (session,)
+        "SELECT responses FROM source_responses JOIN sources ON sources.id = source WHERE session = ?",
+        (session,),
     ).fetchall()
     return (response for (data,) in blobs for response in unpacked(data))
 
@@ -56,12 +59,12 @@ def counted_elsewhere(database: sqlite3.Connection, session: str) -> Iterator[Le
             SELECT id FROM sessions WHERE family = (SELECT family FROM sessions WHERE id = ?)
         )
     """
-    return _ledger_rows(database, where, [session, listed(ids), session])
+    return _ledger_rows(database, where, [session, json_list(ids), session])
 
 
 def _ledger_rows(database: sqlite3.Connection, where: str, values: list[object]) -> Iterator[LedgerRow]:
     query = f"""
-        SELECT family, message_id, model, tier, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens,
+        SELECT vendor, message_id, model, tier, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens,
             cache_write_1h_tokens, nano_usd, unpriced_reason, reported_cost_usd, at, session, project, agent, thread,
             witnesses, copies, joined_by, partial
         {_ROWS} WHERE {where} ORDER BY at IS NULL, at, ledger.rowid
@@ -108,7 +111,10 @@ _KEYS: Mapping[By, str] = {
     "model": "model",
     "project": "project",
     "agent": "agent",
-    "tool": "(SELECT calls FROM tools WHERE tools.session = places.session AND key = hashed(message_id))",
+    "tool": """(
+        SELECT calls FROM response_tools
+        WHERE response_tools.session = ledger_places.session AND message_key = hashed(message_id)
+    )""",
 }
 
 
@@ -140,11 +146,11 @@ def total_usage(database: sqlite3.Connection, conditions: Filter) -> Total:
 def sessions_with_unlisted_calls(database: sqlite3.Connection, conditions: Filter) -> int:
     """How many of the sessions that rows are of have calls that are in no sum."""
     where, values = _where(conditions, None)
-    query = "SELECT count(*) FROM sessions WHERE unlisted_calls AND turns > 0"
+    query = "SELECT count(*) FROM sessions WHERE has_unlisted_calls AND responses > 0"
     if values:
         query = f"""
             SELECT count(DISTINCT session) {_ROWS} WHERE {where}
-                AND session IN (SELECT id FROM sessions WHERE unlisted_calls)
+                AND session IN (SELECT id FROM sessions WHERE has_unlisted_calls)
         """
     (count,) = database.execute(query, values).fetchone()
     return int(count)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from agent_logger.catalog.database import listed
+from agent_logger.catalog.database import json_list
 from agent_logger.catalog.ledger.rows import NEVER, micros_of
 from agent_logger.catalog.ledger.session_responses import responses_of_session
 from agent_logger.catalog.ledger.totals import total_of
@@ -43,11 +43,11 @@ def _counted_in(
     keys = {key for turn in turns if (key := _response_key(turn)) is not None}
     rows = database.execute(
         """
-        SELECT message_id, at, session, sessions.place
-        FROM ledger JOIN places ON places.id = ledger.place JOIN sessions ON sessions.id = session
+        SELECT message_id, at, session, family_position
+        FROM ledger JOIN ledger_places ON ledger_places.id = place JOIN sessions ON sessions.id = session
         WHERE sessions.family = ? AND coalesce(message_id, at) IN (SELECT value FROM json_each(?))
         """,
-        (family, listed(keys)),
+        (family, json_list(keys)),
     )
     counted: dict[ResponseKey, list[_Counted]] = {}
     for message_id, at, session, place in rows:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from agent_logger.catalog.database import storable, writing
+from agent_logger.catalog.database import storable, transaction
 from agent_logger.catalog.discovery.source import Source
 from agent_logger.catalog.queries import source_rows
 from agent_logger.catalog.refresh.refresh import count_change
@@ -33,14 +33,14 @@ def _count_in(database: sqlite3.Connection, behind: Iterable[tuple[int, Source]]
     counts = [
         (source, behind_source, list(_counts(database, behind_source))) for source, behind_source in behind
     ]
-    with writing(database):
+    with transaction(database):
         for source, changed, files in counts:
-            database.execute("DELETE FROM damage WHERE source = ?", (source,))
+            database.execute("DELETE FROM damage_counts WHERE source = ?", (source,))
             rows = [
                 (storable(str(path)), source, count.places, msgspec.json.encode(count))
                 for path, count in files
             ]
-            database.executemany("INSERT OR REPLACE INTO damage VALUES (?, ?, ?, ?)", rows)
+            database.executemany("INSERT OR REPLACE INTO damage_counts VALUES (?, ?, ?, ?)", rows)
             database.execute(
                 "UPDATE sources SET damaged_lines = ?, damage_stamp = ? WHERE id = ?",
                 (sum(count.places for _, count in files), changed.stamp, source),
@@ -51,7 +51,9 @@ def _count_in(database: sqlite3.Connection, behind: Iterable[tuple[int, Source]]
 
 def _counts(database: sqlite3.Connection, source: Source) -> Iterator[tuple[Path, DamageCount]]:
     for path in files_of(source):
-        row = database.execute("SELECT count FROM damage WHERE path = ?", (storable(str(path)),)).fetchone()
+        row = database.execute(
+            "SELECT position FROM damage_counts WHERE path = ?", (storable(str(path)),)
+        ).fetchone()
         with suppress(OSError, SourceError):  # gone meanwhile, or no file
             yield path, count_damage(path, _count(row[0]) if row else None)
 

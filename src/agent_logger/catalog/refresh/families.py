@@ -18,7 +18,7 @@ import msgspec
 from agent_logger.agents.claude_code.transcript.beginning import Beginning
 from agent_logger.agents.claude_code.transcript.tree import Lineage, Relatives
 from agent_logger.agents.claude_code.transcript.turns import is_unique
-from agent_logger.catalog.database import hashed, listed, storable
+from agent_logger.catalog.database import hashed, json_list, storable
 from agent_logger.catalog.discovery.reader import (
     NO_SESSION,
     ResponseBatch,
@@ -68,16 +68,16 @@ class SourceReading(msgspec.Struct):
 
 def post(database: sqlite3.Connection, read: Sequence[SourceReading], gone: Sequence[str] = ()) -> None:
     """Take in what was read, and forget what is gone (its keys). To be called within a transaction."""
-    changed = listed([*gone, *(reading.source.key for reading in read)])
+    changed = json_list([*gone, *(reading.source.key for reading in read)])
     of_changed = "FROM sources WHERE key IN (SELECT value FROM json_each(?))"
     dirty = {name for (name,) in database.execute(f"SELECT session {of_changed}", (changed,))}
-    forgotten = (listed(gone),)
+    forgotten = (json_list(gone),)
     if gone:
         had = database.execute(
             f"SELECT DISTINCT source FROM summaries WHERE source IN (SELECT id {of_changed})", forgotten
         )
         _read_titles_again(database, [source for (source,) in had.fetchall()])
-    for table in ("keys", "told", "summaries") if gone else ():
+    for table in ("response_keys", "source_responses", "summaries") if gone else ():
         database.execute(f"DELETE FROM {table} WHERE source IN (SELECT id {of_changed})", forgotten)
     database.execute("DELETE FROM sources WHERE key IN (SELECT value FROM json_each(?))", forgotten)
     fresh = {
@@ -88,7 +88,7 @@ def post(database: sqlite3.Connection, read: Sequence[SourceReading], gone: Sequ
         _keep_summaries(database, source, reading.batch)
     known_by = sorted((key, source) for source, keys in numbers for key in keys)
     database.executemany(
-        "INSERT OR IGNORE INTO keys VALUES (?, ?)", known_by
+        "INSERT OR IGNORE INTO response_keys VALUES (?, ?)", known_by
     )  # sorted, as they lie in the file
     dirty |= {reading.batch.session for reading in read}
     dirty |= _touched(database, {key for source in fresh.values() for key in source.keys})
@@ -129,7 +129,7 @@ def _keep(database: sqlite3.Connection, reading: SourceReading) -> int:
         storable(found_source.path),
         found_source.agent,
         storable(found_source.name),
-        None if found_source.others is None else listed(found_source.others),
+        None if found_source.others is None else json_list(found_source.others),
         storable(batch.session),
         batch.parent and storable(batch.parent),
         batch.witnesses,
@@ -143,7 +143,7 @@ def _keep(database: sqlite3.Connection, reading: SourceReading) -> int:
     source: int = database.execute(_KEEP, values).fetchone()[0]
     position = msgspec.json.encode(batch.position) if batch.position else None
     database.execute(
-        "INSERT OR REPLACE INTO told VALUES (?, ?, ?, ?)",
+        "INSERT OR REPLACE INTO source_responses VALUES (?, ?, ?, ?)",
         (source, position, batch.data or packed(batch.responses), packed_totals(batch.totals)),
     )
     return source
@@ -168,24 +168,24 @@ def _read_titles_again(database: sqlite3.Connection, sources: Iterable[int]) -> 
     """Of the sessions in the same folders."""
     database.execute(
         """
-        UPDATE sessions SET detailed = NULL, mark = NULL WHERE id IN (
+        UPDATE sessions SET details_stamp = NULL, details_position = NULL WHERE id IN (
             SELECT session FROM sources WHERE folder IN (
                 SELECT folder FROM sources WHERE id IN (SELECT value FROM json_each(?))
             )
         )
         """,
-        (listed(sources),),
+        (json_list(sources),),
     )
 
 
 _KEEP = """
-    INSERT INTO sources (key, path, agent, name, others, session, parent, witnesses, size, modified, stamp, damage,
-        first_written, own_line_after, in_flight_until)
+    INSERT INTO sources (key, path, agent, name, other_paths, session, parent, witnesses, size, modified, stamp,
+        read_error, first_write, responses_before_own_line, in_flight_until)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT (key) DO UPDATE SET others = excluded.others, session = excluded.session, parent = excluded.parent,
-        witnesses = excluded.witnesses, size = excluded.size, modified = excluded.modified, stamp = excluded.stamp,
-        damage = excluded.damage, first_written = excluded.first_written, own_line_after = excluded.own_line_after,
-        in_flight_until = excluded.in_flight_until
+    ON CONFLICT (key) DO UPDATE SET other_paths = excluded.other_paths, session = excluded.session,
+        parent = excluded.parent, witnesses = excluded.witnesses, size = excluded.size, modified = excluded.modified,
+        stamp = excluded.stamp, read_error = excluded.read_error, first_write = excluded.first_write,
+        responses_before_own_line = excluded.responses_before_own_line, in_flight_until = excluded.in_flight_until
     RETURNING id
 """
 
@@ -208,10 +208,10 @@ def _touched(database: sqlite3.Connection, keys: Collection[int]) -> set[str]:
     rows = database.execute(
         """
         SELECT DISTINCT session FROM sources WHERE id IN (
-            SELECT source FROM json_each(?) JOIN keys ON keys.key = value
+            SELECT source FROM json_each(?) JOIN response_keys ON response_keys.key = value
         )
         """,
-        (listed(keys),),
+        (json_list(keys),),
     )
     return {name for (name,) in rows}
 
@@ -220,9 +220,9 @@ def _related(database: sqlite3.Connection, read: Sequence[SourceReading]) -> set
     """Sessions that these say they were forked from, and those that say so of these."""
     rows = database.execute(
         f"SELECT {_PARENT} FROM sources own WHERE key IN (SELECT value FROM json_each(?)) AND parent IS NOT NULL",
-        (listed(reading.source.key for reading in read),),
+        (json_list(reading.source.key for reading in read),),
     )
-    names = listed({reading.batch.session for reading in read} | {reading.source.name for reading in read})
+    names = json_list({reading.batch.session for reading in read} | {reading.source.name for reading in read})
     forks = database.execute(
         "SELECT session FROM sources WHERE parent IN (SELECT value FROM json_each(?))", (names,)
     )
@@ -247,7 +247,7 @@ def _families(database: sqlite3.Connection, sessions: set[str]) -> set[str]:
             SELECT family FROM sessions WHERE id IN (SELECT value FROM json_each(?))
         )
         """,
-        (listed(sessions),),
+        (json_list(sessions),),
     )
     return sessions | {name for (name,) in rows}
 
@@ -318,8 +318,8 @@ def _derive(database: sqlite3.Connection, names: set[str], fresh: Mapping[str, _
         place = places[entry.place] if entry.joined == RESULT else first.placed(entry, places[entry.place])
         gathered[place.session].rows.append(_Row(place, entry, nano_usd_of(entry)))
     _replace_rows(database, names, [row for group in gathered.values() for row in group.rows])
-    gone = (listed(names - gathered.keys()),)
-    for table, column in (("sessions", "id"), ("places", "session"), ("tools", "session")):
+    gone = (json_list(names - gathered.keys()),)
+    for table, column in (("sessions", "id"), ("ledger_places", "session"), ("response_tools", "session")):
         database.execute(f"DELETE FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))", gone)
     sizes = Counter(families.values())
     sessions = (
@@ -342,12 +342,12 @@ def _sources(
 ) -> Iterable[tuple[str, _Source]]:
     rows = database.execute(
         f"""
-        SELECT session, key, agent, {_PARENT}, witnesses, size, modified, stamp, responses, totals, first_written,
-            own_line_after
-        FROM sources own JOIN told ON told.source = own.id
-        WHERE session IN (SELECT value FROM json_each(?)) AND damage IS NOT ? ORDER BY key
+        SELECT session, key, agent, {_PARENT}, witnesses, size, modified, stamp, responses, totals, first_write,
+            responses_before_own_line
+        FROM sources own JOIN source_responses ON source = own.id
+        WHERE session IN (SELECT value FROM json_each(?)) AND read_error IS NOT ? ORDER BY key
         """,
-        (listed(names), REMOVED),
+        (json_list(names), REMOVED),
     )
     for session, key, agent, parent, witnesses, size, modified, stamp, data, totals, *times in rows:
         responses = fresh.get(key) or _Responses(unpacked(data), unpacked_totals(totals))
@@ -359,13 +359,13 @@ def _replace_rows(database: sqlite3.Connection, sessions: set[str], rows: Sequen
     database.execute(
         """
         DELETE FROM ledger WHERE place IN (
-            SELECT id FROM places WHERE session IN (SELECT value FROM json_each(?))
+            SELECT id FROM ledger_places WHERE session IN (SELECT value FROM json_each(?))
         )
         """,
-        (listed(sessions),),
+        (json_list(sessions),),
     )
-    places = _numbers(database, "places", {row.place for row in rows})
-    kinds = _numbers(database, "kinds", {row.entry.kind for row in rows})
+    places = _numbers(database, "ledger_places", {row.place for row in rows})
+    kinds = _numbers(database, "model_tiers", {row.entry.kind for row in rows})
     database.executemany(
         _INSERT_ROW,
         [(places[row.place], kinds[row.entry.kind], *_ledger_values(row)) for row in rows],
@@ -387,7 +387,10 @@ def _numbers(
     return numbers
 
 
-COLUMNS = {"places": ("session", "project", "agent", "thread"), "kinds": ("family", "model", "tier")}
+COLUMNS = {
+    "ledger_places": ("session", "project", "agent", "thread"),
+    "model_tiers": ("vendor", "model", "tier"),
+}
 
 
 def _parted(gathered: Mapping[str, _Gathered]) -> dict[str, str]:
@@ -545,8 +548,8 @@ def _session_values(
         family,
         _agent(group),
         storable(_project(group) or "") or None,
-        listed(models.all),
-        listed(models.aside),
+        json_list(models.all),
+        json_list(models.aside),
         started,
         ended,
         ended if ended is not None else round(modified * 1e6),
@@ -568,27 +571,29 @@ def _session_values(
     )
 
 
+_SAME_DESCENT = "inherited_turns = excluded.inherited_turns AND parent IS excluded.parent"
 _UPSERT_SESSION = f"""
-    INSERT INTO sessions (id, family, agent, told_project, models, side_models, first_at, last_at, active, turns,
-        input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cache_write_1h_tokens, nano_usd, unpriced,
-        unpriced_reason, reported_cost_usd, context_tokens, peak_context_tokens, witnesses, parent, place,
-        inherited_turns, unlisted_calls, modified, size, stamp, exchanges, tool_calls, errors)
-    VALUES ({", ".join("?" * 29)}, 0, 0, 0)
+    INSERT INTO sessions (id, family, agent, response_project, models, side_models, first_response, last_response,
+        last_active, responses, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens,
+        cache_write_1h_tokens, nano_usd, unpriced_responses, unpriced_reason, reported_cost_usd, context_tokens,
+        peak_context_tokens, witnesses, parent, family_position, inherited_turns, has_unlisted_calls, modified, size,
+        stamp)
+    VALUES ({", ".join("?" * 29)})
     ON CONFLICT (id) DO UPDATE SET family = excluded.family, agent = coalesce(excluded.agent, agent),
-        told_project = excluded.told_project, models = excluded.models, side_models = excluded.side_models,
-        first_at = excluded.first_at,
-        last_at = excluded.last_at, active = CASE WHEN detailed IS excluded.stamp THEN coalesce(ended, excluded.active)
-            ELSE max(coalesce(ended, excluded.active), excluded.active) END,
-        turns = excluded.turns, input_tokens = excluded.input_tokens,
+        response_project = excluded.response_project, models = excluded.models, side_models = excluded.side_models,
+        first_response = excluded.first_response, last_response = excluded.last_response,
+        last_active = CASE WHEN details_stamp IS excluded.stamp THEN coalesce(ended, excluded.last_active)
+            ELSE max(coalesce(ended, excluded.last_active), excluded.last_active) END,
+        responses = excluded.responses, input_tokens = excluded.input_tokens,
         output_tokens = excluded.output_tokens, cache_read_tokens = excluded.cache_read_tokens,
         cache_write_tokens = excluded.cache_write_tokens, cache_write_1h_tokens = excluded.cache_write_1h_tokens,
-        nano_usd = excluded.nano_usd, unpriced = excluded.unpriced, unpriced_reason = excluded.unpriced_reason,
-        reported_cost_usd = excluded.reported_cost_usd, context_tokens = excluded.context_tokens,
-        peak_context_tokens = excluded.peak_context_tokens, witnesses = excluded.witnesses,
-        detailed = CASE WHEN inherited_turns = excluded.inherited_turns AND parent IS excluded.parent THEN detailed END,
-        mark = CASE WHEN inherited_turns = excluded.inherited_turns AND parent IS excluded.parent THEN mark END,
-        parent = excluded.parent, place = excluded.place, inherited_turns = excluded.inherited_turns,
-        unlisted_calls = excluded.unlisted_calls, modified = excluded.modified, size = excluded.size,
+        nano_usd = excluded.nano_usd, unpriced_responses = excluded.unpriced_responses,
+        unpriced_reason = excluded.unpriced_reason, reported_cost_usd = excluded.reported_cost_usd,
+        context_tokens = excluded.context_tokens, peak_context_tokens = excluded.peak_context_tokens,
+        witnesses = excluded.witnesses, details_stamp = iif({_SAME_DESCENT}, details_stamp, NULL),
+        details_position = iif({_SAME_DESCENT}, details_position, NULL), parent = excluded.parent,
+        family_position = excluded.family_position, inherited_turns = excluded.inherited_turns,
+        has_unlisted_calls = excluded.has_unlisted_calls, modified = excluded.modified, size = excluded.size,
         stamp = excluded.stamp
 """
 

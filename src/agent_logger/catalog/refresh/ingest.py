@@ -5,7 +5,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 
 import msgspec
 
-from agent_logger.catalog.database import storable, writing
+from agent_logger.catalog.database import storable, transaction
 from agent_logger.catalog.discovery.reader import ResponseBatch, told_by, unpacked, unpacked_totals
 from agent_logger.catalog.discovery.source import Source
 from agent_logger.catalog.ledger.rows import BIT
@@ -35,7 +35,7 @@ def take_in(
         for source in changed
     )
     for batch in _batches(_without(removed, reading) for reading in read):
-        with writing(database):
+        with transaction(database):
             post(database, batch)
             count_change(database)
         portions += 1
@@ -63,8 +63,9 @@ def _without(removed: frozenset[str], reading: SourceReading) -> SourceReading:
 def _before(database: sqlite3.Connection, source: Source) -> ResponseBatch | None:
     row = database.execute(
         """
-        SELECT stamp, session, parent, witnesses, responses, position, totals, first_written, own_line_after
-        FROM sources JOIN told ON told.source = sources.id WHERE key = ? AND position IS NOT NULL
+        SELECT stamp, session, parent, witnesses, responses, position, totals, first_write,
+            responses_before_own_line
+        FROM sources JOIN source_responses ON source = sources.id WHERE key = ? AND position IS NOT NULL
         """,
         (storable(source.key),),
     ).fetchone()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from agent_logger.catalog.database import hashed, listed, restored, storable, writing
+from agent_logger.catalog.database import hashed, json_list, restored, storable, transaction
 from agent_logger.catalog.discovery.all_sources import find_sources
 from agent_logger.catalog.discovery.own_logs import is_only_sealed
 from agent_logger.catalog.discovery.source import Source, StampCache
@@ -95,7 +95,7 @@ def _put_down(database: sqlite3.Connection, scan: _Scan) -> int:
     """What can be said without opening a file. How many changes that was."""
     if not (scan.gone or scan.sealed or scan.remembered.new):
         return 0
-    with writing(database):
+    with transaction(database):
         _remember(database, scan.remembered)
         for source in scan.sealed:
             database.execute(_SEALED, (source.stamp, source.size, storable(source.key)))
@@ -103,7 +103,7 @@ def _put_down(database: sqlite3.Connection, scan: _Scan) -> int:
             from agent_logger.catalog.refresh.families import post
 
             post(database, [], scan.gone)
-            database.execute("DELETE FROM folders")  # one that is gone may be put back as it was
+            database.execute("DELETE FROM folder_hashes")  # one that is gone may be put back as it was
         count_change(database)
     return 1
 
@@ -118,12 +118,12 @@ def _source_states(database: sqlite3.Connection, unchanged: Sequence[str]) -> di
     """By key; but for those in folders that look as they did."""
     rows = database.execute(
         """
-        SELECT key, stamp, damage, session FROM sources WHERE folder IN (
+        SELECT key, stamp, read_error, session FROM sources WHERE folder IN (
             SELECT folder FROM (SELECT DISTINCT folder FROM sources)
             WHERE folder NOT IN (SELECT value || '/' FROM json_each(?))
         )
         """,
-        (listed(unchanged),),
+        (json_list(unchanged),),
     )
     return {key: _SourceState(*row) for key, *row in rows}
 
@@ -147,33 +147,33 @@ def _is_changed(source: Source, before: _SourceState | None, removed: frozenset[
 
 def state(database: sqlite3.Connection) -> str:
     """Another one after every change, also in a catalog that was made anew."""
-    (made,) = database.execute("SELECT value FROM facts WHERE name = 'made'").fetchone()
+    (made,) = database.execute("SELECT value FROM properties WHERE name = 'catalog_id'").fetchone()
     return f"{made}:{changes(database)}"
 
 
 def changes(database: sqlite3.Connection) -> int:
     """Grows with every change that anybody makes."""
-    row = database.execute("SELECT value FROM facts WHERE name = 'changes'").fetchone()
+    row = database.execute("SELECT value FROM properties WHERE name = 'change_count'").fetchone()
     return int(row[0]) if row else 0
 
 
 def count_change(database: sqlite3.Connection) -> None:
     database.execute(
-        "INSERT INTO facts VALUES ('changes', 1) ON CONFLICT (name) DO UPDATE SET value = value + 1"
+        "INSERT INTO properties VALUES ('change_count', 1) ON CONFLICT (name) DO UPDATE SET value = value + 1"
     )
 
 
 def _price_again(database: sqlite3.Connection) -> None:
     """Costs in the ledger are those of one price list."""
-    row = database.execute("SELECT value FROM facts WHERE name = 'prices'").fetchone()
+    row = database.execute("SELECT value FROM properties WHERE name = 'price_date'").fetchone()
     if row and row[0] == price_date():
         return
-    with writing(database):
+    with transaction(database):
         if row:
             from agent_logger.catalog.refresh.families import post_again
 
             post_again(database)
-        database.execute("INSERT OR REPLACE INTO facts VALUES ('prices', ?)", (price_date(),))
+        database.execute("INSERT OR REPLACE INTO properties VALUES ('price_date', ?)", (price_date(),))
         count_change(database)
 
 
@@ -182,19 +182,19 @@ def _count_overdue(database: sqlite3.Connection) -> None:
     if database.execute(query, (time.time(),)).fetchone():
         from agent_logger.catalog.refresh.families import post_overdue
 
-        with writing(database):
+        with transaction(database):
             post_overdue(database)
             count_change(database)
 
 
 def _remembered(database: sqlite3.Connection) -> dict[str, tuple[str, str]]:
-    rows = database.execute("SELECT path, stamp, told FROM remembered")
+    rows = database.execute("SELECT path, stamp, value FROM stamp_cache")
     return {path: (stamp, values) for path, stamp, values in rows}
 
 
 def _remember(database: sqlite3.Connection, remembered: StampCache) -> None:
     rows = ((storable(path), *values) for path, values in remembered.new.items())
-    database.executemany("INSERT OR REPLACE INTO remembered VALUES (?, ?, ?)", rows)
+    database.executemany("INSERT OR REPLACE INTO stamp_cache VALUES (?, ?, ?)", rows)
 
 
 # ---------------------------------------------------------------- folders that look as they did
@@ -202,10 +202,10 @@ def _remember(database: sqlite3.Connection, remembered: StampCache) -> None:
 
 def _looks(database: sqlite3.Connection, removed: frozenset[str]) -> dict[str, str]:
     """None after somebody removed a session: whatever tells of it is to be found."""
-    row = database.execute("SELECT value FROM facts WHERE name = 'removed'").fetchone()
+    row = database.execute("SELECT value FROM properties WHERE name = 'tombstones'").fetchone()
     if (row[0] if row else "") != _named(removed):
         return {}
-    return {restored(path): look for path, look in database.execute("SELECT path, look FROM folders")}
+    return {restored(path): look for path, look in database.execute("SELECT path, hash FROM folder_hashes")}
 
 
 def _named(removed: frozenset[str]) -> str:
@@ -217,14 +217,16 @@ def _keep_looks(database: sqlite3.Connection, scan: _Scan, written: int) -> None
     put down what it saw then. A folder with a file that cannot be read is looked at every time."""
     if scan.remembered.looks == scan.looks:
         return
-    query = "SELECT DISTINCT folder FROM sources WHERE damage IS NOT NULL AND damage <> ?"
+    query = "SELECT DISTINCT folder FROM sources WHERE read_error IS NOT NULL AND read_error <> ?"
     unread = {restored(folder) for (folder,) in database.execute(query, (REMOVED,))}
     looks = {folder: look for folder, look in scan.remembered.looks.items() if f"{folder}/" not in unread}
     if looks == scan.looks:
         return
-    with writing(database):
+    with transaction(database):
         if changes(database) == scan.changes + written:
-            database.execute("DELETE FROM folders")
+            database.execute("DELETE FROM folder_hashes")
             rows = ((storable(folder), look) for folder, look in looks.items())
-            database.executemany("INSERT INTO folders VALUES (?, ?)", rows)
-            database.execute("INSERT OR REPLACE INTO facts VALUES ('removed', ?)", (_named(scan.removed),))
+            database.executemany("INSERT INTO folder_hashes VALUES (?, ?)", rows)
+            database.execute(
+                "INSERT OR REPLACE INTO properties VALUES ('tombstones', ?)", (_named(scan.removed),)
+            )

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from agent_logger.catalog.database import listed, storable
+from agent_logger.catalog.database import json_list, storable
 from agent_logger.catalog.details import (
     Details,
     details_from,
@@ -23,7 +23,7 @@ from agent_logger.catalog.details import (
     tail_from,
 )
 from agent_logger.catalog.discovery.source import Source
-from agent_logger.catalog.queries import Behind, sources_of
+from agent_logger.catalog.queries import PROJECT, Behind, sources_of
 from agent_logger.catalog.refresh.incremental import Mark, SessionTail
 from agent_logger.catalog.refresh.refresh import Progress, state
 from agent_logger.catalog.search import index as text_index
@@ -53,11 +53,13 @@ def behind(catalog: sqlite3.Connection, texts: sqlite3.Connection, *, details: b
     """Sessions that are not in the index as they are now, the one last active first; and, if these are asked for too,
     those whose details are not known."""
     stamps = text_index.stamps(texts)
-    rows = catalog.execute("SELECT id, stamp, size, detailed FROM sessions ORDER BY active DESC, id")
+    rows = catalog.execute(
+        "SELECT id, stamp, size, details_stamp FROM sessions ORDER BY last_active DESC, id"
+    )
     return [
         Behind(name, stamp, size)
-        for name, stamp, size, detailed in rows
-        if stamps.get(name) != stamp or (details and detailed != stamp)
+        for name, stamp, size, details_stamp in rows
+        if stamps.get(name) != stamp or (details and details_stamp != stamp)
     ]
 
 
@@ -198,10 +200,10 @@ def _within(catalog: sqlite3.Connection, search_query: query.Query) -> str | Non
     if search_query.project is None and search_query.agent is None:
         return None
     rows = catalog.execute(
-        "SELECT id FROM sessions WHERE instr(folded(coalesce(project, told_project)), ?) AND ? IN ('', folded(agent))",
+        f"SELECT id FROM sessions WHERE instr(folded({PROJECT}), ?) AND ? IN ('', folded(agent))",
         (storable(search_query.project or "").lower(), storable(search_query.agent or "").lower()),
     )
-    return listed(name for (name,) in rows)
+    return json_list(name for (name,) in rows)
 
 
 def _hits(
@@ -231,10 +233,10 @@ class _Session(NamedTuple):
 
 
 def _sessions(catalog: sqlite3.Connection, hits: Sequence[Indexed]) -> dict[str, _Session]:
-    names = listed({place.session for hit in hits for place in hit.places})
+    names = json_list({place.session for hit in hits for place in hit.places})
     rows = catalog.execute(
         """
-        SELECT id, title, family, place FROM sessions
+        SELECT id, title, family, family_position FROM sessions
         WHERE id IN (SELECT value FROM json_each(?))
         """,
         (names,),
